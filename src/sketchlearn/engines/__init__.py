@@ -1,0 +1,5 @@
+"""Where the pass runs."""
+
+from sketchlearn.engines.local import sketch
+
+__all__ = ["sketch"]

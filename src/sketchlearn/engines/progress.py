@@ -1,0 +1,69 @@
+"""Progress of long passes: a bar in a terminal, silence elsewhere, or whatever the caller passes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Report = Callable[[int, "int | None"], None]
+"""Called with (rows done, rows in all or None)."""
+
+_PATIENCE = 0.5  # seconds before a bar is worth showing
+
+
+@contextmanager
+def reporting(progress: bool | Report | None, total: int | None, label: str) -> Iterator[Report]:
+    """A function to report to; `progress` is None (automatic), a bool, or the function itself."""
+    if callable(progress):
+        yield progress
+    elif progress or (progress is None and sys.stderr is not None and sys.stderr.isatty()):
+        try:
+            bar = _RichBar(total, label)
+        except ImportError:
+            if progress:
+                raise ImportError("progress=True needs the package rich: pip install rich") from None
+            yield _silent
+            return
+        try:
+            yield bar
+        finally:
+            bar.close()
+    else:
+        yield _silent
+
+
+def _silent(done: int, total: int | None) -> None:
+    pass
+
+
+class _RichBar:
+    """A rich progress bar on stderr that appears only if the work takes a while."""
+
+    def __init__(self, total: int | None, label: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn(label),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("rows"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task(label, total=total)
+        self._start, self._shown = time.monotonic(), False
+
+    def __call__(self, done: int, total: int | None) -> None:
+        if not self._shown and time.monotonic() - self._start > _PATIENCE:
+            self._bar.start()
+            self._shown = True
+        if self._shown:
+            self._bar.update(self._task, completed=done, total=total)
+
+    def close(self) -> None:
+        if self._shown:
+            self._bar.stop()

@@ -1,0 +1,381 @@
+"""Random Fourier features: ``exp(+i w·x)`` for random frequencies w = radius x direction / scale.
+
+Precision.  Phases are accumulated in half-turns by fused multiply-adds in the order of the
+coordinates.  A row whose rms phase over the frequencies, ``sqrt(sum_k rms_k^2 (x_k - c_k)^2)``, is at
+most 32 radians is computed in float32, any other in float64; the choice depends on the row alone.  The
+error of one feature is then at most about
+
+- ``2**-24 * (d + 1) * |w|·|x - c|`` (float32; typically ``sqrt(d)`` times smaller than that bound, since
+  roundings cancel, and in the mean over n rows another ``sqrt(n)`` smaller),
+- ``2**-53 * (d + 1) * |w|·|x - c|`` (float64),
+
+plus 1.8e-7 for polynomial and grid.  Data far from the origin is centred by the recipe constant
+``center``, which costs nothing and keeps the fast path.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.features import portable
+from sketchlearn.features.base import (
+    FeatureMap,
+    check_fingerprint,
+    decode_array,
+    digest,
+    encode_array,
+    register,
+)
+from sketchlearn.features.radial import LAWS, RadialLaw
+from sketchlearn.kernels import fourier as kernel
+from sketchlearn.kernels._constants import ENTRY_BOUND, GRID_BITS
+
+_DIRECTIONS = ("orthogonal", "iid")
+_RADII = ("stratified", "iid")
+_ORTHOGONAL_ROWS = 64  # rows per orthogonal block in high dimension; exact blocks up to this dimension
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class FourierFeatures(FeatureMap):
+    """Random Fourier features of a recipe; make one with :meth:`draw` or :func:`sketchlearn.design`.
+
+    Attributes
+    ----------
+    dim, size : int
+        Columns of the data and number of (complex) features.
+    scale : float
+        Kernel scale: ``E|w|^2 = dim / scale^2`` for every radial law.
+    radial : RadialLaw
+        Law of the radii.
+    directions, radii : str
+        ``"orthogonal"`` or ``"iid"``; ``"stratified"`` or ``"iid"``.
+    seed : int
+        Seed of the draw.
+    center : ndarray (dim,) or None
+        Constant subtracted from the rows before the phases are computed; invisible in the results.
+    whitening : ndarray (dim, dim) or None
+        Linear map applied to the rows before the features.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> phi = sl.FourierFeatures.draw(dim=10, size=1000, scale=1.5, seed=0)
+    >>> phi.dim, phi.size, phi.frequencies.shape
+    (10, 1000, (1000, 10))
+    >>> phi
+    FourierFeatures(dim=10, size=1000, scale=1.5, radial=adapted, seed=0)
+    """
+
+    kind: ClassVar[str] = "fourier"
+    dim: int
+    size: int
+    scale: float
+    radial: RadialLaw
+    directions: str
+    radii: str
+    seed: int
+    center: npt.NDArray[np.float64] | None = None
+    whitening: npt.NDArray[np.float64] | None = None
+    _expected: str | None = field(default=None, compare=False)
+    _embedded: npt.NDArray[np.float32] | None = field(default=None, compare=False)
+
+    @classmethod
+    def draw(
+        cls,
+        dim: int,
+        size: int,
+        scale: float = 1.0,
+        radial: str | RadialLaw = "adapted",
+        seed: int = 0,
+        *,
+        directions: str = "orthogonal",
+        radii: str = "stratified",
+        center: npt.ArrayLike | None = None,
+        whitening: npt.ArrayLike | None = None,
+    ) -> FourierFeatures:
+        """A map with explicit parameters.
+
+        Parameters
+        ----------
+        dim, size : int
+            Columns of the data, number of features.
+        scale : float
+            Kernel scale, in the units of the data (after `whitening`).
+        radial : str or RadialLaw
+            ``"gaussian"``, ``"folded"``, ``"adapted"``, ``"weighted"``, ``"multiscale"`` or a law with its
+            own parameters.
+        seed : int
+            The same seed and parameters give the same frequencies on any machine.
+        directions : {"orthogonal", "iid"}
+            Stacked random orthogonal blocks, or independent directions.
+        radii : {"stratified", "iid"}
+            One radius per quantile stratum in random order, or independent radii.
+        center : array (dim,), optional
+            Where the data is, roughly; keeps the fast float32 path for data far from the origin.
+        whitening : array (dim, dim), optional
+            Matrix A: the features become ``exp(i w·(A x))``; `frequencies` are those of x itself.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=2, size=4, scale=1.0, radial="gaussian", seed=1)
+        >>> phi([[0.0, 0.0]])
+        array([[1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j]])
+        """
+        if isinstance(radial, str):
+            if radial not in LAWS:
+                raise ValueError(f"radial={radial!r}: choose one of {', '.join(LAWS)}")
+            radial = LAWS[radial]()
+        centre = None if center is None else _finite(center, ((dim,),), "center")
+        matrix = None if whitening is None else _finite(whitening, ((dim, dim),), "whitening")
+        if centre is not None:
+            # exact in float32, so that float32 and float64 rows are centred alike
+            centre = centre.astype(np.float32).astype(np.float64)
+        phi = cls(dim, size, scale, radial, directions, radii, seed, centre, matrix)
+        phi._validate()
+        return phi
+
+    def _validate(self) -> None:
+        for name in ("dim", "size", "seed"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise ValueError(f"{name} must be an integer, got {value!r}")
+            object.__setattr__(self, name, int(value))
+        if self.dim < 1 or self.size < 1:
+            raise ValueError(f"dim and size must be positive, got dim={self.dim}, size={self.size}")
+        if not 0 <= self.seed < 2**64:
+            raise ValueError(f"seed must be in [0, 2**64), got {self.seed}")
+        if isinstance(self.scale, bool) or not isinstance(self.scale, int | float | np.number):
+            raise ValueError(f"scale must be a number, got {self.scale!r}")
+        object.__setattr__(self, "scale", float(self.scale))
+        if not (math.isfinite(self.scale) and self.scale > 0):
+            raise ValueError(f"scale must be positive and finite, got {self.scale!r}")
+        if self.directions not in _DIRECTIONS:
+            raise ValueError(f"directions={self.directions!r}: choose one of {', '.join(_DIRECTIONS)}")
+        if self.radii not in _RADII:
+            raise ValueError(f"radii={self.radii!r}: choose one of {', '.join(_RADII)}")
+        for array in (self.center, self.whitening):
+            if array is not None:
+                array.flags.writeable = False
+
+    # -- recipe ------------------------------------------------------------------------------
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "dim": self.dim,
+            "size": self.size,
+            "scale": self.scale,
+            "radial": self.radial.to_recipe(),
+            "directions": self.directions,
+            "radii": self.radii,
+            "seed": self.seed,
+            "center": encode_array(self.center),
+            "whitening": encode_array(self.whitening),
+        }
+
+    @classmethod
+    def from_parameters(cls, parameters: dict[str, Any]) -> FourierFeatures:
+        expected = {"dim", "size", "scale", "radial", "directions", "radii", "seed", "center", "whitening"}
+        if set(parameters) != expected:
+            raise ValueError(f"fields of a fourier recipe: {sorted(expected)}, got {sorted(parameters)}")
+        p = dict(parameters)
+        p["radial"] = RadialLaw.from_recipe(p["radial"])
+        p["center"] = decode_array(p["center"], ((p["dim"],),), "center")
+        p["whitening"] = decode_array(p["whitening"], ((p["dim"], p["dim"]),), "whitening")
+        phi = cls(**p)
+        phi._validate()
+        return phi
+
+    # -- numbers -----------------------------------------------------------------------------
+
+    @cached_property
+    def half_turns(self) -> npt.NDArray[np.float32]:
+        """Frequencies in half-turns (radians / pi) per unit, (size, dim) float32: the drawn numbers."""
+        if self._embedded is not None:
+            drawn = self._embedded
+        else:
+            radius = self._radius() * (math.sqrt(self.dim / self.radial.second_moment(self.dim)) / self.scale)
+            w = self._unit_directions() * (radius / math.pi)[:, None]
+            if self.whitening is not None:
+                w = _product(w, self.whitening)
+            with np.errstate(over="ignore"):
+                drawn = w.astype(np.float32)
+            if not np.isfinite(drawn).all():
+                raise ValueError(f"scale={self.scale} gives frequencies beyond float32")
+        check_fingerprint(self._expected, digest(drawn))
+        drawn.flags.writeable = False
+        return drawn
+
+    def _radius(self) -> npt.NDArray[np.float64]:
+        u = portable.Bits(self.seed, 1).uniforms(self.size)
+        if self.radii == "stratified":
+            strata = portable.Bits(self.seed, 2).permutation(self.size).astype(np.float64)
+            u = (strata + u) / self.size
+        return self.radial.quantile(u, self.dim)
+
+    def _unit_directions(self) -> npt.NDArray[np.float64]:
+        rows = 1 if self.directions == "iid" else min(self.dim, _ORTHOGONAL_ROWS)
+        blocks = -(-self.size // rows)
+        normals = portable.Bits(self.seed, 3).normals(blocks * rows * self.dim)
+        stack = normals.reshape(blocks, rows, self.dim)
+        # a few blocks at a time: the working set stays in cache and memory stays small
+        step = max(1, 2**18 // (rows * self.dim))
+        parts = [portable.orthonormalize(stack[i : i + step]) for i in range(0, blocks, step)]
+        return np.concatenate(parts).reshape(-1, self.dim)[: self.size]
+
+    @cached_property
+    def frequencies(self) -> npt.NDArray[np.float64]:
+        """Frequencies in radians per unit of the data, (size, dim)."""
+        w = self.half_turns.astype(np.float64) * math.pi
+        w.flags.writeable = False
+        return w
+
+    @cached_property
+    def norms(self) -> npt.NDArray[np.float64]:
+        """Euclidean norms of the frequencies, (size,)."""
+        return np.sqrt((self.frequencies**2).sum(1))
+
+    @property
+    def importance_weights(self) -> npt.NDArray[np.float64]:
+        """Weights of the weighted law (1 for the others): divide features and atoms by them to decode."""
+        factor = self.scale * math.sqrt(self.radial.second_moment(self.dim) / self.dim)
+        norms = self.norms if self.whitening is None else self._radius() / factor
+        return self.radial.importance(norms * factor, self.dim)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the frequencies, carried by every sketch."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return self._expected or digest(self.half_turns)
+
+    def random_array(self) -> npt.NDArray[np.float32]:
+        return self.half_turns
+
+    def with_random_array(self, array: npt.NDArray[np.float32]) -> FourierFeatures:
+        if array.shape != (self.size, self.dim):
+            raise ValueError(f"embedded frequencies have shape {array.shape}, expected {(self.size, self.dim)}")
+        return self._replace(_embedded=np.ascontiguousarray(array, np.float32))
+
+    def expecting(self, fingerprint: str) -> FourierFeatures:
+        return self._replace(_expected=fingerprint)
+
+    def _replace(self, **changes: Any) -> FourierFeatures:
+        names = ("dim", "size", "scale", "radial", "directions", "radii", "seed", "center", "whitening")
+        state = {name: getattr(self, name) for name in (*names, "_expected", "_embedded")}
+        return FourierFeatures(**{**state, **changes})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # pickles hold the recipe, not the drawn numbers
+        return _rebuild, (self.recipe(), self._expected, self._embedded)
+
+    # -- features ----------------------------------------------------------------------------
+
+    def __call__(self, X: npt.ArrayLike) -> npt.NDArray[np.complex128]:
+        """``exp(i w·x)`` for a few rows, (n, size), in float64 and not rounded to the grid.
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=3, size=50, scale=1.0, seed=0)
+        >>> X = np.arange(12.0).reshape(4, 3)
+        >>> bool(np.allclose(phi(X).mean(0), sl.sketch(X, phi).mean, atol=1e-6))
+        True
+        """
+        rows = np.asarray(X, np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.dim:
+            raise ValueError(f"expected rows with {self.dim} columns, got an array of shape {rows.shape}")
+        return np.exp(1j * (rows @ self.frequencies.T))
+
+    # -- sums --------------------------------------------------------------------------------
+
+    @property
+    def sums_shape(self) -> tuple[int, ...]:
+        return (2, self.size)
+
+    @property
+    def entry_bound(self) -> int:
+        return ENTRY_BOUND
+
+    @cached_property
+    def _packed(self) -> kernel.PackedFrequencies:
+        w = self.frequencies
+        squares = np.ascontiguousarray((w * w).T)
+        rms = np.sqrt(portable.total(squares) / self.size)
+        centre = np.zeros(self.dim) if self.center is None else np.ascontiguousarray(self.center)
+        return kernel.pack(self.half_turns, centre, rms)
+
+    def sum_rows(
+        self, X: npt.NDArray[np.floating], weights: npt.NDArray[np.int64] | None = None, skip_invalid: bool = False
+    ) -> kernel.RowSums:
+        return kernel.sum_rows(X, self._packed, weights, skip_invalid)
+
+    @cached_property
+    def _rotation(self) -> npt.NDArray[np.complex128] | None:
+        """Turns averages of centred features into averages of ``exp(i w·x)``."""
+        return None if self.center is None else np.exp(1j * (self.frequencies @ self.center))
+
+    def mean_from_sums(self, sums: npt.NDArray[np.int64], weight: float) -> npt.NDArray[np.complex128]:
+        z = (sums[0] + 1j * sums[1]) / (weight * 2.0**GRID_BITS)
+        return np.asarray(z if self._rotation is None else z * self._rotation)
+
+    def impossible(self, sums: npt.NDArray[np.int64], weight: int) -> str | None:
+        modulus = np.hypot(sums[0].astype(np.float64), sums[1].astype(np.float64))
+        # each row has modulus at most 1 up to the rounding of both parts
+        limit = (2.0**GRID_BITS + 2.0) * weight * (1 + 1e-12)
+        if (modulus > limit).any():
+            j = int(np.argmax(modulus))
+            return (
+                f"feature {j} would have an average of modulus {modulus[j] / 2.0**GRID_BITS / max(weight, 1):.4g} > 1"
+            )
+        return None
+
+    def describe(self) -> str:
+        return f"Fourier, {self.radial.name} radii, scale {self.scale:.6g}, seed {self.seed}"
+
+    def __repr__(self) -> str:
+        extra = "".join(
+            f", {name}={value}"
+            for name, value, default in (
+                ("directions", self.directions, "orthogonal"),
+                ("radii", self.radii, "stratified"),
+            )
+            if value != default
+        )
+        extra += "".join(f", {name}=..." for name in ("center", "whitening") if getattr(self, name) is not None)
+        return (
+            f"FourierFeatures(dim={self.dim}, size={self.size}, scale={self.scale:.6g}, "
+            f"radial={self.radial.name}, seed={self.seed}{extra})"
+        )
+
+
+def _finite(value: npt.ArrayLike, shapes: tuple[tuple[int, ...], ...], name: str) -> npt.NDArray[np.float64]:
+    array = np.array(value, np.float64)
+    if array.shape not in shapes:
+        raise ValueError(f"{name} has shape {array.shape}, expected {shapes[0]}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinity")
+    return array
+
+
+def _product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """a @ b, summed in the order of the inner index."""
+    out = np.zeros((a.shape[0], b.shape[1]))
+    for k in range(b.shape[0]):
+        out = out + a[:, k, None] * b[k]
+    return out
+
+
+def _rebuild(recipe: dict[str, Any], expected: str | None, embedded: npt.NDArray[np.float32] | None) -> FeatureMap:
+    phi = FeatureMap.from_recipe(recipe)
+    phi = phi if embedded is None else phi.with_random_array(embedded)
+    return phi if expected is None else phi.expecting(expected)

@@ -1,0 +1,400 @@
+"""The Sketch: exact sums of the features of some rows, and what can be done with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.exceptions import IncompatibleSketchError
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.kernels.fourier import RowSums
+
+WEIGHT_BITS = 16
+"""Sample weights are rounded to multiples of 2**-16."""
+
+_LIMIT = 2**63 - 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sketch:
+    """Sums of the rounded features of some rows, their number, and their box.
+
+    Sketches are made by :func:`sketchlearn.sketch`, :meth:`empty`, :func:`sketchlearn.load` and by
+    adding and subtracting.  The sums are integers, so the sketch of some rows is the same bytes
+    whatever their order, batches, threads or machines.
+
+    Attributes
+    ----------
+    features : FeatureMap
+        The map whose features are summed.
+    sums : ndarray of int64
+        Sums on the grid (for Fourier features two rows: cosines and sines, in units of 2**-22).
+    weight : int
+        Total weight of the rows in units of ``2**-weight_bits``.
+    weight_bits : int
+        0 unless fractional sample weights were used.
+    lower, upper : ndarray (dim,)
+        Coordinate-wise smallest and largest value ever added.  Subtracting does not shrink the box.
+    skipped : int
+        Invalid rows that were left out on request.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> phi = sl.FourierFeatures.draw(dim=2, size=100, scale=1.0, seed=0)
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> a, b = sl.sketch(X[:300], phi), sl.sketch(X[300:], phi)
+    >>> a + b == sl.sketch(X, phi)
+    True
+    >>> (a + b - b).mean.tobytes() == a.mean.tobytes()
+    True
+    """
+
+    features: FeatureMap
+    sums: npt.NDArray[np.int64]
+    weight: int
+    weight_bits: int
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
+    skipped: int = 0
+
+    def __post_init__(self) -> None:
+        if self.weight < 0 or self.skipped < 0:
+            raise ValueError("a sketch can't have a negative number of rows")
+        for name in ("sums", "lower", "upper"):
+            array = getattr(self, name)
+            if array.flags.writeable or not array.flags.c_contiguous:
+                array = np.array(array, order="C")
+                array.flags.writeable = False
+                object.__setattr__(self, name, array)
+
+    # -- making ------------------------------------------------------------------------------
+
+    @classmethod
+    def empty(cls, features: FeatureMap) -> Sketch:
+        """The sketch of no rows: the identity of ``+``.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+        >>> s = sl.sketch([[1.0], [2.0]], phi)
+        >>> s + sl.Sketch.empty(phi) == s
+        True
+        """
+        return cls(
+            features=features,
+            sums=np.zeros(features.sums_shape, np.int64),
+            weight=0,
+            weight_bits=0,
+            lower=np.full(features.dim, np.inf),
+            upper=np.full(features.dim, -np.inf),
+        )
+
+    @classmethod
+    def from_row_sums(cls, features: FeatureMap, parts: Iterable[RowSums], weight_bits: int = 0) -> Sketch:
+        """Collect what the kernel left for several groups of rows."""
+        sums = np.zeros(features.sums_shape, np.int64)
+        lower, upper = np.full(features.dim, np.inf), np.full(features.dim, -np.inf)
+        weight = skipped = 0
+        for part in parts:
+            weight += part.weight
+            skipped += part.skipped
+            check_range(features, weight)
+            sums += part.sums
+            np.minimum(lower, part.lower, out=lower)
+            np.maximum(upper, part.upper, out=upper)
+        return cls(features, sums, weight, weight_bits, lower, upper, skipped)._reduced()
+
+    def _reduced(self) -> Sketch:
+        """The same value with as few weight bits as possible: equal values have equal bytes."""
+        if self.weight_bits == 0:
+            return self
+        gcd = int(np.gcd.reduce(self.sums, axis=None)) if self.sums.size else 0
+        gcd = math.gcd(gcd, self.weight) or 1 << self.weight_bits
+        shift = min(self.weight_bits, (gcd & -gcd).bit_length() - 1)
+        if shift == 0:
+            return self
+        return Sketch(
+            self.features,
+            self.sums >> shift,
+            self.weight >> shift,
+            self.weight_bits - shift,
+            self.lower,
+            self.upper,
+            self.skipped,
+        )
+
+    # -- reading -----------------------------------------------------------------------------
+
+    @property
+    def count(self) -> int | float:
+        """Number of rows (total weight, if weights were given); an int whenever it is whole."""
+        if self.weight_bits == 0:
+            return self.weight
+        return float(Fraction(self.weight, 2**self.weight_bits))
+
+    @property
+    def mean(self) -> npt.NDArray[Any]:
+        """Average features, (size,); complex for Fourier features."""
+        if self.weight == 0:
+            raise ValueError("the sketch is empty: it has no mean")
+        return self.features.mean_from_sums(self.sums, float(self.weight))
+
+    @property
+    def standard_errors(self) -> npt.NDArray[np.float64]:
+        """Sampling error of each entry of the mean, ``sqrt((1 - |z|^2) / n)``.
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=3, scale=0.01, seed=0)
+        >>> s = sl.sketch(np.linspace(0, 1, 10_000)[:, None], phi)
+        >>> s.standard_errors.round(2)
+        array([0.01, 0.01, 0.01])
+        """
+        return np.sqrt(np.maximum(1.0 - np.abs(self.mean) ** 2, 0.0) / float(self.count))
+
+    @property
+    def noise_level(self) -> float:
+        """Root mean square of the standard errors."""
+        return float(np.sqrt(np.mean(self.standard_errors**2)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the sums."""
+        return int(self.sums.nbytes)
+
+    # -- algebra -----------------------------------------------------------------------------
+
+    def __add__(self, other: object) -> Sketch:
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        return merge([self, other])
+
+    def __sub__(self, other: object) -> Sketch:
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        _check_same_features(self, other)
+        bits = max(self.weight_bits, other.weight_bits)
+        left, right = _at_bits(self, bits), _at_bits(other, bits)
+        if right[1] > left[1]:
+            raise ValueError(
+                f"can't subtract a sketch of {_number(other.count)} rows from one of {_number(self.count)}: "
+                "it was never added"
+            )
+        if other.skipped > self.skipped:
+            raise ValueError(
+                f"can't subtract a sketch with {other.skipped} skipped rows from one with {self.skipped}: "
+                "it was never added"
+            )
+        outside = (other.lower < self.lower) | (other.upper > self.upper)
+        if other.weight and outside.any():
+            k = int(np.argmax(outside))
+            raise ValueError(
+                f"can't subtract a sketch that was never added: its values of column {k} reach "
+                f"[{other.lower[k]:.6g}, {other.upper[k]:.6g}], beyond [{self.lower[k]:.6g}, {self.upper[k]:.6g}]"
+            )
+        sums, weight = left[0] - right[0], left[1] - right[1]
+        problem = self.features.impossible(sums, weight)
+        if problem:
+            raise ValueError(f"can't subtract a sketch that was never added: {problem}")
+        skipped = self.skipped - other.skipped
+        return Sketch(self.features, sums, weight, bits, self.lower, self.upper, skipped)._reduced()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        return self is other or (
+            self.weight == other.weight
+            and self.weight_bits == other.weight_bits
+            and self.skipped == other.skipped
+            and self.features == other.features
+            and np.array_equal(self.sums, other.sums)
+            and np.array_equal(self.lower, other.lower)
+            and np.array_equal(self.upper, other.upper)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.weight, self.weight_bits, self.skipped, self.sums.tobytes()))
+
+    # -- travelling --------------------------------------------------------------------------
+
+    def to_bytes(self, *, embed_frequencies: bool = False) -> bytes:
+        """The sketch as bytes in the documented file format.
+
+        Parameters
+        ----------
+        embed_frequencies : bool
+            Store the frequencies themselves and not only their recipe.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+        >>> s = sl.sketch([[1.0], [2.0]], phi)
+        >>> sl.Sketch.from_bytes(s.to_bytes()) == s
+        True
+        """
+        from sketchlearn.sketch import file
+
+        return file.encode(self, embed_frequencies=embed_frequencies)
+
+    @staticmethod
+    def from_bytes(data: bytes | bytearray | memoryview) -> Sketch:
+        """Inverse of :meth:`to_bytes`; raises :class:`~sketchlearn.SketchFileError` for anything else."""
+        from sketchlearn.sketch import file
+
+        return file.decode(data)
+
+    def save(self, path: str | PathLike[str], *, embed_frequencies: bool = False) -> None:
+        """Write the sketch to a file, atomically.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl, tempfile, pathlib
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+        >>> s = sl.sketch([[1.0], [2.0]], phi)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     s.save(pathlib.Path(folder) / "day.sketch")
+        ...     sl.load(pathlib.Path(folder) / "day.sketch") == s
+        True
+        """
+        from sketchlearn.sketch import file
+
+        file.write(path, self.to_bytes(embed_frequencies=embed_frequencies))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Sketch.from_bytes, (self.to_bytes(),)
+
+    # -- for people --------------------------------------------------------------------------
+
+    def summary(self) -> dict[str, str]:
+        """What the sketch knows, as label and text."""
+        rows = "none (empty)" if self.weight == 0 else _number(self.count)
+        if self.skipped:
+            rows += f" ({self.skipped} invalid rows skipped)"
+        facts = {
+            "rows": rows,
+            "columns": str(self.features.dim),
+            "features": f"{self.features.size} ({self.features.describe()})",
+            "size": f"{self.nbytes:,} bytes",
+        }
+        if self.weight:
+            z = np.abs(self.mean)
+            facts["noise level"] = f"{self.noise_level:.3g} per feature (sampling error of the averages)"
+            facts["signal"] = (
+                f"{np.mean(z > 3 * self.standard_errors):.0%} of the features stand above 3 standard errors"
+            )
+            facts["box"] = ", ".join(
+                f"[{a:.4g}, {b:.4g}]" for a, b in zip(self.lower[:4], self.upper[:4], strict=True)
+            ) + (", ..." if self.features.dim > 4 else "")
+        facts["private"] = "no (exact sums)"
+        return facts
+
+    def __repr__(self) -> str:
+        facts = self.summary()
+        width = max(map(len, facts))
+        return "Sketch\n" + "\n".join(f"  {k:<{width}}  {v}" for k, v in facts.items())
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(k)}</th><td style='text-align:left'>{escape(v)}</td></tr>"
+            for k, v in self.summary().items()
+        )
+        return f"<table><caption>Sketch</caption>{rows}</table>"
+
+
+def merge(sketches: Iterable[Sketch]) -> Sketch:
+    """The sketch of all rows behind several sketches.
+
+    Parameters
+    ----------
+    sketches : iterable of Sketch
+        At least one; all with the same feature map.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+    >>> days = [sl.sketch([[float(day)]], phi) for day in range(1000)]
+    >>> sl.merge(days).count
+    1000
+    """
+    total: Sketch | None = None
+    pending: list[Sketch] = []
+    for s in sketches:
+        if not isinstance(s, Sketch):
+            raise TypeError(f"merge takes sketches, got {type(s).__name__}")
+        if total is None:
+            total = s
+            continue
+        _check_same_features(total, s)
+        pending.append(s)
+        if len(pending) == 256:
+            total, pending = _merge_checked([total, *pending]), []
+    if total is None:
+        raise ValueError("nothing to merge: no sketch was given")
+    return _merge_checked([total, *pending]) if pending else total
+
+
+def _merge_checked(sketches: list[Sketch]) -> Sketch:
+    features = sketches[0].features
+    bits = max(s.weight_bits for s in sketches)
+    scaled = [_at_bits(s, bits) for s in sketches]
+    weight = sum(w for _, w in scaled)
+    check_range(features, weight)
+    sums = scaled[0][0].copy()
+    for part, _ in scaled[1:]:
+        sums += part
+    return Sketch(
+        features=features,
+        sums=sums,
+        weight=weight,
+        weight_bits=bits,
+        lower=np.min([s.lower for s in sketches], axis=0),
+        upper=np.max([s.upper for s in sketches], axis=0),
+        skipped=sum(s.skipped for s in sketches),
+    )._reduced()
+
+
+def check_range(features: FeatureMap, weight: int) -> None:
+    """Refuse total weights whose sums might not fit int64."""
+    if weight * features.entry_bound > _LIMIT:
+        raise OverflowError(
+            f"a total weight of {weight} units is beyond what exact 64-bit sums can hold "
+            f"({_LIMIT // features.entry_bound}); use smaller or whole-number weights"
+        )
+
+
+def _at_bits(s: Sketch, bits: int) -> tuple[npt.NDArray[np.int64], int]:
+    shift = bits - s.weight_bits
+    if shift == 0:
+        return s.sums, s.weight
+    check_range(s.features, s.weight << shift)
+    return s.sums << shift, s.weight << shift
+
+
+def _check_same_features(a: Sketch, b: Sketch) -> None:
+    if a.features is b.features:
+        return
+    if a.features != b.features:
+        raise IncompatibleSketchError(f"the sketches have different feature maps: {a.features.difference(b.features)}")
+    if a.features.fingerprint != b.features.fingerprint:
+        raise IncompatibleSketchError(
+            "the sketches have the same recipe but were made with different frequencies "
+            f"(fingerprints {a.features.fingerprint} and {b.features.fingerprint})"
+        )
+
+
+def _number(count: int | float) -> str:
+    return f"{count:,}" if isinstance(count, int) else f"{count:,.6g}"

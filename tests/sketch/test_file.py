@@ -1,0 +1,179 @@
+import hashlib
+import json
+import os
+import struct
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sketchlearn as sl
+from sketchlearn.sketch import file
+
+DATA = Path(__file__).parent / "data"
+PHI = sl.FourierFeatures.draw(dim=2, size=6, scale=1.0, seed=5)
+SKETCH = sl.sketch(np.arange(10.0).reshape(5, 2), PHI)
+
+
+def _golden():
+    """What tests/sketch/data/version1*.sketch hold."""
+    phi = sl.FourierFeatures.draw(dim=2, size=6, scale=1.5, radial="multiscale", seed=5, center=[1.0, -2.0])
+    X = np.arange(-10, 10).reshape(10, 2) / 4
+    return sl.sketch(X, phi, sample_weight=np.arange(10) / 2)
+
+
+@pytest.mark.parametrize("name", ["version1.sketch", "version1-embedded.sketch"])
+def test_golden_files_stay_readable(name):
+    loaded = sl.load(DATA / name)
+    assert loaded == _golden()
+    assert loaded.features.fingerprint == _golden().features.fingerprint
+    np.testing.assert_allclose(loaded.mean, _golden().mean)
+    assert loaded.to_bytes(embed_frequencies="embedded" in name) == (DATA / name).read_bytes()
+
+
+def _signed(header: bytes, body: bytes, version: int = 1, length: int | None = None) -> bytes:
+    """A file with a valid checksum whatever its content."""
+    total = 24 + len(header) + len(body) + 32 if length is None else length
+    data = struct.pack("<8sIIQ", file.MAGIC, version, len(header), total) + header + body
+    return data + hashlib.sha256(data).digest()
+
+
+def _split(data: bytes) -> tuple[dict, bytes]:
+    length = struct.unpack("<8sIIQ", data[:24])[2]
+    return json.loads(data[24 : 24 + length]), data[24 + length : -32]
+
+
+def _corruptions(data: bytes, count: int):
+    """Bit flips, truncations, extensions, overwrites, edits of the header with and without a new checksum."""
+    rng = np.random.default_rng(0)
+    header, body = _split(data)
+    values = [None, -1, 0, 2**70, 1e308, "x", [], {}, True, [1] * 10, "9" * 5000, 0.5]
+    for i in range(count):
+        kind = i % 6
+        raw = bytearray(data)
+        if kind == 0:
+            raw[rng.integers(len(raw))] ^= 1 << rng.integers(8)
+        elif kind == 1:
+            raw = raw[: rng.integers(len(raw))]
+        elif kind == 2:
+            raw += rng.bytes(int(rng.integers(1, 200)))
+        elif kind == 3:
+            at, n = rng.integers(len(raw)), int(rng.integers(1, 30))
+            noise = rng.bytes(n)
+            if raw[at : at + n] == noise[: len(raw[at : at + n])]:
+                continue
+            raw[at : at + n] = noise
+        else:
+            # edits by somebody who knows the format: valid length and checksum, invalid content
+            edited = json.loads(json.dumps(header))
+            where = edited if rng.uniform() < 0.5 else edited["features"]
+            key = str(rng.choice(sorted(where)))
+            value = values[rng.integers(len(values))]
+            if kind == 5:
+                if rng.uniform() < 0.3:
+                    where.pop(key)
+                elif rng.uniform() < 0.5:
+                    edited["arrays"][rng.integers(3)][rng.integers(3)] = value
+                else:
+                    body_cut = body[: rng.integers(len(body))]
+                    yield _signed(json.dumps(edited).encode(), body_cut)
+                    continue
+            else:
+                if where[key] == value or (key in ("seed", "skipped", "scale") and isinstance(value, int | float)):
+                    continue  # a valid file of another sketch
+                if key in ("center", "whitening") and value is None:
+                    continue
+                where[key] = value
+            text = json.dumps(edited).encode()
+            if text == json.dumps(header).encode():
+                continue
+            raw = bytearray(_signed(text, body))
+        yield bytes(raw)
+
+
+def test_ten_thousand_corruptions_are_all_refused():
+    data = SKETCH.to_bytes()
+    tested = 0
+    for bad in _corruptions(data, 10_500):
+        if bad == data:
+            continue
+        with pytest.raises(sl.SketchFileError):
+            sl.Sketch.from_bytes(bad)
+        tested += 1
+    assert tested > 9_000
+
+
+def test_untrusted_headers_can_not_allocate(tmp_path):
+    header, body = _split(SKETCH.to_bytes())
+    bombs = [
+        {"arrays": [["sums", "<i8", [2, 2**40]], ["lower", "<f8", [2]], ["upper", "<f8", [2]]]},
+        {"features": {**header["features"], "size": 2**39, "dim": 2**39}},
+        {"arrays": [["sums", "<i8", [0, 2**62]], *header["arrays"][1:]]},
+    ]
+    for bomb in bombs:
+        data = _signed(json.dumps({**header, **bomb}).encode(), body)
+        tracemalloc.start()
+        with pytest.raises(sl.SketchFileError):
+            sl.Sketch.from_bytes(data)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 10 * len(data) + 100_000
+    deep = _signed(b"[" * 100_000 + b"]" * 100_000, b"")
+    with pytest.raises(sl.SketchFileError):
+        sl.Sketch.from_bytes(deep)
+
+
+def test_valid_file_of_another_seed_is_caught_by_the_fingerprint():
+    header, body = _split(SKETCH.to_bytes())
+    header["features"]["seed"] = 6
+    forged = sl.Sketch.from_bytes(_signed(json.dumps(header).encode(), body))
+    with pytest.raises(sl.SketchFileError, match="fingerprint"):
+        _ = forged.features.frequencies
+
+
+def test_foreign_and_future_files_have_their_own_words(tmp_path):
+    path = tmp_path / "a.sketch"
+    path.write_bytes(b"PAR1 something else")
+    with pytest.raises(sl.SketchFileError, match="not a sketch"):
+        sl.load(path)
+    path.write_bytes(b"")
+    with pytest.raises(sl.SketchFileError, match="not a sketch"):
+        sl.load(path)
+    header, body = _split(SKETCH.to_bytes())
+    path.write_bytes(_signed(json.dumps(header).encode(), body, version=7))
+    with pytest.raises(sl.SketchFileError, match="version 7"):
+        sl.load(path)
+    path.write_bytes(SKETCH.to_bytes()[:-1])
+    with pytest.raises(sl.SketchFileError, match="truncated"):
+        sl.load(path)
+    with pytest.raises(FileNotFoundError):
+        sl.load(tmp_path / "missing.sketch")
+
+
+def test_writing_is_atomic(tmp_path, monkeypatch):
+    path = tmp_path / "a.sketch"
+    SKETCH.save(path)
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="disk full"):
+        sl.sketch([[1.0, 2.0]], PHI).save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_embedded_frequencies_are_used_and_checked(tmp_path):
+    data = SKETCH.to_bytes(embed_frequencies=True)
+    assert len(data) > len(SKETCH.to_bytes())
+    loaded = sl.Sketch.from_bytes(data)
+    assert loaded == SKETCH
+    np.testing.assert_array_equal(loaded.features.frequencies, PHI.frequencies)
+    header, body = _split(data)
+    broken = bytearray(body)
+    broken[-1] ^= 1
+    with pytest.raises(sl.SketchFileError, match="fingerprint"):
+        sl.Sketch.from_bytes(_signed(json.dumps(header).encode(), bytes(broken)))

@@ -1,0 +1,56 @@
+"""Imports point one way, as drawn in docs/architecture.md."""
+
+import ast
+from pathlib import Path
+
+import sketchlearn
+
+ROOT = Path(sketchlearn.__file__).parent
+LEVELS = [
+    {"exceptions"},
+    {"kernels"},
+    {"features"},
+    {"sketch", "design"},
+    {"sources", "engines", "atoms"},
+    {"decoders"},
+    {"learn", "privacy"},
+    {"datasets", "plots"},
+    {"cli"},
+]
+LEVEL = {room: i for i, rooms in enumerate(LEVELS) for room in rooms}
+
+
+def _rooms_imported(path: Path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module] + [f"{node.module}.{a.name}" for a in node.names if node.module == "sketchlearn"]
+        elif isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "sketchlearn" and len(parts) > 1:
+                yield parts[1]
+
+
+def test_imports_point_one_way():
+    wrong = []
+    for path in ROOT.rglob("*.py"):
+        relative = path.relative_to(ROOT)
+        if relative.name == "__init__.py" and len(relative.parts) == 1:
+            continue
+        room = relative.parts[0].removesuffix(".py")
+        for target in _rooms_imported(path):
+            if target in LEVEL and LEVEL[target] > LEVEL[room]:
+                wrong.append(f"{relative} imports {target}")
+    assert not wrong
+
+
+def test_every_room_has_a_level():
+    rooms = {p.relative_to(ROOT).parts[0].removesuffix(".py") for p in ROOT.rglob("*.py")}
+    assert rooms - {"__init__"} <= set(LEVEL)
+
+
+def test_every_public_name_has_a_runnable_example():
+    for name in sketchlearn.__all__:
+        assert ">>>" in (getattr(sketchlearn, name).__doc__ or ""), name
