@@ -116,12 +116,12 @@ class _Pass:
 
     def run(self) -> Sketch:
         in_flight: deque[tuple[int, int, bool, Future[RowSums]]] = deque()
-        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="sketchlearn")
+        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="sketchlearn") if self.threads > 1 else None
         chunks = self._chunks()
         try:
             for rows, weights in chunks:
                 units, whole = _on_grid(weights, self.rows_seen)
-                job = pool.submit(self.features.sum_rows, rows, units, self.skip)
+                job = _submit(pool, self.features, rows, units, self.skip)
                 in_flight.append((self.rows_seen, len(rows), whole, job))
                 self.rows_seen += len(rows)
                 while len(in_flight) > 2 * self.threads or (in_flight and in_flight[0][3].done()):
@@ -130,7 +130,8 @@ class _Pass:
                 self._collect(*in_flight.popleft())
         finally:
             # on any error, Ctrl-C included: drop what has not started, wait the milliseconds of what has
-            pool.shutdown(wait=True, cancel_futures=True)
+            if pool:
+                pool.shutdown(wait=True, cancel_futures=True)
             chunks.close()
         total = Sketch.from_row_sums(self.features, self.plain)
         if self.fractional:
@@ -164,6 +165,21 @@ class _Pass:
         if not self.source.in_memory:
             batches = _read_ahead(batches)
         yield from _rechunk(batches, size, self.features.dim)
+
+
+def _submit(
+    pool: ThreadPoolExecutor | None,
+    features: FeatureMap,
+    rows: npt.NDArray[np.floating],
+    units: npt.NDArray[np.int64] | None,
+    skip: bool,
+) -> Future[RowSums]:
+    """Sum the rows in the pool, or here and now where there is none."""
+    if pool:
+        return pool.submit(features.sum_rows, rows, units, skip)
+    done: Future[RowSums] = Future()
+    done.set_result(features.sum_rows(rows, units, skip))
+    return done
 
 
 def _rechunk(batches: Iterator[Batch], size: int, dim: int) -> Iterator[Batch]:

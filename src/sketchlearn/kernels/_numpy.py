@@ -96,10 +96,11 @@ def sum_rows(
         alive = w != 0
         with np.errstate(all="ignore"):
             x = raw - center
-            phase2 = np.zeros(len(x))
+            partial = np.zeros((4, len(x)))  # coordinates modulo 4, as the compiled tiers do
             for k in range(x.shape[1]):
                 p = rms[k] * x[:, k]
-                phase2 += p * p
+                partial[k % 4] += p * p
+            phase2 = (partial[0] + partial[1]) + (partial[2] + partial[3])
             valid = phase2 <= K.MAX_PHASE**2
         bad = np.flatnonzero(alive & ~valid)
         if len(bad):

@@ -34,18 +34,19 @@ CACHE = _cache_is_usable()
 
 
 def _signatures(packed):
-    """One specialisation per precision: read-only rows of any strides."""
+    """Read-only rows of either precision, contiguous or of any strides."""
 
     def frozen(dtype, ndim, layout="C"):
         return types.Array(dtype, ndim, layout, readonly=True)
 
     return [
         types.void(
-            frozen(real, 2, "A"), frozen(types.int64, 1), frozen(types.float64, 1), frozen(types.float64, 1),
+            frozen(real, 2, layout), frozen(types.int64, 1), frozen(types.float64, 1), frozen(types.float64, 1),
             frozen(types.float32, packed), types.boolean, types.intp,
             types.int64[:, ::1], types.float64[::1], types.float64[::1], types.int64[::1],
         )
         for real in (types.float32, types.float64)
+        for layout in ("C", "A")
     ]  # fmt: skip
 
 
@@ -63,16 +64,34 @@ def stage_block(X, i0, i1, weights, center, rms, skip, near, near_weight, far, f
     d = X.shape[1]
     weighted = weights.shape[0] > 0
     near_count = far_count = 0
-    x = np.empty(d, np.float64)
+    raw, x = np.empty(d, np.float64), np.empty(d, np.float64)
+    whole = d - d % 4
     for i in range(i0, i1):
         w = weights[i] if weighted else np.int64(1)
         if w == 0:
             continue
-        phase2 = 0.0
         for k in range(d):
-            x[k] = np.float64(X[i, k]) - center[k]
-            p = rms[k] * x[k]
-            phase2 += p * p
+            v = np.float64(X[i, k])
+            raw[k] = v
+            x[k] = v - center[k]
+        # four partial sums (coordinates modulo 4), added in a fixed order
+        s0 = s1 = s2 = s3 = 0.0
+        for k in range(0, whole, 4):
+            p0, p1 = rms[k] * x[k], rms[k + 1] * x[k + 1]
+            p2, p3 = rms[k + 2] * x[k + 2], rms[k + 3] * x[k + 3]
+            s0 += p0 * p0
+            s1 += p1 * p1
+            s2 += p2 * p2
+            s3 += p3 * p3
+        for k in range(whole, d):
+            p0 = rms[k] * x[k]
+            if k == whole:
+                s0 += p0 * p0
+            elif k == whole + 1:
+                s1 += p0 * p0
+            else:
+                s2 += p0 * p0
+        phase2 = (s0 + s1) + (s2 + s3)
         if not phase2 <= _MAX2:  # NaN, infinite, or too far for any phase to be meaningful
             if info[1] < 0:
                 info[1] = i
@@ -83,9 +102,8 @@ def stage_block(X, i0, i1, weights, center, rms, skip, near, near_weight, far, f
         info[0] += 1
         info[3] += w
         for k in range(d):
-            raw = np.float64(X[i, k])
-            lower[k] = min(lower[k], raw)
-            upper[k] = max(upper[k], raw)
+            lower[k] = raw[k] if raw[k] < lower[k] else lower[k]
+            upper[k] = raw[k] if raw[k] > upper[k] else upper[k]
         if phase2 <= _FAR2:
             for k in range(d):
                 near[near_count, k] = np.float32(x[k])

@@ -151,7 +151,7 @@ def _call(
     lower, upper = np.full(packed.dim, np.inf), np.full(packed.dim, -np.inf)
     info = np.array([0, -1, 0, 0], np.int64)
     rows = X.view(np.ndarray)
-    rows = rows[:] if not rows.flags.writeable else rows
+    rows.flags.writeable = False  # of this view: it is what the compiled signatures expect
     module.sum_rows(rows, weights, packed.center, packed.rms, packed.panels, skip, block, sums, lower, upper, info)
     return RowSums(
         sums=sums[:, : packed.size],
