@@ -1,0 +1,232 @@
+"""A sketch made ready for decoding: centred, scaled, weighted, in float32.
+
+Units are those of the data's own standard deviation, so that no decoder has a scale to tune.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import isotonic_regression
+
+from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.operator import F32, DenseOperator
+from sketchlearn.kernels import atoms as compiled
+from sketchlearn.sketch.value import Sketch
+
+Array = npt.NDArray[np.float64]
+
+_VARIANCE_FLOOR = 0.05  # frequencies with |z| near 1 are not weighted more than this allows
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Data of a decoding problem in normalised units: ``x = scale * y + center``.
+
+    Attributes
+    ----------
+    operator : DenseOperator
+        Frequencies times `scale`.
+    z : ndarray (2, m) float32
+        Real and imaginary parts of the centred sketch.
+    u : ndarray (m,) float32
+        Weights of the frequencies, summing to 1.
+    n : float
+        Number of rows behind the sketch.
+    center, scale : ndarray (d,), float
+        Where the data is and how wide.
+    box : tuple of ndarray
+        Coordinate-wise bounds of the data, normalised.
+    """
+
+    operator: DenseOperator
+    z: F32
+    u: F32
+    n: float
+    center: Array
+    scale: float
+    box: tuple[Array, Array]
+    _buffers: dict[int, tuple[F32, F32, F32, F32]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_sketch(cls, sketch: Sketch) -> Problem:
+        """Normalise a sketch; ValueError if it holds nothing that could be decoded."""
+        features = sketch.features
+        if not isinstance(features, FourierFeatures):
+            raise TypeError(f"this decoder needs Fourier features, the sketch has {features.kind} features")
+        n = float(sketch.count)
+        if n == 0:
+            raise ValueError("the sketch is empty: there is nothing to learn from")
+        mean = sketch.mean
+        check_information(sketch)
+        center, scale = location_and_scale(features, mean, sketch.lower, sketch.upper, n)
+        w = features.frequencies
+        z = mean * np.exp(-1j * (w @ center))
+        importance = features.importance_weights
+        u = 1.0 / np.maximum(1.0 - np.abs(z) ** 2, _VARIANCE_FLOOR) / importance**2
+        return cls(
+            operator=DenseOperator.of(w * scale),
+            z=np.stack([z.real, z.imag]).astype(np.float32),
+            u=(u / u.sum()).astype(np.float32),
+            n=n,
+            center=center,
+            scale=scale,
+            box=((sketch.lower - center) / scale, (sketch.upper - center) / scale),
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of frequencies."""
+        return self.operator.shape[0]
+
+    @property
+    def dim(self) -> int:
+        """Number of columns."""
+        return self.operator.shape[1]
+
+    @cached_property
+    def energy(self) -> float:
+        """Weighted squared norm of the sketch."""
+        return float(self.u @ (self.z[0] ** 2 + self.z[1] ** 2))
+
+    @cached_property
+    def radii(self) -> Array:
+        """Norms of the normalised frequencies."""
+        return np.sqrt(self.operator.squared_norms.astype(np.float64))
+
+    def effective_radius(self, k: int) -> float:
+        """Largest radius at which |z|^2 still stands above exp(-2)/k: beyond it clusters are resolved."""
+        order = np.argsort(self.radii)
+        power = (self.z[0] ** 2 + self.z[1] ** 2)[order].astype(np.float64)
+        if self.n > 1:
+            power = (self.n * power - 1) / (self.n - 1)
+        smooth = isotonic_regression(power, increasing=False).x
+        above = np.flatnonzero(smooth >= np.exp(-2.0) / k)
+        return float(self.radii[order][above[-1] if len(above) else 0])
+
+    def subset(self, index: npt.NDArray[np.intp]) -> Problem:
+        """The problem restricted to some frequencies."""
+        u = self.u[index]
+        return Problem(
+            self.operator.rows(index),
+            np.ascontiguousarray(self.z[:, index]),
+            u / u.sum(),
+            self.n,
+            self.center,
+            self.scale,
+            self.box,
+        )
+
+    def reweighted(self, u: npt.NDArray[Any]) -> Problem:
+        """The same problem with other weights of the frequencies."""
+        weights = (u / u.sum()).astype(np.float32)
+        return Problem(self.operator, self.z, weights, self.n, self.center, self.scale, self.box)
+
+    # -- the model -----------------------------------------------------------------------------
+
+    def _space(self, k: int) -> tuple[F32, F32, F32, F32]:
+        if k not in self._buffers:
+            shape = (k, self.size)
+            self._buffers[k] = (
+                np.empty(shape, np.float32),
+                np.empty(shape, np.float32),
+                np.empty((2, self.size), np.float32),
+                np.empty(k, np.float32),
+            )
+        return self._buffers[k]
+
+    def damping(self, covariances: Any) -> F32:
+        """Exponents -w'Sw/2: (1, m) for one shared variance, (k, m) for (k,), (k, d) or (k, d, d) covariances."""
+        s = np.asarray(covariances, np.float32)
+        if s.ndim == 0:
+            return np.float32(-0.5) * s * self.operator.squared_norms[None]
+        if s.ndim == 1:
+            return (np.float32(-0.5) * s)[:, None] * self.operator.squared_norms
+        if s.ndim == 2:
+            return (np.float32(-0.5) * s) @ self.operator.squares.T
+        a, b = np.tril_indices(self.dim)
+        return (np.float32(-0.5) * s[:, a, b]) @ self.operator.products().T
+
+    def atoms(self, means: Any, covariances: Any, weights: Any) -> tuple[F32, F32, F32]:
+        """Atoms (cosine and sine parts, (k, m)) and the weighted model (2, m); buffers that the next call reuses."""
+        phases = self.operator.forward(means)
+        cosine, sine, model, _ = self._space(len(phases))
+        compiled.atoms(phases, self.damping(covariances), np.asarray(weights, np.float32), cosine, sine, model)
+        return cosine, sine, model
+
+    def residual(self, means: Any, covariances: Any, weights: Any) -> F32:
+        """Sketch minus model, (2, m)."""
+        if len(means) == 0:
+            return self.z
+        return self.z - self.atoms(means, covariances, weights)[2]
+
+    def value_and_products(self, means: Any, covariances: Any, weights: Any) -> tuple[float, Array, F32, F32, F32, F32]:
+        """Misfit f, its gradient in the weights, Re and Im products (k, m), weighted residual and model (2, m)."""
+        cosine, sine, model = self.atoms(means, covariances, weights)
+        residual = self.z - model
+        weighted = self.u * residual
+        value = float(np.vdot(weighted, residual))
+        along = self._space(len(cosine))[3]
+        compiled.products(cosine, sine, weighted, along)
+        return value, -2.0 * along.astype(np.float64), cosine, sine, weighted, model
+
+    def gram(self, means: Any, covariances: Any, target: F32 | None = None) -> tuple[Array, Array]:
+        """Weighted Gram matrix of the atoms and their correlations with `target` (the sketch)."""
+        cosine, sine, _ = self.atoms(means, covariances, np.zeros(len(means)))
+        root = np.sqrt(self.u)
+        y = (self.z if target is None else target) * root
+        c, s = cosine * root, sine * root
+        return (c @ c.T + s @ s.T).astype(np.float64), (c @ y[0] + s @ y[1]).astype(np.float64)
+
+
+def check_information(sketch: Sketch) -> None:
+    """Refuse sketches in which nothing stands above the sampling noise."""
+    n = float(sketch.count)
+    z = np.abs(sketch.mean)
+    if n >= 30 and (z < 5.0 * np.sqrt(2.0 / n)).all():
+        raise ValueError(
+            f"the sketch holds no information: all {len(z)} averages are at the level of the sampling noise "
+            f"(largest {z.max():.2g}); the scale of its feature map is too small for this data"
+        )
+
+
+def location_and_scale(
+    features: FourierFeatures, mean: npt.NDArray[np.complex128], lower: Array, upper: Array, n: float
+) -> tuple[Array, float]:
+    """Mean of the data and root mean square of its columns' standard deviations, from the sketch alone.
+
+    At low frequencies the characteristic function is that of a Gaussian, exp(i w·mean - w'Cov w/2): its
+    phase is linear in the mean, its modulus gives the variance.
+    """
+    w, norms = features.frequencies, features.norms
+    d = features.dim
+    center = 0.5 * (lower + upper) if features.center is None else features.center
+    spread = max(float(np.sqrt(np.mean((upper - lower) ** 2) / 12.0)), 1e-12 * float(np.abs(center).max()), 1e-300)
+    modulus = np.abs(mean)
+    # frequencies where the Gaussian approximation holds and noise does not matter
+    usable = (modulus > 0.5) & (modulus < 1.0 - 1.0 / max(n, 4.0))
+    if usable.sum() < 2 * d + 2:
+        strongest = np.argsort(-modulus)[: max(2 * d + 2, len(modulus) // 20)]
+        usable = np.zeros(len(modulus), bool)
+        usable[strongest[modulus[strongest] > max(0.1, 5 / np.sqrt(n))]] = True
+    if usable.sum() >= 2:
+        w_low, norms_low = w[usable], norms[usable]
+        exponent = -2.0 * np.log(np.clip(modulus[usable], 1e-12, 1.0 - 1e-12))
+        variance = float(np.sum(exponent * norms_low**2) / np.sum(norms_low**4)) * d
+        scale = float(np.sqrt(variance / d)) if variance > 0 else spread
+        confidence = modulus[usable] ** 2
+        for _ in range(3):
+            phase = np.angle(mean[usable] * np.exp(-1j * (w_low @ center)))
+            near = np.abs(phase) < 2.0  # not wrapped
+            if near.sum() < d:
+                break
+            root = np.sqrt(confidence[near])[:, None]
+            step = np.linalg.lstsq(root * w_low[near], root[:, 0] * phase[near], rcond=None)[0]
+            center = np.clip(center + step, lower, upper)
+    else:
+        scale = spread
+    return center, float(np.clip(scale, 1e-6 * spread, 4.0 * spread)) if spread > 0 else scale
