@@ -1,21 +1,32 @@
 """Learn from one small, mergeable sketch of the data instead of from its rows."""
 
+from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
+from sketchlearn.design import design
 from sketchlearn.engines import sketch
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features import FeatureMap, FourierFeatures
 from sketchlearn.kernels import active_kernel
+from sketchlearn.learn import CompressiveKMeans, CompressiveKMedians
 from sketchlearn.sketch import Sketch, load, merge
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CompressiveKMeans",
+    "CompressiveKMedians",
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",
+    "Mixture",
     "Sketch",
     "SketchFileError",
+    "Solution",
+    "Sweep",
     "active_kernel",
+    "decode",
+    "design",
     "load",
     "merge",
     "sketch",
+    "sweep",
 ]

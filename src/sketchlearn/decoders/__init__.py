@@ -1,18 +1,31 @@
-"""From a sketch to a model."""
+"""From a sketch to a model: one algorithm a file, plain functions that return a Solution."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from sketchlearn.decoders.clompr import decode_clompr
 from sketchlearn.decoders.solution import Mixture, Solution
+from sketchlearn.decoders.splitting import decode_splitting
+from sketchlearn.decoders.sweep import Sweep, sweep_kmeans
 from sketchlearn.decoders.tuning_free import decode_tuning_free
 from sketchlearn.sketch.value import Sketch
 
+__all__ = ["DECODERS", "Mixture", "Solution", "Sweep", "decode", "sweep"]
+
+
+def _clomp(sketch: Sketch, n_components: int, **options: Any) -> Solution:
+    return decode_clompr(sketch, n_components, replacement=False, **options)
+
+
 DECODERS: dict[str, Callable[..., Solution]] = {
     "tuning-free": decode_tuning_free,
+    "clompr": decode_clompr,
+    "clomp": _clomp,
+    "splitting": decode_splitting,
 }
 
 
@@ -21,9 +34,101 @@ def decode(
     n_components: int,
     *,
     decoder: str = "auto",
+    criterion: str = "means",
     random_state: int | np.random.Generator | None = None,
+    trace: bool = False,
     **options: Any,
 ) -> Solution:
-    """Decode k centres from a sketch."""
+    """Decode the centres of k clusters from a sketch.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of Fourier features, best from a map made by :func:`sketchlearn.design`.
+    n_components : int
+        Number of centres.
+    decoder : {"auto", "tuning-free", "clompr", "clomp", "splitting"}
+        ``"auto"`` takes the tuning-free decoder; the others are the published ones.  The solution says
+        which one ran.
+    criterion : {"means", "medians"}
+        Centres for squared or plain distances.
+    random_state : int or Generator, optional
+        For repeatable results.
+    trace : bool
+        Keep what happened in every round in ``solution.trace``.
+    **options
+        Of the decoder, e.g. ``n_decodes=`` (tuning-free: fits that are pooled on data that is not
+        Gaussian; more is better and slower), ``starts=``, ``replicates=``, ``init=``.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(5000, 2)) + np.repeat([[0.0, 0.0], [9.0, 0.0]], 2500, axis=0)
+    >>> s = sl.sketch(X, sl.design(X[:1000], n_components=2, seed=0))
+    >>> solution = sl.decode(s, 2, random_state=0)
+    >>> np.sort(solution.centers[:, 0]).round(1)
+    array([0., 9.])
+    """
+    k = check_components(sketch, n_components)
+    if decoder != "auto" and decoder not in DECODERS:
+        raise ValueError(f"decoder={decoder!r}: choose 'auto' or one of {', '.join(DECODERS)}")
+    if criterion not in ("means", "medians"):
+        raise ValueError(f"criterion={criterion!r}: choose 'means' or 'medians'")
+    function = DECODERS["tuning-free" if decoder == "auto" else decoder]
     rng = np.random.default_rng(random_state)
-    return DECODERS["tuning-free" if decoder == "auto" else decoder](sketch, n_components, rng=rng, **options)
+    return function(sketch, k, rng=rng, criterion=criterion, trace=[] if trace else None, **options)
+
+
+def check_components(sketch: Sketch, n_components: int) -> int:
+    """A valid number of components for this sketch."""
+    if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer) or n_components < 1:
+        raise ValueError(f"the number of components must be a positive integer, got {n_components!r}")
+    if not isinstance(sketch, Sketch):
+        raise TypeError(f"expected a sketch, got {type(sketch).__name__}")
+    if sketch.count < n_components:
+        raise ValueError(
+            f"n_samples={sketch.count} should be >= the number of components, {n_components}: the sketch has fewer rows"
+        )
+    return int(n_components)
+
+
+def sweep(
+    sketch: Sketch,
+    ks: Iterable[int],
+    *,
+    task: str = "kmeans",
+    random_state: int | np.random.Generator | None = None,
+) -> Sweep:
+    """Decode every number of components from one sketch, and recommend one.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of a feature map sized for the largest number (``n_components=max(ks)`` in the design).
+    ks : iterable of int
+        Numbers of components to try; each is warm-started from the last.
+    task : {"kmeans"}
+        What the components are for.
+    random_state : int or Generator, optional
+        For repeatable results.
+
+    Returns
+    -------
+    Sweep
+        A table that prints itself, with ``recommended``, ``reason`` and ``plot()``.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(6000, 2)) + np.repeat([[0, 0], [12, 0], [0, 12]], 2000, axis=0)
+    >>> s = sl.sketch(X, sl.design(X[:1000], n_components=6, seed=0))
+    >>> sl.sweep(s, range(1, 6), random_state=0).recommended
+    3
+    """
+    if task != "kmeans":
+        raise ValueError(f"task={task!r}: choose 'kmeans'")
+    return sweep_kmeans(sketch, ks, rng=np.random.default_rng(random_state))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
-from sklearn.cluster import KMeans
 
-from sketchlearn.decoders.problem import Array
+from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import Mixture
+from sketchlearn.kernels import lloyd
 
 
 def partition(
@@ -27,14 +29,13 @@ def partition(
     `restarts` random starts; a random start wins only if it is better by the relative `gain`.
     """
     x, w, owner = mixture.sample(max(points, 60 * mixture.n_components), rng)
-    seed = int(rng.integers(2**31))
     best: tuple[Array, float] | None = None
     if start is not None:
-        best = _lloyd(x, w, start, 1, seed)
+        best = _lloyd(x, w, start, 1, rng)
         if restarts and mixture.n_components == k and k > 20 and _overlap(mixture, x, w, owner) < 0.005:
             restarts = 0
     if restarts or best is None:
-        other = _lloyd(x, w, k, max(restarts, 1), seed)
+        other = _lloyd(x, w, k, max(restarts, 1), rng)
         if best is None or other[1] < best[1] * (1.0 - gain):
             best = other
     centers = best[0]
@@ -49,17 +50,34 @@ def partition(
     return centers, weights / weights.sum(), float(w @ cost / w.sum())
 
 
-def _lloyd(x: Array, w: Array, init: Array | int, restarts: int, seed: int) -> tuple[Array, float]:
-    k = init if isinstance(init, int) else len(init)
-    km = KMeans(
-        k,
-        init="k-means++" if isinstance(init, int) else np.ascontiguousarray(init, x.dtype),
-        n_init=restarts,
-        max_iter=100,
-        tol=0.0 if restarts == 1 else 1e-6,
-        random_state=seed,
-    ).fit(x, sample_weight=w)
-    return km.cluster_centers_, float(km.inertia_)
+def nearest_cost(problem: Problem, mixture: Mixture, criterion: str) -> float:
+    """Estimate of the mean cost from the total variance (points have no width of their own).
+
+    At low frequencies the sketch knows the total variance of the data (1 per column in normalised units);
+    what the spread of the points doesn't explain is the cost.
+    """
+    spread = float(mixture.weights @ ((mixture.means - mixture.mean) ** 2).sum(1))
+    within = max(problem.dim - spread, 0.0)
+    return within if criterion == "means" else float(np.sqrt(within))
+
+
+def _lloyd(x: Array, w: Array, init: Array | int, restarts: int, rng: np.random.Generator) -> tuple[Array, float]:
+    """Best of some runs: from given centres, or from greedy k-means++ starts."""
+    columns = np.ascontiguousarray(x.T, np.float32)
+    best: tuple[Any, float] | None = None
+    for _ in range(restarts):
+        if isinstance(init, int):
+            tries = 2 + int(np.log(init)) if init > 1 else 1
+            centers = lloyd.seed_centers(columns, w, init, rng.uniform(size=(init, tries)))
+        else:
+            centers = np.array(init, np.float32)
+        _, cost = lloyd.lloyd(columns, w, centers, 100, 1e-5)
+        if best is None or cost < best[1]:
+            best = centers, float(cost)
+    assert best is not None
+    centers, _ = best
+    _, cost = lloyd.lloyd(columns, w, centers, 100, 1e-9)
+    return centers.astype(np.float64), float(cost)
 
 
 def _squared_distances(x: Array, centers: Array) -> Array:

@@ -15,10 +15,11 @@ from scipy.optimize import isotonic_regression
 
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import F32, DenseOperator
-from sketchlearn.kernels import atoms as compiled
+from sketchlearn.kernels import atoms as _kernels
 from sketchlearn.sketch.value import Sketch
 
 Array = npt.NDArray[np.float64]
+_compiled: Any = _kernels
 
 _VARIANCE_FLOOR = 0.05  # frequencies with |z| near 1 are not weighted more than this allows
 
@@ -147,15 +148,15 @@ class Problem:
         if s.ndim == 1:
             return (np.float32(-0.5) * s)[:, None] * self.operator.squared_norms
         if s.ndim == 2:
-            return (np.float32(-0.5) * s) @ self.operator.squares.T
+            return np.asarray((np.float32(-0.5) * s) @ self.operator.squares.T, np.float32)
         a, b = np.tril_indices(self.dim)
-        return (np.float32(-0.5) * s[:, a, b]) @ self.operator.products().T
+        return np.asarray((np.float32(-0.5) * s[:, a, b]) @ self.operator.products().T, np.float32)
 
     def atoms(self, means: Any, covariances: Any, weights: Any) -> tuple[F32, F32, F32]:
         """Atoms (cosine and sine parts, (k, m)) and the weighted model (2, m); buffers that the next call reuses."""
         phases = self.operator.forward(means)
         cosine, sine, model, _ = self._space(len(phases))
-        compiled.atoms(phases, self.damping(covariances), np.asarray(weights, np.float32), cosine, sine, model)
+        _compiled.atoms(phases, self.damping(covariances), np.asarray(weights, np.float32), cosine, sine, model)
         return cosine, sine, model
 
     def residual(self, means: Any, covariances: Any, weights: Any) -> F32:
@@ -171,8 +172,20 @@ class Problem:
         weighted = self.u * residual
         value = float(np.vdot(weighted, residual))
         along = self._space(len(cosine))[3]
-        compiled.products(cosine, sine, weighted, along)
+        _compiled.products(cosine, sine, weighted, along)
         return value, -2.0 * along.astype(np.float64), cosine, sine, weighted, model
+
+    def correlation(self, points: Any, target: F32) -> tuple[F32, F32]:
+        """Re<exp(i w·x), target> for some points, (k,), and its gradient, (k, d)."""
+        phases = self.operator.forward(points)
+        cosine, sine, model, along = self._space(len(phases))
+        _compiled.atoms(phases, self._no_damping, np.zeros(len(phases), np.float32), cosine, sine, model)
+        _compiled.products(cosine, sine, target, along)
+        return along.copy(), self.operator.adjoint(sine)
+
+    @cached_property
+    def _no_damping(self) -> F32:
+        return np.zeros((1, self.size), np.float32)
 
     def gram(self, means: Any, covariances: Any, target: F32 | None = None) -> tuple[Array, Array]:
         """Weighted Gram matrix of the atoms and their correlations with `target` (the sketch)."""
@@ -186,11 +199,11 @@ class Problem:
 def check_information(sketch: Sketch) -> None:
     """Refuse sketches in which nothing stands above the sampling noise."""
     n = float(sketch.count)
-    z = np.abs(sketch.mean)
-    if n >= 30 and (z < 5.0 * np.sqrt(2.0 / n)).all():
+    power = n * np.abs(sketch.mean) ** 2  # of pure noise: exponential with mean 1
+    if n >= 100 and power.max() < np.log(len(power)) + 5.0:
         raise ValueError(
-            f"the sketch holds no information: all {len(z)} averages are at the level of the sampling noise "
-            f"(largest {z.max():.2g}); the scale of its feature map is too small for this data"
+            f"the sketch holds no information: all {len(power)} averages are at the level of the sampling noise; "
+            "the scale of its feature map is too small for this data"
         )
 
 
@@ -206,27 +219,29 @@ def location_and_scale(
     d = features.dim
     center = 0.5 * (lower + upper) if features.center is None else features.center
     spread = max(float(np.sqrt(np.mean((upper - lower) ** 2) / 12.0)), 1e-12 * float(np.abs(center).max()), 1e-300)
-    modulus = np.abs(mean)
-    # frequencies where the Gaussian approximation holds and noise does not matter
-    usable = (modulus > 0.5) & (modulus < 1.0 - 1.0 / max(n, 4.0))
-    if usable.sum() < 2 * d + 2:
-        strongest = np.argsort(-modulus)[: max(2 * d + 2, len(modulus) // 20)]
-        usable = np.zeros(len(modulus), bool)
-        usable[strongest[modulus[strongest] > max(0.1, 5 / np.sqrt(n))]] = True
-    if usable.sum() >= 2:
-        w_low, norms_low = w[usable], norms[usable]
-        exponent = -2.0 * np.log(np.clip(modulus[usable], 1e-12, 1.0 - 1e-12))
-        variance = float(np.sum(exponent * norms_low**2) / np.sum(norms_low**4)) * d
-        scale = float(np.sqrt(variance / d)) if variance > 0 else spread
-        confidence = modulus[usable] ** 2
-        for _ in range(3):
-            phase = np.angle(mean[usable] * np.exp(-1j * (w_low @ center)))
-            near = np.abs(phase) < 2.0  # not wrapped
-            if near.sum() < d:
-                break
-            root = np.sqrt(confidence[near])[:, None]
-            step = np.linalg.lstsq(root * w_low[near], root[:, 0] * phase[near], rcond=None)[0]
-            center = np.clip(center + step, lower, upper)
-    else:
-        scale = spread
-    return center, float(np.clip(scale, 1e-6 * spread, 4.0 * spread)) if spread > 0 else scale
+    modulus = np.clip(np.abs(mean), 1e-12, 1.0 - 1e-12)
+    order = np.argsort(norms)
+    fewest = min(max(2 * d + 2, 20), len(order))
+    count = fewest
+    scale = spread
+    for _ in range(6):
+        # the lowest frequencies only: further out clusters show, and the Gaussian approximation fails
+        low = order[:count]
+        seen = low[modulus[low] > 4.0 / np.sqrt(n)]
+        if len(seen) < 2:
+            break
+        exponent = -2.0 * np.log(modulus[seen])
+        scale = float(np.sqrt(max(np.sum(exponent * norms[seen] ** 2) / np.sum(norms[seen] ** 4), 0.0))) or spread
+        new = max(int(np.searchsorted(norms[order], 1.0 / scale)), fewest)
+        if new == count:
+            break
+        count = min(new, max(2 * count, fewest))
+    low = order[:count]
+    for _ in range(4):
+        phase = np.angle(mean[low] * np.exp(-1j * (w[low] @ center)))
+        root = modulus[low] * (np.abs(phase) < 2.0)  # not wrapped, and above the noise
+        if (root > 0).sum() < d:
+            break
+        step = np.linalg.lstsq(root[:, None] * w[low], root * phase, rcond=None)[0]
+        center = np.clip(center + step, lower, upper)
+    return center, float(np.clip(scale, 1e-6 * spread, 4.0 * spread))

@@ -16,9 +16,11 @@ import numpy as np
 
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.search import lbfgs
+from sketchlearn.features.operator import F32
 
 TYPES = ("spherical", "diag", "full", "tied")
 _CHUNK = 150
+_MEMORY = 15
 _EIGENVALUE_FLOOR = 1e-3  # relative to the pooled covariance
 
 
@@ -43,6 +45,39 @@ def misfit(problem: Problem, fit: Fit, kind: str) -> float:
     return float(problem.u @ (r[0] ** 2 + r[1] ** 2))
 
 
+def n_parameters(k: int, d: int, kind: str) -> int:
+    """Free parameters of a mixture."""
+    return k * (d + 1) + {"spherical": k, "diag": k * d, "full": k * d * (d + 1) // 2, "tied": d * (d + 1) // 2}[kind]
+
+
+def tangent_variance(problem: Problem, fit: Fit, kind: str) -> Array:
+    """Variance (times n) of each entry of the sketch that no change of the parameters explains, (m,).
+
+    Within a component, exp(i w·x) is projected on the scores of its weight, mean and covariance; with
+    q = w'Sw, what is left is 1 - exp(-q)(1 + q + h), h = q^2/2 for full covariances.
+    """
+    k = len(fit.means)
+    q = -2.0 * problem.damping(broadcast(fit.covariances, kind, k)).astype(np.float64)
+    if kind == "spherical":
+        h = q * q / (2.0 * problem.dim)
+    elif kind == "diag":
+        h = 0.5 * ((fit.covariances**2) @ (problem.operator.squares.astype(np.float64) ** 2).T)
+    elif kind == "tied":
+        h = np.zeros_like(q)
+    else:
+        h = 0.5 * q * q
+    a = np.maximum(fit.weights, 0.0)
+    return (a / a.sum()) @ np.maximum(1.0 - np.exp(-q) * (1.0 + q + h), 0.0)
+
+
+def noise_floor(problem: Problem, fit: Fit, kind: str) -> tuple[float, float]:
+    """Expected misfit of the right model, and its relative standard deviation."""
+    v = problem.u * tangent_variance(problem, fit, kind)
+    freedom = max(1.0 - 0.5 * n_parameters(len(fit.means), problem.dim, kind) / problem.size, 0.1)
+    total = float(v.sum())
+    return max(total * freedom / problem.n, 1e-14), float(np.sqrt((v * v).sum()) / max(total, 1e-30))
+
+
 def refine(
     problem: Problem,
     start: Fit,
@@ -59,7 +94,7 @@ def refine(
     while steps > 0:
         chunk = _Chunk(problem, fit, kind, smallest, largest, strength)
         before = chunk.objective(chunk.start)[0]
-        v, _, done = lbfgs(chunk.objective, chunk.start, chunk.lower, chunk.upper, min(_CHUNK, steps), 20, 1e-8)
+        v, _, done = lbfgs(chunk.objective, chunk.start, chunk.lower, chunk.upper, min(_CHUNK, steps), _MEMORY, 1e-8)
         after = chunk.objective(v)[0]
         if not after <= before + 1e-9 * abs(before):  # a broken line search: keep what was there
             fit.value = misfit(problem, fit, kind)
@@ -79,13 +114,13 @@ def pooled(fit: Fit, kind: str) -> Array:
         s = fit.covariances
     else:
         a = np.maximum(fit.weights, 1e-9)
-        s = np.tensordot(a / a.sum(), fit.covariances, 1)
+        s = np.asarray(np.tensordot(a / a.sum(), fit.covariances, 1), np.float64)
     if kind == "spherical":
-        return s
+        return np.asarray(s, np.float64)
     if kind == "diag":
-        return 0.98 * s + 0.02 * s.mean()
+        return np.asarray(0.98 * s + 0.02 * s.mean(), np.float64)
     d = len(s)
-    return 0.98 * s + 0.02 * np.trace(s) / d * np.eye(d)
+    return np.asarray(0.98 * s + 0.02 * np.trace(s) / d * np.eye(d), np.float64)
 
 
 def _cholesky(s: Array) -> Array:
@@ -165,10 +200,10 @@ class _Chunk:
             h_s = ((y2 * total[:, None]).T @ y2)[self.a, self.b]
         else:
             h_c, h_s = np.empty((k, d)), np.empty((k, len(self.a)))
-            for l in range(k):
-                y2 = (op.matrix @ self.factor[l].astype(np.float32)) ** 2
-                h_c[l] = a2[l] * (e2[l] @ y2)
-                h_s[l] = a2[l] * ((y2 * e2[l][:, None]).T @ y2)[self.a, self.b]
+            for i in range(k):
+                y2 = (op.matrix @ self.factor[i].astype(np.float32)) ** 2
+                h_c[i] = a2[i] * (e2[i] @ y2)
+                h_s[i] = a2[i] * ((y2 * e2[i][:, None]).T @ y2)[self.a, self.b]
         if self.strength > 0:
             if self.kind == "spherical":
                 h_s = h_s + 4 * self.strength * d * self.pool / self.base
@@ -232,7 +267,7 @@ class _Chunk:
             return 1e12, np.zeros(len(v))
         return value / self.unit_f, gradient / self.unit_f
 
-    def _covariance_gradient(self, products: Array, weights: Array) -> Array:
+    def _covariance_gradient(self, products: F32, weights: Array) -> Array:
         """d(misfit)/dS from Re(conj(r) atom) products (k, m)."""
         op, d = self.problem.operator, self.d
         if self.kind == "spherical":

@@ -158,7 +158,6 @@ def climb(
     parts = []
     r2, d = problem.operator.squared_norms, problem.dim
     envelope = np.exp(np.float32(-0.5 * variance) * r2)
-    zero = np.zeros((1, problem.size), np.float32)
     for g in range(groups):
         x = points[g::groups].astype(np.float32)
         for tau in levels[int(g * len(levels) / groups / 1.5) :]:
@@ -168,23 +167,12 @@ def climb(
             longest = 0.7 * np.sqrt(d * step)
             target = w * residual
             for _ in range(steps):
-                height, gradient = _correlation(problem, x, target, zero)
+                height, gradient = problem.correlation(x, target)
                 move = gradient * (step / np.maximum(height, 0.25 * mass / k))[:, None]
                 norm = np.sqrt((move * move).sum(1))
                 x = x + move * np.minimum(1.0, longest / np.maximum(norm, 1e-12))[:, None].astype(np.float32)
         parts.append(x)
     return np.clip(np.concatenate(parts).astype(np.float64), *problem.box)
-
-
-def _correlation(problem: Problem, x: F32, target: F32, zero: F32) -> tuple[F32, F32]:
-    """Re<exp(i w·x), target> and its gradient."""
-    from sketchlearn.kernels import atoms as compiled
-
-    phases = problem.operator.forward(x)
-    cosine, sine, model, along = problem._space(len(phases))
-    compiled.atoms(phases, zero, np.zeros(len(phases), np.float32), cosine, sine, model)
-    compiled.products(cosine, sine, target, along)
-    return along.copy(), problem.operator.adjoint(sine)
 
 
 def pick(problem: Problem, residual: F32, variance: float, points: Array, count: int) -> Array:

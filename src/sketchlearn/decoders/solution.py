@@ -49,9 +49,8 @@ class Mixture:
 
     def variances(self) -> Array:
         """Trace of each component's covariance, (k,)."""
-        k, d = self.means.shape
         if self.covariances.ndim == 1:
-            return self.covariances * d
+            return self.covariances * self.means.shape[1]
         if self.covariances.ndim == 2:
             return self.covariances.sum(1)
         return np.trace(self.covariances, axis1=1, axis2=2)
@@ -64,7 +63,7 @@ class Mixture:
 
     def full_covariances(self) -> Array:
         """Covariances as matrices, (k, d, d)."""
-        k, d = self.means.shape
+        d = self.means.shape[1]
         if self.covariances.ndim == 1:
             return self.covariances[:, None, None] * np.eye(d)
         if self.covariances.ndim == 2:
@@ -86,9 +85,8 @@ class Mixture:
             values, vectors = np.linalg.eigh(self.covariances)
             roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
             ends = np.cumsum(pairs)
-            step = np.concatenate(
-                [noise[e - p : e] @ roots[l].T for l, (e, p) in enumerate(zip(ends, pairs, strict=True))]
-            )
+            parts = zip(roots, ends, pairs, strict=True)
+            step = np.concatenate([noise[end - count : end] @ root.T for root, end, count in parts])
         points = np.concatenate([self.means[owner] + step, self.means[owner] - step])
         weights = (self.weights / (2 * pairs))[owner]
         return points, np.concatenate([weights, weights]), np.concatenate([owner, owner])

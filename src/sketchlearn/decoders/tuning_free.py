@@ -10,21 +10,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sketchlearn.decoders.partition import partition
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.refine import Fit, refine
+from sketchlearn.decoders.refine import Fit, noise_floor, refine
 from sketchlearn.decoders.search import Found, search
 from sketchlearn.decoders.solution import Mixture, Solution
 from sketchlearn.sketch.value import Sketch
 
 MISMATCH = 3.0  # misfit over noise floor beyond which the model is taken to be wrong
 _RESTARTS = 3
+_MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missing
+_MISSING = 100.0
 _SHRINKAGE = 0.1
-_FULL_STEPS = 300
+_FULL_STEPS = 200
+_DECODES = 2  # pooled fits of the richer model
+_FINAL_RESTARTS = 12
+_ROWS_PER_COMPONENT = 20  # below this, covariances can't be learned
 
 
 def decode_tuning_free(
@@ -41,38 +47,52 @@ def decode_tuning_free(
     problem = Problem.from_sketch(sketch)
     k = n_components
     found = _best_of_restarts(problem, k, rng, start, trace)
-    mixture, path = _spherical(found, np.full(k, found.variance)), "k components"
-    residual, ratio, pooled = found.value, found.ratio, 1
-    if ratio > MISMATCH:
-        mixture, path, residual, pooled = _fall_back(problem, found, k, rng, n_decodes, trace)
-        ratio = residual / found.floor
-    over_complete = mixture.n_components > k
+    plain = _mixture(found.weights, found.means, np.full(k, found.variance))
+    fit = _Outcome(plain, found.value, found.floor, "shared width")
+    if fit.ratio > MISMATCH:
+        fit = _fall_back(problem, found, rng, n_decodes, trace)
+    over_complete = fit.mixture.n_components > k
     centers, weights, cost = partition(
-        mixture,
+        fit.mixture,
         k,
         rng,
         start=None if over_complete else found.means,
-        points=(20_000 if pooled == 1 else 40_000) if over_complete else 8000,
-        restarts=15 if over_complete else 5,
+        points=20_000 if over_complete else 8000,
+        restarts=_FINAL_RESTARTS if over_complete else 5,
         gain=0.0 if over_complete else 0.01,
         criterion=criterion,
     )
-    reliable, verdict = judge(ratio, found, path)
-    power = 2 if criterion == "means" else 1
+    reliable = fit.certifiable and fit.ratio <= MISMATCH
     return Solution(
-        mixture=mixture.scaled(problem.scale, problem.center),
+        mixture=fit.mixture.scaled(problem.scale, problem.center),
         centers=centers * problem.scale + problem.center,
         weights=weights,
-        residual=residual,
-        noise_floor=found.floor,
-        ratio=ratio,
+        residual=fit.misfit,
+        noise_floor=fit.floor,
+        # an over-complete fit can follow the noise: what counts is that the plain model was refuted
+        ratio=fit.ratio if fit.certifiable else found.ratio,
         reliable=reliable,
-        verdict=verdict,
-        decoder=f"tuning-free ({path})",
+        verdict=_verdict(reliable, fit, found),
+        decoder=f"tuning-free ({fit.path})",
         iterations=found.rounds,
-        inertia=cost * problem.scale**power,
+        inertia=cost * problem.scale ** (2 if criterion == "means" else 1),
         trace=trace or [],
     )
+
+
+@dataclass
+class _Outcome:
+    """A fitted mixture (normalised units), its misfit and noise floor, and how it came about."""
+
+    mixture: Mixture
+    misfit: float
+    floor: float
+    path: str
+    certifiable: bool = True
+
+    @property
+    def ratio(self) -> float:
+        return self.misfit / self.floor
 
 
 def _best_of_restarts(
@@ -80,8 +100,11 @@ def _best_of_restarts(
 ) -> Found:
     begin = None if start is None else (start - problem.center) / problem.scale
     best: Found | None = None
-    for attempt in range(_RESTARTS):
-        found = search(problem, k, rng, start=begin if attempt == 0 else None, effort=1 + attempt, trace=trace)
+    for attempt in range(_MORE_RESTARTS):
+        if best is not None and attempt >= _RESTARTS and best.ratio < _MISSING:
+            break
+        effort = 1 + attempt % _RESTARTS
+        found = search(problem, k, rng, start=begin if attempt == 0 else None, effort=effort, trace=trace)
         if best is None or found.value < best.value:
             best = found
         if best.certified:
@@ -90,38 +113,38 @@ def _best_of_restarts(
     return best
 
 
-def _spherical(found: Found, variances: Array) -> Mixture:
-    return Mixture(_simplex(found.weights), found.means, variances)
-
-
-def _simplex(weights: Array) -> Array:
+def _mixture(weights: Array, means: Array, covariances: Array) -> Mixture:
     w = np.maximum(weights, 0.0)
-    return w / w.sum()
+    return Mixture(w / w.sum(), means, covariances)
 
 
 def _fall_back(
-    problem: Problem,
-    found: Found,
-    k: int,
-    rng: np.random.Generator,
-    n_decodes: int | None,
-    trace: list[dict[str, Any]] | None,
-) -> tuple[Mixture, str, float, int]:
-    """Mixture, path, misfit and number of pooled decodes for data that the isotropic model doesn't explain."""
+    problem: Problem, found: Found, rng: np.random.Generator, n_decodes: int | None, trace: list[dict[str, Any]] | None
+) -> _Outcome:
+    """A richer model for data that k components of one width don't explain."""
+    k = len(found.means)
     alone = Fit(found.means, found.weights, np.full(k, max(found.variance, 1e-6)), found.value)
-    hetero = refine(problem, alone, "spherical", 100, largest=10 * max(found.variance, 1e-4))
-    if hetero.value < 0.5 * found.value and (n_decodes is None or hetero.value < MISMATCH * found.floor):
-        return Mixture(_simplex(hetero.weights), hetero.means, hetero.covariances), "own variances", hetero.value, 1
+    own = refine(problem, alone, "spherical", 100, largest=10 * max(found.variance, 1e-4))
+    floor = noise_floor(problem, own, "spherical")[0]
+    if own.value < MISMATCH * floor:
+        return _Outcome(_mixture(own.weights, own.means, own.covariances), own.value, floor, "own widths")
     d, m = problem.dim, problem.size
+    if problem.n < _ROWS_PER_COMPONENT * k:
+        # too few rows to speak of shapes
+        return _Outcome(_mixture(own.weights, own.means, own.covariances), own.value, floor, "own widths, few rows")
     count = min(2 * k, max(m // (2 * (d + 2)), k))
     fits = []
-    for _ in range(n_decodes or 2):
-        wide = search(problem, count, rng, replacements=8, trace=trace)
-        fits.append(_full_covariances(problem, wide))
-    weights = np.concatenate([_simplex(f.weights) for f in fits]) / len(fits)
-    mixture = Mixture(weights, np.concatenate([f.means for f in fits]), np.concatenate([f.covariances for f in fits]))
+    for _ in range(n_decodes or _DECODES):
+        fits.append(_full_covariances(problem, search(problem, count, rng, replacements=8, trace=trace)))
+    pool = _mixture(
+        np.concatenate([np.maximum(f.weights, 0.0) / np.maximum(f.weights, 0.0).sum() for f in fits]),
+        np.concatenate([f.means for f in fits]),
+        np.concatenate([f.covariances for f in fits]),
+    )
     misfit = float(np.mean([f.value for f in fits]))
-    return mixture, f"{len(fits)} x {count} components with full covariances", misfit, len(fits)
+    floor = float(np.mean([noise_floor(problem, f, "full")[0] for f in fits]))
+    path = f"{len(fits)} pooled fits of {count} components with full covariances"
+    return _Outcome(pool, misfit, floor, path, certifiable=False)
 
 
 def _full_covariances(problem: Problem, found: Found) -> Fit:
@@ -134,20 +157,20 @@ def _full_covariances(problem: Problem, found: Found) -> Fit:
     average = np.average(diagonal.covariances, axis=0, weights=weights)
     s = np.maximum(diagonal.covariances, 0.02 * average)[:, :, None] * np.eye(d)
     strength = _SHRINKAGE * 2.0 * diagonal.value / problem.size
-    full = refine(
-        problem, Fit(diagonal.means, weights, s, np.inf), "full", _FULL_STEPS, largest=widest, strength=strength
-    )
-    return full
+    begin = Fit(diagonal.means, weights, s, np.inf)
+    return refine(problem, begin, "full", _FULL_STEPS, largest=widest, strength=strength)
 
 
-def judge(ratio: float, found: Found, path: str) -> tuple[bool, str]:
-    """The certificate, and what it means in words."""
-    if ratio <= MISMATCH:
-        return True, (
-            f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves, so the model explains the data"
+def _verdict(reliable: bool, fit: _Outcome, found: Found) -> str:
+    """The certificate in words."""
+    if reliable:
+        return (
+            f"reliable: the misfit is {fit.ratio:.2f} times what sampling noise alone leaves, "
+            f"so the components ({fit.path}) explain the data"
         )
-    return False, (
-        f"not certified: the misfit is {ratio:.3g} times the noise floor. Either components are missing (try more "
-        "components, a larger sketch, or another seed) or the clusters are not Gaussian, as on most real data; "
-        f"the centres then come from a richer model ({path}) and are usually close to those of k-means"
+    return (
+        f"not certified: with k round components the misfit is {found.ratio:.3g} times the noise floor. Either "
+        "clusters are missing (try more components, a larger sketch or another seed) or they are not round Gaussians, "
+        f"as on most real data; the centres then come from a richer model ({fit.path}) and are usually close to "
+        "those of k-means"
     )

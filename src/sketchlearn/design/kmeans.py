@@ -1,4 +1,10 @@
-"""Feature maps for k-means: multi-scale frequencies in the metric that k-means is asked in."""
+"""Feature maps for k-means: multi-scale frequencies in the metric that k-means is asked in.
+
+Radii are log-uniform from the size of the whole data set to the expected separation of k clusters, then
+fall off slowly; directions are orthogonal blocks, radii stratified; isotropic, because k-means is a
+Euclidean criterion (whitening was measured to hurt).  Only a crude spread of the data is needed: a factor of
+two either way costs little.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +13,16 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.design.scale import RULES, expected_separation, spread_of
 from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.features.radial import MultiscaleLaw
+from sketchlearn.features.radial import MultiscaleLaw, RadialLaw
 
 _LOW, _HIGH, _DECAY = 0.7, 64.0, 2.0
-
-
-def expected_separation(k: int, d: int) -> float:
-    """Expected smallest distance of k standard normal points in d dimensions (Chatalic 2020, eq. 4.14)."""
-    log = (1 + 1 / d) * math.log(2) + math.lgamma(1 + d / 2) / d + math.lgamma(1 + 1 / d) - 2 / d * math.log(k)
-    return math.exp(log)
+_SIZE, _SMALLEST = 10, 100
+_BOUNDS_SIZE = 20
+# Public bounds are usually two to five times wider than the data, and data fills its own box with about
+# seven standard deviations: spreads between box / 4 and box / 35 are covered.
+_BOX_TO_SPREAD, _BOX_SLACK = 4.0, 8.0
 
 
 def resolution_radius(k: int, d: int) -> float:
@@ -34,3 +40,75 @@ def multiscale_map(
     law = MultiscaleLaw(low=_LOW, knee=knee, high=_HIGH * slack, decay=_DECAY)
     scale = spread * math.sqrt(d / law.second_moment(d))
     return FourierFeatures.draw(dim=d, size=size, scale=scale, radial=law, seed=seed, center=center)
+
+
+def from_sample(
+    sample: npt.NDArray[np.float64],
+    k: int,
+    size: int | None,
+    seed: int,
+    rule: str | None,
+    radial: str | RadialLaw | None,
+) -> tuple[FourierFeatures, str]:
+    """A map from pilot rows, and why."""
+    n, d = sample.shape
+    m = size or max(_SMALLEST, _SIZE * k * d)
+    center, spread = rounded_moments(sample)
+    if rule is None and radial is None:
+        phi = multiscale_map(center=center, spread=spread, k=k, size=m, seed=seed)
+        return phi, (
+            f"multi-scale frequencies for k-means with {k} components in {d} dimensions: {m} features"
+            f"{' (10 k d, at least 100)' if size is None else ''}, radii log-uniform from {_LOW:g}/s to "
+            f"{resolution_radius(k, d):.3g}/s (resolves the expected separation of {k} clusters), then falling to "
+            f"{_HIGH:g}/s, with s = {spread:.6g} the spread of {n} pilot rows; centred at their mean; orthogonal "
+            "directions, stratified radii"
+        )
+    name = rule or "mean-separation"
+    if name not in RULES:
+        raise ValueError(f"scale={name!r}: choose a number or one of {', '.join(RULES)}")
+    sigma = RULES[name](sample, k, seed)
+    phi = FourierFeatures.draw(dim=d, size=m, scale=sigma, radial=radial or "adapted", seed=seed, center=center)
+    summary = (RULES[name].__doc__ or "").strip().splitlines()[0]
+    return phi, f"{m} features at one scale, {sigma:.6g}, by the rule {name!r}: {summary}"
+
+
+def from_bounds(
+    lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], k: int, size: int | None, seed: int
+) -> tuple[FourierFeatures, str]:
+    """A map from public bounds alone, and why."""
+    d = len(lower)
+    m = size or max(_SMALLEST, _BOUNDS_SIZE * k * d)
+    box = float(np.sqrt(np.mean((upper - lower) ** 2)))
+    spread = box / _BOX_TO_SPREAD
+    phi = multiscale_map(center=0.5 * (lower + upper), spread=spread, k=k, size=m, seed=seed, slack=_BOX_SLACK)
+    return phi, (
+        f"multi-scale frequencies from public bounds, no row looked at: {m} features"
+        f"{' (20 k d, at least 100)' if size is None else ''}, covering data whose spread is between {spread:.4g} "
+        f"(it fills the box) and {spread / _BOX_SLACK:.4g} (the box is several times too wide)"
+    )
+
+
+def from_spread(d: int, spread: float, k: int, size: int | None, seed: int) -> tuple[FourierFeatures, str]:
+    """A map from a guess of the data's standard deviation, and why."""
+    m = size or max(_SMALLEST, _BOUNDS_SIZE * k * d)
+    phi = multiscale_map(center=np.zeros(d), spread=2 * spread, k=k, size=m, seed=seed, slack=4.0)
+    return phi, (
+        f"multi-scale frequencies for data of standard deviation {spread:.6g} (or up to twice more or less), "
+        f"no row looked at: {m} features"
+    )
+
+
+def rounded_moments(
+    sample: npt.NDArray[np.float64], weights: npt.NDArray[np.float64] | None = None
+) -> tuple[npt.NDArray[np.float64], float]:
+    """Mean and spread, rounded so that the order of the rows can't change the map by a last bit."""
+    if weights is None:
+        mean, spread = sample.mean(axis=0), spread_of(sample)
+    else:
+        mean = np.average(sample, axis=0, weights=weights)
+        spread = float(np.sqrt(np.average((sample - mean) ** 2, axis=0, weights=weights).mean()))
+    if not spread > 1e-12 * max(float(np.abs(mean).max()), 1e-300):
+        spread = max(float(np.abs(mean).max()), 1.0) * 1e-3  # constant data: any scale will do
+    spread = 2.0 ** (round(8 * math.log2(spread)) / 8)
+    step = 2.0 ** math.floor(math.log2(spread)) / 16
+    return np.rint(mean / step) * step, spread

@@ -74,11 +74,11 @@ else:
         k, m = phases.shape
         shared = damping.shape[0] == 1
         model[:, :] = np.float32(0.0)
-        for l in range(k):
-            a = weights[l]
-            row = 0 if shared else l
+        for i in range(k):
+            a = weights[i]
+            row = 0 if shared else i
             for j in range(m):
-                t = phases[l, j] * _INV_PI
+                t = phases[i, j] * _INV_PI
                 q = np.rint(t)
                 r = t - q
                 u = r * r
@@ -106,8 +106,8 @@ else:
                 e = e * np.float32(np.int32(1) - np.int32(2) * (np.int32(q) & np.int32(1)))
                 c = c * e
                 s = s * e
-                cosine[l, j] = c
-                sine[l, j] = s
+                cosine[i, j] = c
+                sine[i, j] = s
                 model[0, j] += a * c
                 model[1, j] += a * s
 
@@ -115,12 +115,12 @@ else:
     def products(cosine, sine, residual, along):
         """Overwrite the atoms by Re(conj(r) atom) and by Im(r) Re(atom) - Re(r) Im(atom); sum the former."""
         k, m = cosine.shape
-        for l in range(k):
+        for i in range(k):
             total = np.float32(0.0)
             for j in range(m):
-                c, s = cosine[l, j], sine[l, j]
+                c, s = cosine[i, j], sine[i, j]
                 t = residual[0, j] * c + residual[1, j] * s
-                cosine[l, j] = t
-                sine[l, j] = residual[1, j] * c - residual[0, j] * s
+                cosine[i, j] = t
+                sine[i, j] = residual[1, j] * c - residual[0, j] * s
                 total += t
-            along[l] = total
+            along[i] = total
