@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+from sklearn.cluster import KMeans
 
 import sketchlearn as sl
 
@@ -14,19 +15,47 @@ print("1. Data: 300 000 rows around 5 centres in 10 dimensions, in three parts")
 centres = rng.normal(size=(5, 10)) * 5
 parts = [centres[rng.integers(5, size=100_000)] + rng.normal(size=(100_000, 10)) for _ in range(3)]
 
-print("2. Sketch each part on its own, as three machines would")
-phi = sl.FourierFeatures.draw(dim=10, size=1000, scale=5.0, seed=0)
+print("2. Design: a feature map from a thousand pilot rows")
+phi, why = sl.design(parts[0][:1000], n_components=10, seed=0, explain=True)
+print(f"   {why}")
+
+print("3. Sketch each part on its own, as three machines would")
 sketches = [sl.sketch(part, phi) for part in parts]
 print(f"   kernel: {sl.active_kernel()}")
 
-print("3. Merge: the same bytes as one pass over all rows")
+print("4. Merge: the same bytes as one pass over all rows")
 whole = sl.merge(sketches)
 assert whole.to_bytes() == sl.sketch(np.vstack(parts), phi).to_bytes()
 
-print("4. Take the second part out again, exactly")
+print("5. Take the second part out again, exactly")
 without = whole - sketches[1]
 assert np.array_equal(without.sums, (sketches[0] + sketches[2]).sums)
 
-print("5. Save, load, and what a sketch knows:")
+print("6. Save, load, and what a sketch knows:")
 whole.save(folder / "all.sketch")
 print(sl.load(folder / "all.sketch"))
+
+print("7. Learn: how many clusters, and where?")
+table = sl.sweep(whole, range(2, 9), random_state=0)
+print(table)
+model = sl.CompressiveKMeans(table.recommended, random_state=0).fit_sketch(whole)
+print(f"   {model.solution_.verdict}")
+rows = np.vstack(parts)
+reference = KMeans(5, n_init=3, random_state=0).fit(rows)
+print(f"   cost relative to k-means on all rows: {-model.score(rows) / reference.inertia_:.5f}")
+
+try:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+except ImportError:
+    print("   (no picture: matplotlib is not installed)")
+else:
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
+    left.plot(*rows[::150, :2].T, ".", markersize=2, color="0.7")
+    left.plot(*model.cluster_centers_[:, :2].T, "x", color="C3", markersize=10, label="from the sketch")
+    left.legend()
+    table.plot(right)
+    figure.savefig(folder / "kmeans.png", dpi=100)
+    print(f"   picture: {folder / 'kmeans.png'}")

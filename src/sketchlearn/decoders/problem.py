@@ -218,7 +218,8 @@ def location_and_scale(
     w, norms = features.frequencies, features.norms
     d = features.dim
     center = 0.5 * (lower + upper) if features.center is None else features.center
-    spread = max(float(np.sqrt(np.mean((upper - lower) ** 2) / 12.0)), 1e-12 * float(np.abs(center).max()), 1e-300)
+    # (constant data has no spread of its own: take what the frequencies can't tell from zero)
+    spread = max(float(np.sqrt(np.mean((upper - lower) ** 2) / 12.0)), 1e-3 / float(norms.max()))
     modulus = np.clip(np.abs(mean), 1e-12, 1.0 - 1e-12)
     order = np.argsort(norms)
     fewest = min(max(2 * d + 2, 20), len(order))

@@ -110,17 +110,18 @@ def refine(
 
 def pooled(fit: Fit, kind: str) -> Array:
     """Average within-component covariance in the shape of one component, slightly rounded."""
+    s: Array
     if kind == "tied":
         s = fit.covariances
     else:
         a = np.maximum(fit.weights, 1e-9)
-        s = np.asarray(np.tensordot(a / a.sum(), fit.covariances, 1), np.float64)
+        s = np.tensordot(a / a.sum(), fit.covariances, 1)
     if kind == "spherical":
-        return np.asarray(s, np.float64)
+        return s
     if kind == "diag":
-        return np.asarray(0.98 * s + 0.02 * s.mean(), np.float64)
+        return 0.98 * s + 0.02 * float(s.mean())
     d = len(s)
-    return np.asarray(0.98 * s + 0.02 * np.trace(s) / d * np.eye(d), np.float64)
+    return 0.98 * s + 0.02 * float(np.trace(s)) / d * np.eye(d)
 
 
 def _cholesky(s: Array) -> Array:

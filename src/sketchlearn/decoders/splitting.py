@@ -63,7 +63,7 @@ def _run(problem: Problem, k: int, rng: np.random.Generator, starts: int, trace:
     d = problem.dim
     candidates = rng.uniform(*problem.box, size=(starts, d))
     first = best_atom(problem, problem.z, candidates)[None]
-    widest = float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2)
+    widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
     fit = refine(problem, Fit(first, np.ones(1), np.full((1, d), 1.0), np.inf), "diag", 100, largest=widest)
     while len(fit.means) < k:
         rows = np.arange(len(fit.means))

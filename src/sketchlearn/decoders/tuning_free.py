@@ -150,7 +150,7 @@ def _fall_back(
 def _full_covariances(problem: Problem, found: Found) -> Fit:
     """Diagonal, then full covariances, shrunk to the pooled one in proportion to the misfit."""
     k, d = found.means.shape
-    widest = float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2)
+    widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
     start = Fit(found.means, np.maximum(found.weights, 1e-4), np.full((k, d), max(found.variance, 1e-6)), found.value)
     diagonal = refine(problem, start, "diag", 60, largest=widest)
     weights = np.maximum(diagonal.weights, 1e-4)

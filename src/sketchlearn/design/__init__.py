@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from sketchlearn.design import kmeans
 from sketchlearn.design.scale import RULES
-from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.radial import RadialLaw
 
 __all__ = ["RULES", "design"]

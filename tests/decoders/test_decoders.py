@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+from clusters import gaussian_clusters, mean_cost
+from sklearn.cluster import KMeans
+
+import sketchlearn as sl
+from sketchlearn.decoders import DECODERS
+
+
+def _relative_cost(X, centers):
+    return mean_cost(X, centers) / (KMeans(len(centers), n_init=10, random_state=0).fit(X).inertia_ / len(X))
+
+
+@pytest.mark.parametrize("unbalanced", [False, True])
+@pytest.mark.parametrize("separation", [10, 100, 1000])
+@pytest.mark.parametrize(("k", "d"), [(5, 2), (10, 10)])
+def test_tuning_free_matches_kmeans(k, d, separation, unbalanced):
+    X, _, _ = gaussian_clusters(k, d, separation, unbalanced=unbalanced, seed=11)
+    s = sl.sketch(X, sl.design(X[:1000], n_components=k, seed=3))
+    solution = sl.decode(s, k, random_state=0)
+    assert _relative_cost(X, solution.centers) < 1.02
+    assert solution.reliable
+    assert solution.weights.sum() == pytest.approx(1.0)
+    assert solution.inertia == pytest.approx(mean_cost(X, solution.centers), rel=0.05)
+
+
+def test_bounds_wider_than_the_data_are_enough():
+    for seed, wide in ((0, 1.0), (1, 3.0), (2, 5.0)):
+        X, _, _ = gaussian_clusters(10, 5, 100, seed=seed)
+        middle, half = (X.max(0) + X.min(0)) / 2, (X.max(0) - X.min(0)) / 2
+        phi = sl.design(bounds=(middle - wide * half, middle + wide * half), n_components=10, seed=seed)
+        solution = sl.decode(sl.sketch(X, phi), 10, random_state=0)
+        assert _relative_cost(X, solution.centers) < 1.02, wide
+
+
+def test_other_shapes_take_the_richer_model():
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(5, 4)) * 8
+    axes = np.exp(rng.uniform(-1, 1, size=(5, 4)))
+    labels = rng.integers(5, size=10_000)
+    X = centers[labels] + axes[labels] * rng.normal(size=(10_000, 4))
+    solution = sl.decode(sl.sketch(X, sl.design(X[:1000], n_components=5)), 5, random_state=0, n_decodes=1)
+    assert "full covariances" in solution.decoder
+    assert not solution.reliable
+    assert "not certified" in solution.verdict
+    assert _relative_cost(X, solution.centers) < 1.02
+
+
+def test_own_widths_are_certified():
+    rng = np.random.default_rng(1)
+    centers = rng.normal(size=(5, 4)) * 10
+    labels = rng.integers(5, size=20_000)
+    X = centers[labels] + np.array([0.4, 0.7, 1.0, 1.5, 2.0])[labels][:, None] * rng.normal(size=(20_000, 4))
+    solution = sl.decode(sl.sketch(X, sl.design(X[:1000], n_components=5)), 5, random_state=0)
+    assert "own widths" in solution.decoder
+    assert solution.reliable
+    assert _relative_cost(X, solution.centers) < 1.01
+
+
+@pytest.mark.parametrize("decoder", ["clompr", "clomp", "splitting"])
+def test_published_decoders_work_at_a_good_scale(decoder):
+    X = gaussian_clusters(4, 5, 100, seed=2)[0]
+    phi = sl.design(X[:1000], n_components=4, scale="separation", radial="gaussian", size=400)
+    solution = sl.decode(sl.sketch(X, phi), 4, decoder=decoder, random_state=0, replicates=2)
+    assert _relative_cost(X, solution.centers) < 1.5
+    assert decoder.replace("clomp", "CL-OMP").replace("Pr", "PR").lower()[:6] in solution.decoder.lower()
+
+
+@pytest.mark.parametrize("init", ["uniform", "gaussian", "sample", "k++"])
+def test_every_initialisation_of_clompr(init):
+    X, _, _ = gaussian_clusters(3, 3, 100, seed=5)
+    s = sl.sketch(X, sl.design(X[:1000], n_components=3, scale="separation"))
+    solution = sl.decode(s, 3, decoder="clompr", init=init, sample=X[:500], random_state=0)
+    assert solution.centers.shape == (3, 3)
+    with pytest.raises(ValueError, match="init"):
+        sl.decode(s, 3, decoder="clompr", init="zeros")
+    with pytest.raises(ValueError, match="sample"):
+        sl.decode(s, 3, decoder="clompr", init="k++")
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_every_decoder_is_repeatable_traceable_and_keeps_to_the_box(decoder):
+    X, _, _ = gaussian_clusters(3, 2, 100, n=2000, seed=1)
+    s = sl.sketch(X, sl.design(X, n_components=3))
+    a = sl.decode(s, 3, decoder=decoder, random_state=5, trace=True)
+    b = sl.decode(s, 3, decoder=decoder, random_state=5)
+    np.testing.assert_array_equal(a.centers, b.centers)
+    assert a.trace
+    assert not b.trace
+    margin = 0.05 * (s.upper - s.lower)
+    assert (a.centers >= s.lower - margin).all()
+    assert (a.centers <= s.upper + margin).all()
+    assert a.verdict
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_few_components(k):
+    X = np.random.default_rng(0).normal(size=(2000, 3)) + 5
+    solution = sl.decode(sl.sketch(X, sl.design(X, n_components=k)), k, random_state=0)
+    np.testing.assert_allclose(solution.weights @ solution.centers, X.mean(0), atol=0.1)
+
+
+def test_constant_data():
+    X = np.full((100, 2), 3.0)
+    solution = sl.decode(sl.sketch(X, sl.design(X, n_components=2)), 2, random_state=0)
+    np.testing.assert_allclose(solution.centers, 3.0, atol=1e-2)
+
+
+def test_sweep_finds_the_number_of_clusters():
+    X, _, _ = gaussian_clusters(6, 4, 100, seed=3)
+    s = sl.sketch(X, sl.design(X[:1000], n_components=10))
+    table = sl.sweep(s, range(2, 10), random_state=0)
+    assert table.recommended == 6
+    assert table.column("k").tolist() == list(range(2, 10))
+    assert (np.diff(table.column("residual")[:5]) < 0).all()
+    assert "recommended: 6" in repr(table)
+    inertia = dict(zip(table.column("k"), table.column("inertia"), strict=True))[6]
+    km = KMeans(6, n_init=10, random_state=0).fit(X)
+    assert inertia == pytest.approx(km.inertia_ / len(X), rel=0.02)
+    ax = table.plot()
+    assert ax.get_xlabel() == "number of components"
+    for bad in ([], [0], [10**9]):
+        with pytest.raises(ValueError, match=r"."):
+            sl.sweep(s, bad)
+    with pytest.raises(ValueError, match="task"):
+        sl.sweep(s, [2], task="regression")

@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+from clusters import gaussian_clusters
+
+import sketchlearn as sl
+from sketchlearn.decoders import refine as module
+from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.refine import TYPES, Fit, n_parameters, noise_floor, refine
+
+
+@pytest.fixture(scope="module")
+def problem():
+    X, _, _ = gaussian_clusters(3, 3, 30, n=3000)
+    return Problem.from_sketch(sl.sketch(X, sl.design(X, n_components=3, seed=1)))
+
+
+def _start(kind, k=3, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(k, d, d)) * 0.2 + 0.5 * np.eye(d)
+    full = root @ np.swapaxes(root, 1, 2)
+    s = {
+        "spherical": np.trace(full, axis1=1, axis2=2) / d,
+        "diag": np.diagonal(full, axis1=1, axis2=2).copy(),
+        "full": full,
+        "tied": full.mean(0),
+    }[kind]
+    return Fit(rng.normal(size=(k, d)), np.array([0.2, 0.3, 0.5]), s, np.inf)
+
+
+@pytest.mark.parametrize("strength", [0.0, 1e-3])
+@pytest.mark.parametrize("kind", TYPES)
+def test_gradients_agree_with_finite_differences(problem, kind, strength):
+    chunk = module._Chunk(problem, _start(kind), kind, 1e-6, 4.0, strength)
+    rng = np.random.default_rng(1)
+    v = chunk.start + 0.05 * rng.normal(size=len(chunk.start))
+    _, gradient = chunk.objective(v)
+    # central differences of a function computed in float32: the step balances its rounding and curvature
+    for _ in range(8):
+        direction = rng.normal(size=len(v))
+        step = 3e-4
+        up, down = chunk.objective(v + step * direction)[0], chunk.objective(v - step * direction)[0]
+        slope = (up - down) / (2 * step)
+        assert slope == pytest.approx(gradient @ direction, rel=2e-3, abs=5e-4 * np.linalg.norm(gradient))
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_refinement_reaches_the_noise_floor_on_its_own_model(kind):
+    rng = np.random.default_rng(3)
+    k, d, n = 3, 3, 40_000
+    truth = _start(kind, seed=5)
+    means = truth.means * 6
+    covariances = np.broadcast_to(truth.covariances, (k, d, d)) if kind == "tied" else truth.covariances
+    full = sl.Mixture(truth.weights, means, covariances).full_covariances()
+    labels = rng.choice(k, n, p=truth.weights)
+    X = means[labels] + np.einsum("nab,nb->na", np.linalg.cholesky(full)[labels], rng.normal(size=(n, d)))
+    problem = Problem.from_sketch(sl.sketch(X, sl.design(X[:2000], n_components=6, seed=0)))
+    begin = Fit(
+        (means - problem.center) / problem.scale, truth.weights, truth.covariances / problem.scale**2 * 2, np.inf
+    )
+    fit = refine(problem, begin, kind, 300)
+    floor, deviation = noise_floor(problem, fit, kind)
+    assert fit.value / floor < 1 + 5 * deviation
+    np.testing.assert_allclose(fit.means * problem.scale + problem.center, means, atol=0.1)
+
+
+def test_number_of_parameters():
+    assert [n_parameters(5, 3, kind) for kind in TYPES] == [25, 35, 50, 26]

@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+from clusters import gaussian_clusters
+from scipy.optimize import nnls
+
+import sketchlearn as sl
+from sketchlearn.decoders.partition import partition
+from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.search import prune_indices, search, solve_weights
+
+
+def test_search_reaches_the_noise_floor():
+    X, _, _ = gaussian_clusters(10, 10, 100, seed=4)
+    problem = Problem.from_sketch(sl.sketch(X, sl.design(X[:1000], n_components=10, seed=0)))
+    found = search(problem, 10, np.random.default_rng(0))
+    assert found.certified
+    assert found.ratio < 1.5
+
+
+def test_certificate_flags_a_missing_cluster():
+    X, _, _ = gaussian_clusters(10, 10, 100, seed=4)
+    problem = Problem.from_sketch(sl.sketch(X, sl.design(X[:1000], n_components=10, seed=0)))
+    assert search(problem, 9, np.random.default_rng(0)).ratio > 100
+
+
+def test_weights_from_a_gram_matrix_are_nnls():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(50, 6)), rng.normal(size=50)
+    np.testing.assert_allclose(solve_weights(A.T @ A, A.T @ y), nnls(A, y)[0], atol=1e-4)
+
+
+def test_pruning_keeps_the_components_that_matter():
+    gram = np.eye(4) + 0.01
+    keep, weights = prune_indices(gram, gram @ np.array([5.0, 0.1, 3.0, 0.2]), 2)
+    assert keep.tolist() == [0, 2]
+    assert (weights > 2.9).all()
+
+
+@pytest.mark.parametrize("criterion", ["means", "medians"])
+def test_partition_of_a_mixture(criterion):
+    mixture = sl.Mixture(np.array([0.7, 0.3]), np.array([[0.0, 0.0], [9.0, 0.0]]), np.array([1.0, 2.0]))
+    centers, weights, cost = partition(mixture, 2, np.random.default_rng(0), criterion=criterion)
+    order = np.argsort(centers[:, 0])
+    np.testing.assert_allclose(centers[order], mixture.means, atol=0.1)
+    np.testing.assert_allclose(weights[order], mixture.weights, atol=0.01)
+    expected = 2 * (0.7 * 1 + 0.3 * 2) if criterion == "means" else np.sqrt(np.pi / 2) * (0.7 + 0.3 * np.sqrt(2))
+    assert cost == pytest.approx(expected, rel=0.05)
+
+
+def test_samples_have_the_moments_of_the_mixture():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(3, 2, 2))
+    mixture = sl.Mixture(np.array([0.5, 0.3, 0.2]), rng.normal(size=(3, 2)), root @ np.swapaxes(root, 1, 2))
+    x, w, owner = mixture.sample(200_000, rng)
+    assert w.sum() == pytest.approx(1.0)
+    assert set(owner) == {0, 1, 2}
+    np.testing.assert_allclose(w @ x, mixture.mean, atol=1e-12)  # antithetic pairs
+    spread = w @ ((x - mixture.mean) ** 2).sum(1)
+    assert spread == pytest.approx(mixture.total_variance, rel=0.02)

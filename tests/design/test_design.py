@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+
+import sketchlearn as sl
+from sketchlearn.design.kmeans import resolution_radius, rounded_moments
+from sketchlearn.design.scale import RULES, expected_separation
+
+PILOT = np.random.default_rng(0).normal(size=(500, 4)) * 3 + 7
+
+
+def test_defaults_and_explanation():
+    phi, why = sl.design(PILOT, n_components=6, seed=2, explain=True)
+    assert (phi.dim, phi.size, phi.seed) == (4, 240, 2)
+    assert phi.radial.name == "multiscale"
+    assert phi.directions == "orthogonal"
+    np.testing.assert_allclose(phi.center, PILOT.mean(0), atol=0.3)
+    assert "6 components in 4 dimensions" in why
+    assert sl.design(PILOT, n_components=6, seed=2) == phi
+    assert sl.design(PILOT[:, :1], n_components=2).size == 100
+    assert sl.design(PILOT, n_components=6, size=77).size == 77
+
+
+def test_radii_cover_the_data_and_the_separation():
+    phi = sl.design(PILOT, n_components=10, size=2000)
+    spread = np.sqrt(PILOT.var(0).mean())
+    radii = phi.norms * spread
+    assert 0.6 < radii.min() < 0.8
+    assert 40 < radii.max() < 75
+    # masses of the law: log(knee / low) before the knee, 1/2 after it
+    tail = 0.5 / (0.5 + np.log(resolution_radius(10, 4) / 0.7))
+    assert np.mean(radii > resolution_radius(10, 4)) == pytest.approx(tail, abs=0.03)
+
+
+def test_expected_separation_by_simulation():
+    rng = np.random.default_rng(0)
+    from scipy.spatial.distance import pdist
+
+    for k, d in ((20, 2), (30, 5)):
+        simulated = np.mean([pdist(rng.normal(size=(k, d))).min() for _ in range(400)])
+        assert expected_separation(k, d) == pytest.approx(simulated, rel=0.12)
+
+
+def test_the_map_does_not_depend_on_the_order_of_the_pilot():
+    assert sl.design(PILOT, n_components=3) == sl.design(PILOT[::-1], n_components=3)
+    weights = np.random.default_rng(1).integers(1, 4, 500).astype(float)
+    a = rounded_moments(PILOT, weights)
+    b = rounded_moments(np.repeat(PILOT, weights.astype(int), 0))
+    assert a[1] == b[1]
+    np.testing.assert_array_equal(a[0], b[0])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rules_of_the_literature(rule):
+    phi, why = sl.design(PILOT, n_components=4, scale=rule, explain=True)
+    assert phi.radial.name == "adapted"
+    assert rule in why
+    wider = sl.design(PILOT * 10, n_components=4, scale=rule)
+    assert wider.scale / phi.scale == pytest.approx(10, rel=0.05)  # scale-equivariant
+    assert sl.design(PILOT, n_components=4, scale=rule, radial="gaussian").radial.name == "gaussian"
+
+
+def test_without_looking_at_a_row():
+    phi, why = sl.design(bounds=([0, 0], [1, 2]), n_components=5, explain=True)
+    assert phi.dim == 2
+    np.testing.assert_allclose(phi.center, [0.5, 1.0])
+    assert "no row looked at" in why
+    assert sl.design(bounds=(0, 1), dim=3, n_components=5).dim == 3
+    assert sl.design(scale=2.0, dim=3, n_components=5).dim == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "nothing to design from"),
+        ({"sample": PILOT, "bounds": ([0], [1])}, "not both"),
+        ({"sample": PILOT, "scale": 2.0}, "name of a rule"),
+        ({"sample": PILOT, "scale": "magic"}, "choose"),
+        ({"sample": PILOT, "task": "magic"}, "task"),
+        ({"sample": PILOT, "n_components": 0}, "n_components"),
+        ({"sample": PILOT, "size": -5}, "size"),
+        ({"sample": PILOT[:0]}, "rows"),
+        ({"sample": np.full((3, 2), np.nan)}, "row 0"),
+        ({"bounds": ([0, 0], [1, 0])}, "column 1"),
+        ({"bounds": (0, 1)}, "dim"),
+        ({"bounds": 5}, "pair"),
+        ({"scale": 2.0}, "dim"),
+        ({"scale": -2.0, "dim": 2}, "positive"),
+        ({"scale": "separation", "dim": 2}, "sample"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sl.design(**arguments)
