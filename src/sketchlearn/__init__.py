@@ -2,7 +2,7 @@
 
 from sketchlearn.engines import sketch
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
-from sketchlearn.features import FeatureMap, FourierFeatures
+from sketchlearn.features import FeatureMap, FourierFeatures, QuadraticFeatures
 from sketchlearn.kernels import active_kernel
 from sketchlearn.sketch import Sketch, load, merge
 
@@ -12,6 +12,7 @@ __all__ = [
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",
+    "QuadraticFeatures",
     "Sketch",
     "SketchFileError",
     "active_kernel",

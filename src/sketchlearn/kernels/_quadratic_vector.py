@@ -1,0 +1,150 @@
+"""First tier of the quadratic pass: projections in registers, squared and summed without leaving them.
+
+Like the Fourier micro-kernel: ``mr`` rows times ``nv`` vectors of directions, fused multiply-adds in the order of
+the coordinates.  A tile's squares are added in float32 (a handful of terms) and then to float64 sums, or each is
+rounded to the grid and added to int64 sums.
+"""
+
+# mypy: ignore-errors
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from sketchlearn.kernels._staging import CACHE
+from sketchlearn.kernels._vector import LANES, PANEL_VECTORS, TILE_ROWS, _at
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+_TWO = 0x40000000  # bits of 2.0f: from there to 4 the spacing of float32 is 2**-22
+
+
+def _micro_kernel(mr: int, nv: int, grid: bool):
+    vec, ivec = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(_I32, LANES)
+    wide = ir.VectorType(_I64 if grid else ir.DoubleType(), LANES)
+    nb_sum = types.int64 if grid else types.float64
+
+    @intrinsic
+    def kernel(typingctx, rows, stride, panel, panel_stride, depth, scales, sums):
+        sig = types.void(
+            types.CPointer(types.float32),
+            types.intp,
+            types.CPointer(types.float32),
+            types.intp,
+            types.intp,
+            types.CPointer(types.float32),
+            types.CPointer(nb_sum),
+        )
+
+        def codegen(context, b, sig, args):
+            rows, stride, panel, panel_stride, depth, scales, sums = args
+
+            def at(x):
+                return ir.Constant(_I64, x)
+
+            fma_ = cgutils.get_or_insert_function(b.module, ir.FunctionType(vec, [vec] * 3), f"llvm.fma.v{LANES}f32")
+            undef = ir.Constant(vec, ir.Undefined)
+            zeros = ir.Constant(ivec, [0] * LANES)
+
+            def broadcast(scalar):
+                one = b.insert_element(undef, scalar, ir.Constant(_I32, 0))
+                return b.shuffle_vector(one, undef, zeros)
+
+            acc = [[cgutils.alloca_once(b, vec) for _ in range(nv)] for _ in range(mr)]
+            for row in acc:
+                for cell in row:
+                    b.store(ir.Constant(vec, [0.0] * LANES), cell)
+            starts = [b.gep(rows, [b.mul(stride, at(i))]) for i in range(mr)]
+            with cgutils.for_range(b, depth) as loop:
+                line = b.gep(panel, [b.mul(loop.index, panel_stride)])
+                w = [b.load(b.bitcast(b.gep(line, [at(v * LANES)]), vec.as_pointer()), align=4) for v in range(nv)]
+                for i in range(mr):
+                    x = broadcast(b.load(b.gep(starts[i], [loop.index])))
+                    for v in range(nv):
+                        b.store(b.call(fma_, [x, w[v], b.load(acc[i][v])]), acc[i][v])
+            for v in range(nv):
+                target = b.bitcast(b.gep(sums, [at(v * LANES)]), wide.as_pointer())
+                if grid:
+                    scale = b.load(b.bitcast(b.gep(scales, [at(v * LANES)]), vec.as_pointer()), align=4)
+                    one, two = ir.Constant(vec, [1.0] * LANES), ir.Constant(vec, [2.0] * LANES)
+                    total = ir.Constant(ivec, [0] * LANES)
+                    for i in range(mr):
+                        t = b.load(acc[i][v])
+                        s = b.fmul(b.fmul(t, t), scale)
+                        s = b.select(b.fcmp_ordered("<", s, one), s, one)
+                        total = b.add(total, b.sub(b.bitcast(b.fadd(s, two), ivec), ir.Constant(ivec, [_TWO] * LANES)))
+                    b.store(b.add(b.load(target, align=8), b.sext(total, wide)), target, align=8)
+                else:
+                    t = b.load(acc[0][v])
+                    total = b.fmul(t, t)
+                    for i in range(1, mr):
+                        t = b.load(acc[i][v])
+                        total = b.call(fma_, [t, t, total])
+                    b.store(b.fadd(b.load(target, align=8), b.fpext(total, wide)), target, align=8)
+            return context.get_dummy_value()
+
+        return sig, codegen
+
+    return kernel
+
+
+_float_panel, _float_vector = _micro_kernel(TILE_ROWS, PANEL_VECTORS, False), _micro_kernel(TILE_ROWS, 1, False)
+_grid_panel, _grid_vector = _micro_kernel(TILE_ROWS, PANEL_VECTORS, True), _micro_kernel(TILE_ROWS, 1, True)
+_LANES, _PANEL, _ROWS = LANES, LANES * PANEL_VECTORS, TILE_ROWS
+_OPTIONS = {"nogil": True, "cache": CACHE, "error_model": "numpy", "boundscheck": False}
+
+
+@njit(**_OPTIONS)
+def add_squares(rows, n, panels, scales, sums):
+    """Add the squared projections of the first n staged rows to float64 ``sums``; rows are padded with zeros."""
+    d, size = rows.shape[1], sums.shape[0]
+    full = size - size % _PANEL
+    for j in range(0, full, _PANEL):
+        for i in range(0, n, _ROWS):
+            _float_panel(_at(rows, i * d), d, _at(panels, j * d), _PANEL, d, _at(scales, j), _at(sums, j))
+    for j in range(full, size, _LANES):
+        for i in range(0, n, _ROWS):
+            _float_vector(_at(rows, i * d), d, _at(panels, j * d), _LANES, d, _at(scales, j), _at(sums, j))
+
+
+@njit(**_OPTIONS)
+def _add_tiles(rows, n, panels, scales, sums):
+    d, size = rows.shape[1], sums.shape[0]
+    full = size - size % _PANEL
+    for j in range(0, full, _PANEL):
+        for i in range(0, n, _ROWS):
+            _grid_panel(_at(rows, i * d), d, _at(panels, j * d), _PANEL, d, _at(scales, j), _at(sums, j))
+    for j in range(full, size, _LANES):
+        for i in range(0, n, _ROWS):
+            _grid_vector(_at(rows, i * d), d, _at(panels, j * d), _LANES, d, _at(scales, j), _at(sums, j))
+
+
+@njit(**_OPTIONS)
+def add_rounded_squares(rows, n, weights, panels, scales, sums):
+    """The same on the grid of 2**-22, into int64 ``sums``."""
+    if weights.shape[0] == 0:
+        _add_tiles(rows, n, panels, scales, sums)
+        return
+    tile, one = np.zeros((_ROWS, rows.shape[1]), np.float32), np.empty(sums.shape[0], np.int64)
+    for i in range(n):
+        tile[0] = rows[i]
+        one[:] = 0
+        _add_tiles(tile, 1, panels, scales, one)
+        w = weights[i]
+        for j in range(sums.shape[0]):
+            sums[j] += w * one[j]
+
+
+def pack(directions: np.ndarray) -> np.ndarray:
+    """Directions in panels, coordinate by coordinate; what doesn't fill a panel goes into single vectors."""
+    m, d = directions.shape
+    padded = -(-m // LANES) * LANES
+    full = padded - padded % _PANEL
+    out = np.zeros(padded * d, np.float32)
+    for j in range(0, full, _PANEL):
+        block = directions[j : j + _PANEL]
+        out[j * d : (j + _PANEL) * d].reshape(d, _PANEL)[:, : len(block)] = block.T
+    for j in range(full, padded, LANES):
+        block = directions[j : j + LANES]
+        out[j * d : (j + LANES) * d].reshape(d, LANES)[:, : len(block)] = block.T
+    return out
