@@ -1,0 +1,1 @@
+"""From a sketch to a model; one algorithm a file."""
