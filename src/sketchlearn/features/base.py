@@ -211,7 +211,8 @@ def digest(array: npt.NDArray[Any]) -> str:
     """Fingerprint of an array: 128 bits of BLAKE2b over its shape and little-endian bytes."""
     h = hashlib.blake2b(digest_size=16)
     h.update(repr(array.shape).encode())
-    h.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+    plain = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+    h.update(plain.reshape(-1).view(np.uint8).data)  # without a copy: arrays may be large
     return h.hexdigest()
 
 

@@ -20,7 +20,7 @@ float64 about a provisional centre.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -43,6 +43,7 @@ from sketchlearn.kernels.fourier import RowSums
 
 VARIANTS = ("gaussian", "sphere", "complex", "difference", "exact")
 _STEPS = 29.0
+_KEPT_ENTRIES, _GROUP_ENTRIES = 2**27, 2**24
 
 
 def _normal_table() -> npt.NDArray[np.int8]:
@@ -335,18 +336,35 @@ class QuadraticFeatures(FeatureMap):
     def _packed(self) -> kernel.PackedDirections:
         return kernel.pack(self.directions, self._bounds)
 
+    def _groups(self) -> Iterator[kernel.PackedDirections]:
+        """Directions ready for the kernel: all at once and for good, or, if they are many, some at a time."""
+        if self.directions.size <= _KEPT_ENTRIES:
+            yield self._packed
+            return
+        step = max(1, _GROUP_ENTRIES // self.dim)
+        for i in range(0, len(self.directions), step):
+            yield kernel.pack(self.directions[i : i + step], self._bounds[i : i + step])
+
     def sum_rows(
         self, X: npt.NDArray[np.floating], weights: npt.NDArray[np.int64] | None = None, skip_invalid: bool = False
     ) -> RowSums:
         if self.radius is None:
             if self.is_exact:
                 return kernel.sum_products(X, self._centre, weights, skip_invalid)
-            part = kernel.sum_squares(X, self._packed, self._centre, weights, skip_invalid)
+            parts = [kernel.sum_squares(X, g, self._centre, weights, skip_invalid) for g in self._groups()]
         else:
             if self.is_exact:
                 return kernel.sum_products_on_grid(X, self._centre, self.radius, weights, skip_invalid)
-            part = kernel.sum_squares_on_grid(X, self._packed, self._centre, self.radius, weights, skip_invalid)
-        if not self._paired or part.first_invalid is not None:
+            grid = self._centre, self.radius, weights, skip_invalid
+            parts = [kernel.sum_squares_on_grid(X, g, *grid) for g in self._groups()]
+        part = parts[0]
+        if part.first_invalid is not None:
+            return part
+        if len(parts) > 1:
+            tail = self.dim + (self.radius is None)
+            squares = [p.sums[..., :-tail] for p in parts]
+            part = part.with_sums(np.concatenate([*squares, part.sums[..., -tail:]], axis=-1))
+        if not self._paired:
             return part
         first, second, rest = np.split(part.sums, [self.size, 2 * self.size], axis=-1)
         sign = -1 if self.variant == "difference" else 1

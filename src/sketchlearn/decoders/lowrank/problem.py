@@ -172,12 +172,16 @@ class Problem:
 
     def measure_matrix(self, S: Array) -> Array:
         """Measurements of a symmetric matrix."""
-        q = self.directions.project(np.eye(self.dim))
-        return self.of_lengths(np.einsum("ij,ij->i", q @ S, q))
+        return self.of_lengths(np.einsum("ij,ij->i", self._rows @ S, self._rows))
 
     def adjoint(self, v: Array) -> Array:
         """``sum_j v_j u_j u_j' / m``, a matrix."""
-        return self.adjoint_times(v, np.eye(self.dim))
+        return np.asarray(self._rows.T @ (self._rows * self.spread(v)[:, None])) / self.size
+
+    @cached_property
+    def _rows(self) -> Array:
+        """The directions as a matrix, for the decoders that work on matrices."""
+        return self.directions.project(np.eye(self.dim))
 
     def balanced(self, v: Array) -> Array:
         """Residuals with their mean weighed down, as in the loss."""

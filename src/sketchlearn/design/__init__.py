@@ -1,0 +1,1 @@
+"""How a feature map is chosen."""
