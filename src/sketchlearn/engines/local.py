@@ -227,7 +227,7 @@ def _joined(batches: list[Batch]) -> Batch:
 
 def _combined(features: FeatureMap, a: RowSums, b: RowSums) -> RowSums:
     return RowSums(
-        sums=features.add_sums(a.sums, b.sums),
+        sums=features.add_sums(a.sums, b.sums, a.sums if a.sums.flags.writeable else None),
         rows=a.rows + b.rows,
         weight=a.weight + b.weight,
         lower=np.minimum(a.lower, b.lower),

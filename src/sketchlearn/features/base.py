@@ -170,9 +170,11 @@ class FeatureMap(ABC):
         """Rows below which a chunk is not worth its overhead."""
         return 240
 
-    def add_sums(self, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Sums of two groups of rows put together."""
-        return a + b
+    def add_sums(
+        self, a: npt.NDArray[Any], b: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        """Sums of two groups of rows put together, in a new array or in ``out`` (which may be one of them)."""
+        return np.add(a, b, out=out)
 
     @abstractmethod
     def sum_rows(

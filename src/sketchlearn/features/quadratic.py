@@ -330,7 +330,8 @@ class QuadraticFeatures(FeatureMap):
 
     @property
     def fewest_rows(self) -> int:
-        return max(960, 4 * self.dim) if self.is_exact else 960
+        # adding up pairs of all products costs as much as a hundred rows
+        return max(960, 4 * self.dim, min(8160, 2**21 // self.dim)) if self.is_exact else 960
 
     @cached_property
     def _packed(self) -> kernel.PackedDirections:
@@ -371,8 +372,10 @@ class QuadraticFeatures(FeatureMap):
         combined = self.add_sums(first, sign * second)
         return part.with_sums(np.concatenate([combined, rest], axis=-1))
 
-    def add_sums(self, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return a + b if self.radius is not None else kernel.add_pairs(a, b)
+    def add_sums(
+        self, a: npt.NDArray[Any], b: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        return np.add(a, b, out=out) if self.radius is not None else kernel.add_pairs(a, b, out)
 
     def _averages(self, sums: npt.NDArray[Any], weight: float) -> tuple[_pairs.Pairs, _pairs.Pairs]:
         """Average squares or products and average rows about the centre, as pairs, in units of the data."""
@@ -422,7 +425,7 @@ class QuadraticFeatures(FeatureMap):
         if self.radius is not None:
             step = self.radius * 2.0 ** -(kernel.PRODUCT_BITS if self.is_exact else 11)
             return np.full(self.dim, step * step / 12.0)
-        eps = 2.0**-23 if not self.is_exact or sums[0, -1] > 0 else 2.0**-52
+        eps = 2.0**-21 if not self.is_exact or sums[0, -1] > 0 else 2.0**-50
         diagonal = _diagonal(self.dim)
         centred = self.centred_mean_from_sums(sums, weight)
         variance = centred[diagonal] if self.is_exact else np.full(self.dim, np.abs(centred).mean())

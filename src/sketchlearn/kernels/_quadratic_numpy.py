@@ -84,13 +84,13 @@ def stage_clipped(
     return -1
 
 
-def fold_products(triangle: _Array, p: _Array, s: _Array, weight: float, out: _Array) -> None:
+def fold_products(triangle: _Array, p: _Array, s: _Array, weight: float, high: _Array, low: _Array) -> None:
     """See the compiled one."""
     i, j = np.triu_indices(len(p))
     sums = np.stack([triangle, np.zeros_like(triangle)])
     for a, b in ((p[i], s[j]), (s[i], p[j])):
         sums = _pairs.add(sums, np.stack(_pairs.two_product(a, b)))
-    out[:] = _pairs.add(sums, _pairs.times(np.stack(_pairs.two_product(p[i], p[j])), weight))
+    high[:], low[:] = _pairs.add(sums, _pairs.times(np.stack(_pairs.two_product(p[i], p[j])), weight))
 
 
 def add_pairs(a: _Array, b: _Array, out: _Array) -> None:

@@ -103,8 +103,8 @@ def stage_clipped(X, i0, i1, weights, center, radius, bits, out, lower, upper, l
 
 
 @njit(**_OPTIONS)
-def fold_products(triangle, p, s, weight, out):
-    """``out`` = triangle + s p' + p s' + weight p p' as pairs, upper triangle; see ``_pairs`` for the arithmetic."""
+def fold_products(triangle, p, s, weight, high_out, low_out):
+    """triangle + s p' + p s' + weight p p' as pairs, upper triangle; see ``_pairs`` for the arithmetic."""
     d = p.shape[0]
     at = 0
     for i in range(d):
@@ -130,8 +130,8 @@ def fold_products(triangle, p, s, weight, out):
             g = (y - (z - v)) + (t - v)
             low = ((a_low + b_low) + (c_low + e)) + (f + g)
             high = z + low
-            out[0, at + j - i] = high
-            out[1, at + j - i] = (z - high) + low
+            high_out[at + j - i] = high
+            low_out[at + j - i] = (z - high) + low
         at += d - i
 
 
@@ -150,8 +150,9 @@ def add_pairs(a, b, out):
         e += t
         high = s + e
         low = ((s - high) + e) + f
-        out[0, j] = high + low
-        out[1, j] = (high - out[0, j]) + low
+        total = high + low
+        out[0, j] = total
+        out[1, j] = (high - total) + low
 
 
 @njit(**_OPTIONS)

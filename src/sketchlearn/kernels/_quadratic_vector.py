@@ -135,6 +135,82 @@ def add_rounded_squares(rows, n, weights, panels, scales, sums):
             sums[j] += w * one[j]
 
 
+def _column_kernel(bits: int, out_bits: int, lanes: int, copy: bool = True):
+    """Shift, scale, copy (or not) and keep account of ``lanes`` columns of some rows, the accounts in registers."""
+    real = ir.FloatType() if bits == 32 else ir.DoubleType()
+    narrow = ir.FloatType() if out_bits == 32 else ir.DoubleType()
+    nb, nb_out = (types.float32 if b == 32 else types.float64 for b in (bits, out_bits))
+    vec, out_vec = ir.VectorType(real, lanes), ir.VectorType(narrow, lanes)
+    item, out_item = bits // 8, out_bits // 8
+
+    @intrinsic
+    def kernel(typingctx, rows, stride, n, shift, scale, out, lower, upper, linear):
+        p, q = types.CPointer(nb), types.CPointer(nb_out)
+        sig = types.void(p, types.intp, types.intp, p, nb, q, p, p, p)
+
+        def codegen(context, b, sig, args):
+            rows, stride, n, shift, scale, out, lower, upper, linear = args
+
+            def vector(pointer):
+                return b.bitcast(pointer, vec.as_pointer())
+
+            undef, zeros = ir.Constant(vec, ir.Undefined), ir.Constant(ir.VectorType(_I32, lanes), [0] * lanes)
+            s = b.shuffle_vector(b.insert_element(undef, scale, ir.Constant(_I32, 0)), undef, zeros)
+            c = b.load(vector(shift), align=item)
+            accounts = [cgutils.alloca_once(b, vec) for _ in range(3)]
+            for cell, pointer in zip(accounts, (lower, upper, linear), strict=True):
+                b.store(b.load(vector(pointer), align=item), cell)
+            with cgutils.for_range(b, n) as loop:
+                offset = b.mul(loop.index, stride)
+                v = b.load(vector(b.gep(rows, [offset])), align=item)
+                u = b.fmul(b.fsub(v, c), s) if copy else v
+                if copy:
+                    stored = u if bits == out_bits else b.fptrunc(u, out_vec)
+                    b.store(stored, b.bitcast(b.gep(out, [offset]), out_vec.as_pointer()), align=out_item)
+                low, high, total = (b.load(cell) for cell in accounts)
+                b.store(b.select(b.fcmp_ordered("<", v, low), v, low), accounts[0])
+                b.store(b.select(b.fcmp_ordered(">", v, high), v, high), accounts[1])
+                b.store(b.fadd(total, u), accounts[2])
+            for cell, pointer in zip(accounts, (lower, upper, linear), strict=True):
+                b.store(b.load(cell), vector(pointer), align=item)
+            return context.get_dummy_value()
+
+        return sig, codegen
+
+    return kernel
+
+
+def _stager(bits: int, out_bits: int, copy: bool = True):
+    wide, four, one = (_column_kernel(bits, out_bits, lanes, copy) for lanes in (16, 4, 1))
+
+    @njit(nogil=True, error_model="numpy", boundscheck=False)
+    def stage_rows(X, i0, i1, shift, scale, out, lower, upper, linear):
+        d = X.shape[1]
+        for first in range(i0, i1, 4):  # few rows at a time, so that memory is read in order
+            n, x, o = min(4, i1 - first), first * d, (first - i0) * d
+            k = 0
+            while k + 16 <= d:
+                accounts = _at(lower, k), _at(upper, k), _at(linear, k)
+                wide(_at(X, x + k), d, n, _at(shift, k), scale, _at(out, o + k), *accounts)
+                k += 16
+            while k + 4 <= d:
+                accounts = _at(lower, k), _at(upper, k), _at(linear, k)
+                four(_at(X, x + k), d, n, _at(shift, k), scale, _at(out, o + k), *accounts)
+                k += 4
+            while k < d:
+                accounts = _at(lower, k), _at(upper, k), _at(linear, k)
+                one(_at(X, x + k), d, n, _at(shift, k), scale, _at(out, o + k), *accounts)
+                k += 1
+
+    return stage_rows
+
+
+STAGERS = {("f", "f"): _stager(32, 32), ("d", "f"): _stager(64, 32), ("d", "d"): _stager(64, 64)}
+"""Staging of contiguous rows of weight 1, by the types of rows and buffer."""
+SCANNERS = {"f": _stager(32, 32, False), "d": _stager(64, 64, False)}
+"""The same accounts without a copy (the buffer is not touched)."""
+
+
 def pack(directions: np.ndarray) -> np.ndarray:
     """Directions in panels, coordinate by coordinate; what doesn't fill a panel goes into single vectors."""
     m, d = directions.shape

@@ -104,14 +104,22 @@ def _compiled_first(function: Callable[..., RowSums]) -> Callable[..., RowSums]:
     return wrapper
 
 
-def add_pairs(a: _pairs.Pairs, b: _pairs.Pairs) -> _pairs.Pairs:
-    """Sums of pairs of float64."""
+def add_pairs(a: _pairs.Pairs, b: _pairs.Pairs, out: _pairs.Pairs | None = None) -> _pairs.Pairs:
+    """Sums of pairs of float64; ``out`` may be one of them."""
+    if out is None:
+        out = np.empty(a.shape)
     if a.size < 4096:
-        return _pairs.add(a, b)
-    out = np.empty_like(a)
-    with announce_compilation():
-        _tier()[1].add_pairs(np.ascontiguousarray(a), np.ascontiguousarray(b), out)
+        out[:] = _pairs.add(a, b)
+    else:
+        with announce_compilation():
+            _tier()[1].add_pairs(_frozen(a), _frozen(b), out)
     return out
+
+
+def _frozen(a: _pairs.Pairs) -> _pairs.Pairs:
+    view = np.ascontiguousarray(a)[:]
+    view.flags.writeable = False
+    return view
 
 
 # -- float64 ---------------------------------------------------------------------------------
@@ -142,10 +150,10 @@ def sum_squares(
             squares.add_squares(buffer, n, packed.panels, packed.scales, sums)
         return sums[:size], 0.0
 
-    def fold(chunk: _Chunk, sums: npt.NDArray[np.float64]) -> _pairs.Pairs:
+    def fold(chunk: _Chunk, sums: _Rows, high: _Rows, low: _Rows) -> None:
         # sum (a.x)^2 = sum (a.(x-p))^2 + 2 (a.p)(a.s) + W (a.p)^2 for s = sum (x-p)
         p, s = project(packed.directions, np.column_stack([chunk.offset, chunk.linear])).T
-        return _pairs.pair(sums, (2.0 * s + chunk.weight * p) * p)
+        high[:], low[:] = _pairs.two_sum(sums, (2.0 * s + chunk.weight * p) * p)
 
     return _float_pass(X, center, weights, skip_invalid, run, fold)
 
@@ -168,20 +176,28 @@ def sum_products(
 
     def run(chunk: _Chunk) -> tuple[npt.NDArray[np.float64], float]:
         triangle = np.zeros(dim * (dim + 1) // 2)
-        block = max(_block_rows(2**20, np.dtype(precision).itemsize * dim, 8), min(4 * dim, 2048))
-        buffer = np.empty((block, dim), precision)
         square = np.empty((dim, dim), precision)
+        if chunk.about_origin():
+            block = max(_block_rows(2**21, np.dtype(precision).itemsize * dim, 8), min(4 * dim, 4096))
+            for i0 in range(0, len(chunk.rows), block):
+                rows = chunk.scan(i0, min(i0 + block, len(chunk.rows)))
+                np.matmul(rows.T, rows, out=square)
+                staging.add_triangle(square, triangle)
+            return triangle, chunk.weight if precision is np.float32 else 0.0
+        block = max(_block_rows(2**21, np.dtype(precision).itemsize * dim, 8), min(4 * dim, 4096))
+        buffer = np.empty((min(block, max(1, len(chunk.rows))), dim), precision)
         for i0 in range(0, len(chunk.rows), block):
             n = chunk.stage(staging, i0, min(i0 + block, len(chunk.rows)), buffer)
             np.matmul(buffer[:n].T, buffer[:n], out=square)
             staging.add_triangle(square, triangle)
         return triangle, chunk.weight if precision is np.float32 else 0.0
 
-    def fold(chunk: _Chunk, sums: npt.NDArray[np.float64]) -> _pairs.Pairs:
+    def fold(chunk: _Chunk, sums: _Rows, high: _Rows, low: _Rows) -> None:
         # sum x x' = sum (x-p)(x-p)' + s p' + p s' + W p p', with twice the digits of float64
-        out = np.empty((2, len(sums)))
-        staging.fold_products(sums, chunk.offset, chunk.linear, chunk.weight, out)
-        return out
+        if chunk.offset.any():
+            staging.fold_products(sums, chunk.offset, chunk.linear, chunk.weight, high, low)
+        else:
+            high[:], low[:] = sums, 0.0
 
     return _float_pass(X, center, weights, skip_invalid, run, fold)
 
@@ -213,20 +229,49 @@ class _Chunk:
         self.lower, self.upper = np.full(dim, np.inf, real), np.full(dim, -np.inf, real)
         self.linear = np.zeros(dim)
         self._single = bool(real == np.float32 and 1e-30 < self.scale < 1e30)
+        squares = _tier()[0]
+        self._fast: dict[tuple[str, str], Any] = getattr(squares, "STAGERS", {})
+        self._scanners: dict[str, Any] = getattr(squares, "SCANNERS", {})
+        self._head, self._center = head, center
+
+    def about_origin(self) -> bool:
+        """Whether the rows can be used as they are: no weights, no scale trouble, no column far from its zero."""
+        if not self._scanners or len(self.weights) or len(self._head) < 2 or self._center.any():
+            return False
+        near = (np.abs(self.shift) <= 2.0 * self._head.std(0)).all() and 1e-12 < self.scale < 1e12
+        if near:
+            self.shift, self.offset, self.scale = self._center, self._center, 1.0
+        return bool(near)
+
+    def scan(self, i0: int, i1: int) -> _Rows:
+        """Rows i0..i1 as they are, accounted for."""
+        linear = np.zeros(self.rows.shape[1], self.rows.dtype)
+        scanner = self._scanners[self.rows.dtype.char]
+        nothing = linear  # not read
+        scanner(self.rows, i0, i1, nothing, self.rows.dtype.type(1), self.lower, self.lower, self.upper, linear)
+        self._check(linear)
+        return self.rows[i0:i1]
 
     def stage(self, staging: ModuleType, i0: int, i1: int, buffer: npt.NDArray[Any]) -> int:
         """Put rows i0..i1 into the buffer; their number."""
         real = np.float32 if self._single and buffer.dtype == np.float32 else np.float64
         linear, shift = np.zeros(len(self.shift), real), self.shift.astype(real, copy=False)
         weights = self.weights.astype(real, copy=False)
-        staging.stage(
-            self.rows, i0, i1, weights, shift, real(self.scale), buffer, self.lower, self.upper, linear
-        )  # fmt: skip
+        fast = None if len(weights) else self._fast.get((self.rows.dtype.char, buffer.dtype.char))
+        if fast is not None and real == self.rows.dtype:
+            fast(self.rows, i0, i1, shift, real(self.scale), buffer, self.lower, self.upper, linear)
+        else:
+            staging.stage(
+                self.rows, i0, i1, weights, shift, real(self.scale), buffer, self.lower, self.upper, linear
+            )  # fmt: skip
+        self._check(linear)
+        return i1 - i0
+
+    def _check(self, linear: npt.NDArray[Any]) -> None:
         self.linear += linear
         span = max(float((self.upper - self.shift).max()), float((self.shift - self.lower).max()))
         if not (np.isfinite(linear).all() and span * self.scale < _PEAK and span < _FAR):
             raise _Suspect
-        return i1 - i0
 
     def finish(self) -> float:
         """Undo the scaling of the first moment; the factor that undoes that of the second."""
@@ -240,7 +285,7 @@ def _float_pass(
     weights: npt.NDArray[np.int64] | None,
     skip: bool,
     run: Callable[[_Chunk], tuple[npt.NDArray[np.float64], float]],
-    fold: Callable[[_Chunk, npt.NDArray[np.float64]], _pairs.Pairs],
+    fold: Callable[..., None],
 ) -> RowSums:
     rows, w, index = _present(X, weights)
     skipped, peak = 0, None
@@ -258,11 +303,15 @@ def _float_pass(
                 rows, w, index = rows[good], w[good] if len(w) else w, index[good]
                 rows.flags.writeable = False
             peak = float(np.abs(rows.astype(np.float64) - chunk.shift).max(initial=0.0))
-    quadratic = fold(chunk, sums * chunk.finish())
+    sums *= chunk.finish()
+    size, dim = len(sums), len(chunk.linear)
+    result = np.empty((2, size + dim + 1))
+    fold(chunk, sums, result[0, :size], result[1, :size])
     linear = np.stack([chunk.linear, np.zeros_like(chunk.linear)])
-    linear = _pairs.add(linear, np.stack(_pairs.two_product(chunk.offset, chunk.weight)))
+    result[:, size:-1] = _pairs.add(linear, np.stack(_pairs.two_product(chunk.offset, chunk.weight)))
+    result[:, -1] = single, 0.0
     return RowSums(
-        sums=np.concatenate([quadratic, linear, [[single], [0.0]]], axis=1),
+        sums=result,
         rows=len(rows),
         weight=int(w.sum()) if len(w) else len(rows),
         lower=chunk.lower.astype(np.float64),

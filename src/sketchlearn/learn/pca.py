@@ -26,6 +26,8 @@ _LEARNED = frozenset(
 )
 _EMBEDDED_ROWS = 4096
 _UNKNOWN_COMPONENTS = 20  # what a map is sized for when the number of components is left open
+_FEW_COLUMNS = 64  # all products of so few columns are 16 kilobytes: there is nothing to gain by compressing them
+_FULL_COLUMNS = 1000  # the same where all components are wanted
 
 
 class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -35,15 +37,15 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ----------
     n_components : int, float, "auto" or None
         How many; a float in (0, 1): as many as explain that part of the variance; ``"auto"``: as many as stand out
-        from the noise of sample and sketch; None: all, if the sketch holds all products of columns, else
-        ``"auto"``.
+        from the noise of sample and sketch; None: all that have any variance, if the sketch holds all products of
+        columns, else ``"auto"``.
     whiten : bool
         Divide the transformed columns by their standard deviations.
     features : QuadraticFeatures, optional
         The map to sketch with; by default one of `sketch_size` features.
     sketch_size : int, optional
         Features of the sketch; by default ``8 * n_components * n_features``, or all products of columns where
-        those are fewer.
+        those are fewer or at most 64 columns make them.
     decoder : str
         ``"auto"``, ``"burer-monteiro"``, ``"greedy"``, ``"positive"``, ``"nuclear"`` or ``"thresholding"``.
     rank : int, optional
@@ -222,7 +224,7 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         known = isinstance(self.n_components, int | np.integer)
         k = int(self.n_components) if known else min(_UNKNOWN_COMPONENTS, columns)  # type: ignore[arg-type]
         size = self.sketch_size
-        if size is None and self.n_components is None and columns <= 1000:
+        if size is None and columns <= (_FULL_COLUMNS if self.n_components is None else _FEW_COLUMNS):
             size = columns * (columns + 1) // 2
         return design_pca(dim=columns, n_components=k, size=size, seed=self._seed)[0]
 
@@ -385,7 +387,8 @@ def _choose(
     if isinstance(choice, int | np.integer):
         return int(choice)
     if choice is None and phi.is_exact:
-        return most
+        # directions without variance are arbitrary: rounding alone would choose them
+        return max(1, min(most, int(np.sum(variances > 1e-13 * len(variances) * variances[0]))))
     if isinstance(choice, float | np.floating):
         part = np.cumsum(variances) / total if total > 0 else np.ones(len(variances))
         return int(min(np.searchsorted(part, choice) + 1, most))

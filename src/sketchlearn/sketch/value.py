@@ -103,16 +103,18 @@ class Sketch:
     @classmethod
     def from_row_sums(cls, features: FeatureMap, parts: Iterable[RowSums], weight_bits: int = 0) -> Sketch:
         """Collect what the kernel left for several groups of rows."""
-        sums = np.zeros(features.sums_shape, features.sums_dtype)
+        sums: npt.NDArray[Any] | None = None
         lower, upper = np.full(features.dim, np.inf), np.full(features.dim, -np.inf)
         weight = skipped = 0
         for part in parts:
             weight += part.weight
             skipped += part.skipped
             check_range(features, weight)
-            sums = features.add_sums(sums, part.sums)
+            sums = part.sums if sums is None else features.add_sums(sums, part.sums)
             np.minimum(lower, part.lower, out=lower)
             np.maximum(upper, part.upper, out=upper)
+        if sums is None:
+            sums = np.zeros(features.sums_shape, features.sums_dtype)
         return cls(features, sums, weight, weight_bits, lower, upper, skipped)._reduced()
 
     def _reduced(self) -> Sketch:
