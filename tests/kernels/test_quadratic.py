@@ -87,9 +87,13 @@ def test_the_staging_of_all_tiers_agrees():
             np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-30)
     buffer, linear = np.zeros((40, 23)), np.zeros(23)
     lower, upper = np.full(23, np.inf), np.full(23, -np.inf)
-    _quadratic_vector.STAGERS["d", "d"](X, 2, 37, shift, 0.5, buffer, lower, upper, linear)
+    _quadratic_vector.stage_rows(X, 2, 37, shift, 0.5, buffer, lower, upper, linear)
     for x, y in zip(out[0], (buffer, linear, lower, upper), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-12)
+    linear, lower, upper = np.zeros(23), np.full(23, np.inf), np.full(23, -np.inf)
+    _quadratic_vector.scan_rows(X, 2, 37, lower, upper, linear)
+    np.testing.assert_allclose(linear, X[2:].sum(0), rtol=1e-12)
+    np.testing.assert_array_equal([lower, upper], [X[2:].min(0), X[2:].max(0)])
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e-30, 1.0, 1e30, 1e100])

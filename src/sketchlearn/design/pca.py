@@ -105,7 +105,9 @@ def _place(
         shape = () if dim is None else (dim,)
         lower, upper = np.broadcast_arrays(*(np.asarray(b, np.float64) for b in bounds), np.empty(shape))[:2]
         if lower.ndim != 1 or not (np.isfinite(lower) & np.isfinite(upper) & (lower < upper)).all():
-            raise ValueError("bounds must be a pair (lower, upper) with a number per column, lower below upper; or give dim")
+            raise ValueError(
+                "bounds must be a pair (lower, upper) with a number per column, lower below upper; or give dim"
+            )
         radius = 0.5 * math.sqrt(float(((upper - lower) ** 2).sum()))
         words = f"no row looked at: rows clipped to distance {radius:.6g} from the middle of the bounds, exact sums"
         return len(lower), 0.5 * (lower + upper), radius, words

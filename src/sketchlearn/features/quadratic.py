@@ -159,7 +159,9 @@ class QuadraticFeatures(FeatureMap):
             raise ValueError(f"seed must be an integer in [0, 2**64), got {self.seed!r}")
         object.__setattr__(self, "seed", int(self.seed))
         if self.variant == "exact" and self.size != self.dim * (self.dim + 1) // 2:
-            raise ValueError(f"exact features of {self.dim} columns are {self.dim * (self.dim + 1) // 2}, not {self.size}")
+            raise ValueError(
+                f"exact features of {self.dim} columns are {self.dim * (self.dim + 1) // 2}, not {self.size}"
+            )
         if self.radius is not None:
             if isinstance(self.radius, bool) or not isinstance(self.radius, int | float | np.number):
                 raise ValueError(f"radius must be a number, got {self.radius!r}")
@@ -438,9 +440,7 @@ class QuadraticFeatures(FeatureMap):
         if self.is_exact:
             i, j = np.triu_indices(self.dim)
             v, m = np.maximum(spread[_diagonal(self.dim)], 0.0), linear[0]
-            return np.asarray(
-                v[i] * v[j] + spread**2 + v[i] * m[j] ** 2 + v[j] * m[i] ** 2 + 2 * spread * m[i] * m[j]
-            )
+            return np.asarray(v[i] * v[j] + spread**2 + v[i] * m[j] ** 2 + v[j] * m[i] ** 2 + 2 * spread * m[i] * m[j])
         if self.variant == "difference":
             # the two squares are not known apart: both have the expectation trace
             trace = float(self._trace(sums, weight))

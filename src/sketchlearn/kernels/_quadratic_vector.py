@@ -135,18 +135,16 @@ def add_rounded_squares(rows, n, weights, panels, scales, sums):
             sums[j] += w * one[j]
 
 
-def _column_kernel(bits: int, out_bits: int, lanes: int, copy: bool = True):
+def _column_kernel(lanes: int, copy: bool):
     """Shift, scale, copy (or not) and keep account of ``lanes`` columns of some rows, the accounts in registers."""
-    real = ir.FloatType() if bits == 32 else ir.DoubleType()
-    narrow = ir.FloatType() if out_bits == 32 else ir.DoubleType()
-    nb, nb_out = (types.float32 if b == 32 else types.float64 for b in (bits, out_bits))
-    vec, out_vec = ir.VectorType(real, lanes), ir.VectorType(narrow, lanes)
-    item, out_item = bits // 8, out_bits // 8
 
     @intrinsic
     def kernel(typingctx, rows, stride, n, shift, scale, out, lower, upper, linear):
-        p, q = types.CPointer(nb), types.CPointer(nb_out)
-        sig = types.void(p, types.intp, types.intp, p, nb, q, p, p, p)
+        bits, out_bits = rows.dtype.bitwidth, out.dtype.bitwidth
+        real, narrow = (ir.FloatType() if b == 32 else ir.DoubleType() for b in (bits, out_bits))
+        vec, out_vec = ir.VectorType(real, lanes), ir.VectorType(narrow, lanes)
+        item, out_item = bits // 8, out_bits // 8
+        sig = types.void(rows, types.intp, types.intp, shift, rows.dtype, out, lower, upper, linear)
 
         def codegen(context, b, sig, args):
             rows, stride, n, shift, scale, out, lower, upper, linear = args
@@ -180,35 +178,51 @@ def _column_kernel(bits: int, out_bits: int, lanes: int, copy: bool = True):
     return kernel
 
 
-def _stager(bits: int, out_bits: int, copy: bool = True):
-    wide, four, one = (_column_kernel(bits, out_bits, lanes, copy) for lanes in (16, 4, 1))
-
-    @njit(nogil=True, error_model="numpy", boundscheck=False)
-    def stage_rows(X, i0, i1, shift, scale, out, lower, upper, linear):
-        d = X.shape[1]
-        for first in range(i0, i1, 4):  # few rows at a time, so that memory is read in order
-            n, x, o = min(4, i1 - first), first * d, (first - i0) * d
-            k = 0
-            while k + 16 <= d:
-                accounts = _at(lower, k), _at(upper, k), _at(linear, k)
-                wide(_at(X, x + k), d, n, _at(shift, k), scale, _at(out, o + k), *accounts)
-                k += 16
-            while k + 4 <= d:
-                accounts = _at(lower, k), _at(upper, k), _at(linear, k)
-                four(_at(X, x + k), d, n, _at(shift, k), scale, _at(out, o + k), *accounts)
-                k += 4
-            while k < d:
-                accounts = _at(lower, k), _at(upper, k), _at(linear, k)
-                one(_at(X, x + k), d, n, _at(shift, k), scale, _at(out, o + k), *accounts)
-                k += 1
-
-    return stage_rows
+_copy_16, _copy_4, _copy_1 = (_column_kernel(lanes, True) for lanes in (16, 4, 1))
+_scan_16, _scan_4, _scan_1 = (_column_kernel(lanes, False) for lanes in (16, 4, 1))
 
 
-STAGERS = {("f", "f"): _stager(32, 32), ("d", "f"): _stager(64, 32), ("d", "d"): _stager(64, 64)}
-"""Staging of contiguous rows of weight 1, by the types of rows and buffer."""
-SCANNERS = {"f": _stager(32, 32, False), "d": _stager(64, 64, False)}
-"""The same accounts without a copy (the buffer is not touched)."""
+@njit(**_OPTIONS)
+def stage_rows(X, i0, i1, shift, scale, out, lower, upper, linear):
+    """Staging of contiguous rows of weight 1 in the precision of X, into a buffer of that precision or less."""
+    d = X.shape[1]
+    for first in range(i0, i1, 4):  # few rows at a time, so that memory is read in order
+        n, x, o = min(4, i1 - first), first * d, (first - i0) * d
+        k = 0
+        while k + 16 <= d:
+            accounts = _at(lower, k), _at(upper, k), _at(linear, k)
+            _copy_16(_at(X, x + k), d, n, _at(shift, k), scale, _at(out, o + k), *accounts)
+            k += 16
+        while k + 4 <= d:
+            accounts = _at(lower, k), _at(upper, k), _at(linear, k)
+            _copy_4(_at(X, x + k), d, n, _at(shift, k), scale, _at(out, o + k), *accounts)
+            k += 4
+        while k < d:
+            accounts = _at(lower, k), _at(upper, k), _at(linear, k)
+            _copy_1(_at(X, x + k), d, n, _at(shift, k), scale, _at(out, o + k), *accounts)
+            k += 1
+
+
+@njit(**_OPTIONS)
+def scan_rows(X, i0, i1, lower, upper, linear):
+    """The same accounts of rows as they are, without a copy."""
+    d = X.shape[1]
+    one = X.dtype.type(1)
+    for first in range(i0, i1, 4):
+        n, x = min(4, i1 - first), first * d
+        k = 0
+        while k + 16 <= d:
+            box = _at(lower, k), _at(upper, k), _at(linear, k)
+            _scan_16(_at(X, x + k), d, n, box[2], one, box[2], *box)
+            k += 16
+        while k + 4 <= d:
+            box = _at(lower, k), _at(upper, k), _at(linear, k)
+            _scan_4(_at(X, x + k), d, n, box[2], one, box[2], *box)
+            k += 4
+        while k < d:
+            box = _at(lower, k), _at(upper, k), _at(linear, k)
+            _scan_1(_at(X, x + k), d, n, box[2], one, box[2], *box)
+            k += 1
 
 
 def pack(directions: np.ndarray) -> np.ndarray:

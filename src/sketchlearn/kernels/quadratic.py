@@ -230,13 +230,13 @@ class _Chunk:
         self.linear = np.zeros(dim)
         self._single = bool(real == np.float32 and 1e-30 < self.scale < 1e30)
         squares = _tier()[0]
-        self._fast: dict[tuple[str, str], Any] = getattr(squares, "STAGERS", {})
-        self._scanners: dict[str, Any] = getattr(squares, "SCANNERS", {})
+        self._stage_rows: Any = getattr(squares, "stage_rows", None)
+        self._scan_rows: Any = getattr(squares, "scan_rows", None)
         self._head, self._center = head, center
 
     def about_origin(self) -> bool:
         """Whether the rows can be used as they are: no weights, no scale trouble, no column far from its zero."""
-        if not self._scanners or len(self.weights) or len(self._head) < 2 or self._center.any():
+        if self._scan_rows is None or len(self.weights) or len(self._head) < 2 or self._center.any():
             return False
         near = (np.abs(self.shift) <= 2.0 * self._head.std(0)).all() and 1e-12 < self.scale < 1e12
         if near:
@@ -246,20 +246,17 @@ class _Chunk:
     def scan(self, i0: int, i1: int) -> _Rows:
         """Rows i0..i1 as they are, accounted for."""
         linear = np.zeros(self.rows.shape[1], self.rows.dtype)
-        scanner = self._scanners[self.rows.dtype.char]
-        nothing = linear  # not read
-        scanner(self.rows, i0, i1, nothing, self.rows.dtype.type(1), self.lower, self.lower, self.upper, linear)
+        self._scan_rows(self.rows, i0, i1, self.lower, self.upper, linear)
         self._check(linear)
         return self.rows[i0:i1]
 
     def stage(self, staging: ModuleType, i0: int, i1: int, buffer: npt.NDArray[Any]) -> int:
         """Put rows i0..i1 into the buffer; their number."""
         real = np.float32 if self._single and buffer.dtype == np.float32 else np.float64
-        linear, shift = np.zeros(len(self.shift), real), self.shift.astype(real, copy=False)
+        linear, shift = np.zeros(len(self.shift), real), self.shift.astype(real)
         weights = self.weights.astype(real, copy=False)
-        fast = None if len(weights) else self._fast.get((self.rows.dtype.char, buffer.dtype.char))
-        if fast is not None and real == self.rows.dtype:
-            fast(self.rows, i0, i1, shift, real(self.scale), buffer, self.lower, self.upper, linear)
+        if self._stage_rows is not None and not len(weights) and real == self.rows.dtype:
+            self._stage_rows(self.rows, i0, i1, shift, real(self.scale), buffer, self.lower, self.upper, linear)
         else:
             staging.stage(
                 self.rows, i0, i1, weights, shift, real(self.scale), buffer, self.lower, self.upper, linear

@@ -21,8 +21,17 @@ from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.sketch.value import Sketch
 
 _LEARNED = frozenset(
-    "components_ explained_variance_ explained_variance_ratio_ singular_values_ mean_ noise_variance_ n_components_ "
-    "n_samples_ solution_".split()
+    [
+        "components_",
+        "explained_variance_",
+        "explained_variance_ratio_",
+        "singular_values_",
+        "mean_",
+        "noise_variance_",
+        "n_components_",
+        "n_samples_",
+        "solution_",
+    ]
 )
 _EMBEDDED_ROWS = 4096
 _UNKNOWN_COMPONENTS = 20  # what a map is sized for when the number of components is left open
@@ -228,9 +237,7 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             size = columns * (columns + 1) // 2
         return design_pca(dim=columns, n_components=k, size=size, seed=self._seed)[0]
 
-    def _sketch(
-        self, rows: npt.NDArray[Any], weights: npt.NDArray[Any] | None, features: FeatureMap
-    ) -> Sketch:
+    def _sketch(self, rows: npt.NDArray[Any], weights: npt.NDArray[Any] | None, features: FeatureMap) -> Sketch:
         if self.embedding is None:
             return make_sketch(rows, features, sample_weight=weights, workers=self.workers, progress=False)
         embedding = self.embedding
@@ -363,7 +370,7 @@ def embed(X: npt.NDArray[Any], phi: FourierFeatures) -> npt.NDArray[np.float64]:
 def _check_choice(choice: Any) -> None:
     if choice is None or choice == "auto":
         return
-    if isinstance(choice, bool) or isinstance(choice, str):
+    if isinstance(choice, (bool, str)):
         pass
     elif isinstance(choice, int | np.integer):
         if choice >= 1:

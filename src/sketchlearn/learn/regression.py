@@ -21,7 +21,16 @@ from sketchlearn.sketch.value import Sketch
 
 Array = npt.NDArray[np.float64]
 _LEARNED = frozenset(
-    "coef_ intercept_ standard_errors_ intercept_standard_error_ r2_ residual_variance_ rank_ n_samples_".split()
+    [
+        "coef_",
+        "intercept_",
+        "standard_errors_",
+        "intercept_standard_error_",
+        "r2_",
+        "residual_variance_",
+        "rank_",
+        "n_samples_",
+    ]
 )
 
 

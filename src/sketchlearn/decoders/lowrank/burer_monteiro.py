@@ -17,9 +17,7 @@ from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
 _WINDOW, _STALLED = 20, 2e-3  # stop when this many iterations have lowered the loss by less than this fraction
 
 
-def burer_monteiro(
-    problem: Problem, rank: int, seed: int = 0, max_iterations: int = 500, starts: int = 3
-) -> Estimate:
+def burer_monteiro(problem: Problem, rank: int, seed: int = 0, max_iterations: int = 500, starts: int = 3) -> Estimate:
     """Best of several fits: one from a spectral start, the others from random ones."""
     rng = np.random.default_rng(seed)
     best: Estimate | None = None
@@ -100,7 +98,9 @@ def descend(
 
     first = 0.0
     if fit_isotropic:
-        first = 0.1 / step / math.sqrt(problem.dim) if isotropic is None else math.sqrt(max(isotropic, 0.0)) / unit / step
+        first = (
+            0.1 / step / math.sqrt(problem.dim) if isotropic is None else math.sqrt(max(isotropic, 0.0)) / unit / step
+        )
         first = max(first, 1e-3)
     x0 = np.append((U / unit).ravel(), first)
     result = optimize.minimize(

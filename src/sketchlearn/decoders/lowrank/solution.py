@@ -101,7 +101,7 @@ def decode_second_moment(
     starts, max_iterations : int
         For the decoders that use them.
     tolerance : float, optional
-        Residual, relative to the measurements, at which to stop; by default a hundredth of the sampling noise.
+        Residual, relative to the measurements, at which to stop; by default a 500th of the sampling noise.
     seed : int
         Of the random starts.
 
@@ -133,7 +133,7 @@ def decode_second_moment(
     if features.is_exact:
         return _from_matrix(features, y, mean, rank, count)
     if tolerance is None:
-        tolerance = min(max(0.01 * math.sqrt(2.0 / count), 1e-7), 1e-3)
+        tolerance = min(max(0.002 * math.sqrt(2.0 / count), 1e-7), 1e-3)
     problem = Problem.from_features(features, y, tolerance)
     name = "burer-monteiro" if decoder == "auto" else decoder
     if not np.abs(y).max() > 0:
@@ -174,9 +174,7 @@ def _from_matrix(features: QuadraticFeatures, triangle: Array, mean: Array, rank
     )
 
 
-def _assess(
-    problem: Problem, estimate: Estimate, mean: Array, rank: int, count: float, name: str
-) -> LowRankSolution:
+def _assess(problem: Problem, estimate: Estimate, mean: Array, rank: int, count: float, name: str) -> LowRankSolution:
     left, singular, _ = np.linalg.svd(estimate.factor, full_matrices=False)
     values, vectors = singular[:rank] ** 2, left[:, :rank]
     isotropic = estimate.isotropic
