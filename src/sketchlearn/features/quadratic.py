@@ -230,7 +230,7 @@ class QuadraticFeatures(FeatureMap):
 
     @cached_property
     def factors(self) -> npt.NDArray[np.float64]:
-        """A feature is the sum, over its one or two directions q, of ``factor * (q·x)**2``; one factor per direction."""
+        """A feature is the sum over its one or two directions q of ``factor * (q·x)**2``; a factor per direction."""
         table = _normal_table().astype(np.float64)
         unit = 1.0 / float((table * table).mean())  # makes the entries of q standard
         if self.variant == "sphere":

@@ -198,7 +198,8 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise TypeError(f"fit_sketch takes a Sketch, got {type(sketch).__name__}; for rows use fit")
         if self.embedding is not None and 2 * self.embedding.size != sketch.features.dim:
             raise ValueError(
-                f"the embedding has {2 * self.embedding.size} columns, the sketch {sketch.features.dim}: not of embedded rows"
+                f"the embedding has {2 * self.embedding.size} columns, the sketch {sketch.features.dim}: "
+                "it is not of embedded rows"
             )
         self.n_features_in_ = sketch.features.dim if self.embedding is None else self.embedding.dim
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -398,7 +399,7 @@ def _choose(
         return max(1, min(most, int(np.sum(variances > 1e-13 * len(variances) * variances[0]))))
     if isinstance(choice, float | np.floating):
         part = np.cumsum(variances) / total if total > 0 else np.ones(len(variances))
-        return int(min(np.searchsorted(part, choice) + 1, most))
+        return min(int(np.searchsorted(part, float(choice))) + 1, most)
     # white noise of variance s in n rows has sample variances up to s (1 + sqrt(d / n))^2 (Marchenko and Pastur)
     ratio = phi.dim / count
     edge = (1.0 + math.sqrt(ratio)) ** 2
