@@ -50,7 +50,7 @@ def test_the_loss_has_the_gradient_it_says(variant):
 
 
 def test_the_balanced_loss_is_nearly_an_isometry():
-    """Eigenvalues of the Hessian, identity included: without balance that of the identity is d / 2 = 10 times larger."""
+    """Eigenvalues of the Hessian, identity included: unbalanced, that of the identity is 10 times larger."""
     d = 20
     phi = sl.QuadraticFeatures.draw(dim=d, size=40_000, variant="sphere", seed=0)
     problem = Problem.from_features(phi, np.ones(phi.size))
