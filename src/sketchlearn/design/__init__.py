@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.design import kmeans
+from sketchlearn.design import kmeans, pca
 from sketchlearn.design.scale import RULES
 from sketchlearn.features.radial import RadialLaw
 
-__all__ = ["RULES", "design"]
+__all__ = ["RULES", "TASKS", "design"]
+
+TASKS = ("kmeans", "pca", "regression")
 
 
 def design(
@@ -35,10 +37,11 @@ def design(
         Pilot rows; a thousand are enough.
     n_components : int
         The largest number of components that will be asked for.
-    task : {"kmeans"}
-        What the sketch is for.
+    task : {"kmeans", "pca", "regression"}
+        What the sketch is for.  The last two give quadratic features (:class:`sketchlearn.QuadraticFeatures`).
     size : int, optional
-        Number of features; by default ``10 * n_components * d`` (20 with bounds or a number as scale), at least 100.
+        Number of features; by default ``10 * n_components * d`` (20 with bounds or a number as scale), at least 100;
+        for PCA ``8 * n_components * d``, or all products of columns if those are fewer.
     seed : int
         Seed of the frequencies.
     bounds : (lower, upper), optional
@@ -71,8 +74,14 @@ def design(
     """
     k = _positive(n_components, "n_components")
     m = None if size is None else _positive(size, "size")
-    if task != "kmeans":
-        raise ValueError(f"task={task!r}: choose 'kmeans'")
+    if task not in TASKS:
+        raise ValueError(f"task={task!r}: choose one of {', '.join(TASKS)}")
+    if task in ("pca", "regression"):
+        if scale is not None or radial is not None:
+            raise ValueError(f"task={task!r} has no scale and no radial law")
+        quadratic = pca.design_pca if task == "pca" else pca.design_regression
+        quadratic_map, why = quadratic(sample, n_components=k, dim=dim, bounds=bounds, size=m, seed=seed)
+        return (quadratic_map, why) if explain else quadratic_map
     if sum(x is not None for x in (sample, bounds)) > 1:
         raise ValueError("give a sample or bounds, not both")
     if sample is not None:

@@ -1,7 +1,7 @@
 """The local engine: one pass over the rows with a pool of threads.
 
 Batches are cut into chunks of a fixed number of rows; each chunk is summed by a thread that has let
-go of the interpreter lock; the integer sums are added up as they come.  Only a few chunks are in
+go of the interpreter lock; the sums are added up in the order of the chunks.  Only a few chunks are in
 flight at any time, so memory does not grow with the number of rows.
 """
 
@@ -99,9 +99,9 @@ def available_cores() -> int:
 
 def chunk_rows(features: FeatureMap) -> int:
     """Rows per chunk: enough work to hide the overhead, little enough to share out."""
-    by_work = _CHUNK_WORK / (features.size * (features.dim + 10.0))
+    by_work = _CHUNK_WORK / features.row_cost
     by_bytes = _CHUNK_BYTES / (8 * features.dim)
-    return max(240, 240 * int(min(by_work, by_bytes) / 240))
+    return max(features.fewest_rows, 240 * int(min(by_work, by_bytes) / 240))
 
 
 class _Pass:
@@ -147,7 +147,7 @@ class _Pass:
                 "on_invalid='skip' to leave such rows out and count them"
             )
         sums = self.plain if whole else self.fractional
-        sums[:] = [_combined(sums[0], part)] if sums else [part]
+        sums[:] = [_combined(self.features, sums[0], part)] if sums else [part]
         self.rows_done += rows
         self._unreleased += rows * self.features.dim * 8
         if self.source.release and self._unreleased > _RELEASE_BYTES:
@@ -160,7 +160,7 @@ class _Pass:
         if self.source.in_memory and self.source.length:
             # leave no thread idle on small data
             share = -(-self.source.length // (4 * self.threads))
-            size = min(size, max(240, share))
+            size = min(size, max(self.features.fewest_rows, share))
         batches = self.source.batches(size)
         if not self.source.in_memory:
             batches = _read_ahead(batches)
@@ -225,9 +225,9 @@ def _joined(batches: list[Batch]) -> Batch:
     return Batch(rows, np.concatenate(weights) if weights else None)
 
 
-def _combined(a: RowSums, b: RowSums) -> RowSums:
+def _combined(features: FeatureMap, a: RowSums, b: RowSums) -> RowSums:
     return RowSums(
-        sums=a.sums + b.sums,
+        sums=features.add_sums(a.sums, b.sums, a.sums if a.sums.flags.writeable else None),
         rows=a.rows + b.rows,
         weight=a.weight + b.weight,
         lower=np.minimum(a.lower, b.lower),

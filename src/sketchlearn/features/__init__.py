@@ -2,6 +2,7 @@
 
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.radial import (
     AdaptedLaw,
     FoldedLaw,
@@ -18,6 +19,7 @@ __all__ = [
     "FourierFeatures",
     "GaussianLaw",
     "MultiscaleLaw",
+    "QuadraticFeatures",
     "RadialLaw",
     "WeightedLaw",
 ]

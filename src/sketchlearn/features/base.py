@@ -2,7 +2,7 @@
 
 A new kind of map is one file with one subclass of :class:`FeatureMap`, decorated with
 :func:`register`.  Nothing else needs to know it: the engines call :meth:`FeatureMap.sum_rows`, the
-sketch keeps the integer sums, and the file stores the recipe.
+sketch keeps the sums, and the file stores the recipe.
 """
 
 from __future__ import annotations
@@ -126,11 +126,11 @@ class FeatureMap(ABC):
         """Hash of the random numbers themselves: a redraw that differs is an error, never a wrong model."""
 
     @abstractmethod
-    def random_array(self) -> npt.NDArray[np.float32]:
+    def random_array(self) -> npt.NDArray[Any]:
         """The random numbers behind the map (what a file embeds on request)."""
 
     @abstractmethod
-    def with_random_array(self, array: npt.NDArray[np.float32]) -> FeatureMap:
+    def with_random_array(self, array: npt.NDArray[Any]) -> FeatureMap:
         """The same map, taking its random numbers from `array` instead of redrawing them."""
 
     @abstractmethod
@@ -151,9 +151,30 @@ class FeatureMap(ABC):
         """Shape of the sums that a sketch keeps."""
 
     @property
+    def sums_dtype(self) -> np.dtype[Any]:
+        """Type of the sums: int64 on a grid, float64 where the features have no bound."""
+        return np.dtype(np.int64)
+
+    @property
     @abstractmethod
-    def entry_bound(self) -> int:
-        """Largest absolute value that one row can add to one sum, in grid units."""
+    def entry_bound(self) -> int | None:
+        """Largest absolute value that one row can add to one sum, in grid units; None for float64 sums."""
+
+    @property
+    def row_cost(self) -> float:
+        """Multiply-adds per row, roughly: engines cut the rows into chunks by it."""
+        return self.size * (self.dim + 10.0)
+
+    @property
+    def fewest_rows(self) -> int:
+        """Rows below which a chunk is not worth its overhead."""
+        return 240
+
+    def add_sums(
+        self, a: npt.NDArray[Any], b: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        """Sums of two groups of rows put together, in a new array or in ``out`` (which may be one of them)."""
+        return np.add(a, b, out=out)
 
     @abstractmethod
     def sum_rows(
@@ -162,11 +183,15 @@ class FeatureMap(ABC):
         """Sums of the rounded features of the rows of X; releases the interpreter lock."""
 
     @abstractmethod
-    def mean_from_sums(self, sums: npt.NDArray[np.int64], weight: float) -> npt.NDArray[Any]:
+    def mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[Any]:
         """Average features from their sums and the total weight."""
 
+    def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
+        """Variances of the features over the rows; ``1 - |z|**2`` for features of modulus 1."""
+        return np.maximum(1.0 - np.abs(self.mean_from_sums(sums, weight)) ** 2, 0.0)
+
     @abstractmethod
-    def impossible(self, sums: npt.NDArray[np.int64], weight: int) -> str | None:
+    def impossible(self, sums: npt.NDArray[Any], weight: int) -> str | None:
         """Why no rows of this total weight can have these sums, or None if they can."""
 
     @abstractmethod
@@ -188,7 +213,8 @@ def digest(array: npt.NDArray[Any]) -> str:
     """Fingerprint of an array: 128 bits of BLAKE2b over its shape and little-endian bytes."""
     h = hashlib.blake2b(digest_size=16)
     h.update(repr(array.shape).encode())
-    h.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+    plain = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+    h.update(plain.reshape(-1).view(np.uint8).data)  # without a copy: arrays may be large
     return h.hexdigest()
 
 

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -128,15 +128,19 @@ class PackedFrequencies:
 
 @dataclass(frozen=True)
 class RowSums:
-    """What a pass over some rows leaves: integer sums, rows and weight, box, invalid rows."""
+    """What a pass over some rows leaves: sums, rows and weight, box, invalid rows."""
 
-    sums: npt.NDArray[np.int64]
+    sums: npt.NDArray[Any]
     rows: int
     weight: int
     lower: npt.NDArray[np.float64]
     upper: npt.NDArray[np.float64]
     skipped: int
     first_invalid: int | None
+
+    def with_sums(self, sums: npt.NDArray[Any]) -> RowSums:
+        """The same with other sums."""
+        return replace(self, sums=sums)
 
 
 def _call(

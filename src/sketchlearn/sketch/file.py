@@ -29,19 +29,20 @@ VERSION = 1
 _PREAMBLE = struct.Struct("<8sIIQ")  # magic, version, header length, total length
 _DIGEST = 32
 _FIELDS = {"features", "fingerprint", "weight", "weight_bits", "skipped", "arrays"}
-_DTYPES = {"<i8", "<f8", "<f4"}
+_DTYPES = {"<i8", "<f8", "<f4", "|i1"}
 
 
 def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
     """Bytes of a sketch."""
     features = sketch.features
     arrays: dict[str, npt.NDArray[Any]] = {
-        "sums": sketch.sums.astype("<i8", copy=False),
+        "sums": sketch.sums.astype(features.sums_dtype.newbyteorder("<"), copy=False),
         "lower": sketch.lower.astype("<f8", copy=False),
         "upper": sketch.upper.astype("<f8", copy=False),
     }
     if embed_frequencies:
-        arrays["frequencies"] = features.random_array().astype("<f4", copy=False)
+        drawn = features.random_array()
+        arrays["frequencies"] = drawn.astype(drawn.dtype.newbyteorder("<"), copy=False)
     header = {
         "features": features.recipe(),
         "fingerprint": features.fingerprint,
@@ -102,8 +103,11 @@ def _parse(view: memoryview, header_length: int) -> Sketch:
     if set(arrays) - {"frequencies"} != {"sums", "lower", "upper"}:
         raise SketchFileError(f"arrays of a sketch are sums, lower and upper, got {sorted(arrays)}")
     sums, lower, upper = arrays["sums"], arrays["lower"], arrays["upper"]
-    if sums.shape != features.sums_shape or sums.dtype != np.int64:
-        raise SketchFileError(f"sums have shape {sums.shape}, the feature map needs {features.sums_shape}")
+    if sums.shape != features.sums_shape or sums.dtype != features.sums_dtype:
+        raise SketchFileError(
+            f"sums are {sums.dtype} of shape {sums.shape}, the feature map needs {features.sums_dtype} of shape "
+            f"{features.sums_shape}"
+        )
     if lower.shape != (features.dim,) or upper.shape != (features.dim,):
         raise SketchFileError(
             f"the box has {lower.shape} and {upper.shape} numbers, the map has {features.dim} columns"

@@ -24,18 +24,20 @@ _LIMIT = 2**63 - 1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sketch:
-    """Sums of the rounded features of some rows, their number, and their box.
+    """Sums of the features of some rows, their number, and their box.
 
     Sketches are made by :func:`sketchlearn.sketch`, :meth:`empty`, :func:`sketchlearn.load` and by
-    adding and subtracting.  The sums are integers, so the sketch of some rows is the same bytes
-    whatever their order, batches, threads or machines.
+    adding and subtracting.  The sums of bounded features are integers, so the sketch of some rows is the
+    same bytes whatever their order, batches, threads or machines.  Quadratic features without a public
+    radius are summed in float64 with an error term: the same to about 15 digits, not to the bit.
 
     Attributes
     ----------
     features : FeatureMap
         The map whose features are summed.
-    sums : ndarray of int64
-        Sums on the grid (for Fourier features two rows: cosines and sines, in units of 2**-22).
+    sums : ndarray of int64 or float64
+        Sums on the grid (for Fourier features two rows: cosines and sines, in units of 2**-22), or pairs of
+        float64 (sum and error term) for quadratic features without a radius.
     weight : int
         Total weight of the rows in units of ``2**-weight_bits``.
     weight_bits : int
@@ -58,7 +60,7 @@ class Sketch:
     """
 
     features: FeatureMap
-    sums: npt.NDArray[np.int64]
+    sums: npt.NDArray[Any]
     weight: int
     weight_bits: int
     lower: npt.NDArray[np.float64]
@@ -91,7 +93,7 @@ class Sketch:
         """
         return cls(
             features=features,
-            sums=np.zeros(features.sums_shape, np.int64),
+            sums=np.zeros(features.sums_shape, features.sums_dtype),
             weight=0,
             weight_bits=0,
             lower=np.full(features.dim, np.inf),
@@ -101,30 +103,33 @@ class Sketch:
     @classmethod
     def from_row_sums(cls, features: FeatureMap, parts: Iterable[RowSums], weight_bits: int = 0) -> Sketch:
         """Collect what the kernel left for several groups of rows."""
-        sums = np.zeros(features.sums_shape, np.int64)
+        sums: npt.NDArray[Any] | None = None
         lower, upper = np.full(features.dim, np.inf), np.full(features.dim, -np.inf)
         weight = skipped = 0
         for part in parts:
             weight += part.weight
             skipped += part.skipped
             check_range(features, weight)
-            sums += part.sums
+            sums = part.sums if sums is None else features.add_sums(sums, part.sums)
             np.minimum(lower, part.lower, out=lower)
             np.maximum(upper, part.upper, out=upper)
+        if sums is None:
+            sums = np.zeros(features.sums_shape, features.sums_dtype)
         return cls(features, sums, weight, weight_bits, lower, upper, skipped)._reduced()
 
     def _reduced(self) -> Sketch:
         """The same value with as few weight bits as possible: equal values have equal bytes."""
         if self.weight_bits == 0:
             return self
-        gcd = int(np.gcd.reduce(self.sums, axis=None)) if self.sums.size else 0
+        whole = self.sums.dtype == np.int64
+        gcd = int(np.gcd.reduce(self.sums, axis=None)) if whole and self.sums.size else 0
         gcd = math.gcd(gcd, self.weight) or 1 << self.weight_bits
         shift = min(self.weight_bits, (gcd & -gcd).bit_length() - 1)
         if shift == 0:
             return self
         return Sketch(
             self.features,
-            self.sums >> shift,
+            self.sums >> shift if whole else self.sums * 2.0**-shift,
             self.weight >> shift,
             self.weight_bits - shift,
             self.lower,
@@ -150,7 +155,7 @@ class Sketch:
 
     @property
     def standard_errors(self) -> npt.NDArray[np.float64]:
-        """Sampling error of each entry of the mean, ``sqrt((1 - |z|^2) / n)``.
+        """Sampling error of each entry of the mean; ``sqrt((1 - |z|^2) / n)`` for Fourier features.
 
         Examples
         --------
@@ -160,7 +165,9 @@ class Sketch:
         >>> s.standard_errors.round(2)
         array([0.01, 0.01, 0.01])
         """
-        return np.sqrt(np.maximum(1.0 - np.abs(self.mean) ** 2, 0.0) / float(self.count))
+        if self.weight == 0:
+            raise ValueError("the sketch is empty: it has no mean")
+        return np.sqrt(self.features.feature_variances(self.sums, float(self.weight)) / float(self.count))
 
     @property
     def noise_level(self) -> float:
@@ -202,7 +209,9 @@ class Sketch:
                 f"can't subtract a sketch that was never added: its values of column {k} reach "
                 f"[{other.lower[k]:.6g}, {other.upper[k]:.6g}], beyond [{self.lower[k]:.6g}, {self.upper[k]:.6g}]"
             )
-        sums, weight = left[0] - right[0], left[1] - right[1]
+        weight = left[1] - right[1]
+        # nothing left is nothing: float64 sums may keep rounding errors of what was there
+        sums = self.features.add_sums(left[0], -right[0]) if weight else np.zeros_like(left[0])
         problem = self.features.impossible(sums, weight)
         if problem:
             raise ValueError(f"can't subtract a sketch that was never added: {problem}")
@@ -353,9 +362,9 @@ def _merge_checked(sketches: list[Sketch]) -> Sketch:
     scaled = [_at_bits(s, bits) for s in sketches]
     weight = sum(w for _, w in scaled)
     check_range(features, weight)
-    sums = scaled[0][0].copy()
+    sums = scaled[0][0]
     for part, _ in scaled[1:]:
-        sums += part
+        sums = features.add_sums(sums, part)
     return Sketch(
         features=features,
         sums=sums,
@@ -369,19 +378,20 @@ def _merge_checked(sketches: list[Sketch]) -> Sketch:
 
 def check_range(features: FeatureMap, weight: int) -> None:
     """Refuse total weights whose sums might not fit int64."""
-    if weight * features.entry_bound > _LIMIT:
+    if features.entry_bound is not None and weight * features.entry_bound > _LIMIT:
         raise OverflowError(
             f"a total weight of {weight} units is beyond what exact 64-bit sums can hold "
             f"({_LIMIT // features.entry_bound}); use smaller or whole-number weights"
         )
 
 
-def _at_bits(s: Sketch, bits: int) -> tuple[npt.NDArray[np.int64], int]:
+def _at_bits(s: Sketch, bits: int) -> tuple[npt.NDArray[Any], int]:
     shift = bits - s.weight_bits
     if shift == 0:
         return s.sums, s.weight
     check_range(s.features, s.weight << shift)
-    return s.sums << shift, s.weight << shift
+    sums = s.sums << shift if s.sums.dtype == np.int64 else s.sums * 2.0**shift
+    return sums, s.weight << shift
 
 
 def _check_same_features(a: Sketch, b: Sketch) -> None:

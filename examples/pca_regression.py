@@ -1,0 +1,36 @@
+"""One pass over a stream of rows; principal components and two regressions from the sketch alone.
+
+python examples/pca_regression.py
+"""
+
+import numpy as np
+
+import sketchlearn as sl
+
+rng = np.random.default_rng(0)
+loadings = rng.normal(size=(4, 200))
+
+
+def batches():
+    """A stream: 200 sensors that four hidden factors drive."""
+    for _ in range(20):
+        factors = rng.normal(size=(1000, 4)) * [3.0, 2.0, 1.5, 1.0]
+        yield factors @ loadings + 0.5 * rng.normal(size=(1000, 200)) + 10.0
+
+
+# 200 columns have 20 100 products; a compressed sketch for up to five components keeps 8000 numbers
+phi = sl.QuadraticFeatures.draw(dim=200, size=8 * 5 * 200, seed=0)
+sketch = sl.sketch(batches(), phi)
+print(sketch)
+
+pca = sl.CompressivePCA(n_components="auto", random_state=0).fit_sketch(sketch)
+print(f"\n{pca.n_components_} components explain {pca.explained_variance_ratio_.sum():.1%} of the variance")
+print(pca.solution_.verdict)
+
+# all products of columns: regression of any column on any others, as exact as from the rows
+rows = next(batches())[:, :6]
+table = sl.sketch(rows, sl.QuadraticFeatures.draw(dim=6))
+for target, predictors in ((0, [1, 2]), (5, [0, 1, 2, 3, 4])):
+    reg = sl.CompressiveRegression().fit_sketch(table, targets=target, predictors=predictors)
+    terms = ", ".join(f"{c:+.3f} ± {e:.3f}" for c, e in zip(reg.coef_, reg.standard_errors_, strict=True))
+    print(f"column {target} on {predictors}: {terms}; R² = {reg.r2_:.3f}")

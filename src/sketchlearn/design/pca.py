@@ -1,0 +1,116 @@
+"""Quadratic maps for principal components and regression: how many features, about which point, how far.
+
+Size.  k components of d columns have ``k d - k (k - 1) / 2`` parameters.  Exactly low-rank data needs about twice
+as many features; full-rank data needs more, for the tail of its spectrum acts as noise: with ``8 k d`` the risk is
+within a percent of that of PCA for spectra falling like 1/j or faster (see ``benchmarks/quadratic.py``).  Where that
+is not less than the d (d + 1) / 2 products of columns, those are kept instead, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.features.quadratic import QuadraticFeatures
+
+SIZE = 8
+"""Features per component and column."""
+_EXACT_COLUMNS = 2000  # regression keeps all products up to here: 16 MB
+
+
+def design_pca(
+    sample: npt.ArrayLike | None = None,
+    *,
+    n_components: int = 10,
+    dim: int | None = None,
+    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    size: int | None = None,
+    seed: int = 0,
+) -> tuple[QuadraticFeatures, str]:
+    """A quadratic map for principal components, and why.
+
+    Parameters
+    ----------
+    sample : array (n, d), optional
+        Pilot rows; their mean becomes the centre.
+    n_components : int
+        The largest number of components that will be asked for.
+    dim : int, optional
+        Number of columns, if nothing else tells.
+    bounds : (lower, upper), optional
+        Public bounds of the columns: rows are clipped to the ball around the box and summed exactly.
+    size : int, optional
+        Number of features; by default ``8 * n_components * d``.
+    seed : int
+        Seed of the directions.
+
+    Examples
+    --------
+    >>> from sketchlearn.design.pca import design_pca
+    >>> phi, why = design_pca(dim=500, n_components=5)
+    >>> phi.size, phi.variant
+    (20000, 'sphere')
+    """
+    d, center, radius, origin = _place(sample, dim, bounds)
+    m = SIZE * n_components * d if size is None else size
+    phi = QuadraticFeatures.draw(dim=d, size=m, seed=seed, center=center, radius=radius)
+    if phi.is_exact:
+        kept = f"all {phi.size} products of {d} columns (no more than the {m} random features asked for)"
+    else:
+        rule = f" ({SIZE} k d)" if size is None else ""
+        kept = f"{m} random quadratic features{rule} for {n_components} components of {d} columns"
+    return phi, f"{kept}; {origin}"
+
+
+def design_regression(
+    sample: npt.ArrayLike | None = None,
+    *,
+    dim: int | None = None,
+    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    size: int | None = None,
+    n_components: int = 10,
+    seed: int = 0,
+) -> tuple[QuadraticFeatures, str]:
+    """A quadratic map for regression of any columns on any others (targets are columns too), and why.
+
+    All products of columns up to 2000 columns, unless `size` asks for fewer; beyond that a compressed map, from
+    which principal-component regression is accurate where few components carry the data.
+
+    Examples
+    --------
+    >>> from sketchlearn.design.pca import design_regression
+    >>> design_regression(dim=20)[0].variant
+    'exact'
+    """
+    d, center, radius, origin = _place(sample, dim, bounds)
+    if size is None and d <= _EXACT_COLUMNS:
+        phi = QuadraticFeatures.draw(dim=d, seed=seed, center=center, radius=radius)
+        return phi, f"all {phi.size} products of {d} columns: regression as exact as from the rows; {origin}"
+    return design_pca(sample, n_components=n_components, dim=dim, bounds=bounds, size=size, seed=seed)
+
+
+def _place(
+    sample: npt.ArrayLike | None, dim: int | None, bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None
+) -> tuple[int, npt.NDArray[np.float64] | None, float | None, str]:
+    if sample is not None and bounds is not None:
+        raise ValueError("give a sample or bounds, not both")
+    if sample is not None:
+        rows = np.asarray(sample, np.float64)
+        if rows.ndim != 2 or not len(rows) or not np.isfinite(rows).all():
+            raise ValueError(f"the pilot sample must be finite rows and columns, got shape {rows.shape}")
+        return rows.shape[1], rows.mean(0), None, f"centred at the mean of {len(rows)} pilot rows, sums in float64"
+    if bounds is not None:
+        shape = () if dim is None else (dim,)
+        lower, upper = np.broadcast_arrays(*(np.asarray(b, np.float64) for b in bounds), np.empty(shape))[:2]
+        if lower.ndim != 1 or not (np.isfinite(lower) & np.isfinite(upper) & (lower < upper)).all():
+            raise ValueError(
+                "bounds must be a pair (lower, upper) with a number per column, lower below upper; or give dim"
+            )
+        radius = 0.5 * math.sqrt(float(((upper - lower) ** 2).sum()))
+        words = f"no row looked at: rows clipped to distance {radius:.6g} from the middle of the bounds, exact sums"
+        return len(lower), 0.5 * (lower + upper), radius, words
+    if dim is None:
+        raise ValueError("nothing to design from: give a sample of rows, bounds=(lower, upper) or dim")
+    return dim, None, None, "no row looked at, sums in float64"

@@ -1,0 +1,103 @@
+"""Last tier of the quadratic pass: NumPy alone, the same bits on the grid, staging included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.kernels import _pairs
+from sketchlearn.kernels._numpy import _fma32
+
+LANES, TILE_ROWS = 1, 1
+_Array = npt.NDArray[Any]
+
+
+def add_squares(rows: _Array, n: int, panels: _Array, scales: _Array, sums: _Array) -> None:
+    """Add the squared projections of the first n staged rows to float64 ``sums``."""
+    t = rows[:n] @ panels.reshape(rows.shape[1], -1)
+    sums += np.einsum("ij,ij->j", t, t, dtype=np.float64)
+
+
+def add_rounded_squares(rows: _Array, n: int, weights: _Array, panels: _Array, scales: _Array, sums: _Array) -> None:
+    """The same on the grid of 2**-22, into int64 ``sums``."""
+    columns = panels.reshape(rows.shape[1], -1)
+    for i in range(0, n, 64):
+        block = rows[i : min(n, i + 64)]
+        t = np.zeros((len(block), columns.shape[1]), np.float32)
+        for k in range(columns.shape[0]):
+            t = _fma32(block[:, k, None], columns[None, k], t)
+        rounded = np.minimum(t * t * scales, np.float32(1.0)) + np.float32(2.0)
+        units = ((rounded.astype(np.float64) - 2.0) * 2.0**22).astype(np.int64)
+        if len(weights):
+            units *= weights[i : i + len(block), None]
+        sums += units.sum(0)
+
+
+def pack(directions: _Array) -> _Array:
+    """Directions as columns."""
+    return np.ascontiguousarray(directions.T, np.float32).ravel()
+
+
+def stage(
+    X: _Array, i0: int, i1: int, weights: _Array, shift: _Array, scale: Any, out: _Array,
+    lower: _Array, upper: _Array, linear: _Array,
+) -> None:  # fmt: skip
+    """See the compiled staging."""
+    with np.errstate(all="ignore"):
+        u = (X[i0:i1] - shift) * scale
+        w = weights[i0:i1, None] if len(weights) else np.ones((1, 1), u.dtype)
+        np.minimum(lower, X[i0:i1].min(0), out=lower)
+        np.maximum(upper, X[i0:i1].max(0), out=upper)
+        linear += (w * u).sum(0)
+        out[: i1 - i0] = u * np.sqrt(w)
+
+
+def squared_lengths(X: _Array, center: _Array, radius: float) -> _Array:
+    """Squared lengths over the radius of rows, in the order of the compiled staging."""
+    with np.errstate(all="ignore"):
+        x = (X.astype(np.float64) - center) * (1.0 / radius)
+        partial = np.zeros((4, len(x)))
+        for k in range(x.shape[1]):
+            partial[k % 4] += x[:, k] * x[:, k]
+        return np.asarray((partial[0] + partial[1]) + (partial[2] + partial[3]))
+
+
+def stage_clipped(
+    X: _Array, i0: int, i1: int, weights: _Array, center: _Array, radius: float, bits: int, out: _Array,
+    lower: _Array, upper: _Array, linear: _Array,
+) -> int:  # fmt: skip
+    """See the compiled staging."""
+    rows = X[i0:i1]
+    norm2 = squared_lengths(rows, center, radius)
+    bad = ~(norm2 <= 1e280)
+    if bad.any():
+        return i0 + int(np.argmax(bad))
+    factor = 1.0 / np.sqrt(np.maximum(norm2, 1.0))
+    unit = np.clip((rows.astype(np.float64) - center) * (1.0 / radius) * factor[:, None], -1.0, 1.0)
+    units = np.rint(unit * 2.0 ** (22 if bits < 0 else bits)).astype(np.int64)
+    linear += (units if not len(weights) else units * weights[i0:i1, None]).sum(0)
+    np.minimum(lower, rows.min(0), out=lower)
+    np.maximum(upper, rows.max(0), out=upper)
+    out[: i1 - i0] = units if bits >= 0 else unit
+    return -1
+
+
+def fold_products(triangle: _Array, p: _Array, s: _Array, weight: float, high: _Array, low: _Array) -> None:
+    """See the compiled one."""
+    i, j = np.triu_indices(len(p))
+    sums = np.stack([triangle, np.zeros_like(triangle)])
+    for a, b in ((p[i], s[j]), (s[i], p[j])):
+        sums = _pairs.add(sums, np.stack(_pairs.two_product(a, b)))
+    high[:], low[:] = _pairs.add(sums, _pairs.times(np.stack(_pairs.two_product(p[i], p[j])), weight))
+
+
+def add_pairs(a: _Array, b: _Array, out: _Array) -> None:
+    """See the compiled one."""
+    out[:] = _pairs.add(a, b)
+
+
+def add_triangle(square: _Array, triangle: _Array) -> None:
+    """See the compiled one."""
+    triangle += square[np.triu_indices(len(square))]
