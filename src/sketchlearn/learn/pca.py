@@ -409,6 +409,7 @@ def _choose(
         noise = float(np.median(present)) / (1.0 - min(ratio, 1.0) / 3.0)
         above = int(np.sum(present > noise * edge))
     else:
-        level = max(solution.resolution, solution.isotropic * (edge - 1.0))
+        # twice the edge: the residual is neither quite random nor quite normal
+        level = max(2.0 * solution.resolution, solution.isotropic * (edge - 1.0))
         above = int(np.sum(solution.values > level))
     return max(1, min(above, most))

@@ -14,7 +14,8 @@ from scipy import optimize
 
 from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
 
-_WINDOW, _STALLED = 20, 2e-3  # stop when this many iterations have lowered the loss by less than this fraction
+_ENOUGH = 25.0  # residuals up to so many tolerances need no other start (a tenth of the sampling noise, by default)
+_WINDOW, _STALLED = 20, 5e-3  # stop when this many iterations have lowered the loss by less than this fraction
 
 
 def burer_monteiro(problem: Problem, rank: int, seed: int = 0, max_iterations: int = 500, starts: int = 3) -> Estimate:
@@ -22,7 +23,7 @@ def burer_monteiro(problem: Problem, rank: int, seed: int = 0, max_iterations: i
     rng = np.random.default_rng(seed)
     best: Estimate | None = None
     best_loss = math.inf
-    good = 3.0 * problem.tolerance * math.sqrt(float(np.mean(problem.balanced(problem.measurements) ** 2)))
+    good = _ENOUGH * problem.tolerance * math.sqrt(float(np.mean(problem.balanced(problem.measurements) ** 2)))
     iterations = 0
     for start in range(max(1, starts)):
         if start == 0:

@@ -101,7 +101,7 @@ def decode_second_moment(
     starts, max_iterations : int
         For the decoders that use them.
     tolerance : float, optional
-        Residual, relative to the measurements, at which to stop; by default a 500th of the sampling noise.
+        Residual, relative to the measurements, at which to stop; by default 0.004 of the sampling noise.
     seed : int
         Of the random starts.
 
@@ -133,7 +133,7 @@ def decode_second_moment(
     if features.is_exact:
         return _from_matrix(features, y, mean, rank, count)
     if tolerance is None:
-        tolerance = min(max(0.002 * math.sqrt(2.0 / count), 1e-7), 1e-3)
+        tolerance = min(max(0.004 * math.sqrt(2.0 / count), 1e-7), 1e-3)
     problem = Problem.from_features(features, y, tolerance)
     name = "burer-monteiro" if decoder == "auto" else decoder
     if not np.abs(y).max() > 0:
@@ -193,8 +193,11 @@ def _assess(problem: Problem, estimate: Estimate, mean: Array, rank: int, count:
     spread = np.sqrt(variances) + math.sqrt(2.0) * (isotropic if problem.has_trace else 0.0)
     noise = math.sqrt(float(np.mean(spread**2)) / count)
     ratio = rms / max(noise, 1e-300)
-    # a random residual of this size turns into a random matrix with this largest eigenvalue (Wigner's edge)
-    resolution = rms * problem.dim**1.5 / math.sqrt(problem.size)
+    # A random residual of this size turns into a random matrix with this largest eigenvalue (Wigner's edge).  The
+    # fit has taken up its share of it, and iterations stop within a tolerance.
+    free = max(1.0 - rank * problem.dim / problem.size, 0.05)
+    left_over = max(rms / math.sqrt(free), problem.tolerance * size)
+    resolution = left_over * problem.dim**1.5 / math.sqrt(problem.size)
     return LowRankSolution(
         values=values,
         vectors=vectors,
