@@ -52,13 +52,18 @@ class Found:
         return self.ratio < 1.0 + 3.0 * self.deviation
 
 
+def conditional_variance(problem: Problem, variance: float) -> Array:
+    """Variance (times n) of each entry of the sketch, given the weights and means of the clusters."""
+    q = problem.operator.squared_norms.astype(np.float64) * variance
+    return 1.0 - np.exp(-q) * (1.0 + q)
+
+
 def noise_floor(problem: Problem, k: int, variance: float) -> tuple[float, float]:
     """Expected misfit of the right model, and its relative standard deviation."""
-    q = problem.operator.squared_norms.astype(np.float64) * variance
-    v = problem.u * (1.0 - np.exp(-q) * (1.0 + q))
+    v = problem.u * conditional_variance(problem, variance)
     freedom = max(1.0 - 0.5 * (k * problem.dim + k + 1) / problem.size, 0.1)
     total = float(v.sum())
-    return max(total * freedom / problem.n, 1e-12), float(np.sqrt((v * v).sum()) / max(total, 1e-30))
+    return max(total * freedom / problem.n, 1e-14), float(np.sqrt((v * v).sum()) / max(total, 1e-30))
 
 
 def search(
@@ -120,7 +125,7 @@ def search(
             floor, deviation = noise_floor(problem, k, variance)
             if failures >= _PATIENCE or full_rounds > replacements:
                 break
-    means, weights, variance, value = refine_shared(problem, means, weights, variance, True, 100, largest)
+    means, weights, variance, value = refine_shared(problem, means, weights, variance, True, 100, largest, 1e-3)
     floor, deviation = noise_floor(problem, k, variance)
     if len(means) < k:
         # fewer distinct components than asked for: the rest are copies without weight
@@ -168,7 +173,9 @@ def climb(
             target = w * residual
             for _ in range(steps):
                 height, gradient = problem.correlation(x, target)
-                move = gradient * (step / np.maximum(height, 0.25 * mass / k))[:, None]
+                # the height of a peak is the weight it stands for: ordinary clusters, or the best in sight if all are small
+                expected = min(mass / k, max(float(height.max()), 1e-7 * mass))
+                move = gradient * (step / np.maximum(height, 0.25 * expected))[:, None]
                 norm = np.sqrt((move * move).sum(1))
                 x = x + move * np.minimum(1.0, longest / np.maximum(norm, 1e-12))[:, None].astype(np.float32)
         parts.append(x)
@@ -224,19 +231,30 @@ def prune(problem: Problem, means: Array, variance: float, k: int) -> tuple[Arra
 
 
 def refine_shared(
-    problem: Problem, means: Array, weights: Array, variance: float, free: bool, steps: int, largest: float
+    problem: Problem,
+    means: Array,
+    weights: Array,
+    variance: float,
+    free: bool,
+    steps: int,
+    largest: float,
+    lightest: float = 0.1,
 ) -> tuple[Array, Array, float, float]:
-    """L-BFGS over means, weights and (if `free`) the shared variance, scaled by the Gauss-Newton diagonal."""
+    """L-BFGS over means, weights and (if `free`) the shared variance, scaled by the Gauss-Newton diagonal.
+
+    Components lighter than `lightest` times the average move as if they weighed that much.
+    """
     k, d = means.shape
     r2 = problem.operator.squared_norms
     e2 = problem.u * np.exp(-r2 * np.float32(variance))
     s0, s1 = float(e2.sum()), float((e2 * r2).sum()) / d
     power = problem.z[0] ** 2 + problem.z[1] ** 2
     s2 = float((problem.u * r2**2) @ power) / 4.0
-    a = np.maximum(weights, 0.1 * max(float(weights.mean()), 1e-6))
+    a = np.maximum(weights, lightest * max(float(weights.mean()), 1e-6))
     unit_a, unit_c = 1.0 / np.sqrt(s0), (1.0 / (a * np.sqrt(s1)))[:, None]
     unit_s = 1.0 / np.sqrt(max(s2, 1e-12))
-    unit_f = 1e-3 * problem.energy
+    # tolerances are relative to this: it must not exceed the noise
+    unit_f = min(1e-3, 20.0 / problem.n) * problem.energy
 
     def unpack(v: Array) -> tuple[Array, Array, float]:
         s = float(v[-1] * unit_s) if free else variance
