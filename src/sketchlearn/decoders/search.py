@@ -253,8 +253,8 @@ def refine_shared(
     a = np.maximum(weights, lightest * max(float(weights.mean()), 1e-6))
     unit_a, unit_c = 1.0 / np.sqrt(s0), (1.0 / (a * np.sqrt(s1)))[:, None]
     unit_s = 1.0 / np.sqrt(max(s2, 1e-12))
-    # tolerances are relative to this: it must not exceed the noise
-    unit_f = min(1e-3, 20.0 / problem.n) * problem.energy
+    # tolerances are relative to this: it must not exceed what is left to gain
+    unit_f = min(1e-3 * problem.energy, max(_misfit(problem, means, variance, weights), 1e-300))
 
     def unpack(v: Array) -> tuple[Array, Array, float]:
         s = float(v[-1] * unit_s) if free else variance
@@ -274,9 +274,14 @@ def refine_shared(
     lower = np.concatenate([low.ravel(), np.zeros(k + free)])
     upper = np.concatenate([high.ravel(), np.full(k, np.inf), [largest / unit_s] * free])
     v0 = np.concatenate([(means / unit_c).ravel(), weights / unit_a, [variance / unit_s] * free])
-    v = lbfgs(fun, np.clip(v0, lower, upper), lower, upper, steps)
+    v = lbfgs(fun, np.clip(v0, lower, upper), lower, upper, steps, tolerance=1e-6)
     c, w, s = unpack(v[0])
     return c, w, s, v[1] * unit_f
+
+
+def _misfit(problem: Problem, means: Array, variance: float, weights: Array) -> float:
+    r = problem.residual(means, variance, weights)
+    return float(problem.u @ (r[0] ** 2 + r[1] ** 2))
 
 
 def lbfgs(
