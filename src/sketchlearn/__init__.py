@@ -1,10 +1,11 @@
 """Learn from one small, mergeable sketch of the data instead of from its rows."""
 
 from sketchlearn.engines import sketch
-from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
+from sketchlearn.exceptions import IncompatibleSketchError, MissingPackageError, SketchFileError, SourceError
 from sketchlearn.features import FeatureMap, FourierFeatures
 from sketchlearn.kernels import active_kernel
-from sketchlearn.sketch import Sketch, load, merge
+from sketchlearn.sketch import Sketch, SketchTable, load, merge
+from sketchlearn.sources import Source, read
 
 __version__ = "0.1.0"
 
@@ -12,10 +13,15 @@ __all__ = [
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",
+    "MissingPackageError",
     "Sketch",
     "SketchFileError",
+    "SketchTable",
+    "Source",
+    "SourceError",
     "active_kernel",
     "load",
     "merge",
+    "read",
     "sketch",
 ]
