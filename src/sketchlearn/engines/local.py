@@ -31,7 +31,7 @@ from sketchlearn.sources.base import Batch, Selection, Source, open_source
 _CHUNK_WORK = 1e9  # multiply-adds per chunk: some tens of milliseconds
 _CHUNK_BYTES = 2**23
 _RELEASE_BYTES = 2**25  # memory-mapped bytes read between two releases
-_GROUPED_CHUNKS = 4  # chunks of a grouped pass are this much larger
+_GROUPED_CHUNKS = 8  # chunks of a grouped pass are this much larger
 _GROUPED_BYTES = 2**33
 
 
@@ -286,23 +286,18 @@ class GroupedPass(_Pass):
 
     def _sum(self, chunk: Batch, units: npt.NDArray[np.int64] | None) -> Any:
         assert chunk.groups is not None
-        order = np.argsort(chunk.groups, kind="stable")
+        small = chunk.groups.max(initial=0) < 2**16  # sorted by radix, ten times faster
+        order = np.argsort(chunk.groups.astype(np.uint16) if small else chunk.groups, kind="stable")
         groups = chunk.groups[order]
         rows = np.take(chunk.rows, order, axis=0)
         weights = None if units is None else units[order]
-        starts = np.flatnonzero(np.diff(groups, prepend=-1))
-        stops = np.append(starts[1:], len(groups))
-        parts, first = [], None
-        for a, b in zip(starts.tolist(), stops.tolist(), strict=True):
-            part = self.features.sum_rows(rows[a:b], None if weights is None else weights[a:b], self.skip)
-            if part.first_invalid is not None:
-                row = int(order[a + part.first_invalid])
-                first = row if first is None else min(first, row)
-            parts.append((int(groups[a]), part))
-        return _Runs(parts, first)
+        starts = np.flatnonzero(np.diff(groups, prepend=-1, append=-1)).astype(np.int64)
+        parts = self.features.sum_runs(rows, starts, weights, self.skip)
+        invalid = [order[a + p.first_invalid] for a, p in zip(starts, parts) if p.first_invalid is not None]
+        return _Runs(groups[starts[:-1]].tolist(), parts, int(min(invalid)) if invalid else None)
 
     def _add(self, part: Any, whole: bool) -> None:
-        for number, sums in part.parts:
+        for number, sums in zip(part.groups, part.sums, strict=True):
             if (whole, number) in self._sums:
                 self._sums[whole, number].add(sums)
             else:
@@ -318,7 +313,8 @@ class GroupedPass(_Pass):
 class _Runs(NamedTuple):
     """Sums of the runs of a chunk, and its first invalid row."""
 
-    parts: list[tuple[int, RowSums]]
+    groups: list[int]
+    sums: list[RowSums]
     first_invalid: int | None
 
 

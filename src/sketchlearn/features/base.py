@@ -12,6 +12,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -193,6 +194,18 @@ class FeatureMap(ABC):
         self, X: npt.NDArray[np.floating], weights: npt.NDArray[np.int64] | None = None, skip_invalid: bool = False
     ) -> RowSums:
         """Sums of the rounded features of the rows of X; releases the interpreter lock."""
+
+    def sum_runs(
+        self,
+        X: npt.NDArray[np.floating],
+        starts: npt.NDArray[np.int64],
+        weights: npt.NDArray[np.int64] | None = None,
+        skip_invalid: bool = False,
+    ) -> list[RowSums]:
+        """Sums of each run of rows ``starts[g]`` to ``starts[g + 1]``."""
+        return [
+            self.sum_rows(X[a:b], None if weights is None else weights[a:b], skip_invalid) for a, b in pairwise(starts)
+        ]
 
     @abstractmethod
     def mean_from_sums(self, sums: npt.NDArray[np.int64], weight: float) -> npt.NDArray[Any]:

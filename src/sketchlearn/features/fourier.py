@@ -346,6 +346,15 @@ class FourierFeatures(FeatureMap):
     ) -> kernel.RowSums:
         return kernel.sum_rows(X, self._packed, weights, skip_invalid)
 
+    def sum_runs(
+        self,
+        X: npt.NDArray[np.floating],
+        starts: npt.NDArray[np.int64],
+        weights: npt.NDArray[np.int64] | None = None,
+        skip_invalid: bool = False,
+    ) -> list[kernel.RowSums]:
+        return kernel.sum_runs(X, self._packed, starts, weights, skip_invalid)
+
     @cached_property
     def _rotation(self) -> npt.NDArray[np.complex128] | None:
         """Turns averages of centred features into averages of ``exp(i w·x)``."""

@@ -85,6 +85,15 @@ def numbered(group_by: Any, rows: int, labels: Labels) -> npt.NDArray[np.int64]:
         raise ValueError("group_by holds numbers with decimals; groups must be text, whole numbers, booleans or dates")
     if values.dtype.kind == "O":
         return labels.encode(values.tolist())
+    if values.dtype.kind in "iub" and rows:
+        kind = bool if values.dtype.kind == "b" else int
+        low, high = int(values.min()), int(values.max())
+        if high - low < max(rows, 2**16) and abs(low) < 2**62 > abs(high):  # count instead of sorting
+            offsets = values.astype(np.int64) - low
+            present = np.flatnonzero(np.bincount(offsets))
+            code_of = np.zeros(high - low + 1, np.int64)
+            code_of[present] = labels.encode(kind(v + low) for v in present.tolist())
+            return code_of[offsets]
     distinct, codes = np.unique(values, return_inverse=True)
     return labels.encode(distinct.tolist())[codes]
 
