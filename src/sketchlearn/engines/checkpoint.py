@@ -59,10 +59,10 @@ class Checkpoint:
             return point, source
         saved = read_checkpoint(point.path)
         if saved.settings != point.settings:
-            odd = sorted(k for k in {*saved.settings, *point.settings} if saved.settings.get(k) != point.settings.get(k))
-            raise ValueError(
-                f"{path}: the checkpoint was made with another {', '.join(odd)}; delete it to start again"
+            odd = sorted(
+                k for k in {*saved.settings, *point.settings} if saved.settings.get(k) != point.settings.get(k)
             )
+            raise ValueError(f"{path}: the checkpoint was made with another {', '.join(odd)}; delete it to start again")
         assert saved.sketch is not None
         if saved.sketch.features != features:
             raise ValueError(
@@ -79,7 +79,8 @@ class Checkpoint:
         parts.sort(key=lambda part: order.get(str(part.identity), len(order)))
         point.files = list(dict.fromkeys(str(part.identity) for part in parts))
         point.rows, point.sketch = saved.rows, saved.sketch
-        return point, Source.of_parts(parts, source.names, source.labels)
+        same = len(parts) == 1 or parts == list(source.parts)
+        return point, source if same else Source.of_parts(parts, source.names, source.labels)
 
     def due(self) -> bool:
         """True if it is time to save."""

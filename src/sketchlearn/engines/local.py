@@ -36,11 +36,47 @@ _GROUPED_BYTES = 2**33
 
 
 @overload
-def sketch(data: Any, features: FeatureMap, *, group_by: None = None, **options: Any) -> Sketch: ...
+def sketch(
+    data: Any,
+    features: FeatureMap,
+    *,
+    group_by: None = None,
+    sample_weight: npt.ArrayLike | None = ...,
+    workers: int | None = ...,
+    progress: bool | Report | None = ...,
+    on_invalid: str = ...,
+    columns: Sequence[str | int] | str | None = ...,
+    weight_column: str | None = ...,
+    where: Any = ...,
+    query: str | None = ...,
+    dataset: str | None = ...,
+    format: str | None = ...,
+    dtype: str | None = ...,
+    checkpoint: str | PathLike[str] | None = ...,
+    checkpoint_every: float = ...,
+) -> Sketch: ...
 
 
 @overload
-def sketch(data: Any, features: FeatureMap, *, group_by: str | npt.ArrayLike, **options: Any) -> SketchTable: ...
+def sketch(
+    data: Any,
+    features: FeatureMap,
+    *,
+    group_by: str | npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = ...,
+    workers: int | None = ...,
+    progress: bool | Report | None = ...,
+    on_invalid: str = ...,
+    columns: Sequence[str | int] | str | None = ...,
+    weight_column: str | None = ...,
+    where: Any = ...,
+    query: str | None = ...,
+    dataset: str | None = ...,
+    format: str | None = ...,
+    dtype: str | None = ...,
+    checkpoint: str | PathLike[str] | None = ...,
+    checkpoint_every: float = ...,
+) -> SketchTable: ...
 
 
 def sketch(
@@ -130,12 +166,14 @@ def sketch(
     skip = on_invalid == "skip"
     if source.labels is not None:
         if checkpoint is not None:
-            raise ValueError("checkpoint is for one sketch: with group_by, sketch one file at a time and add the tables")
+            raise ValueError(
+                "checkpoint is for one sketch: with group_by, sketch one file at a time and add the tables"
+            )
         with reporting(progress, source.length, "sketching") as report:
             return GroupedPass(source, features, threads, report, skip).table()
     point = None
     if checkpoint is not None:
-        settings = {**selection.settings(), "on_invalid": on_invalid}
+        settings = {**source.settings, "on_invalid": on_invalid}
         point, source = Checkpoint.begin(checkpoint, source, features, settings, checkpoint_every)
     with reporting(progress, source.length, "sketching") as report:
         parts = _Pass(source, features, threads, report, skip, point)
@@ -293,7 +331,9 @@ class GroupedPass(_Pass):
         weights = None if units is None else units[order]
         starts = np.flatnonzero(np.diff(groups, prepend=-1, append=-1)).astype(np.int64)
         parts = self.features.sum_runs(rows, starts, weights, self.skip)
-        invalid = [order[a + p.first_invalid] for a, p in zip(starts, parts) if p.first_invalid is not None]
+        invalid = [
+            order[a + p.first_invalid] for a, p in zip(starts[:-1], parts, strict=True) if p.first_invalid is not None
+        ]
         return _Runs(groups[starts[:-1]].tolist(), parts, int(min(invalid)) if invalid else None)
 
     def _add(self, part: Any, whole: bool) -> None:

@@ -154,7 +154,7 @@ def compare(a: Sketch, b: Sketch, mixture: Mixture | tuple[_F64, _F64, _F64] | N
     w = a.features.frequencies[chosen]
     za, zb = a.mean[chosen], b.mean[chosen]
     n = counts[0] * counts[1] / (counts[0] + counts[1])
-    pooled = (counts[0] * za + counts[1] * zb) / sum(counts)
+    pooled: _C128 = np.asarray((counts[0] * za + counts[1] * zb) / sum(counts), np.complex128)
     if mixture is None:
         found = fit_mixture(w, pooled, sum(counts), np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper))
     else:
@@ -343,8 +343,13 @@ def _refine(
 
     theta = np.concatenate([np.log(weights + 1e-12), (means / width).ravel(), np.log(spreads).ravel()])
     scale = 1 / max(loss(theta)[0], 1e-300)  # so that the stopping rules of the optimiser are relative
+
+    def scaled(t: _F64) -> tuple[float, _F64]:
+        value, gradient = loss(t)
+        return scale * value, scale * gradient
+
     found = minimize(
-        lambda t: tuple(scale * v for v in loss(t)), theta, jac=True, method="L-BFGS-B",
+        scaled, theta, jac=True, method="L-BFGS-B",
         options={"maxiter": 60, "maxcor": 20, "ftol": 1e-4},
     )  # fmt: skip
     logits, mean, spread = _unpacked(found.x, k, d, width)

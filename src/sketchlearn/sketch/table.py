@@ -54,7 +54,9 @@ class SketchTable(Mapping[Any, Sketch]):
                 )
         kinds = {bool if isinstance(k, bool) else type(k) for k in sketches if k is not None}
         if len(kinds) > 1:
-            raise ValueError(f"labels of groups must be of one type, got {', '.join(sorted(k.__name__ for k in kinds))}")
+            raise ValueError(
+                f"labels of groups must be of one type, got {', '.join(sorted(k.__name__ for k in kinds))}"
+            )
         if kinds - {str, int, bool, datetime.date, datetime.datetime}:
             raise ValueError(f"labels of groups can't be of type {kinds.pop().__name__}")
         # sorted, so that equal tables have equal files whatever the order of the rows
@@ -150,6 +152,15 @@ class SketchTable(Mapping[Any, Sketch]):
             }
         ).replace_schema_metadata({_KIND: _VERSION})
 
+    def to_bytes(self) -> bytes:
+        """The bytes of the Parquet file."""
+        optional("pyarrow", "files", "a table of sketches")
+        import pyarrow.parquet as pq
+
+        buffer = io.BytesIO()
+        pq.write_table(self.to_arrow(), buffer, compression="zstd")
+        return buffer.getvalue()
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a Parquet file, atomically.
 
@@ -163,12 +174,7 @@ class SketchTable(Mapping[Any, Sketch]):
         ...     sl.SketchTable.load(pathlib.Path(folder) / "groups.parquet") == table
         True
         """
-        optional("pyarrow", "files", "a table of sketches")
-        import pyarrow.parquet as pq
-
-        buffer = io.BytesIO()
-        pq.write_table(self.to_arrow(), buffer, compression="zstd")
-        file.write(path, buffer.getvalue())
+        file.write(path, self.to_bytes())
 
     @staticmethod
     def load(path: str | PathLike[str]) -> SketchTable:

@@ -67,12 +67,14 @@ def pick(array: npt.NDArray[Any], selection: Selection) -> npt.NDArray[Any]:
     """The columns that were asked for, by number."""
     if selection.columns is None:
         return array
+    numbers: list[int] = []
     for c in selection.columns:
         if not isinstance(c, int):
             raise ValueError(f"columns={c!r}: an array has no column names; use column numbers")
         if not -array.shape[1] <= c < array.shape[1]:
             raise ValueError(f"there is no column number {c} in an array with {array.shape[1]} columns")
-    return array[:, list(selection.columns)]
+        numbers.append(c)
+    return array[:, numbers]
 
 
 def numbered(group_by: Any, rows: int, labels: Labels) -> npt.NDArray[np.int64]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,6 +79,8 @@ class Source:
         Labels of the groups, complete after the last batch.
     parts : tuple of Part
         Stretches that can be opened on their own, in order; empty for sources that can't be divided.
+    settings : mapping
+        The options it was opened with: passes over the same files with other options are other passes.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Source:
     names: tuple[str, ...] | None = None
     labels: Labels | None = None
     parts: tuple[Part, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
     _trail: list[tuple[int, str]] = field(default_factory=list, repr=False)
 
     @classmethod
@@ -295,7 +298,7 @@ class Selection:
         return {
             f.name: repr(getattr(self, f.name))
             for f in fields(self)
-            if f.name not in ("sample_weight", "expected") and getattr(self, f.name) not in (None, ())
+            if f.name not in ("sample_weight", "expected", "group_by") and getattr(self, f.name) not in (None, ())
         }
 
 
@@ -330,7 +333,7 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
     for _, opener in _OPENERS:
         source = opener(data, chosen)
         if source is not None:
-            return source
+            return replace(source, settings=chosen.settings())
     raise TypeError(
         f"can't read rows from {type(data).__name__}: give a path, a 2-D array, a frame, an Arrow stream, or an "
         "iterable of 2-D batches"

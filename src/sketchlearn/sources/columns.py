@@ -163,8 +163,10 @@ class Layout:
         if types.is_null(t):
             return np.full(len(column), np.nan)
         if types.is_boolean(t) or types.is_decimal(t):
-            return column.cast(pa.uint8() if types.is_boolean(t) else pa.float64()).cast(pa.float64()).to_numpy(
-                zero_copy_only=False
+            return (
+                column.cast(pa.uint8() if types.is_boolean(t) else pa.float64())
+                .cast(pa.float64())
+                .to_numpy(zero_copy_only=False)
             )
         if types.is_integer(t):
             if t.bit_width == 64 and len(column):

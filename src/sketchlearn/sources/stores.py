@@ -35,7 +35,10 @@ def open_npy(files: Files, selection: Selection) -> Source:
         return Source(source.batches, source.length, True, source.release, labels=source.labels, parts=(part,))
     selection.refuse("several .npy files", "group_by")
     return _of_parts(
-        [Part(Path(p).name, _slices(_opened(a), selection, p), len(a), identity(p)) for p, a in zip(files.paths, maps)]
+        [
+            Part(Path(p).name, _slices(_opened(a), selection, p), len(a), identity(p))
+            for p, a in zip(files.paths, maps, strict=True)
+        ]
     )
 
 
@@ -51,9 +54,7 @@ def open_hdf5(files: Files, selection: Selection) -> Source:
             file.visititems(lambda n, o, t=tables: t.append(n) if getattr(o, "ndim", 0) == 2 else None)
             name = _the_one(tables, selection.dataset, path)
             rows = len(_checked(file[name], f"{path}/{name}"))
-        parts.append(
-            Part(Path(path).name, _slices(_hdf5(h5py, path, name), selection, path), rows, identity(path))
-        )
+        parts.append(Part(Path(path).name, _slices(_hdf5(h5py, path, name), selection, path), rows, identity(path)))
     return _of_parts(parts)
 
 
