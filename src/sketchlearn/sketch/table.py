@@ -179,20 +179,25 @@ class SketchTable(Mapping[Any, Sketch]):
     @staticmethod
     def load(path: str | PathLike[str]) -> SketchTable:
         """Read a table; :class:`~sketchlearn.SketchFileError` if the file is no table of sketches."""
+        with open(path, "rb") as source:  # noqa: PTH123
+            return SketchTable.from_bytes(source.read(), str(path))
+
+    @staticmethod
+    def from_bytes(data: bytes, place: str = "these bytes") -> SketchTable:
+        """Inverse of :meth:`to_bytes`; `place` is what errors call it."""
         pa = optional("pyarrow", "files", "a table of sketches")
         import pyarrow.parquet as pq
 
         try:
-            with open(path, "rb") as source:  # noqa: PTH123
-                table = pq.read_table(source)
+            table = pq.read_table(pa.BufferReader(data))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise SketchFileError(f"{path}: not a table of sketches ({str(error).splitlines()[0]})") from None
+            raise SketchFileError(f"{place}: not a table of sketches ({str(error).splitlines()[0]})") from None
         version = (table.schema.metadata or {}).get(_KIND)
         if version is None or not {"group", "sketch"} <= set(table.schema.names):
-            raise SketchFileError(f"{path}: a Parquet file, but not a table of sketches")
+            raise SketchFileError(f"{place}: a Parquet file, but not a table of sketches")
         if version != _VERSION:
-            raise SketchFileError(f"{path}: table version {version.decode()}; this library reads version 1")
+            raise SketchFileError(f"{place}: table version {version.decode()}; this library reads version 1")
         labels, blobs = table.column("group").to_pylist(), table.column("sketch").to_pylist()
         if len(set(labels)) != len(labels) or None in blobs:
-            raise SketchFileError(f"{path}: groups that appear twice, or without a sketch")
-        return SketchTable({k: file.decode(v, f"{path}, group {k!r}") for k, v in zip(labels, blobs, strict=True)})
+            raise SketchFileError(f"{place}: groups that appear twice, or without a sketch")
+        return SketchTable({k: file.decode(v, f"{place}, group {k!r}") for k, v in zip(labels, blobs, strict=True)})

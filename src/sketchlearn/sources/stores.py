@@ -34,10 +34,10 @@ def open_npy(files: Files, selection: Selection) -> Source:
         part = Part(Path(files.paths[0]).name, source.batches, source.length, identity(files.paths[0]))
         return Source(source.batches, source.length, True, source.release, labels=source.labels, parts=(part,))
     selection.refuse("several .npy files", "group_by")
-    return _of_parts(
+    return Source.of_parts(
         [
-            Part(Path(p).name, _slices(_opened(a), selection, p), len(a), identity(p))
-            for p, a in zip(files.paths, maps, strict=True)
+            Part(Path(path).name, _slices(_opened(array), selection, path), len(array), identity(path))
+            for path, array in zip(files.paths, maps, strict=True)
         ]
     )
 
@@ -55,7 +55,7 @@ def open_hdf5(files: Files, selection: Selection) -> Source:
             name = _the_one(tables, selection.dataset, path)
             rows = len(_checked(file[name], f"{path}/{name}"))
         parts.append(Part(Path(path).name, _slices(_hdf5(h5py, path, name), selection, path), rows, identity(path)))
-    return _of_parts(parts)
+    return Source.of_parts(parts)
 
 
 @register_format("zarr", ".zarr")
@@ -75,7 +75,7 @@ def open_zarr(files: Files, selection: Selection) -> Source:
                 array = store[_the_one(names, selection.dataset, path)]
             rows = _checked(array, path).shape[0]
         parts.append(Part(Path(path).name, _slices(_opened(array), selection, path), rows))
-    return _of_parts(parts)
+    return Source.of_parts(parts)
 
 
 @register(rank=0)
@@ -87,11 +87,7 @@ def open_stored_array(data: Any, selection: Selection) -> Source | None:
         "an array on disk", "query", "weight_column", "group_by", "where", "format", "dataset", "sample_weight"
     )
     array = _checked(data, type(data).__name__)
-    return _of_parts([Part("", _slices(_opened(array), selection, "the array"), array.shape[0])])
-
-
-def _of_parts(parts: list[Part]) -> Source:
-    return Source.of_parts(parts)
+    return Source.of_parts([Part("", _slices(_opened(array), selection, "the array"), array.shape[0])])
 
 
 def _opened(array: Any) -> Callable[[], AbstractContextManager[Any]]:

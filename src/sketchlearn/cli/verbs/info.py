@@ -43,7 +43,7 @@ def register(app: typer.Typer) -> None:
             }
             text = None
         elif data.startswith(b"PAR1"):
-            table = SketchTable.load(path)
+            table = SketchTable.from_bytes(data, name)
             counts = {str(k): v for k, v in table.counts.items()}
             facts = {"kind": "table", "groups": len(table), "rows": sum(counts.values()), "counts": counts}
             largest = sorted(counts.items(), key=lambda kv: -kv[1])[:20]

@@ -35,7 +35,7 @@ from sketchlearn.engines import sketch
 from sketchlearn.engines.checkpoint import read_checkpoint
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketch import Sketch, SketchTable
-from sketchlearn.sources import Source, read
+from sketchlearn.sources import Selection, Source, open_source
 from sketchlearn.sources.paths import find_files, identity
 
 
@@ -145,8 +145,14 @@ def _tell(result: Sketch | SketchTable, output: str, as_json: bool) -> None:
     emit(facts, as_json, f"{output}: {result.count:,} rows, {result.features.size} features{skipped}")
 
 
+_Design = tuple[int, str, int, bool]
+"""Components, task, seed, whether to standardise."""
+
+
 @dataclass
 class _Job:
+    """One run of the verb."""
+
     data: list[str]
     output: str
     options: dict[str, Any]
@@ -164,26 +170,26 @@ class _Job:
     def __post_init__(self) -> None:
         if self.append and Path(self.output).exists():
             self.base = read_sketch(self.output)
+        if self.output != "-" and (self.every or self.following):
+            self.point = Path(self.output + ".checkpoint")
 
-    def once(self, given: FeatureMap | None, design: tuple[int, str, int, bool]) -> Sketch | SketchTable:
+    def once(self, given: FeatureMap | None, design: _Design) -> Sketch | SketchTable:
         """One pass, written at the end."""
-        source = self._open(self.data)
-        if source.parts and all(p.identity for p in source.parts) and source.labels is None and self.output != "-":
-            self.point = Path(self.output + ".checkpoint") if self.every else None
-        source, phi = self._features(source, self.data, given, design)
+        phi = self._known(given)
+        source = self._open(self.data, phi)
+        if not source.parts or source.labels is not None or not all(p.identity for p in source.parts):
+            self.point = None  # rows that may come in another order can't be resumed
+        if phi is None:
+            source, phi = self._designed(source, design)
         result = self._pass(source, phi)
         self._write(result)
         return result
 
-    def follow(
-        self, poll: float, idle: float | None, given: FeatureMap | None, design: tuple[int, str, int, bool]
-    ) -> Sketch:
+    def follow(self, poll: float, idle: float | None, given: FeatureMap | None, design: _Design) -> Sketch:
         """One pass after the other over what is new; files count when they no longer grow."""
-        self.point = Path(self.output + ".checkpoint")
-        self.every = self.every or 30.0
+        phi = self._known(given)
         before: set[str] = set()
         taken: list[str] = []
-        phi = None
         result: Sketch | None = None
         quiet = time.monotonic()
         while True:
@@ -196,9 +202,9 @@ class _Job:
             before = now
             if [p for p in settled if p not in taken]:
                 taken += [p for p in settled if p not in taken]
-                source = self._open(taken)
+                source = self._open(taken, phi)
                 if phi is None:
-                    source, phi = self._features(source, taken, given, design)
+                    source, phi = self._designed(source, design)
                 done = self._pass(source, phi)
                 assert isinstance(done, Sketch)
                 result = done
@@ -216,40 +222,37 @@ class _Job:
                     raise
                 return result
 
-    def _open(self, data: list[str]) -> Source:
+    def _open(self, data: list[str], phi: FeatureMap | None) -> Source:
+        # tables may have more columns than the map was made for
+        selection = Selection.of(**self.options, expected=phi.columns if phi else None)
         if self.stdin:
-            return read(sys.stdin.buffer, **self.options)
-        return read(data if len(data) > 1 else data[0], **self.options)
+            return open_source(sys.stdin.buffer, selection)
+        return open_source(data if len(data) > 1 else data[0], selection)
 
-    def _features(
-        self, source: Source, data: list[str], given: FeatureMap | None, design: tuple[int, str, int, bool]
-    ) -> tuple[Source, FeatureMap]:
-        """The map to use: given, of the sketch that is appended to, of the unfinished run, or designed."""
+    def _known(self, given: FeatureMap | None) -> FeatureMap | None:
+        """The map that was given, or of the sketch that is appended to, or of the unfinished run."""
         if self.restart and self.point is not None:
             self.point.unlink(missing_ok=True)
-        phi = given if self.base is None else self.base.features
-        if phi is None and self.point is not None and self.point.exists():
+        if self.point is not None and self.point.exists():
             earlier = read_checkpoint(self.point)
             assert earlier.sketch is not None
-            phi = earlier.sketch.features
             note(f"going on after {earlier.rows:,} rows (--restart begins again)")
-        if phi is None:
-            if self.stdin:
-                sample, source = peek(source, PILOT_ROWS)
-            else:
-                sample = source.sample(PILOT_ROWS, design[2])
-            phi = designed(sample, source.names, *design)
-            announce(phi)
-        elif phi.columns and source.names and self.options["columns"] is None and not self.stdin:
-            # tables may have more columns than the map was made for
-            self.options["columns"] = list(phi.columns)
-            source = self._open(data)
+            return given or earlier.sketch.features
+        return given if self.base is None else self.base.features
+
+    def _designed(self, source: Source, design: _Design) -> tuple[Source, FeatureMap]:
+        if self.stdin:
+            sample, source = peek(source, PILOT_ROWS)
+        else:
+            sample = source.sample(PILOT_ROWS, design[2])
+        phi = designed(sample, source.names, *design)
+        announce(phi)
         return source, phi
 
     def _pass(self, source: Source, phi: FeatureMap) -> Sketch | SketchTable:
         options: dict[str, Any] = {}
         if self.point is not None:
-            options = {"checkpoint": self.point, "checkpoint_every": self.every}
+            options = {"checkpoint": self.point, "checkpoint_every": self.every or 30.0}
             if self.base is not None:
                 mark = hashlib.sha256(self.base.to_bytes()).hexdigest()[:16]
                 source = replace(source, settings={**source.settings, "sketch to append to": mark})
