@@ -128,7 +128,7 @@ class Layout:
                 table = table.filter(self.expression())
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
                 raise ValueError(f"{self.place}: the condition can't be applied: {first_line(error)}") from None
-        columns = [table.column(name) for name in self.numbers]
+        columns = [_whole(table.column(name)) for name in self.numbers]
         if len(columns) == 1 and _is_list(pa.types, columns[0].type):
             rows = self._embedding(pa, columns[0])
         else:
@@ -136,9 +136,9 @@ class Layout:
         weights = groups = None
         if self.selection.weight_column:
             name = self.selection.weight_column
-            weights = self._column(pa, table.column(name), name).astype(np.float64, copy=False)
+            weights = self._column(pa, _whole(table.column(name)), name).astype(np.float64, copy=False)
         if self.labels is not None:
-            groups = self._groups(pa, table.column(str(self.selection.group_by)))
+            groups = self._groups(pa, _whole(table.column(str(self.selection.group_by))))
         return Batch(rows, weights, groups)
 
     def _block(self, pa: Any, columns: list[Any], rows: int) -> npt.NDArray[np.floating]:
@@ -188,8 +188,6 @@ class Layout:
     def _embedding(self, pa: Any, column: Any) -> npt.NDArray[np.floating]:
         """A column of lists as a block; a null list is an invalid row."""
         name, rows = self.numbers[0], len(column)
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
         if pa.types.is_fixed_size_list(column.type):
             width = column.type.list_size
             nulls = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
@@ -229,8 +227,6 @@ class Layout:
                 "numbers, booleans or dates"
             )
         encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
         numbers = self.labels.encode(encoded.dictionary.to_pylist())
         codes = encoded.indices
         if codes.null_count:
@@ -314,6 +310,11 @@ def first_line(error: BaseException) -> str:
     """The first line of what a foreign library says."""
     text = str(error).strip().splitlines()
     return text[0] if text else type(error).__name__
+
+
+def _whole(column: Any) -> Any:
+    """A column of a record batch as it is, of a table in one piece."""
+    return column.combine_chunks() if hasattr(column, "num_chunks") else column
 
 
 def _is_list(types: Any, t: Any) -> bool:

@@ -104,10 +104,7 @@ def _in_rows(tables: Any, rows: int, selection: Selection, place: str, names: li
 
     def batches(size: int) -> Iterator[Batch]:
         for i in range(0, rows, size):
-            table = tables(i, min(rows, i + size))
-            if hasattr(table, "combine_chunks"):
-                table = table.combine_chunks()
-            for batch in stream_of(layout, [table]):
+            for batch in stream_of(layout, [tables(i, min(rows, i + size))]):
                 yield Batch(
                     batch.rows,
                     batch.weights if weights is None else weights[i : i + size],
