@@ -20,9 +20,9 @@ def _skewed(rng, n):
 @pytest.mark.parametrize("draw", [_clusters, _skewed])
 def test_p_values_are_uniform_under_one_distribution(draw):
     rng = np.random.default_rng(0)
-    p = [sl.compare(*(sl.sketch(draw(rng, 500), PHI, workers=1) for _ in range(2))).p_value for _ in range(80)]
+    p = [sl.compare(*(sl.sketch(draw(rng, 500), PHI, workers=1) for _ in range(2))).p_value for _ in range(40)]
     assert stats.kstest(p, "uniform").pvalue > 1e-3
-    assert np.mean(np.array(p) < 0.01) < 0.08
+    assert np.mean(np.array(p) < 0.01) < 0.11
 
 
 def test_a_given_mixture_is_used():
@@ -50,13 +50,13 @@ def test_small_shifts_in_one_of_ten_columns_are_found():
 def test_the_mixture_has_the_covariance_of_the_features():
     rng = np.random.default_rng(0)
     mixture = Mixture(np.full(3, 1 / 3), CENTRES, np.tile([1.0, 0.25], (3, 1)))
-    X = _clusters(rng, 200_000)
+    X = _clusters(rng, 50_000)
     w = PHI.frequencies[:6]
     difference, total = mixture.pairs(w)
     for j in range(6):
-        assert np.allclose(difference[j], np.exp(1j * X @ (w[j] - w).T).mean(0), atol=0.01)
-        assert np.allclose(total[j], np.exp(1j * X @ (w[j] + w).T).mean(0), atol=0.01)
-    found = fit_mixture(PHI.frequencies, sl.sketch(X, PHI).mean, 2e5, X.min(0), X.max(0))
+        assert np.allclose(difference[j], np.exp(1j * X @ (w[j] - w).T).mean(0), atol=0.02)
+        assert np.allclose(total[j], np.exp(1j * X @ (w[j] + w).T).mean(0), atol=0.02)
+    found = fit_mixture(PHI.frequencies, sl.sketch(X, PHI).mean, 5e4, X.min(0), X.max(0))
     assert np.allclose(found.characteristic(w), mixture.characteristic(w), atol=0.03)
 
 

@@ -124,7 +124,9 @@ def test_frames_and_streams():
         assert sl.sketch(data, PHI).to_bytes() == WANT, type(data)
 
 
-@pytest.mark.parametrize(("name", "format"), [("x.csv", "csv"), ("x.tsv", "tsv"), ("x.jsonl", "jsonl"), ("x.arrows", "arrow")])
+@pytest.mark.parametrize(
+    ("name", "format"), [("x.csv", "csv"), ("x.tsv", "tsv"), ("x.jsonl", "jsonl"), ("x.arrows", "arrow")]
+)
 def test_open_files_are_read_once_from_where_they_are(folder, name, format):
     with (folder / name).open("rb") as file:
         assert sl.sketch(file, PHI, format=format, dtype="float32").to_bytes() == WANT

@@ -23,7 +23,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.stats import ncx2
+from scipy.stats import chi2, ncx2
+from threadpoolctl import threadpool_limits
 
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.sketch.value import Sketch, check_same_features
@@ -156,7 +157,9 @@ def compare(a: Sketch, b: Sketch, mixture: Mixture | tuple[_F64, _F64, _F64] | N
     n = counts[0] * counts[1] / (counts[0] + counts[1])
     pooled: _C128 = np.asarray((counts[0] * za + counts[1] * zb) / sum(counts), np.complex128)
     if mixture is None:
-        found = fit_mixture(w, pooled, sum(counts), np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper))
+        # matrices this small lose more to waiting for other threads than they gain
+        with threadpool_limits(1, "blas"):
+            found = fit_mixture(w, pooled, sum(counts), np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper))
     else:
         found = _checked(mixture, a.features.dim)
     covariance = _covariance(found, w, pooled)
@@ -208,13 +211,7 @@ def tail(statistic: float, covariance: _F64) -> float:
         freedom = 1 / s1**2
     standard = (statistic - c1) / np.sqrt(2 * c2)
     value = standard * np.sqrt(2.0) * root + freedom + delta
-    return float(np.clip(ncx2.sf(value, freedom, delta) if delta > 0 else _chi2_tail(value, freedom), 0.0, 1.0))
-
-
-def _chi2_tail(value: float, freedom: float) -> float:
-    from scipy.stats import chi2
-
-    return float(chi2.sf(value, freedom))
+    return float(np.clip(ncx2.sf(value, freedom, delta) if delta > 0 else chi2.sf(value, freedom), 0.0, 1.0))
 
 
 def _quadratic(w: _F64, covariance: _F64) -> _F64:
