@@ -128,7 +128,7 @@ def _explained(error: Exception) -> tuple[str, Code]:
         return text, Code.UNREADABLE
     if isinstance(error, OSError):
         if error.filename and error.strerror:
-            text = f"{os.fsdecode(error.filename)}: {_reason(error)}"
+            text = f"{os.fsdecode(error.filename)}: {reason(error)}"
         return text, Code.UNREADABLE
     if isinstance(error, ValueError | OverflowError | TypeError | KeyError | MemoryError):
         return (str(error.args[0]) if isinstance(error, KeyError) and error.args else text) or type(
@@ -137,7 +137,8 @@ def _explained(error: Exception) -> tuple[str, Code]:
     return f"internal error, please report it (--debug shows where): {type(error).__name__}: {text}", Code.BUG
 
 
-def _reason(error: OSError) -> str:
+def reason(error: OSError) -> str:
+    """An error of the system in plain words."""
     known = {
         errno.EACCES: "permission denied; check who may read it",
         errno.ENOENT: "there is no such file",
@@ -214,7 +215,7 @@ def writing(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputError(f"{path}: can't be written: {_reason(error)}") from error
+        raise OutputError(f"{path}: can't be written: {reason(error)}") from error
 
 
 def check_output(path: str) -> None:

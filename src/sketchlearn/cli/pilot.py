@@ -50,7 +50,11 @@ def designed(
     design: Any = vars(sketchlearn)["design"]
     if standardize:
         offset, spread = rows.mean(0), rows.std(0)
-        phi = design((rows - offset) / np.where(spread > 0, spread, 1.0), n_components=components, task=task, seed=seed)
+        if not (spread > 0).all():
+            k = int(np.argmin(spread))
+            name = repr(names[k]) if names and len(names) == len(spread) else k
+            raise ValueError(f"column {name} is constant in the pilot and can't be standardised: leave it out")
+        phi = design((rows - offset) / spread, n_components=components, task=task, seed=seed)
         if not isinstance(phi, FourierFeatures):
             raise ValueError(f"--standardize needs Fourier features, the task {task!r} uses {phi.kind}")
         phi = phi.standardized(offset, spread)

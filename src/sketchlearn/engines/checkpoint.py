@@ -93,7 +93,10 @@ class Checkpoint:
         text = json.dumps(header, sort_keys=True).encode()
         body = sketch.to_bytes()
         data = _PREAMBLE.pack(MAGIC, _VERSION, len(text)) + text + body
-        file.write(self.path, data + hashlib.sha256(data).digest())
+        try:
+            file.write(self.path, data + hashlib.sha256(data).digest())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
         self._last = time.monotonic()
 
 

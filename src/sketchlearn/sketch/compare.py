@@ -157,9 +157,7 @@ def compare(a: Sketch, b: Sketch, mixture: Mixture | tuple[_F64, _F64, _F64] | N
     n = counts[0] * counts[1] / (counts[0] + counts[1])
     pooled: _C128 = np.asarray((counts[0] * za + counts[1] * zb) / sum(counts), np.complex128)
     if mixture is None:
-        # matrices this small lose more to waiting for other threads than they gain
-        with threadpool_limits(1, "blas"):
-            found = fit_mixture(w, pooled, sum(counts), np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper))
+        found = fit_mixture(w, pooled, sum(counts), np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper))
     else:
         found = _checked(mixture, a.features.dim)
     covariance = _covariance(found, w, pooled)
@@ -236,6 +234,7 @@ def _checked(mixture: Mixture | tuple[_F64, _F64, _F64], dim: int) -> Mixture:
 # -- a mixture from the sketch ---------------------------------------------------------------------
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # matrices this small lose more to threads than they gain
 def fit_mixture(w: _F64, z: _C128, n: float, lower: _F64, upper: _F64) -> Mixture:
     """A Gaussian mixture with diagonal covariances whose characteristic function is near the sketch.
 

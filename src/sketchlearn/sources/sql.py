@@ -65,8 +65,11 @@ def _sqlite(
     query = _query(selection, place)
     labels = Labels() if selection.group_by is not None else None
     try:
-        with connected() as connection, closing(connection.execute(f"SELECT * FROM ({query}) LIMIT 0")) as cursor:
-            names = [c[0] for c in cursor.description]
+        with connected() as connection:
+            connection.execute("PRAGMA schema_version").close()  # reads the file: is it a database at all?
+            connection.execute(f"EXPLAIN {query}").close()  # syntax errors in the user's words, nothing executed
+            with closing(connection.execute(f"SELECT * FROM ({query}) LIMIT 0")) as cursor:
+                names = [c[0] for c in cursor.description]
     except sqlite3.Error as error:
         raise SourceError(f"{place}: {error}") from None
     layout = Layout(names, selection, place, labels=labels)

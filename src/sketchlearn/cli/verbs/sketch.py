@@ -19,6 +19,7 @@ from sketchlearn.cli.app import (
     Format,
     Json,
     Output,
+    OutputError,
     Query,
     Where,
     check_output,
@@ -27,6 +28,7 @@ from sketchlearn.cli.app import (
     note,
     read_features,
     read_sketch,
+    reason,
     usage,
     write_bytes,
 )  # fmt: skip
@@ -170,7 +172,8 @@ class _Job:
     def __post_init__(self) -> None:
         if self.append and Path(self.output).exists():
             self.base = read_sketch(self.output)
-        if self.output != "-" and (self.every or self.following):
+        plain = self.output != "-" and (Path(self.output).is_file() or not Path(self.output).exists())
+        if plain and (self.every or self.following):
             self.point = Path(self.output + ".checkpoint")
 
     def once(self, given: FeatureMap | None, design: _Design) -> Sketch | SketchTable:
@@ -256,11 +259,20 @@ class _Job:
             if self.base is not None:
                 mark = hashlib.sha256(self.base.to_bytes()).hexdigest()[:16]
                 source = replace(source, settings={**source.settings, "sketch to append to": mark})
-        done: Sketch | SketchTable = sketch(
+        try:
+            done: Sketch | SketchTable = self._run(source, phi, options)
+        except OSError as error:
+            if self.point is not None and error.filename == str(self.point):
+                raise OutputError(f"{self.point}: can't be written: {reason(error)}") from error
+            raise
+        return done if self.base is None or isinstance(done, SketchTable) else self.base + done
+
+    def _run(self, source: Source, phi: FeatureMap, options: dict[str, Any]) -> Sketch | SketchTable:
+        result: Sketch | SketchTable = sketch(
             source, phi, workers=self.workers, progress=self.progress,
             on_invalid="skip" if self.skip_invalid else "raise", **options,
         )  # fmt: skip
-        return done if self.base is None or isinstance(done, SketchTable) else self.base + done
+        return result
 
     def _write(self, result: Sketch | SketchTable) -> None:
         write_bytes(self.output, result.to_bytes())
