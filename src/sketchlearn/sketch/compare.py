@@ -234,14 +234,17 @@ def _checked(mixture: Mixture | tuple[_F64, _F64, _F64], dim: int) -> Mixture:
 # -- a mixture from the sketch ---------------------------------------------------------------------
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")  # matrices this small lose more to threads than they gain
 def fit_mixture(w: _F64, z: _C128, n: float, lower: _F64, upper: _F64) -> Mixture:
     """A Gaussian mixture with diagonal covariances whose characteristic function is near the sketch.
 
     Components are added one at a time where the residual is largest and all are refined together, until what is
     left is sampling noise.  It only has to describe the noise of the sketch; it is no substitute for a decoder.
     """
-    w, z = w[:_FITTED], z[:_FITTED]
+    with threadpool_limits(1, "blas"):  # matrices this small lose more to threads than they gain
+        return _fit(w[:_FITTED], z[:_FITTED], n, lower, upper)
+
+
+def _fit(w: _F64, z: _C128, n: float, lower: _F64, upper: _F64) -> Mixture:
     noise = float(np.mean(np.maximum(1 - np.abs(z) ** 2, 0.0))) / n
     rng = np.random.default_rng(0)
     width = np.maximum(upper - lower, 1e-300)

@@ -98,7 +98,7 @@ def register(app: typer.Typer) -> None:
         if poll <= 0 or checkpoint_every < 0:
             raise usage("--poll must be positive and --checkpoint-every not negative")
         stdin = data == ["-"]
-        for chosen, other, reason in (
+        for chosen, other, problem in (
             (follow, stdin or query is not None, "--follow watches files, not a stream or a database"),
             (follow, group_by is not None, "--follow writes one sketch: leave out --group-by"),
             (follow, output == "-", "--follow rewrites its output: give a file"),
@@ -110,7 +110,7 @@ def register(app: typer.Typer) -> None:
             (output == "-", as_json, "-o - and --json would both write to standard output"),
         ):
             if chosen and other:
-                raise usage(reason)
+                raise usage(problem)
         check_output(output)
         options: dict[str, Any] = {
             "columns": names_in(columns), "weight_column": weight_column, "group_by": group_by, "where": where,
