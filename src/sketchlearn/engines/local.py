@@ -201,6 +201,8 @@ def chunk_rows(features: FeatureMap) -> int:
 class _Pass:
     """State of one pass: what is in flight, what is summed, how far it is."""
 
+    shares = 4  # chunks per thread that small data is cut into
+
     def __init__(
         self,
         source: Source,
@@ -284,7 +286,7 @@ class _Pass:
         size = self._chunk_rows()
         if self.source.in_memory and self.source.length:
             # leave no thread idle on small data
-            share = -(-self.source.length // (4 * self.threads))
+            share = -(-self.source.length // (self.shares * self.threads))
             size = min(size, max(240, share))
         batches = self.source.stream(size, self._start)
         if not self.source.in_memory:
@@ -301,6 +303,8 @@ class GroupedPass(_Pass):
     The rows of a chunk are sorted by group and every run of equal groups is summed on its own; chunks are larger
     than in a plain pass, so that runs are long even if there are many groups.
     """
+
+    shares = 2
 
     def __init__(self, source: Source, features: FeatureMap, threads: int, report: Report, skip: bool) -> None:
         super().__init__(source, features, threads, report, skip)

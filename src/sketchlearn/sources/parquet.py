@@ -10,6 +10,7 @@ from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source
 from sketchlearn.sources.columns import Layout, arrow, first_line, stream_of
 from sketchlearn.sources.paths import Files, identity, reading, register_format
 
+_BUFFER = 2**20  # bytes read at a time per column: whole column chunks would be tens of megabytes each
 _PART_ROWS = 2**18  # row groups are taken together up to this many rows
 
 
@@ -83,7 +84,7 @@ def _reader(
 
     def tables(size: int) -> Iterator[Any]:
         # streams within a row group, page by page: memory stays small whatever the row groups are
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
             for table in file.iter_batches(size, list(groups), needed or None, use_threads=True):
                 for name, value in constants.items():
                     if name in layout.needed:
