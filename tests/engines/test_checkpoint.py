@@ -81,7 +81,7 @@ def test_twenty_kills(tmp_path):
     assert process.returncode == 0
     assert out.read_bytes() == want
     assert len(positions) >= 3  # the kills did hit passes in the middle
-    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".out")]
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".run")]  # nothing half-written stays
 
 
 def test_new_files_are_taken_in_and_nothing_twice(tmp_path):

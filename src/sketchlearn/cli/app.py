@@ -117,7 +117,7 @@ def _explained(error: Exception) -> tuple[str, Code]:
     """What went wrong, in one line, and the exit code."""
     if hasattr(error, "format_message"):  # what typer says about arguments
         return error.format_message(), Code.USAGE
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()).replace("on_invalid='skip'", "--skip-invalid")
     if isinstance(error, MissingPackageError):
         return text, Code.PACKAGE
     if isinstance(error, SketchFileError | IncompatibleSketchError):

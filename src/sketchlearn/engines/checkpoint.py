@@ -12,6 +12,7 @@ import json
 import struct
 import time
 from dataclasses import dataclass, field
+from glob import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,8 @@ class Checkpoint:
         if not every >= 0:
             raise ValueError(f"checkpoint_every must be a number of seconds, got {every}")
         point = cls(Path(path), {k: str(v) for k, v in settings.items()}, every)
+        for stale in point.path.parent.glob(f".{escape(point.path.name)}.*.tmp"):
+            stale.unlink(missing_ok=True)  # half-written by a run that was killed
         if not point.path.exists():
             point.files = list(dict.fromkeys(str(part.identity) for part in parts))
             return point, source

@@ -118,6 +118,8 @@ class FeatureMap(ABC):
         >>> phi.columns
         ('x', 'y')
         """
+        if isinstance(names, str):
+            raise ValueError(f"columns must be a list of names, got the text {names!r}")
         columns = None if names is None else tuple(names)
         if columns is not None:
             if not all(isinstance(name, str) for name in columns) or len(set(columns)) != len(columns):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 _PILOT_PARTS = 32
-_PILOT_ROWS = 2**18  # rows looked at in each part of a pilot
+_PILOT_ROWS = 2**20  # rows looked at for a pilot, in all parts together
 
 
 class Batch(NamedTuple):
@@ -162,7 +162,7 @@ class Source:
                     chosen = np.sort(np.argpartition(keys, rows - 1)[:rows])
                     keys, kept = keys[chosen], kept[chosen]
                 seen += len(batch.rows)
-                if seen >= _PILOT_ROWS and not self.in_memory:
+                if seen >= _PILOT_ROWS // len(parts) and not self.in_memory:
                     break
         if kept is None or not len(kept):
             raise ValueError("there are no valid rows in the data: nothing to take a sample from")
