@@ -23,6 +23,7 @@ test: lint
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/sketching.py
+	$(BIN)/python benchmarks/sources.py
 
 clean:
 	rm -rf $(VENV) build dist

@@ -7,7 +7,7 @@ import sketchlearn
 
 ROOT = Path(sketchlearn.__file__).parent
 LEVELS = [
-    {"exceptions"},
+    {"exceptions", "optional"},
     {"kernels"},
     {"features"},
     {"sketch", "design"},

@@ -1,4 +1,4 @@
-"""The library's own errors; both are ``ValueError``."""
+"""The library's own errors."""
 
 
 class SketchFileError(ValueError):
@@ -28,4 +28,32 @@ class IncompatibleSketchError(ValueError):
     ... except sl.IncompatibleSketchError as error:
     ...     print(error)
     the sketches have different feature maps: seed 0 vs 1
+    """
+
+
+class SourceError(ValueError):
+    """A file, server or query can't be read: damaged, of another type, not answering, not valid.
+
+    What is wrong with the *values* of data that can be read (text, NaN, ragged rows, unknown columns) is a
+    plain ``ValueError``.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> try:
+    ...     sl.read("duckdb:", query="SELECT * FROM nothing")
+    ... except (sl.SourceError, sl.MissingPackageError):
+    ...     print("refused")
+    refused
+    """
+
+
+class MissingPackageError(ImportError):
+    """A format needs a package that is not installed; the message says which command installs it.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> issubclass(sl.MissingPackageError, ImportError)
+    True
     """

@@ -121,7 +121,8 @@ def pooled(fit: Fit, kind: str) -> Array:
     if kind == "diag":
         return 0.98 * s + 0.02 * float(s.mean())
     d = len(s)
-    return 0.98 * s + 0.02 * float(np.trace(s)) / d * np.eye(d)
+    rounded: Array = 0.98 * s + (0.02 * float(np.trace(s)) / d) * np.eye(d, dtype=np.float64)
+    return rounded
 
 
 def _cholesky(s: Array) -> Array:

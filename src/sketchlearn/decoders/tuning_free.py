@@ -117,9 +117,7 @@ def _best_of_restarts(
     return best
 
 
-def _look_closer(
-    problem: Problem, found: Found, rng: np.random.Generator, trace: list[dict[str, Any]] | None
-) -> Found:
+def _look_closer(problem: Problem, found: Found, rng: np.random.Generator, trace: list[dict[str, Any]] | None) -> Found:
     """Search again with frequencies weighted by what noise leaves at each, given the clusters found.
 
     At low frequencies almost all of the sampling noise is absorbed by the fitted weights and means: a cluster of

@@ -11,22 +11,72 @@ import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from dataclasses import replace
+from os import PathLike
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report, reporting
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.kernels.fourier import RowSums
+from sketchlearn.sketch.table import SketchTable
 from sketchlearn.sketch.value import WEIGHT_BITS, Sketch
-from sketchlearn.sources.base import Batch, Source, open_source
+from sketchlearn.sources.base import Batch, Selection, Source, open_source
 
 _CHUNK_WORK = 1e9  # multiply-adds per chunk: some tens of milliseconds
 _CHUNK_BYTES = 2**23
 _RELEASE_BYTES = 2**25  # memory-mapped bytes read between two releases
+_GROUPED_CHUNKS = 8  # chunks of a grouped pass are this much larger
+_GROUPED_BYTES = 2**33
+
+
+@overload
+def sketch(
+    data: Any,
+    features: FeatureMap,
+    *,
+    group_by: None = None,
+    sample_weight: npt.ArrayLike | None = ...,
+    workers: int | None = ...,
+    progress: bool | Report | None = ...,
+    on_invalid: str = ...,
+    columns: Sequence[str | int] | str | None = ...,
+    weight_column: str | None = ...,
+    where: Any = ...,
+    query: str | None = ...,
+    dataset: str | None = ...,
+    format: str | None = ...,
+    dtype: str | None = ...,
+    checkpoint: str | PathLike[str] | None = ...,
+    checkpoint_every: float = ...,
+) -> Sketch: ...
+
+
+@overload
+def sketch(
+    data: Any,
+    features: FeatureMap,
+    *,
+    group_by: str | npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = ...,
+    workers: int | None = ...,
+    progress: bool | Report | None = ...,
+    on_invalid: str = ...,
+    columns: Sequence[str | int] | str | None = ...,
+    weight_column: str | None = ...,
+    where: Any = ...,
+    query: str | None = ...,
+    dataset: str | None = ...,
+    format: str | None = ...,
+    dtype: str | None = ...,
+    checkpoint: str | PathLike[str] | None = ...,
+    checkpoint_every: float = ...,
+) -> SketchTable: ...
 
 
 def sketch(
@@ -37,14 +87,25 @@ def sketch(
     workers: int | None = None,
     progress: bool | Report | None = None,
     on_invalid: str = "raise",
-) -> Sketch:
+    columns: Sequence[str | int] | str | None = None,
+    weight_column: str | None = None,
+    group_by: str | npt.ArrayLike | None = None,
+    where: Any = None,
+    query: str | None = None,
+    dataset: str | None = None,
+    format: str | None = None,
+    dtype: str | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_every: float = 30.0,
+) -> Sketch | SketchTable:
     """Sketch the rows of `data` in one pass.
 
     Parameters
     ----------
-    data : array, memory map, or iterable of batches
-        Rows and columns.  Batches may have any sizes, and be ``(rows, weights)`` pairs; generators of
-        unknown length are fine.  Memory-mapped arrays are read in blocks.
+    data : array, memory map, path or glob, database, frame, Arrow stream, or iterable of batches
+        Rows and columns; see :func:`sketchlearn.read` for the files and databases that can be read.  Batches
+        may have any sizes, and be ``(rows, weights)`` pairs; generators of unknown length are fine.
+        Memory-mapped arrays are read in blocks.
     features : FeatureMap
         From :func:`sketchlearn.design` or :meth:`sketchlearn.FourierFeatures.draw`.
     sample_weight : array, optional
@@ -57,11 +118,23 @@ def sketch(
         None).
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity (or lie so far out, beyond 2**30 radians of phase,
-        that their features would be meaningless).  Skipped rows are counted in the sketch.
+        that their features would be meaningless).  Skipped rows are counted in the sketch.  Nulls are NaN.
+    columns, weight_column, where, query, dataset, format, dtype
+        What to read; see :func:`sketchlearn.read`.  If the feature map knows the names of its columns, these
+        are the columns that are read.
+    group_by : str or array, optional
+        One sketch per value of this column (or of this array of labels): the result is a
+        :class:`~sketchlearn.SketchTable`.
+    checkpoint : path, optional
+        File that keeps position and sketch.  If it is there the pass goes on where it stood, to the same bytes
+        as an uninterrupted pass, and takes in files that came since; it stays when the pass is complete, so
+        that the next call reads new files only.
+    checkpoint_every : float
+        Seconds between two checkpoints.
 
     Returns
     -------
-    Sketch
+    Sketch or SketchTable
 
     Examples
     --------
@@ -79,10 +152,31 @@ def sketch(
         raise ValueError(f"on_invalid={on_invalid!r}: choose 'raise' or 'skip'")
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise ValueError(f"workers must be a positive integer, got {workers!r}")
-    source = open_source(data, sample_weight)
+    selection = Selection.of(
+        columns=columns, weight_column=weight_column, group_by=group_by, where=where, query=query, dataset=dataset,
+        format=format, dtype=dtype, sample_weight=sample_weight, expected=features.columns,
+    )  # fmt: skip
+    source = open_source(data, selection)
+    if features.columns and source.names and source.names != features.columns:
+        raise ValueError(
+            f"the columns of the data are {', '.join(source.names)}, those of the feature map "
+            f"{', '.join(features.columns)}"
+        )
     threads = workers or available_cores()
+    skip = on_invalid == "skip"
+    if source.labels is not None:
+        if checkpoint is not None:
+            raise ValueError(
+                "checkpoint is for one sketch: with group_by, sketch one file at a time and add the tables"
+            )
+        with reporting(progress, source.length, "sketching") as report:
+            return GroupedPass(source, features, threads, report, skip).table()
+    point = None
+    if checkpoint is not None:
+        settings = {**source.settings, "on_invalid": on_invalid}
+        point, source = Checkpoint.begin(checkpoint, source, features, settings, checkpoint_every)
     with reporting(progress, source.length, "sketching") as report:
-        parts = _Pass(source, features, threads, report, on_invalid == "skip")
+        parts = _Pass(source, features, threads, report, skip, point)
         result = parts.run()
     if result.weight == 0 and result.skipped == 0 and parts.rows_seen == 0:
         raise ValueError("there are no rows in the data: nothing to sketch")
@@ -107,48 +201,81 @@ def chunk_rows(features: FeatureMap) -> int:
 class _Pass:
     """State of one pass: what is in flight, what is summed, how far it is."""
 
-    def __init__(self, source: Source, features: FeatureMap, threads: int, report: Report, skip: bool) -> None:
+    shares = 4  # chunks per thread that small data is cut into
+
+    def __init__(
+        self,
+        source: Source,
+        features: FeatureMap,
+        threads: int,
+        report: Report,
+        skip: bool,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
         self.source, self.features, self.threads = source, features, threads
-        self.report, self.skip = report, skip
-        self.rows_seen = self.rows_done = self._unreleased = 0
+        self.report, self.skip, self.checkpoint = report, skip, checkpoint
+        self._start = self.rows_seen = self.rows_done = checkpoint.rows if checkpoint else 0
+        self._before = checkpoint.sketch if checkpoint else None
+        self._unreleased = 0
         self.plain: list[RowSums] = []
         self.fractional: list[RowSums] = []
 
     def run(self) -> Sketch:
-        in_flight: deque[tuple[int, int, bool, Future[RowSums]]] = deque()
+        in_flight: deque[tuple[int, int, bool, Future[Any]]] = deque()
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="sketchlearn") if self.threads > 1 else None
         chunks = self._chunks()
         try:
-            for rows, weights in chunks:
-                units, whole = _on_grid(weights, self.rows_seen)
-                job = _submit(pool, self.features, rows, units, self.skip)
-                in_flight.append((self.rows_seen, len(rows), whole, job))
-                self.rows_seen += len(rows)
+            for chunk in chunks:
+                units, whole = _on_grid(chunk.weights, self.rows_seen)
+                job = _submit(pool, self._sum, chunk, units)
+                in_flight.append((self.rows_seen, len(chunk.rows), whole, job))
+                self.rows_seen += len(chunk.rows)
                 while len(in_flight) > 2 * self.threads or (in_flight and in_flight[0][3].done()):
                     self._collect(*in_flight.popleft())
             while in_flight:
                 self._collect(*in_flight.popleft())
+        except KeyboardInterrupt:
+            self._save()
+            raise
         finally:
             # on any error, Ctrl-C included: drop what has not started, wait the milliseconds of what has
             if pool:
                 pool.shutdown(wait=True, cancel_futures=True)
             chunks.close()
+        self._save()
+        return self.total()
+
+    def total(self) -> Sketch:
+        """The sketch of the rows that are summed by now."""
         total = Sketch.from_row_sums(self.features, self.plain)
         if self.fractional:
             total = total + Sketch.from_row_sums(self.features, self.fractional, WEIGHT_BITS)
-        return total
+        return total if self._before is None else self._before + total
 
-    def _collect(self, first: int, rows: int, whole: bool, job: Future[RowSums]) -> None:
+    def _save(self) -> None:
+        # rows are collected in their order: what is summed is always a beginning of the source
+        if self.checkpoint and self.rows_done > self.checkpoint.rows:
+            self.checkpoint.save(self.rows_done, self.total())
+
+    def _sum(self, chunk: Batch, units: npt.NDArray[np.int64] | None) -> Any:
+        return self.features.sum_rows(chunk.rows, units, self.skip)
+
+    def _add(self, part: Any, whole: bool) -> None:
+        sums = self.plain if whole else self.fractional
+        sums[:] = [combined(self.features, sums[0], part)] if sums else [part]
+
+    def _collect(self, first: int, rows: int, whole: bool, job: Future[Any]) -> None:
         part = job.result()
         if part.first_invalid is not None and not self.skip:
             row = first + part.first_invalid
             raise ValueError(
-                f"row {row} (counting from 0) holds NaN or infinity, or lies too far out; clean the data or use "
-                "on_invalid='skip' to leave such rows out and count them"
+                f"row {row} (counting from 0{self.source.place(row)}) holds NaN or infinity, or lies too far out; "
+                "clean the data or use on_invalid='skip' to leave such rows out and count them"
             )
-        sums = self.plain if whole else self.fractional
-        sums[:] = [_combined(self.features, sums[0], part)] if sums else [part]
+        self._add(part, whole)
         self.rows_done += rows
+        if self.checkpoint and self.checkpoint.due():
+            self._save()
         self._unreleased += rows * self.features.dim * 8
         if self.source.release and self._unreleased > _RELEASE_BYTES:
             self.source.release()
@@ -156,29 +283,119 @@ class _Pass:
         self.report(self.rows_done, self.source.length)
 
     def _chunks(self) -> Generator[Batch, None, None]:
-        size = chunk_rows(self.features)
+        size = self._chunk_rows()
         if self.source.in_memory and self.source.length:
             # leave no thread idle on small data
-            share = -(-self.source.length // (4 * self.threads))
+            share = -(-self.source.length // (self.shares * self.threads))
             size = min(size, max(self.features.fewest_rows, share))
-        batches = self.source.batches(size)
+        batches = self.source.stream(size, self._start)
         if not self.source.in_memory:
             batches = _read_ahead(batches)
         yield from _rechunk(batches, size, self.features.dim)
 
+    def _chunk_rows(self) -> int:
+        return chunk_rows(self.features)
+
+
+class GroupedPass(_Pass):
+    """A pass that keeps one sum per group.
+
+    The rows of a chunk are sorted by group and every run of equal groups is summed on its own; chunks are larger
+    than in a plain pass, so that runs are long even if there are many groups.
+    """
+
+    shares = 2
+
+    def __init__(self, source: Source, features: FeatureMap, threads: int, report: Report, skip: bool) -> None:
+        super().__init__(source, features, threads, report, skip)
+        self._sums: dict[tuple[bool, int], GroupSums] = {}
+
+    def table(self) -> SketchTable:
+        """Run, and give one sketch per group."""
+        self.run()
+        assert self.source.labels is not None
+        found: dict[Any, Sketch] = {}
+        for (whole, number), sums in self._sums.items():
+            s = Sketch.from_row_sums(self.features, [sums.value()], 0 if whole else WEIGHT_BITS)
+            label = self.source.labels.values[number]
+            found[label] = found[label] + s if label in found else s
+        if not found:
+            raise ValueError("there are no rows in the data: nothing to sketch")
+        return SketchTable(found)
+
+    def _chunk_rows(self) -> int:
+        return _GROUPED_CHUNKS * chunk_rows(self.features)
+
+    def _sum(self, chunk: Batch, units: npt.NDArray[np.int64] | None) -> Any:
+        assert chunk.groups is not None
+        small = chunk.groups.max(initial=0) < 2**16  # sorted by radix, ten times faster
+        order = np.argsort(chunk.groups.astype(np.uint16) if small else chunk.groups, kind="stable")
+        groups = chunk.groups[order]
+        rows = np.take(chunk.rows, order, axis=0)
+        weights = None if units is None else units[order]
+        starts = np.flatnonzero(np.diff(groups, prepend=-1, append=-1)).astype(np.int64)
+        parts = self.features.sum_runs(rows, starts, weights, self.skip)
+        invalid = [
+            order[a + p.first_invalid] for a, p in zip(starts[:-1], parts, strict=True) if p.first_invalid is not None
+        ]
+        return _Runs(groups[starts[:-1]].tolist(), parts, int(min(invalid)) if invalid else None)
+
+    def _add(self, part: Any, whole: bool) -> None:
+        for number, sums in zip(part.groups, part.sums, strict=True):
+            if (whole, number) in self._sums:
+                self._sums[whole, number].add(sums)
+            else:
+                self._sums[whole, number] = GroupSums(self.features, sums)
+        size = len(self._sums) * 8 * int(np.prod(self.features.sums_shape))
+        if size > _GROUPED_BYTES:
+            raise ValueError(
+                f"group_by gives more than {len(self._sums) - 1} groups: their sketches need more than "
+                f"{_GROUPED_BYTES >> 30} GB; group by something coarser, or use fewer features"
+            )
+
+
+class _Runs(NamedTuple):
+    """Sums of the runs of a chunk, and its first invalid row."""
+
+    groups: list[int]
+    sums: list[RowSums]
+    first_invalid: int | None
+
+
+class GroupSums:
+    """Sums of one group, added to in place."""
+
+    def __init__(self, features: FeatureMap, first: RowSums) -> None:
+        self._features, self._first, self._sums = features, first, np.array(first.sums)
+        self._weight, self._skipped, self._rows = first.weight, first.skipped, first.rows
+        self._lower, self._upper = first.lower.copy(), first.upper.copy()
+
+    def add(self, part: RowSums) -> None:
+        self._sums = self._features.add_sums(self._sums, part.sums, self._sums)
+        self._weight += part.weight
+        self._skipped += part.skipped
+        self._rows += part.rows
+        np.minimum(self._lower, part.lower, out=self._lower)
+        np.maximum(self._upper, part.upper, out=self._upper)
+
+    def value(self) -> RowSums:
+        return replace(
+            self._first, sums=self._sums, rows=self._rows, weight=self._weight, lower=self._lower, upper=self._upper,
+            skipped=self._skipped, first_invalid=None,
+        )  # fmt: skip
+
 
 def _submit(
     pool: ThreadPoolExecutor | None,
-    features: FeatureMap,
-    rows: npt.NDArray[np.floating],
+    function: Callable[[Batch, npt.NDArray[np.int64] | None], Any],
+    chunk: Batch,
     units: npt.NDArray[np.int64] | None,
-    skip: bool,
-) -> Future[RowSums]:
+) -> Future[Any]:
     """Sum the rows in the pool, or here and now where there is none."""
     if pool:
-        return pool.submit(features.sum_rows, rows, units, skip)
-    done: Future[RowSums] = Future()
-    done.set_result(features.sum_rows(rows, units, skip))
+        return pool.submit(function, chunk, units)
+    done: Future[Any] = Future()
+    done.set_result(function(chunk, units))
     return done
 
 
@@ -201,8 +418,7 @@ def _rechunk(batches: Iterator[Batch], size: int, dim: int) -> Iterator[Batch]:
                 waiting, rows = [], 0
             if not waiting and len(batch.rows) >= size // 2:
                 for i in range(0, len(batch.rows), size):
-                    w = None if batch.weights is None else batch.weights[i : i + size]
-                    yield Batch(batch.rows[i : i + size], w)
+                    yield batch.cut(i, i + size)
             elif len(batch.rows):
                 waiting.append(batch)
                 rows += len(batch.rows)
@@ -222,10 +438,11 @@ def _joined(batches: list[Batch]) -> Batch:
         return batches[0]
     rows = np.concatenate([b.rows for b in batches])
     weights = [b.weights for b in batches if b.weights is not None]
-    return Batch(rows, np.concatenate(weights) if weights else None)
+    groups = [b.groups for b in batches if b.groups is not None]
+    return Batch(rows, np.concatenate(weights) if weights else None, np.concatenate(groups) if groups else None)
 
 
-def _combined(features: FeatureMap, a: RowSums, b: RowSums) -> RowSums:
+def combined(features: FeatureMap, a: RowSums, b: RowSums) -> RowSums:
     return RowSums(
         sums=features.add_sums(a.sums, b.sums, a.sums if a.sums.flags.writeable else None),
         rows=a.rows + b.rows,

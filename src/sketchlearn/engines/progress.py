@@ -50,19 +50,23 @@ class _RichBar:
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("rows"),
+            TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task(label, total=total)
+        self._task = self._bar.add_task(label, total=total, rate="")
         self._start, self._shown = time.monotonic(), False
+        self._first: int | None = None  # a resumed pass doesn't start at 0
 
     def __call__(self, done: int, total: int | None) -> None:
+        self._first = done if self._first is None else self._first
         if not self._shown and time.monotonic() - self._start > _PATIENCE:
             self._bar.start()
             self._shown = True
         if self._shown:
-            self._bar.update(self._task, completed=done, total=total)
+            rate = (done - self._first) / max(time.monotonic() - self._start, 1e-9)
+            self._bar.update(self._task, completed=done, total=total, rate=f"{rate:,.0f} rows/s")
 
     def close(self) -> None:
         if self._shown:

@@ -11,6 +11,8 @@ import base64
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -38,6 +40,7 @@ class FeatureMap(ABC):
     recipe_version: ClassVar[int] = 1
     dim: int
     size: int
+    _columns: tuple[str, ...] | None = None
 
     # -- recipe ------------------------------------------------------------------------------
 
@@ -60,12 +63,14 @@ class FeatureMap(ABC):
         >>> phi.recipe()["seed"], phi.recipe()["radial"]
         (3, {'law': 'adapted'})
         """
+        named = {} if self._columns is None else {"columns": list(self._columns)}
         return {
             "kind": self.kind,
             "version": self.recipe_version,
             "dim": self.dim,
             "size": self.size,
             **self.parameters(),
+            **named,
         }
 
     @staticmethod
@@ -93,7 +98,38 @@ class FeatureMap(ABC):
             value = recipe.get(key)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**40:
                 raise ValueError(f"recipe field {key!r} must be a positive integer, got {value!r}")
-        return cls.from_parameters({k: v for k, v in recipe.items() if k not in ("kind", "version")})
+        phi = cls.from_parameters({k: v for k, v in recipe.items() if k not in ("kind", "version", "columns")})
+        return phi if recipe.get("columns") is None else phi.with_columns(recipe["columns"])
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns the map is for, if it knows them."""
+        return self._columns
+
+    def with_columns(self, names: Iterable[str] | None) -> FeatureMap:
+        """The same features for columns with these names.
+
+        The names are part of the recipe: tables are read by name, and sketches of other columns don't add.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=3).with_columns(["x", "y"])
+        >>> phi.columns
+        ('x', 'y')
+        """
+        if isinstance(names, str):
+            raise ValueError(f"columns must be a list of names, got the text {names!r}")
+        columns = None if names is None else tuple(names)
+        if columns is not None:
+            if not all(isinstance(name, str) for name in columns) or len(set(columns)) != len(columns):
+                raise ValueError(f"columns must be different names, got {columns!r}")
+            if len(columns) != self.dim:
+                raise ValueError(f"{len(columns)} column names for a map of {self.dim} columns")
+        named = object.__new__(type(self))
+        named.__dict__.update(self.__dict__)  # what was drawn stays drawn: names change no number
+        named.__dict__["_columns"] = columns
+        return named
 
     def recipe_json(self) -> str:
         """The recipe as canonical JSON text: equal maps have equal text."""
@@ -181,6 +217,18 @@ class FeatureMap(ABC):
         self, X: npt.NDArray[np.floating], weights: npt.NDArray[np.int64] | None = None, skip_invalid: bool = False
     ) -> RowSums:
         """Sums of the rounded features of the rows of X; releases the interpreter lock."""
+
+    def sum_runs(
+        self,
+        X: npt.NDArray[np.floating],
+        starts: npt.NDArray[np.int64],
+        weights: npt.NDArray[np.int64] | None = None,
+        skip_invalid: bool = False,
+    ) -> list[RowSums]:
+        """Sums of each run of rows ``starts[g]`` to ``starts[g + 1]``."""
+        return [
+            self.sum_rows(X[a:b], None if weights is None else weights[a:b], skip_invalid) for a, b in pairwise(starts)
+        ]
 
     @abstractmethod
     def mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[Any]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -272,7 +272,34 @@ class FourierFeatures(FeatureMap):
     def _replace(self, **changes: Any) -> FourierFeatures:
         names = ("dim", "size", "scale", "radial", "directions", "radii", "seed", "center", "whitening")
         state = {name: getattr(self, name) for name in (*names, "_expected", "_embedded")}
-        return FourierFeatures(**{**state, **changes})
+        return cast(FourierFeatures, FourierFeatures(**{**state, **changes}).with_columns(self.columns))
+
+    def standardized(self, offset: npt.ArrayLike, spread: npt.ArrayLike) -> FourierFeatures:
+        """The map for raw rows that this map is for standardised ones: ``x -> phi((x - offset) / spread)``.
+
+        Offset and spread of each column become part of the recipe (`center` and `whitening`), so the data is
+        never copied, and models learned from the sketch are in the original units.
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> X = np.random.default_rng(0).normal(size=(500, 2)) * [1.0, 1000.0] + [5.0, 0.0]
+        >>> phi = sl.FourierFeatures.draw(dim=2, size=50, scale=1.0, seed=0)
+        >>> raw = phi.standardized(X.mean(0), X.std(0))
+        >>> a, b = sl.sketch(X, raw).mean, sl.sketch((X - X.mean(0)) / X.std(0), phi).mean
+        >>> bool(np.allclose(abs(a), abs(b), atol=1e-4))
+        True
+        """
+        shift, width = _finite(offset, ((self.dim,),), "offset"), _finite(spread, ((self.dim,),), "spread")
+        if (width <= 0).any():
+            k = int(np.argmax(width <= 0))
+            raise ValueError(f"the spread of column {k} is {width[k]}: a constant column can't be standardised")
+        inner = np.zeros(self.dim) if self.center is None else self.center
+        matrix = np.eye(self.dim) if self.whitening is None else self.whitening
+        center = (shift + width * inner).astype(np.float32).astype(np.float64)
+        phi = self._replace(center=center, whitening=matrix / width, _expected=None, _embedded=None)
+        phi._validate()
+        return phi
 
     def __reduce__(self) -> tuple[Any, ...]:
         # pickles hold the recipe, not the drawn numbers
@@ -318,6 +345,15 @@ class FourierFeatures(FeatureMap):
         self, X: npt.NDArray[np.floating], weights: npt.NDArray[np.int64] | None = None, skip_invalid: bool = False
     ) -> kernel.RowSums:
         return kernel.sum_rows(X, self._packed, weights, skip_invalid)
+
+    def sum_runs(
+        self,
+        X: npt.NDArray[np.floating],
+        starts: npt.NDArray[np.int64],
+        weights: npt.NDArray[np.int64] | None = None,
+        skip_invalid: bool = False,
+    ) -> list[kernel.RowSums]:
+        return kernel.sum_runs(X, self._packed, starts, weights, skip_invalid)
 
     @cached_property
     def _rotation(self) -> npt.NDArray[np.complex128] | None:

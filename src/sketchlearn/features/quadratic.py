@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -273,7 +273,8 @@ class QuadraticFeatures(FeatureMap):
 
     def _replace(self, **changes: Any) -> QuadraticFeatures:
         names = ("dim", "size", "variant", "seed", "radius", "center", "_expected", "_embedded")
-        return QuadraticFeatures(**{**{name: getattr(self, name) for name in names}, **changes})
+        fields = {**{name: getattr(self, name) for name in names}, **changes}
+        return cast(QuadraticFeatures, QuadraticFeatures(**fields).with_columns(self.columns))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.recipe(), self._expected, self._embedded)

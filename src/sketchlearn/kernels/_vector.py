@@ -257,6 +257,16 @@ def sum_rows(X, weights, center, rms, packed, skip, block, sums, lower, upper, i
         )  # fmt: skip
 
 
+@njit(nogil=True, cache=CACHE, error_model="numpy", boundscheck=False)
+def sum_runs(X, weights, starts, center, rms, packed, skip, block, sums, lower, upper, info):
+    """One pass per run of rows, ``starts[g]`` to ``starts[g + 1]``, each into sums of its own."""
+    weighted = weights.shape[0] > 0
+    for g in range(starts.shape[0] - 1):
+        a, b = starts[g], starts[g + 1]
+        w = weights[a:b] if weighted else weights
+        sum_rows(X[a:b], w, center, rms, packed, skip, block, sums[g], lower[g], upper[g], info[g])
+
+
 def pack(half_turns: np.ndarray) -> np.ndarray:
     """Frequencies in panels of ``PANEL_VECTORS`` vectors, coordinate by coordinate; the last is narrower."""
     m, d = half_turns.shape

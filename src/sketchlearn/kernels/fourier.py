@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -188,3 +189,41 @@ def sum_rows(
     """
     w = np.empty(0, np.int64) if weights is None else np.ascontiguousarray(weights, np.int64)
     return _call(_load()[1], X, w, packed, skip_invalid)
+
+
+def sum_runs(
+    X: npt.NDArray[np.floating],
+    packed: PackedFrequencies,
+    starts: npt.NDArray[np.int64],
+    weights: npt.NDArray[np.int64] | None = None,
+    skip_invalid: bool = False,
+) -> list[RowSums]:
+    """The same as :func:`sum_rows` for each run of rows ``starts[g]`` to ``starts[g + 1]``, in one compiled call."""
+    name, module = _load()
+    w = np.empty(0, np.int64) if weights is None else np.ascontiguousarray(weights, np.int64)
+    runs = [(int(a), int(b)) for a, b in pairwise(starts)]
+    if name == "numpy":
+        return [_call(module, X[a:b], w[a:b] if len(w) else w, packed, skip_invalid) for a, b in runs]
+    block = max(8, min(K.BLOCK_ROWS, K.BLOCK_BYTES // (4 * packed.dim)))
+    sums = np.zeros((len(runs), 2, packed.padded), np.int64)
+    lower, upper = np.full((len(runs), packed.dim), np.inf), np.full((len(runs), packed.dim), -np.inf)
+    info = np.tile(np.array([0, -1, 0, 0], np.int64), (len(runs), 1))
+    rows = np.ascontiguousarray(X).view(np.ndarray)
+    rows.flags.writeable = False
+    w.flags.writeable = False
+    tables = (packed.center, packed.rms, packed.panels, skip_invalid, block, sums, lower, upper, info)
+    with _lock:  # numba compiles at the first call, if its cache is empty
+        module.sum_runs(rows[:0], w[:0], starts[:1], *tables)
+    module.sum_runs(rows, w, starts, *tables)
+    return [
+        RowSums(
+            sums=sums[g, :, : packed.size],
+            rows=int(info[g, 0]),
+            weight=int(info[g, 3]),
+            lower=lower[g],
+            upper=upper[g],
+            skipped=int(info[g, 2]),
+            first_invalid=None if info[g, 1] < 0 else int(info[g, 1]),
+        )
+        for g in range(len(runs))
+    ]

@@ -189,7 +189,7 @@ class Sketch:
     def __sub__(self, other: object) -> Sketch:
         if not isinstance(other, Sketch):
             return NotImplemented
-        _check_same_features(self, other)
+        check_same_features(self, other)
         bits = max(self.weight_bits, other.weight_bits)
         left, right = _at_bits(self, bits), _at_bits(other, bits)
         if right[1] > left[1]:
@@ -347,7 +347,7 @@ def merge(sketches: Iterable[Sketch]) -> Sketch:
         if total is None:
             total = s
             continue
-        _check_same_features(total, s)
+        check_same_features(total, s)
         pending.append(s)
         if len(pending) == 256:
             total, pending = _merge_checked([total, *pending]), []
@@ -394,7 +394,7 @@ def _at_bits(s: Sketch, bits: int) -> tuple[npt.NDArray[Any], int]:
     return sums, s.weight << shift
 
 
-def _check_same_features(a: Sketch, b: Sketch) -> None:
+def check_same_features(a: Sketch, b: Sketch) -> None:
     if a.features is b.features:
         return
     if a.features != b.features:

@@ -1,6 +1,6 @@
 """Where rows come from."""
 
-from sketchlearn.sources import arrays  # noqa: F401  (registers itself)
-from sketchlearn.sources.base import Batch, Source, open_source, register
+from sketchlearn.sources import arrays, frames, ipc, parquet, sql, stores, text  # noqa: F401  (they register themselves)
+from sketchlearn.sources.base import Batch, Selection, Source, open_source, read, register
 
-__all__ = ["Batch", "Source", "open_source", "register"]
+__all__ = ["Batch", "Selection", "Source", "open_source", "read", "register"]

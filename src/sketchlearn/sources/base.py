@@ -2,24 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import bisect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+_PILOT_PARTS = 32
+_PILOT_ROWS = 2**20  # rows looked at for a pilot, in all parts together
+
 
 class Batch(NamedTuple):
-    """Some rows, float32 or float64, with their weights if there are any."""
+    """Some rows, float32 or float64, with their weights and the numbers of their groups if there are any."""
 
     rows: npt.NDArray[np.floating]
     weights: npt.NDArray[np.float64] | None = None
+    groups: npt.NDArray[np.int64] | None = None
+
+    def cut(self, start: int, stop: int | None = None) -> Batch:
+        """Some of the rows, as views."""
+        return Batch(*(None if a is None else a[start:stop] for a in self))  # type: ignore[arg-type]
+
+
+class Part(NamedTuple):
+    """A stretch of a source that can be opened on its own: a file, or some row groups of one."""
+
+    name: str
+    batches: Callable[[int], Iterator[Batch]]
+    rows: int | None = None
+    identity: str | None = None
+    """Changes whenever the content does (for files: path, size and time); None if that can't be known."""
+
+
+class Labels:
+    """Group labels, numbered in the order of their first appearance."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+
+    def number(self, label: Any) -> int:
+        """The number of a label, a new one if it was never seen."""
+        found = self._numbers.get(label)
+        if found is None:
+            found = self._numbers[label] = len(self.values)
+            self.values.append(label)
+        return found
+
+    def encode(self, labels: Iterable[Any]) -> npt.NDArray[np.int64]:
+        """Numbers of many labels."""
+        return np.fromiter((self.number(v) for v in labels), np.int64)
 
 
 @dataclass(frozen=True)
 class Source:
     """Rows as a stream.
+
+    Made by :func:`sketchlearn.read`; iterating gives arrays of rows.
 
     Attributes
     ----------
@@ -31,33 +73,340 @@ class Source:
         Batches are views of memory that stays valid: they need neither copying nor read-ahead.
     release : callable
         Called now and then during the pass to give memory back to the system (memory-mapped files).
+    names : tuple of str or None
+        Names of the columns, where they have any.
+    labels : Labels or None
+        Labels of the groups, complete after the last batch.
+    parts : tuple of Part
+        Stretches that can be opened on their own, in order; empty for sources that can't be divided.
+    settings : mapping
+        The options it was opened with: passes over the same files with other options are other passes.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> source = sl.read(np.arange(12.0).reshape(4, 3))
+    >>> source.length, sum(len(rows) for rows in source)
+    (4, 4)
+    >>> source.sample(2, seed=0).shape
+    (2, 3)
     """
 
     batches: Callable[[int], Iterator[Batch]]
     length: int | None = None
     in_memory: bool = False
     release: Callable[[], None] | None = None
+    names: tuple[str, ...] | None = None
+    labels: Labels | None = None
+    parts: tuple[Part, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    _trail: list[tuple[int, str]] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of_parts(
+        cls, parts: Sequence[Part], names: tuple[str, ...] | None = None, labels: Labels | None = None
+    ) -> Source:
+        """One part after the other."""
+        lengths = [part.rows for part in parts]
+        total = None if any(v is None for v in lengths) else sum(v for v in lengths if v is not None)
+        trail: list[tuple[int, str]] = []
+
+        def batches(size: int) -> Iterator[Batch]:
+            return _chain(parts, size, 0, trail)
+
+        return cls(batches, total, names=names, labels=labels, parts=tuple(parts), _trail=trail)
+
+    def stream(self, size: int, start: int = 0) -> Iterator[Batch]:
+        """Batches of about `size` rows, leaving out the first `start` rows."""
+        if start == 0:
+            return self.batches(size)
+        if self.parts:
+            return _chain(self.parts, size, start, self._trail)
+        return _without(self.batches(size), start)
+
+    def place(self, row: int) -> str:
+        """Where a row that was read is, in words: ``", row 3 of b.parquet"``; empty where there is one place only."""
+        number = bisect.bisect_right(self._trail, row, key=lambda step: step[0]) - 1
+        if number < 0:
+            return ""
+        first, name = self._trail[number]
+        while number and self._trail[number - 1][1] == name:
+            number -= 1
+            first = self._trail[number][0]
+        return f", row {row - first} of {name}"
+
+    def sample(self, rows: int, seed: int = 0) -> npt.NDArray[np.floating]:
+        """A pilot: up to `rows` rows drawn at random, without reading more than a part of large data.
+
+        Divisible sources are looked at in 32 places spread evenly (files, row groups), others in their first
+        rows; rows that hold NaN or infinity are left out.
+        """
+        rng = np.random.default_rng(seed)
+        parts: list[Part] = list(self.parts) or [Part("", self.batches)]
+        if len(parts) > _PILOT_PARTS:
+            parts = [parts[i * len(parts) // _PILOT_PARTS] for i in range(_PILOT_PARTS)]
+        keys: npt.NDArray[np.float64] = np.empty(0)
+        kept: npt.NDArray[np.floating] | None = None
+        if self.in_memory and self.length and self.length > rows:
+            # sorted data is common: look everywhere
+            step = max(1, min(self.length // rows, 64))
+            parts = [Part("", lambda size: (Batch(b.rows[::step]) for b in self.batches(size)))]
+        for part in parts:
+            seen = 0
+            for batch in part.batches(8192):
+                block = batch.rows[np.isfinite(batch.rows).all(1)]
+                # the rows with the smallest of independent random keys are a uniform sample
+                keys = np.concatenate([keys, rng.random(len(block))])
+                kept = np.array(block) if kept is None else np.concatenate([kept, block])
+                if len(keys) > rows:
+                    chosen = np.sort(np.argpartition(keys, rows - 1)[:rows])
+                    keys, kept = keys[chosen], kept[chosen]
+                seen += len(batch.rows)
+                if seen >= _PILOT_ROWS // len(parts) and not self.in_memory:
+                    break
+        if kept is None or not len(kept):
+            raise ValueError("there are no valid rows in the data: nothing to take a sample from")
+        return kept
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.floating]]:
+        for batch in self.batches(65536):
+            yield batch.rows
 
 
-Opener = Callable[[Any, Any], "Source | None"]
-_OPENERS: list[Opener] = []
+def _chain(parts: Sequence[Part], size: int, start: int, trail: list[tuple[int, str]]) -> Iterator[Batch]:
+    """Batches of the parts in turn from row `start`; parts of known length before it are not even opened."""
+    position = 0
+    trail.clear()
+    for part in parts:
+        trail.append((position, part.name))
+        if part.rows is not None and position + part.rows <= start:
+            position += part.rows
+            continue
+        for batch in part.batches(size):
+            end = position + len(batch.rows)
+            if end > start:
+                yield batch.cut(max(0, start - position))
+            position = end
 
 
-def register(opener: Opener) -> Opener:
-    """Add a kind of source: a function of (data, sample_weight) that returns None if it is not its kind."""
-    _OPENERS.append(opener)
-    return opener
+def _without(batches: Iterator[Batch], start: int) -> Iterator[Batch]:
+    position = 0
+    for batch in batches:
+        if position + len(batch.rows) > start:
+            yield batch.cut(max(0, start - position))
+        position += len(batch.rows)
 
 
-def open_source(data: Any, sample_weight: Any = None) -> Source:
+# -- what to read ----------------------------------------------------------------------------------
+
+
+class Condition(NamedTuple):
+    """A row filter: column, comparison, value."""
+
+    column: str
+    operator: str
+    value: Any
+
+
+OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "in", "not in")
+_CONDITION = re.compile(r"""^\s*(?:"([^"]+)"|([^\s"<>=!]+))\s*(==|=|!=|<=|>=|<|>|not\s+in\b|in\b)\s*(.+?)\s*$""")
+
+
+def parse_condition(value: Any) -> Condition:
+    """A condition from a triple, or from text such as ``age >= 30`` or ``country in (DE, FR)``."""
+    if isinstance(value, str):
+        match = _CONDITION.match(value)
+        if not match:
+            raise ValueError(f"where={value!r}: write a column, one of {', '.join(OPERATORS)}, and a value")
+        column = match[1] or match[2]
+        operator = {"=": "=="}.get(match[3], re.sub(r"\s+", " ", match[3]))
+        if operator.endswith("in"):
+            return Condition(column, operator, [_literal(v) for v in match[4].strip("()[]").split(",")])
+        return Condition(column, operator, _literal(match[4]))
+    try:
+        column, operator, content = value
+    except (TypeError, ValueError):
+        raise ValueError(f"where: a condition is (column, operator, value) or text, got {value!r}") from None
+    operator = {"=": "=="}.get(operator, operator)
+    if operator not in OPERATORS:
+        raise ValueError(f"where: unknown operator {operator!r}; choose one of {', '.join(OPERATORS)}")
+    return Condition(str(column), operator, content)
+
+
+def _literal(text: str) -> Any:
+    text = text.strip()
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which rows and columns to read, and how; see :func:`sketchlearn.read` for the meaning of the fields."""
+
+    columns: tuple[str | int, ...] | None = None
+    expected: tuple[str, ...] | None = None
+    """Columns of the feature map: chosen by name where the data has names and `columns` says nothing."""
+    weight_column: str | None = None
+    group_by: Any = None
+    where: tuple[Condition, ...] = ()
+    query: str | None = None
+    dataset: str | None = None
+    format: str | None = None
+    dtype: str | None = None
+    sample_weight: Any = None
+
+    @classmethod
+    def of(cls, **options: Any) -> Selection:
+        """Checked and in canonical form."""
+        columns = options.pop("columns", None)
+        if columns is not None:
+            columns = (columns,) if isinstance(columns, str | int) else tuple(columns)
+            if not columns:
+                raise ValueError("columns is empty: name at least one column")
+            if len(set(columns)) != len(columns):
+                twice = next(c for c in columns if columns.count(c) > 1)
+                raise ValueError(f"columns names {twice!r} twice")
+        where = options.pop("where", None)
+        if where is None:
+            where = ()
+        elif isinstance(where, str) or (isinstance(where, tuple) and len(where) == 3 and where[1] in (*OPERATORS, "=")):
+            where = (where,)
+        dtype = options.pop("dtype", None)
+        if dtype is not None:
+            dtype = np.dtype(dtype).name
+            if dtype not in ("float32", "float64"):
+                raise ValueError(f"dtype={dtype!r}: rows are read as 'float32' or 'float64'")
+        return cls(columns=columns, where=tuple(map(parse_condition, where)), dtype=dtype, **options)
+
+    def refuse(self, kind: str, *names: str) -> None:
+        """Options that make no sense for this kind of data are errors, not silently ignored."""
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, tuple) and not value):
+                raise ValueError(f"{name} doesn't apply to {kind}")
+
+    def settings(self) -> dict[str, str]:
+        """What a checkpoint must agree on: everything that decides which rows count and how."""
+        return {
+            f.name: repr(getattr(self, f.name))
+            for f in fields(self)
+            if f.name not in ("sample_weight", "expected", "group_by") and getattr(self, f.name) not in (None, ())
+        }
+
+
+Opener = Callable[[Any, Selection], "Source | None"]
+_OPENERS: list[tuple[int, Opener]] = []
+
+
+def register(rank: int) -> Callable[[Opener], Opener]:
+    """Add a kind of source: a function of (data, selection) that returns None if it is not its kind.
+
+    Kinds of lower rank are asked first: 0 for exact types and URLs, 1 for paths, 2 for protocols that many
+    types have (Arrow), 3 for arrays, 4 for any iterable.
+    """
+
+    def add(opener: Opener) -> Opener:
+        _OPENERS.append((rank, opener))
+        _OPENERS.sort(key=lambda entry: entry[0])
+        return opener
+
+    return add
+
+
+def open_source(data: Any, selection: Selection | None = None) -> Source:
     """The stream behind `data`: the first registered kind that knows it."""
-    for opener in _OPENERS:
-        source = opener(data, sample_weight)
+    chosen = selection or Selection()
+    if isinstance(data, Source):
+        chosen.refuse(
+            "rows opened with sl.read: give it there",
+            "columns", "weight_column", "group_by", "where", "query", "dataset", "format", "dtype", "sample_weight",
+        )  # fmt: skip
+        return data
+    for _, opener in _OPENERS:
+        source = opener(data, chosen)
         if source is not None:
-            return source
+            return replace(source, settings=chosen.settings())
     raise TypeError(
-        f"can't read rows from {type(data).__name__}: give a 2-D array, a memory map, or an iterable of 2-D batches"
+        f"can't read rows from {type(data).__name__}: give a path, a 2-D array, a frame, an Arrow stream, or an "
+        "iterable of 2-D batches"
     )
+
+
+def read(
+    data: Any,
+    *,
+    columns: Sequence[str | int] | str | None = None,
+    weight_column: str | None = None,
+    group_by: Any = None,
+    where: Any = None,
+    query: str | None = None,
+    dataset: str | None = None,
+    format: str | None = None,
+    dtype: str | None = None,
+) -> Source:
+    """Open a file, a folder, a query, a frame or an array as a stream of rows.
+
+    :func:`sketchlearn.sketch` takes the same options and calls this itself; call it to look at the column
+    names or to take a pilot sample for :func:`sketchlearn.design`.
+
+    Parameters
+    ----------
+    data : path, glob, URL, connection, array, frame, Arrow stream, or iterable of batches
+        Parquet, CSV and TSV (compressed too), Arrow IPC, JSON lines, ``.npy``, HDF5 and Zarr by their
+        suffix; SQLite and DuckDB files, ``duckdb:`` and ``postgresql://`` with `query`.
+    columns : sequence of str, optional
+        Columns to read, in this order; by default all (but for `weight_column` and `group_by`).  One column
+        of lists is taken as the rows themselves (embeddings).  Numbers for data without names.
+    weight_column : str, optional
+        Column with the weights of the rows.
+    group_by : str or array, optional
+        Column with the group of each row, or an array of labels for rows in memory.
+    where : str or (column, operator, value), or several of them, optional
+        Rows to read: ``"age >= 30"``; all conditions must hold.  Parquet leaves out row groups that can't
+        have any.
+    query : str, optional
+        SQL whose result are the rows.
+    dataset : str, optional
+        Name of the array inside an HDF5 file or a Zarr group.
+    format : str, optional
+        For files whose suffix doesn't tell: "parquet", "csv", "tsv", "arrow", "jsonl", "npy", "hdf5",
+        "zarr", "sqlite", "duckdb".
+    dtype : {"float32", "float64"}, optional
+        Read all columns as this type.  Text is read as float64 by default; say "float32" for text that was
+        written from float32.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile, sketchlearn as sl
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "day.csv"
+    ...     _ = path.write_text("x,y,name\\n1,2,a\\n3,4,b\\n")
+    ...     source = sl.read(path, columns=["x", "y"])
+    ...     source.names, [rows.tolist() for rows in source]
+    (('x', 'y'), [[[1.0, 2.0], [3.0, 4.0]]])
+    """
+    return open_source(
+        data,
+        Selection.of(
+            columns=columns, weight_column=weight_column, group_by=group_by, where=where, query=query,
+            dataset=dataset, format=format, dtype=dtype,
+        ),
+    )  # fmt: skip
+
+
+# -- arrays ----------------------------------------------------------------------------------------
 
 
 def as_rows(values: Any, what: str = "data") -> npt.NDArray[np.floating]:
@@ -69,8 +418,10 @@ def as_rows(values: Any, what: str = "data") -> npt.NDArray[np.floating]:
     return as_real(array, what)
 
 
-def as_real(array: npt.NDArray[Any], what: str = "data") -> npt.NDArray[np.floating]:
+def as_real(array: npt.NDArray[Any], what: str = "data", dtype: str | None = None) -> npt.NDArray[np.floating]:
     """The same array as float32 or float64 in native byte order."""
+    if dtype is not None:
+        return as_real(array, what).astype(dtype, copy=False)
     if array.dtype in (np.float32, np.float64) and array.dtype.isnative:
         return array
     if array.dtype == np.float16:

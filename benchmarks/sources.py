@@ -1,0 +1,114 @@
+"""What reading costs: passes over files against the pass over the same rows in memory; groups; memory; comparison.
+
+python benchmarks/sources.py [--rows 10000000]
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+import sketchlearn as sl
+
+_CHILD = """
+import re, sys
+import sketchlearn as sl
+phi = sl.FourierFeatures.draw(dim=10, size=1000, scale=3.0, seed=0)
+s = sl.sketch(sys.argv[1], phi, workers=2)
+# the peak that getrusage tells is inherited from the parent
+peak = re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]
+print(s.count, int(peak) // 1024)
+"""
+
+
+def interleaved(methods, repeats):
+    """Best time and result of each method, run in turn so that a busy moment hurts all of them."""
+    best, results = dict.fromkeys(methods, np.inf), {}
+    for _ in range(repeats):
+        for name, function in methods.items():
+            start = time.perf_counter()
+            results[name] = function()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best, results
+
+
+def passes(rows, repeats):
+    """Each figure is the minimum over the repeats, in seconds and relative to the pass in memory."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, 10)).astype(np.float32)
+    groups = rng.integers(0, 1000, rows)
+    phi = sl.FourierFeatures.draw(dim=10, size=1000, scale=3.0, seed=0)
+    sl.sketch(X[:1000], phi, group_by=groups[:1000])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table = pa.table({f"c{i}": X[:, i] for i in range(10)})
+        pq.write_table(table, folder / "x.parquet")
+        few = table.slice(0, rows // 10)
+        pc.write_csv(few, folder / "x.csv")
+        with pa.ipc.new_file(folder / "x.arrow", table.schema) as out:
+            out.write_table(table, max_chunksize=100_000)
+        best, results = interleaved(
+            {
+                "in memory": lambda: sl.sketch(X, phi, workers=2),
+                "Parquet": lambda: sl.sketch(folder / "x.parquet", phi, workers=2),
+                "Arrow IPC": lambda: sl.sketch(folder / "x.arrow", phi, workers=2),
+                "CSV (a tenth of the rows)": lambda: sl.sketch(folder / "x.csv", phi, workers=2, dtype="float32"),
+                "1000 groups, in memory": lambda: sl.sketch(X, phi, workers=2, group_by=groups).union(),
+            },
+            repeats,
+        )
+        for label, seconds in best.items():
+            tenth = label.startswith("CSV")
+            assert tenth or results[label] == results["in memory"]
+            ratio = seconds / (0.1 if tenth else 1.0) / best["in memory"]
+            print(f"{label:<28} {seconds:7.2f} s  {ratio:5.2f} times the pass in memory", flush=True)
+        # a process of its own: the peak of this one has the array in it
+        count, peak = subprocess.run(
+            [sys.executable, "-c", _CHILD, folder / "x.parquet"], capture_output=True, text=True, check=True
+        ).stdout.split()
+        print(f"peak memory of a process that sketches the Parquet file: {peak} MB ({int(count):,} rows)")
+
+
+def alarms(pairs):
+    """Rate of false alarms and power of the comparison."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(5, 10)) * 4
+    phi = sl.FourierFeatures.draw(dim=10, size=200, scale=3.0, seed=0)
+
+    def normal(n):
+        return rng.normal(size=(n, 10))
+
+    def clusters(n):
+        return centres[rng.integers(5, size=n)] + rng.normal(size=(n, 10))
+
+    for draw in (normal, clusters):
+        p = np.array([sl.compare(*(sl.sketch(draw(2000), phi) for _ in range(2))).p_value for _ in range(pairs)])
+        print(f"{draw.__name__}: {np.mean(p < 0.01):.2%} of {pairs} equal pairs have p < 0.01", flush=True)
+    found = 0
+    for _ in range(20):
+        X, Y = normal(100_000), normal(100_000)
+        Y[:, 0] += 0.1
+        found += sl.compare(sl.sketch(X, phi), sl.sketch(Y, phi)).p_value < 0.01
+    print(f"a shift of 0.1 in one of ten columns at n = 100 000: found in {found} of 20")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--pairs", type=int, default=0, help="pairs for the false-alarm rate of compare, e.g. 1000")
+    arguments = parser.parse_args()
+    passes(arguments.rows, arguments.repeats)
+    if arguments.pairs:
+        alarms(arguments.pairs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""``python -m sketchlearn.cli``"""
+
+import sys
+
+from sketchlearn.cli import main
+
+sys.exit(main())

@@ -1,0 +1,246 @@
+"""The application: verbs found by themselves, one-line errors, exit codes."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import json
+import os
+import pkgutil
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import sketchlearn
+from sketchlearn.exceptions import IncompatibleSketchError, MissingPackageError, SketchFileError, SourceError
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.sketch import Sketch, load
+from sketchlearn.sketch import file as sketch_file
+
+
+class Code(IntEnum):
+    """Exit codes; scripts rely on them, docs/command-line.md lists them."""
+
+    DONE = 0
+    BUG = 1
+    USAGE = 2
+    UNREADABLE = 3
+    DATA = 4
+    SKETCH = 5
+    OUTPUT = 6
+    PACKAGE = 7
+    DIFFERENT = 10
+    INTERRUPTED = 130
+
+
+class OutputError(Exception):
+    """The result can't be written."""
+
+
+class _State:
+    debug = False
+
+
+def _debug(value: bool) -> bool:
+    _State.debug = _State.debug or value
+    return value
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", callback=_debug, is_eager=True)]
+Output = Annotated[str, typer.Option("--output", "-o", help="File to write; - for standard output.")]
+Columns = Annotated[
+    list[str] | None, typer.Option("--columns", "-c", help="Columns to read, separated by commas; may be repeated.")
+]
+Where = Annotated[list[str] | None, typer.Option("--where", help="Condition on rows, e.g. 'age >= 30'; repeatable.")]
+Query = Annotated[str | None, typer.Option("--query", help="SQL whose result are the rows.")]
+Dataset = Annotated[str | None, typer.Option("--dataset", help="Array inside an HDF5 file or a Zarr group.")]
+Format = Annotated[str | None, typer.Option("--format", help="Format of files whose suffix doesn't tell it.")]
+Dtype = Annotated[str | None, typer.Option("--dtype", help="Read numbers as float32 or float64.")]
+
+
+def make_app() -> typer.Typer:
+    """The application with every verb in ``verbs/``."""
+    app = typer.Typer(
+        name="sketchlearn",
+        help="Compress a dataset into a small sketch and learn from the sketch alone.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback(invoke_without_command=True)
+    def top(
+        version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+        debug: Debug = False,
+    ) -> None:
+        if version:
+            typer.echo(f"sketchlearn {sketchlearn.__version__}")
+            raise typer.Exit
+
+    from sketchlearn.cli import verbs
+
+    for module in sorted(m.name for m in pkgutil.iter_modules(verbs.__path__)):
+        importlib.import_module(f"{verbs.__name__}.{module}").register(app)
+    return app
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; every error is one line on standard error and an exit code."""
+    _State.debug = False
+    command = typer.main.get_command(make_app())
+    try:
+        result = command.main(
+            args=None if arguments is None else list(arguments), prog_name="sketchlearn", standalone_mode=False
+        )
+        sys.stdout.flush()
+        return int(result) if isinstance(result, int) else Code.DONE
+    except typer.Exit as error:
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("interrupted", Code.INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more: not an error
+        return Code.DONE
+    except Exception as error:
+        if _State.debug:
+            traceback.print_exc()
+        return _say(*_explained(error))
+
+
+def _explained(error: Exception) -> tuple[str, Code]:
+    """What went wrong, in one line, and the exit code."""
+    if hasattr(error, "format_message"):  # what typer says about arguments
+        return error.format_message(), Code.USAGE
+    text = " ".join(str(error).split()).replace("on_invalid='skip'", "--skip-invalid")
+    if isinstance(error, MissingPackageError):
+        return text, Code.PACKAGE
+    if isinstance(error, SketchFileError | IncompatibleSketchError):
+        return text, Code.SKETCH
+    if isinstance(error, OutputError):
+        return text, Code.OUTPUT
+    if isinstance(error, SourceError):
+        return text, Code.UNREADABLE
+    if isinstance(error, OSError):
+        if error.filename and error.strerror:
+            text = f"{os.fsdecode(error.filename)}: {reason(error)}"
+        return text, Code.UNREADABLE
+    if isinstance(error, ValueError | OverflowError | TypeError | KeyError | MemoryError):
+        return (str(error.args[0]) if isinstance(error, KeyError) and error.args else text) or type(
+            error
+        ).__name__, Code.DATA
+    return f"internal error, please report it (--debug shows where): {type(error).__name__}: {text}", Code.BUG
+
+
+def reason(error: OSError) -> str:
+    """An error of the system in plain words."""
+    known = {
+        errno.EACCES: "permission denied; check who may read it",
+        errno.ENOENT: "there is no such file",
+        errno.ENOSPC: "the disk is full",
+        errno.EISDIR: "is a folder, not a file",
+        errno.ENOTDIR: "is inside something that is not a folder",
+    }
+    return known.get(error.errno or 0, error.strerror or str(error))
+
+
+def _say(text: str, code: Code) -> Code:
+    typer.echo(f"sketchlearn: {text}", err=True)
+    return code
+
+
+# -- what verbs share ------------------------------------------------------------------------------
+
+
+def note(text: str) -> None:
+    """A line for people, on standard error."""
+    typer.echo(text, err=True)
+
+
+def emit(facts: dict[str, Any], as_json: bool, text: str | None = None) -> None:
+    """The result on standard output: JSON, or text (by default one fact a line)."""
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2, default=str, allow_nan=False))
+    elif text is not None:
+        typer.echo(text)
+    else:
+        width = max(map(len, facts))
+        typer.echo("\n".join(f"{k:<{width}}  {v}" for k, v in facts.items()))
+
+
+def usage(text: str) -> typer.BadParameter:
+    """An error about the arguments."""
+    return typer.BadParameter(text)
+
+
+def names_in(columns: list[str] | None) -> list[str] | None:
+    """Column names from repeated, comma-separated options."""
+    if not columns:
+        return None
+    names = [name.strip() for text in columns for name in text.split(",")]
+    if not all(names):
+        raise usage(f"--columns {','.join(columns)!r} has an empty name")
+    return names
+
+
+def read_sketch(path: str) -> Sketch:
+    """A sketch from a file, or from standard input for ``-``."""
+    if path == "-":
+        return Sketch.from_bytes(sys.stdin.buffer.read())
+    return load(path)
+
+
+def read_features(path: str) -> FeatureMap:
+    """A feature map from a file that `design` wrote, or the one of a sketch."""
+    data = Path(path).read_bytes()
+    if data.startswith(sketch_file.MAGIC):
+        return load(path).features
+    try:
+        recipe = json.loads(data)
+        if not isinstance(recipe, dict) or "features" not in recipe:
+            raise ValueError("it has no field 'features'")
+        return FeatureMap.from_recipe(recipe["features"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise SketchFileError(f"{path}: neither a feature map nor a sketch: {error}") from None
+
+
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Errors while writing a result say so."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: can't be written: {reason(error)}") from error
+
+
+def check_output(path: str) -> None:
+    """Refuse an output that can't be written before any work is done."""
+    if path == "-":
+        if sys.stdout.isatty():
+            raise usage("-o - writes bytes to standard output: redirect it to a file")
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise OutputError(f"{path}: is a folder; give the name of a file")
+    if not target.parent.is_dir():
+        raise OutputError(f"{path}: there is no folder {target.parent}")
+    if not os.access(target.parent, os.W_OK):
+        raise OutputError(f"{path}: the folder {target.parent} can't be written to")
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Write a result; files are complete or not there."""
+    with writing(path):
+        if path == "-":
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        elif Path(path).exists() and not Path(path).is_file():
+            with Path(path).open("wb") as device:
+                device.write(data)
+        else:
+            sketch_file.write(path, data)

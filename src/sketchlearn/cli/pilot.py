@@ -1,0 +1,74 @@
+"""A feature map when none is given: designed from a pilot sample of the rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+import sketchlearn
+from sketchlearn.cli.app import note
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.sources.base import Batch, Source
+
+PILOT_ROWS = 20_000
+
+
+def peek(source: Source, rows: int) -> tuple[npt.NDArray[np.floating], Source]:
+    """The first rows of a stream that can be read once, and a source that still has them all."""
+    stream = source.batches(8192)
+    first: list[Batch] = []
+    while sum(len(b.rows) for b in first) < rows and (batch := next(stream, None)) is not None:
+        first.append(batch)
+    if not first:
+        raise ValueError("there are no rows in the data: nothing to sketch")
+
+    def batches(size: int) -> Iterator[Batch]:
+        return chain(first, stream)
+
+    block = np.concatenate([b.rows for b in first])
+    block = block[np.isfinite(block).all(1)]
+    return block, replace(source, batches=batches)
+
+
+def designed(
+    sample: npt.NDArray[Any], names: tuple[str, ...] | None, components: int, task: str, seed: int, standardize: bool
+) -> FeatureMap:
+    """A feature map from a pilot sample."""
+    if len(sample) < components:
+        raise ValueError(
+            f"a design for {components} components needs at least as many valid rows, the data has {len(sample)}: "
+            "ask for fewer components (-k)"
+        )
+    rows = np.asarray(sample, np.float64)
+    design: Any = vars(sketchlearn)["design"]
+    if standardize:
+        offset, spread = rows.mean(0), rows.std(0)
+        if not (spread > 0).all():
+            k = int(np.argmin(spread))
+            name = repr(names[k]) if names and len(names) == len(spread) else k
+            raise ValueError(f"column {name} is constant in the pilot and can't be standardised: leave it out")
+        phi = design((rows - offset) / spread, n_components=components, task=task, seed=seed)
+        if not isinstance(phi, FourierFeatures):
+            raise ValueError(f"--standardize needs Fourier features, the task {task!r} uses {phi.kind}")
+        phi = phi.standardized(offset, spread)
+    else:
+        phi = design(rows, n_components=components, task=task, seed=seed)
+    named = cast(FeatureMap, phi)
+    return named.with_columns(names) if names and len(names) == named.dim else named
+
+
+def recipe_text(phi: FeatureMap) -> bytes:
+    """The file that `design` writes."""
+    return (json.dumps({"features": phi.recipe()}, indent=2, sort_keys=True) + "\n").encode()
+
+
+def announce(phi: FeatureMap) -> None:
+    """Say which map was chosen."""
+    note(f"features: {phi.size} for {phi.dim} columns ({phi.describe()})")

@@ -1,0 +1,102 @@
+"""``sketchlearn design``: choose a feature map from a pilot sample, or from public bounds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+import sketchlearn
+from sketchlearn.cli.app import (
+    Columns,
+    Dataset,
+    Debug,
+    Dtype,
+    Format,
+    Json,
+    Output,
+    Query,
+    Where,
+    check_output,
+    emit,
+    names_in,
+    usage,
+    write_bytes,
+)  # fmt: skip
+from sketchlearn.cli.pilot import PILOT_ROWS, designed, peek, recipe_text
+from sketchlearn.sources import read
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command()
+    def design(
+        output: Output,
+        data: Annotated[list[str] | None, typer.Argument(help="Files, globs, folders, a URL, or -.")] = None,
+        components: Annotated[int, typer.Option("--components", "-k", help="Components to be learned later.")] = 20,
+        task: Annotated[str, typer.Option("--task", help="What will be learned: kmeans, gmm, ...")] = "kmeans",
+        seed: Annotated[int, typer.Option("--seed", help="Seed of the features.")] = 0,
+        lower: Annotated[str | None, typer.Option("--lower", help="Public lower bounds, by commas.")] = None,
+        upper: Annotated[str | None, typer.Option("--upper", help="Public upper bounds, by commas.")] = None,
+        standardize: Annotated[
+            bool, typer.Option("--standardize", help="Offset and spread per column, kept in the map.")
+        ] = False,
+        columns: Columns = None,
+        where: Where = None,
+        query: Query = None,
+        dataset: Dataset = None,
+        format: Format = None,
+        dtype: Dtype = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Choose a feature map; sketches made with the same map can be added."""
+        if components < 1:
+            raise usage(f"-k must be at least 1, got {components}")
+        bounds = _bounds(lower, upper)
+        if bool(data) == (bounds is not None):
+            raise usage("give either data or both --lower and --upper")
+        check_output(output)
+        if bounds is not None:
+            if standardize:
+                raise usage("--standardize needs data")
+            choose: Any = vars(sketchlearn)["design"]
+            phi = choose(bounds=bounds, n_components=components, task=task, seed=seed)
+            names = names_in(columns)
+            phi = phi if names is None else phi.with_columns(names)
+        else:
+            assert data is not None
+            options: dict[str, Any] = {
+                "columns": names_in(columns), "where": where, "query": query, "dataset": dataset, "format": format,
+                "dtype": dtype,
+            }  # fmt: skip
+            if data == ["-"]:
+                sample, source = peek(read(sys.stdin.buffer, **options), PILOT_ROWS)
+            else:
+                source = read(data if len(data) > 1 else data[0], **options)
+                sample = source.sample(PILOT_ROWS, seed)
+            phi = designed(sample, source.names, components, task, seed, standardize)
+        write_bytes(output, recipe_text(phi))
+        if output != "-":
+            emit(
+                {"output": output, **json.loads(phi.recipe_json())},
+                as_json,
+                f"{output}: {phi.size} features for {phi.dim} columns ({phi.describe()})",
+            )
+
+
+def _bounds(lower: str | None, upper: str | None) -> tuple[list[float], list[float]] | None:
+    if lower is None and upper is None:
+        return None
+    if lower is None or upper is None:
+        raise usage("public bounds need both --lower and --upper")
+    try:
+        low, high = ([float(v) for v in text.split(",")] for text in (lower, upper))
+    except ValueError:
+        raise usage("--lower and --upper are numbers separated by commas") from None
+    if len(low) != len(high) or any(not a < b for a, b in zip(low, high, strict=True)):
+        raise usage("--lower and --upper need as many numbers each, every lower one below its upper one")
+    return low, high

@@ -1,0 +1,80 @@
+"""``sketchlearn info``: everything a sketch knows, and what it can't know."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sketchlearn.cli.app import Debug, Json, emit, read_features
+from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
+from sketchlearn.engines.checkpoint import read_checkpoint
+from sketchlearn.exceptions import SketchFileError
+from sketchlearn.sketch import Sketch, SketchTable
+from sketchlearn.sketch import file as sketch_file
+
+_CANNOT = "single rows, which rows touched the box, order and time of rows, columns that were not read"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command()
+    def info(
+        path: Annotated[str, typer.Argument(help="Sketch, table, feature map or checkpoint; - for standard input.")],
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Tell what is in a file: rows, columns, features, noise, box."""
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        name = "standard input" if path == "-" else path
+        if data.startswith(sketch_file.MAGIC):
+            facts, text = _of_sketch(sketch_file.decode(data, name))
+        elif data.startswith(CHECKPOINT):
+            point = read_checkpoint(path)
+            facts = {
+                "kind": "checkpoint",
+                "rows": point.rows,
+                "files": [mark.rsplit(" ", 2)[0] for mark in point.files],
+                "settings": point.settings,
+            }
+            text = None
+        elif data.startswith(b"PAR1"):
+            table = SketchTable.from_bytes(data, name)
+            counts = {str(k): v for k, v in table.counts.items()}
+            facts = {"kind": "table", "groups": len(table), "rows": sum(counts.values()), "counts": counts}
+            largest = sorted(counts.items(), key=lambda kv: -kv[1])[:20]
+            text = repr(table) + "\n" + "\n".join(f"  {k}  {v:,}" for k, v in largest)
+            text += f"\n  ... and {len(counts) - 20} more" if len(counts) > 20 else ""
+        elif data.lstrip().startswith(b"{") and path != "-":
+            phi = read_features(path)
+            facts = {"kind": "features", **json.loads(phi.recipe_json())}
+            text = f"{phi!r}\n  {phi.describe()}"
+        else:
+            raise SketchFileError(f"{name}: not a sketch, a table of sketches, a feature map or a checkpoint")
+        emit(facts, as_json, text)
+
+
+def _of_sketch(s: Sketch) -> tuple[dict[str, Any], str | None]:
+    columns = s.features.columns
+    facts: dict[str, Any] = {
+        "kind": "sketch",
+        "rows": s.count,
+        "skipped": s.skipped,
+        "columns": list(columns) if columns else s.features.dim,
+        "features": json.loads(s.features.recipe_json()),
+        "fingerprint": s.features.fingerprint,
+        "bytes": s.nbytes,
+        "lower": s.lower.tolist() if s.weight else None,
+        "upper": s.upper.tolist() if s.weight else None,
+        "noise_level": s.noise_level if s.weight else None,
+    }
+    shown = s.summary()
+    if columns:
+        shown["columns"] = f"{len(columns)}: {', '.join(columns[:12])}" + (", ..." if len(columns) > 12 else "")
+    shown["can't tell"] = _CANNOT
+    width = max(map(len, shown))
+    return facts, "\n".join(f"{k:<{width}}  {v}" for k, v in shown.items())

@@ -1,0 +1,119 @@
+"""Checkpoints of a pass: how many rows of which files are in the sketch, and the sketch.
+
+A checkpoint is one file, replaced atomically: JSON (files, rows, settings), the bytes of the sketch, and a
+checksum of both.  Sums are exact, so a pass that goes on from a checkpoint ends with the same bytes as one that
+was never stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import time
+from dataclasses import dataclass, field
+from glob import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from sketchlearn.exceptions import SketchFileError
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.sketch import file
+from sketchlearn.sketch.value import Sketch
+from sketchlearn.sources.base import Source
+
+MAGIC = b"\x89SKPOINT"
+_PREAMBLE = struct.Struct("<8sII")
+_VERSION = 1
+
+
+@dataclass
+class Checkpoint:
+    """Position and sketch of one pass over one source."""
+
+    path: Path
+    settings: dict[str, str]
+    every: float
+    files: list[str] = field(default_factory=list)
+    rows: int = 0
+    sketch: Sketch | None = None
+    _last: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def begin(
+        cls, path: str | PathLike[str], source: Source, features: FeatureMap, settings: dict[str, Any], every: float
+    ) -> tuple[Checkpoint, Source]:
+        """The checkpoint for a pass, with what an earlier run left, and the source in the order that run used."""
+        parts = list(source.parts)
+        if not parts or any(part.identity is None for part in parts):
+            raise ValueError(
+                "checkpoints need files, whose rows come in the same order again; write the result of a query or "
+                "stream to files first"
+            )
+        every = float(every)
+        if not every >= 0:
+            raise ValueError(f"checkpoint_every must be a number of seconds, got {every}")
+        point = cls(Path(path), {k: str(v) for k, v in settings.items()}, every)
+        for stale in point.path.parent.glob(f".{escape(point.path.name)}.*.tmp"):
+            stale.unlink(missing_ok=True)  # half-written by a run that was killed
+        if not point.path.exists():
+            point.files = list(dict.fromkeys(str(part.identity) for part in parts))
+            return point, source
+        saved = read_checkpoint(point.path)
+        if saved.settings != point.settings:
+            odd = sorted(
+                k for k in {*saved.settings, *point.settings} if saved.settings.get(k) != point.settings.get(k)
+            )
+            raise ValueError(f"{path}: the checkpoint was made with another {', '.join(odd)}; delete it to start again")
+        assert saved.sketch is not None
+        if saved.sketch.features != features:
+            raise ValueError(
+                f"{path}: the checkpoint was made with another feature map "
+                f"({features.difference(saved.sketch.features)}); delete it to start again"
+            )
+        now = {str(part.identity) for part in parts}
+        for mark in saved.files:
+            if mark not in now:
+                name = mark.rsplit(" ", 2)[0]
+                raise ValueError(f"{path}: {name} changed or went away since the checkpoint; delete it to start again")
+        # the files of the earlier run first, in its order; files that came since after them
+        order = {mark: i for i, mark in enumerate(saved.files)}
+        parts.sort(key=lambda part: order.get(str(part.identity), len(order)))
+        point.files = list(dict.fromkeys(str(part.identity) for part in parts))
+        point.rows, point.sketch = saved.rows, saved.sketch
+        same = len(parts) == 1 or parts == list(source.parts)
+        return point, source if same else Source.of_parts(parts, source.names, source.labels)
+
+    def due(self) -> bool:
+        """True if it is time to save."""
+        return time.monotonic() - self._last >= self.every
+
+    def save(self, rows: int, sketch: Sketch) -> None:
+        """Replace the file."""
+        self.rows, self.sketch = rows, sketch
+        header = {"version": _VERSION, "files": self.files, "rows": rows, "settings": self.settings}
+        text = json.dumps(header, sort_keys=True).encode()
+        body = sketch.to_bytes()
+        data = _PREAMBLE.pack(MAGIC, _VERSION, len(text)) + text + body
+        try:
+            file.write(self.path, data + hashlib.sha256(data).digest())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
+        self._last = time.monotonic()
+
+
+def read_checkpoint(path: str | PathLike[str]) -> Checkpoint:
+    """The checkpoint in a file; ``SketchFileError`` if there is none."""
+    data = Path(path).read_bytes()
+    damaged = f"{path}: not a checkpoint, or a damaged one; delete it to start again"
+    if len(data) < _PREAMBLE.size + 32 or hashlib.sha256(data[:-32]).digest() != data[-32:]:
+        raise SketchFileError(damaged)
+    magic, version, length = _PREAMBLE.unpack(data[: _PREAMBLE.size])
+    if magic != MAGIC:
+        raise SketchFileError(damaged)
+    if version != _VERSION:
+        raise SketchFileError(f"{path}: checkpoint version {version} is not known; delete it to start again")
+    header = json.loads(data[_PREAMBLE.size : _PREAMBLE.size + length])
+    sketch = file.decode(data[_PREAMBLE.size + length : -32], str(path))
+    return Checkpoint(Path(path), header["settings"], 0.0, header["files"], header["rows"], sketch)

@@ -1,0 +1,119 @@
+"""Frames (pandas, polars, pyarrow, narwhals) and anything else that gives an Arrow stream."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+
+from sketchlearn.sources.arrays import numbered
+from sketchlearn.sources.base import Batch, Labels, Selection, Source, as_weights, open_source, register
+from sketchlearn.sources.columns import Layout, arrow, stream_of
+from sketchlearn.sources.ipc import of_reader
+
+_NOT_FRAMES = ("query", "dataset", "format")
+
+
+@register(rank=0)
+def open_narwhals(data: Any, selection: Selection) -> Source | None:
+    """A narwhals frame: the frame inside it."""
+    if type(data).__module__.partition(".")[0] != "narwhals" or not hasattr(data, "to_native"):
+        return None
+    return open_source(data.to_native(), selection)
+
+
+@register(rank=0)
+def open_pandas(data: Any, selection: Selection) -> Source | None:
+    """A pandas frame, column by column; the index is not data."""
+    if not (type(data).__module__.startswith("pandas.") and hasattr(data, "iloc") and getattr(data, "ndim", 0) == 2):
+        return None
+    if importlib.util.find_spec("pyarrow") is None and not _names_matter(selection):
+        return None  # the array protocol does for plain numbers
+    pa = arrow("reading columns of a frame by name")
+    selection.refuse("a frame", *_NOT_FRAMES)
+
+    def tables(start: int, stop: int) -> Any:
+        block = data.iloc[start:stop]
+        try:
+            return pa.RecordBatch.from_pandas(block, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise ValueError(f"the frame has a column of mixed values: {error}") from None
+
+    return _in_rows(tables, len(data), selection, "the frame", [str(c) for c in data.columns])
+
+
+@register(rank=0)
+def open_lazy(data: Any, selection: Selection) -> Source | None:
+    """A polars lazy frame, batch by batch."""
+    if not (type(data).__module__.startswith("polars.") and hasattr(data, "collect_batches")):
+        return None
+    pa = arrow("reading a lazy frame")
+    selection.refuse("a lazy frame", *_NOT_FRAMES, "sample_weight")
+    labels = Labels() if selection.group_by is not None else None
+    layout = Layout(data.collect_schema().names(), selection, "the lazy frame", labels=labels)
+
+    def batches(size: int) -> Iterator[Batch]:
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # polars calls the method unstable
+            frames = data.select(layout.needed).collect_batches(chunk_size=size)
+        for frame in frames:
+            table = pa.table(frame)
+            layout.check(table.schema)
+            yield from stream_of(layout, table.to_batches())
+
+    return Source(batches, names=layout.numbers, labels=labels)
+
+
+@register(rank=2)
+def open_arrow(data: Any, selection: Selection) -> Source | None:
+    """Anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``: polars, pyarrow, DuckDB relations, ..."""
+    if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
+        return None
+    pa = arrow("reading Arrow data")
+    selection.refuse("a frame", *_NOT_FRAMES)
+    if hasattr(data, "num_rows") or type(data).__module__.startswith("polars."):
+        table = pa.table(data)  # in memory already, and shares it
+        return _in_rows(
+            lambda start, stop: table.slice(start, stop - start), table.num_rows, selection, "the frame",
+            table.schema.names,
+        )  # fmt: skip
+    selection.refuse("a stream; put the weights in a column and use weight_column", "sample_weight")
+    if hasattr(data, "__arrow_c_stream__"):
+        return of_reader(pa.RecordBatchReader.from_stream(data), selection, "the Arrow stream")
+    batch = pa.record_batch(data)
+    return of_reader(pa.RecordBatchReader.from_batches(batch.schema, [batch]), selection, "the Arrow stream")
+
+
+def _in_rows(tables: Any, rows: int, selection: Selection, place: str, names: list[str]) -> Source:
+    """A frame in memory, cut by rows; it has a length and can be read again."""
+    labels = Labels() if isinstance(selection.group_by, str) else None
+    given = None
+    if selection.group_by is not None and labels is None:
+        given = Labels()
+        numbers = numbered(selection.group_by, rows, given)
+        selection = Selection(**{**vars(selection), "group_by": None})
+    layout = Layout(names, selection, place, labels=labels)
+    layout.check(tables(0, min(rows, 1)).schema)
+    weights = as_weights(selection.sample_weight, rows)
+    if weights is not None:
+        selection.refuse("rows that have sample_weight", "weight_column", "where")
+    if given is not None:
+        selection.refuse("rows grouped by an array; group by a column", "where")
+
+    def batches(size: int) -> Iterator[Batch]:
+        for i in range(0, rows, size):
+            for batch in stream_of(layout, [tables(i, min(rows, i + size))]):
+                yield Batch(
+                    batch.rows,
+                    batch.weights if weights is None else weights[i : i + size],
+                    batch.groups if given is None else numbers[i : i + size],
+                )
+
+    length = None if selection.where else rows
+    return Source(batches, length, names=layout.numbers, labels=labels or given)
+
+
+def _names_matter(selection: Selection) -> bool:
+    return bool(selection.columns or selection.weight_column or selection.group_by is not None or selection.where)

@@ -1,0 +1,90 @@
+"""Arrow IPC: files (also Feather version 2) and streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source
+from sketchlearn.sources.columns import Layout, arrow, stream_of
+from sketchlearn.sources.paths import Files, identity, reading, register_format
+
+
+def _slices(table: Any, size: int) -> Iterator[Any]:
+    """Record batches may be as large as the file: hand out views of some rows."""
+    for i in range(0, table.num_rows, size):
+        yield table.slice(i, size)
+
+
+def _open(path: str) -> tuple[Any, bool]:
+    """A reader and whether it knows its batches by number."""
+    import pyarrow as pa
+
+    source = pa.memory_map(path, "r")
+    try:
+        return pa.ipc.open_file(source), True
+    except pa.ArrowInvalid:
+        source.seek(0)
+        return pa.ipc.open_stream(source), False
+
+
+def _read_stream(file: Any, selection: Selection) -> Source:
+    pa = arrow("reading Arrow IPC")
+    with reading("the stream", "an Arrow stream"):
+        reader = pa.ipc.open_stream(file)
+    return of_reader(reader, selection, "the stream")
+
+
+def of_reader(reader: Any, selection: Selection, place: str) -> Source:
+    """A source from a pyarrow ``RecordBatchReader``, which can be read once."""
+    labels = Labels() if selection.group_by is not None else None
+    layout = Layout(reader.schema.names, selection, place, labels=labels)
+    layout.check(reader.schema)
+
+    def batches(size: int) -> Iterator[Batch]:
+        with reading(place, "an Arrow stream"):
+            for table in reader:
+                yield from stream_of(layout, _slices(table, size))
+
+    return Source(batches, names=layout.numbers, labels=labels)
+
+
+@register_format("arrow", ".arrow", ".arrows", ".feather", ".ipc", stream=_read_stream)
+def open_ipc(files: Files, selection: Selection) -> Source:
+    """Memory-mapped; one record batch at a time."""
+    arrow("reading Arrow IPC")
+    selection.refuse("Arrow IPC", "query", "dataset")
+    labels = Labels() if selection.group_by is not None else None
+    parts: list[Part] = []
+    first: Layout | None = None
+    for path in files.paths:
+        with reading(path, "Arrow IPC"):
+            reader, numbered = _open(path)
+            schema = reader.schema
+        layout = Layout(schema.names, selection, path, labels=labels)
+        layout.check(schema)
+        first = first or layout
+        layout.agree_with(first)
+        name, mark = Path(path).name, identity(path)
+        if numbered:
+            with reading(path, "Arrow IPC"):
+                rows = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
+            known = not selection.where
+            parts += [
+                Part(name, _batch_reader(path, i, layout), n if known else None, mark) for i, n in enumerate(rows)
+            ]
+        else:
+            parts.append(Part(name, _batch_reader(path, None, layout), None, mark))
+    assert first is not None
+    return Source.of_parts(parts, first.numbers, labels)
+
+
+def _batch_reader(path: str, number: int | None, layout: Layout) -> Callable[[int], Iterator[Batch]]:
+    def batches(size: int) -> Iterator[Batch]:
+        with reading(path, "Arrow IPC"):
+            reader, _ = _open(path)
+            for table in reader if number is None else [reader.get_batch(number)]:
+                yield from stream_of(layout, _slices(table, size))
+
+    return batches

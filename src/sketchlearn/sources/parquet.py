@@ -1,0 +1,99 @@
+"""Parquet: files, globs and partitioned folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source
+from sketchlearn.sources.columns import Layout, arrow, first_line, stream_of
+from sketchlearn.sources.paths import Files, identity, reading, register_format
+
+_BUFFER = 2**20  # bytes read at a time per column: whole column chunks would be tens of megabytes each
+_PART_ROWS = 2**18  # row groups are taken together up to this many rows
+
+
+@register_format("parquet", ".parquet", ".pq", ".parq")
+def open_parquet(files: Files, selection: Selection) -> Source:
+    """Row groups one after the other; only the columns that are needed are decoded."""
+    arrow("reading Parquet")
+    import pyarrow.dataset as ds
+
+    selection.refuse("Parquet", "query", "dataset")
+    labels = Labels() if selection.group_by is not None else None
+    with reading(files.paths[0], "Parquet"):
+        partitioning = ds.partitioning(flavor="hive")
+        dataset = ds.dataset(
+            list(files.paths), format="parquet", partitioning=partitioning, partition_base_dir=files.root
+        )
+        keys = [n for n in dataset.schema.names if n not in next(iter(dataset.get_fragments())).physical_schema.names]
+    parts: list[Part] = []
+    first: Layout | None = None
+    for fragment in dataset.get_fragments():
+        parts += _parts_of(fragment, dataset, keys, selection, labels, first)
+        if first is None:
+            first = Layout(dataset.schema.names, selection, fragment.path, keys)
+    assert first is not None
+    return Source.of_parts(parts, first.numbers, labels)
+
+
+def _parts_of(
+    fragment: Any, dataset: Any, keys: list[str], selection: Selection, labels: Labels | None, first: Layout | None
+) -> list[Part]:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    path = fragment.path
+    with reading(path, "Parquet"):
+        schema = fragment.physical_schema
+        metadata = fragment.metadata
+    constants = {k: v for k, v in ds.get_partition_keys(fragment.partition_expression).items() if k in keys}
+    names = [*schema.names, *constants]
+    layout = Layout(names, selection, path, keys, labels)
+    if first is not None:
+        layout.agree_with(first)
+    full = pa.schema([*schema, *(dataset.schema.field(k) for k in constants)])
+    layout.check(full)
+    expression = layout.expression()
+    if expression is None:
+        wanted = list(range(metadata.num_row_groups))
+    else:
+        try:
+            pieces = fragment.split_by_row_group(expression, schema=full)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError) as error:
+            raise ValueError(f"{path}: the condition can't be applied: {first_line(error)}") from None
+        wanted = [group.id for piece in pieces for group in piece.row_groups]
+    needed = [n for n in layout.needed if n not in constants]
+    mark, parts, group, rows = identity(path), [], [], 0
+    for i, number in enumerate(wanted):
+        group.append(number)
+        rows += metadata.row_group(number).num_rows
+        if rows >= _PART_ROWS or i + 1 == len(wanted):
+            read = _reader(path, tuple(group), needed, constants, full, layout)
+            parts.append(Part(Path(path).name, read, rows if expression is None else None, mark))
+            group, rows = [], 0
+    return parts or [Part(Path(path).name, lambda size: iter(()), 0, mark)]
+
+
+def _reader(
+    path: str, groups: tuple[int, ...], needed: list[str], constants: dict[str, Any], full: Any, layout: Layout
+) -> Callable[[int], Iterator[Batch]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def tables(size: int) -> Iterator[Any]:
+        # streams within a row group, page by page: memory stays small whatever the row groups are
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            for table in file.iter_batches(size, list(groups), needed or None, use_threads=True):
+                for name, value in constants.items():
+                    if name in layout.needed:
+                        column = pa.repeat(pa.scalar(value, full.field(name).type), table.num_rows)
+                        table = table.append_column(name, column)
+                yield table
+
+    def batches(size: int) -> Iterator[Batch]:
+        with reading(path, "Parquet"):
+            yield from stream_of(layout, tables(size))
+
+    return batches

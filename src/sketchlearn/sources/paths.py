@@ -1,0 +1,171 @@
+"""Paths, globs, folders and open files: which files, in which order, of which format."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sketchlearn.exceptions import MissingPackageError, SourceError
+from sketchlearn.sources.base import Selection, Source, register
+from sketchlearn.sources.columns import first_line
+
+COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4", ".br")
+
+
+class Files(NamedTuple):
+    """Files of one format in the order in which they are read, and the folder they were found under."""
+
+    paths: tuple[str, ...]
+    root: str | None = None
+
+
+Reader = Callable[[Files, Selection], Source]
+
+
+class Format(NamedTuple):
+    """A file format: its name, the suffixes that tell it, and how it is read."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Reader
+    read_stream: Callable[[Any, Selection], Source] | None = None
+
+
+FORMATS: dict[str, Format] = {}
+
+
+def register_format(
+    name: str, *suffixes: str, stream: Callable[[Any, Selection], Source] | None = None
+) -> Callable[[Reader], Reader]:
+    """Add a file format; `stream` reads it from an open binary file that can't seek."""
+
+    def add(reader: Reader) -> Reader:
+        FORMATS[name] = Format(name, suffixes, reader, stream)
+        return reader
+
+    return add
+
+
+@register(rank=1)
+def open_path(data: Any, selection: Selection) -> Source | None:
+    """A path, a glob, a folder, or a list of paths."""
+    if isinstance(data, str | PathLike):
+        given = [os.fspath(data)]
+    elif isinstance(data, list | tuple) and data and all(isinstance(v, str | PathLike) for v in data):
+        given = [os.fspath(v) for v in data]
+    else:
+        return None
+    selection.refuse("files; put the weights in a column and use weight_column", "sample_weight")
+    if not all(isinstance(v, str) for v in given):
+        raise TypeError("paths must be text, not bytes")
+    files = find_files(given, selection.format)
+    return FORMATS[format_of(files.paths, selection.format)].read(files, selection)
+
+
+@register(rank=1)
+def open_binary_file(data: Any, selection: Selection) -> Source | None:
+    """A binary file that is open for reading, such as ``sys.stdin.buffer``."""
+    if not (hasattr(data, "read") and hasattr(data, "readable")):
+        return None
+    selection.refuse("an open file", "sample_weight", "query", "dataset")
+    streams = [f.name for f in FORMATS.values() if f.read_stream]
+    if selection.format is None:
+        raise ValueError(f"an open file has no suffix: say its format, one of {', '.join(streams)}")
+    chosen = FORMATS.get(selection.format)
+    if chosen is None or chosen.read_stream is None:
+        raise ValueError(f"format={selection.format!r} can't be read from a stream; choose one of {', '.join(streams)}")
+    return chosen.read_stream(data, selection)
+
+
+def find_files(given: list[str], format: str | None = None) -> Files:
+    """The files that paths, globs and folders stand for, in a fixed order."""
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"format={format!r} is not known; choose one of {', '.join(FORMATS)}")
+    found: list[str] = []
+    root = None
+    for text in given:
+        if Path(text).is_dir():
+            root = text
+            found += [text] if _is_store(text) or format == "zarr" else _below(text, format)
+        elif Path(text).exists():
+            found.append(text)
+        elif glob.has_magic(text):
+            matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207
+            if not matches:
+                raise FileNotFoundError(f"{text}: no file matches this pattern")
+            for match in matches:
+                found += _below(match, format) if Path(match).is_dir() and not _is_store(match) else [match]
+        else:
+            raise FileNotFoundError(f"{text}: there is no such file")
+    return Files(tuple(dict.fromkeys(found)), root)
+
+
+def format_of(paths: tuple[str, ...], format: str | None = None) -> str:
+    """The format of some files from their suffixes; they must agree."""
+    if format is not None:
+        return format
+    names = {path: _format_by_suffix(path) for path in paths}
+    for path, name in names.items():
+        if name is None:
+            raise SourceError(
+                f"{path}: the suffix doesn't tell the format; say it with format=, one of {', '.join(FORMATS)}"
+            )
+    kinds = sorted({str(name) for name in names.values()})
+    if len(kinds) > 1:
+        raise SourceError(f"the files are of different formats ({', '.join(kinds)}): read one format at a time")
+    return kinds[0]
+
+
+def _format_by_suffix(path: str) -> str | None:
+    name = path.lower().rstrip("/")
+    for compression in COMPRESSIONS:
+        name = name.removesuffix(compression)
+    return next((f.name for f in FORMATS.values() if name.endswith(f.suffixes)), None)
+
+
+def _is_store(path: str) -> bool:
+    """A folder that is one array store and not a folder of files."""
+    return path.rstrip("/").endswith(".zarr") or any(
+        (Path(path) / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")
+    )
+
+
+def _below(folder: str, format: str | None) -> list[str]:
+    """Data files below a folder; names that start with a dot or an underscore are not data."""
+    found = []
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(f for f in folders if not f.startswith((".", "_")))
+        for name in names:
+            if not name.startswith((".", "_")) and (format is not None or _format_by_suffix(name)):
+                found.append(str(Path(place) / name))
+    if not found:
+        raise FileNotFoundError(f"{folder}: there are no data files in this folder")
+    return sorted(found)
+
+
+def identity(path: str) -> str:
+    """Changes whenever the file does."""
+    status = Path(path).stat()
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+@contextmanager
+def reading(place: str, kind: str) -> Iterator[None]:
+    """Whatever a foreign reader raises becomes a :class:`SourceError` that names the file."""
+    try:
+        yield
+    except (SourceError, MissingPackageError, FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except Exception as error:
+        if type(error) in (ValueError, OverflowError):  # our own words about the values
+            raise
+        raise SourceError(f"{place}: can't be read as {kind}: {first_line(error)}") from error

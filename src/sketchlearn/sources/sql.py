@@ -1,0 +1,221 @@
+"""Rows of an SQL query: SQLite, DuckDB and PostgreSQL, read through a cursor and never as a whole."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from sketchlearn.exceptions import SourceError
+from sketchlearn.optional import optional
+from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source, register
+from sketchlearn.sources.columns import Layout, first_line, stream_of
+from sketchlearn.sources.paths import Files, identity, register_format
+
+_URL = re.compile(r"^(postgres(?:ql)?://\S+|duckdb:.*)$")
+
+
+def _query(selection: Selection, place: str) -> str:
+    if not selection.query:
+        raise ValueError(f"{place} is a database: say what to read with query='SELECT ...'")
+    selection.refuse("a query: put the condition into its WHERE", "where")
+    selection.refuse("a query", "dataset", "sample_weight")
+    return selection.query.strip().rstrip(";")
+
+
+# -- SQLite ----------------------------------------------------------------------------------------
+
+
+@register_format("sqlite", ".db", ".sqlite", ".sqlite3", ".db3")
+def open_sqlite(files: Files, selection: Selection) -> Source:
+    """One SQLite file, opened for reading only."""
+    if len(files.paths) > 1:
+        raise SourceError("query one SQLite file at a time")
+    path = files.paths[0]
+    uri = Path(path).resolve().as_uri() + "?mode=ro"
+
+    @contextmanager
+    def connected() -> Iterator[Any]:
+        with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:
+            yield connection
+
+    # a file that does not change gives the rows of one query in one order
+    return _sqlite(connected, selection, path, identity(path))
+
+
+@register(rank=0)
+def open_sqlite_connection(data: Any, selection: Selection) -> Source | None:
+    """A ``sqlite3.Connection``; it must allow use from another thread."""
+    if not isinstance(data, sqlite3.Connection):
+        return None
+
+    @contextmanager
+    def connected() -> Iterator[Any]:
+        yield data
+
+    return _sqlite(connected, selection, "the SQLite connection", None)
+
+
+def _sqlite(
+    connected: Callable[[], AbstractContextManager[Any]], selection: Selection, place: str, mark: str | None
+) -> Source:
+    query = _query(selection, place)
+    labels = Labels() if selection.group_by is not None else None
+    try:
+        with connected() as connection:
+            connection.execute("PRAGMA schema_version").close()  # reads the file: is it a database at all?
+            connection.execute(f"EXPLAIN {query}").close()  # syntax errors in the user's words, nothing executed
+            with closing(connection.execute(f"SELECT * FROM ({query}) LIMIT 0")) as cursor:
+                names = [c[0] for c in cursor.description]
+    except sqlite3.Error as error:
+        raise SourceError(f"{place}: {error}") from None
+    layout = Layout(names, selection, place, labels=labels)
+
+    def batches(size: int) -> Iterator[Batch]:
+        try:
+            with connected() as connection, closing(connection.execute(query)) as cursor:
+                while rows := cursor.fetchmany(size):
+                    yield layout.tuples(names, rows)
+        except sqlite3.ProgrammingError as error:
+            raise SourceError(f"{place}: {error}; open it with check_same_thread=False") from None
+        except sqlite3.Error as error:
+            raise SourceError(f"{place}: {error}") from None
+
+    if mark is not None:
+        return Source.of_parts([Part(Path(place).name, batches, None, mark)], layout.numbers, labels)
+    return Source(batches, names=layout.numbers, labels=labels)
+
+
+# -- DuckDB ----------------------------------------------------------------------------------------
+
+
+@register_format("duckdb", ".duckdb", ".ddb")
+def open_duckdb(files: Files, selection: Selection) -> Source:
+    """One DuckDB file, opened for reading only."""
+    if len(files.paths) > 1:
+        raise SourceError("query one DuckDB file at a time")
+    return _duckdb_path(files.paths[0], selection)
+
+
+def _duckdb_path(path: str, selection: Selection) -> Source:
+    duckdb = optional("duckdb", "duckdb", "a DuckDB query")
+
+    @contextmanager
+    def connected() -> Iterator[Any]:
+        with duckdb.connect(path or ":memory:", read_only=bool(path)) as connection:
+            yield connection
+
+    return _duckdb(duckdb, connected, selection, path or "DuckDB")
+
+
+@register(rank=0)
+def open_duckdb_connection(data: Any, selection: Selection) -> Source | None:
+    """A DuckDB connection, read through a cursor of its own."""
+    if type(data).__name__ != "DuckDBPyConnection":
+        return None
+    duckdb = optional("duckdb", "duckdb", "a DuckDB query")
+
+    @contextmanager
+    def connected() -> Iterator[Any]:
+        with closing(data.cursor()) as cursor:
+            yield cursor
+
+    return _duckdb(duckdb, connected, selection, "the DuckDB connection")
+
+
+def _duckdb(
+    duckdb: Any, connected: Callable[[], AbstractContextManager[Any]], selection: Selection, place: str
+) -> Source:
+    query = _query(selection, place)
+    optional("pyarrow", "duckdb", "a DuckDB query")
+    labels = Labels() if selection.group_by is not None else None
+    try:
+        with connected() as connection:
+            names = list(connection.sql(query).columns)
+    except (duckdb.Error, AttributeError) as error:
+        # sql() gives nothing for statements that are no queries
+        reason = first_line(error) if isinstance(error, duckdb.Error) else "the query gives no rows and columns"
+        raise SourceError(f"{place}: {reason}") from None
+    layout = Layout(names, selection, place, labels=labels)
+
+    def batches(size: int) -> Iterator[Batch]:
+        try:
+            with connected() as connection:
+                reader = connection.sql(query).to_arrow_reader(size)
+                layout.check(reader.schema)
+                yield from stream_of(layout, reader)
+        except duckdb.Error as error:
+            raise SourceError(f"{place}: {first_line(error)}") from None
+
+    return Source(batches, names=layout.numbers, labels=labels)
+
+
+# -- PostgreSQL ------------------------------------------------------------------------------------
+
+
+@register(rank=0)
+def open_url(data: Any, selection: Selection) -> Source | None:
+    """``postgresql://user@host/database`` or ``duckdb:`` (in memory, e.g. to query Parquet files)."""
+    if not isinstance(data, str) or not _URL.match(data):
+        return None
+    if data.startswith("duckdb:"):
+        selection.refuse("a database URL", "format")
+        return _duckdb_path(data.removeprefix("duckdb:"), selection)
+    psycopg = optional("psycopg", "postgres", "a PostgreSQL query")
+    selection.refuse("a database URL", "format")
+    place = re.sub(r"//([^:/@]*):[^@]*@", r"//\1@", data)  # no passwords in messages
+
+    @contextmanager
+    def connected() -> Iterator[Any]:
+        try:
+            connection = psycopg.connect(data, connect_timeout=10)
+        except psycopg.Error as error:
+            raise SourceError(f"{place}: no connection: {first_line(error)}") from None
+        with connection:
+            yield connection
+
+    return _postgres(psycopg, connected, selection, place)
+
+
+@register(rank=0)
+def open_postgres_connection(data: Any, selection: Selection) -> Source | None:
+    """A psycopg connection, read through a server-side cursor."""
+    if type(data).__module__.partition(".")[0] != "psycopg" or not hasattr(data, "cursor"):
+        return None
+    psycopg = optional("psycopg", "postgres", "a PostgreSQL query")
+
+    @contextmanager
+    def connected() -> Iterator[Any]:
+        yield data
+
+    return _postgres(psycopg, connected, selection, "the PostgreSQL connection")
+
+
+def _postgres(
+    psycopg: Any, connected: Callable[[], AbstractContextManager[Any]], selection: Selection, place: str
+) -> Source:
+    query = _query(selection, place)
+    labels = Labels() if selection.group_by is not None else None
+    try:
+        with connected() as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM ({query}) AS q LIMIT 0")
+            names = [c.name for c in cursor.description]
+    except psycopg.Error as error:
+        raise SourceError(f"{place}: {first_line(error)}") from None
+    layout = Layout(names, selection, place, labels=labels)
+
+    def batches(size: int) -> Iterator[Batch]:
+        try:
+            # binary: a real comes as the float it is and not as its shortest text
+            with connected() as connection, connection.cursor("sketchlearn", binary=True) as cursor:
+                cursor.itersize = size
+                cursor.execute(query)
+                while rows := cursor.fetchmany(size):
+                    yield layout.tuples(names, rows)
+        except psycopg.Error as error:
+            raise SourceError(f"{place}: {first_line(error)}") from None
+
+    return Source(batches, names=layout.numbers, labels=labels)

@@ -1,0 +1,190 @@
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+
+import sketchlearn as sl
+
+X = np.random.default_rng(0).normal(size=(4000, 2)).astype(np.float32)
+
+
+def _write(path, rows, **extra):
+    pq.write_table(pa.table({"x": rows[:, 0], "y": rows[:, 1], **extra}), path)
+
+
+def test_first_time_without_arguments(run, designed, tmp_path):
+    (tmp_path / "data").mkdir()
+    for i in range(2):
+        _write(tmp_path / "data" / f"{i}.parquet", X[i * 2000 : (i + 1) * 2000])
+    code, out, err = run("sketch", "data/*.parquet", "-o", "all.sketch")
+    assert (code, out) == (0, b"all.sketch: 4,000 rows, 200 features\n")
+    assert err.startswith("features: 200 for 2 columns")
+    s = sl.load(tmp_path / "all.sketch")
+    assert s.features.columns == ("x", "y")
+    assert s == sl.sketch(X, s.features)
+    assert {p.name for p in tmp_path.iterdir()} == {"data", "all.sketch"}
+
+
+def test_design_then_sketch_merge_subtract(run, designed, tmp_path):
+    _write(tmp_path / "a.parquet", X[:1000], id=[f"row {i}" for i in range(1000)])
+    _write(tmp_path / "b.parquet", X[1000:], id=["z"] * 3000)
+    assert run("design", "a.parquet", "-c", "x,y", "-k", 5, "--standardize", "-o", "map.json")[0] == 0
+    code, out, _ = run("sketch", "a.parquet", "-f", "map.json", "-o", "a.sketch", "--json")
+    assert code == 0
+    assert json.loads(out)["columns"] == ["x", "y"]
+    assert run("sketch", "b.parquet", "-f", "a.sketch", "-o", "b.sketch")[0] == 0
+    assert run("merge", "a.sketch", "b.sketch", "-o", "all.sketch")[1] == b"all.sketch: 4,000 rows from 2 files\n"
+    phi = sl.load(tmp_path / "a.sketch").features
+    assert phi.whitening is not None
+    assert sl.load(tmp_path / "all.sketch") == sl.sketch(X, phi)
+    code, out, _ = run("subtract", "all.sketch", "b.sketch", "-o", "-")
+    assert sl.Sketch.from_bytes(out).count == 1000
+    assert json.loads(run("info", "map.json", "--json")[1])["columns"] == ["x", "y"]
+
+
+def test_design_from_bounds_looks_at_no_row(run, designed):
+    code, out, _ = run("design", "--lower", "0,0", "--upper", "1,2", "-k", 3, "-o", "-")
+    assert code == 0
+    assert json.loads(out)["features"]["dim"] == 2
+
+
+def test_groups(run, features, tmp_path):
+    _write(tmp_path / "a.parquet", X, g=[f"k{i % 3}" for i in range(4000)])
+    _, out, _ = run("sketch", "a.parquet", "-f", "map.json", "--group-by", "g", "-o", "t.parquet", "--json")
+    assert json.loads(out)["groups"] == 3
+    assert run("merge", "t.parquet", "-g", "k0", "-g", "k2", "-o", "some.sketch")[0] == 0
+    keep = np.arange(4000) % 3 != 1
+    assert sl.load(tmp_path / "some.sketch") == sl.sketch(X[keep], features)
+    assert b"3 groups, 4,000 rows" in run("info", "t.parquet")[1]
+
+
+def test_info_tells_what_a_sketch_knows(run, features, tmp_path):
+    sl.sketch(X, features).save(tmp_path / "a.sketch")
+    text = run("info", "a.sketch")[1].decode()
+    assert "4,000" in text
+    assert "can't tell" in text
+    facts = json.loads(run("info", "a.sketch", "--json")[1])
+    assert (facts["rows"], facts["columns"], facts["kind"]) == (4000, 2, "sketch")
+    assert facts["lower"] == X.min(0).tolist()
+
+
+def test_compare_has_an_exit_code(run, features, tmp_path):
+    for name, rows in (("a", X[:2000]), ("b", X[2000:]), ("c", X[2000:] + np.float32(0.5))):
+        sl.sketch(rows, features).save(tmp_path / f"{name}.sketch")
+    code, out, _ = run("compare", "a.sketch", "b.sketch", "--alpha", 0.001)
+    assert (code, b"no difference" in out) == (0, True)
+    code, out, _ = run("compare", "a.sketch", "c.sketch", "--json")
+    assert (code, json.loads(out)["differs"]) == (10, True)
+
+
+def test_standard_input_and_output(run, designed, features, monkeypatch, tmp_path):
+    text = io.BytesIO()
+    pc.write_csv(pa.table({"x": X[:, 0], "y": X[:, 1]}), text)
+
+    class Input:
+        buffer = io.BytesIO(text.getvalue())
+
+    monkeypatch.setattr(sys, "stdin", Input)
+    code, out, _ = run("sketch", "-", "--format", "csv", "--dtype", "float32", "-f", "map.json", "-o", "-")
+    assert code == 0
+    assert sl.Sketch.from_bytes(out) == sl.sketch(X, features)
+    Input.buffer = io.BytesIO(out)
+    assert json.loads(run("info", "-", "--json")[1])["rows"] == 4000
+    Input.buffer = io.BytesIO(text.getvalue())  # designed from its first rows, none of them lost
+    assert json.loads(run("sketch", "-", "--format", "csv", "-o", "s", "--json")[1])["rows"] == 4000
+
+
+def test_append(run, features, tmp_path):
+    for i in range(2):
+        _write(tmp_path / f"{i}.parquet", X[i * 2000 : (i + 1) * 2000])
+    assert run("sketch", "0.parquet", "-f", "map.json", "-o", "s")[0] == 0
+    assert run("sketch", "1.parquet", "--append", "-o", "s")[0] == 0
+    assert sl.load(tmp_path / "s") == sl.sketch(X, features)
+
+
+def test_an_unfinished_run_goes_on(run, features, tmp_path, monkeypatch):
+    _write(tmp_path / "a.parquet", X)
+    # what an interrupted run leaves: position and sketch of the first rows
+    from sketchlearn.engines.checkpoint import Checkpoint
+
+    source = sl.read("a.parquet")
+    settings = {**source.settings, "on_invalid": "raise"}
+    point, _ = Checkpoint.begin("s.checkpoint", source, features, settings, 0)
+    point.save(1500, sl.sketch(X[:1500], features))
+    code, _, err = run("sketch", "a.parquet", "-o", "s")  # the features come from the checkpoint
+    assert (code, "going on after 1,500 rows" in err) == (0, True)
+    assert sl.load(tmp_path / "s") == sl.sketch(X, features)
+    assert not (tmp_path / "s.checkpoint").exists()
+
+
+def test_follow_a_growing_folder(features, tmp_path):
+    (tmp_path / "in").mkdir()
+    _write(tmp_path / "in" / "b.parquet", X[:1000])
+    command = [sys.executable, "-m", "sketchlearn.cli", "sketch", "in", "--format", "parquet", "--follow"]
+    command += ["--poll", "0.1", "-f", "map.json", "-o", "s"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(sl.__file__).parents[1])}
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert "1,000 rows from 1 files" in process.stderr.readline()
+        _write(tmp_path / "in" / ".half", X[1000:])
+        (tmp_path / "in" / ".half").rename(tmp_path / "in" / "a.parquet")
+        assert "4,000 rows from 2 files" in process.stderr.readline()
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert sl.load(tmp_path / "s") == sl.sketch(X, features)
+
+
+def test_ctrl_c_says_how_to_go_on(run, features, tmp_path, monkeypatch):
+    _write(tmp_path / "a.parquet", X)
+
+    def interrupted(*arguments, checkpoint, **options):
+        checkpoint.write_bytes(b"")
+        raise KeyboardInterrupt
+
+    from sketchlearn.cli.verbs import sketch as verb
+
+    monkeypatch.setattr(verb, "sketch", interrupted)
+    code, _, err = run("sketch", "a.parquet", "-f", "map.json", "-o", "s")
+    assert code == 130
+    assert "run the same command again" in err
+
+
+def test_version_and_help(run):
+    assert run("--version")[1] == f"sketchlearn {sl.__version__}\n".encode()
+    code, out, _ = run("--help")
+    assert code == 0
+    for verb in ("design", "sketch", "merge", "subtract", "info", "compare"):
+        assert verb.encode() in out
+        code, own, _ = run(verb, "--help")
+        assert (code, b"--json" in own) == (0, True), verb
+
+
+def test_without_the_extra(monkeypatch, capsys):
+    from sketchlearn.cli import main
+
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.delitem(sys.modules, "sketchlearn.cli.app", raising=False)
+    assert main(["info"]) == 7
+    assert "pip install 'sketchlearn[cli]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_debug_shows_the_traceback(run, where):
+    arguments = ["info", "nowhere.sketch"]
+    code, _, err = run(*(["--debug", *arguments] if where == "before" else [*arguments, "--debug"]))
+    assert code == 3
+    assert "Traceback" in err

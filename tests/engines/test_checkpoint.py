@@ -1,0 +1,155 @@
+"""Passes that are stopped and resumed end with the bytes of one that never was."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sketchlearn as sl
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+PHI = sl.FourierFeatures.draw(dim=4, size=3000, scale=1.0, seed=0)  # chunks of some 20 000 rows
+
+
+def _write(folder, name, rows, seed):
+    X = np.random.default_rng(seed).normal(size=(rows, 4)).astype(np.float32)
+    pq.write_table(pa.table(dict(zip("abcd", X.T, strict=True))), folder / name, row_group_size=20_000)
+    return X
+
+
+def test_twenty_kills(tmp_path):
+    """kill -9 at random moments of the pass, over and over, until it is complete."""
+    for i in range(3):
+        _write(tmp_path, f"{i}.parquet", 100_000, i)
+    want = sl.sketch(tmp_path / "*.parquet", PHI).to_bytes()
+    point, out = tmp_path / "run.checkpoint", tmp_path / "out.sketch"
+    # slow enough to be killed in the middle, and says when imports and kernel are there
+    script = textwrap.dedent(
+        """
+        import sys, time
+        import sketchlearn as sl
+        phi = sl.FourierFeatures.draw(dim=4, size=3000, scale=1.0, seed=0)
+        pattern, point, out = sys.argv[1:]
+        sl.sketch([[0.0] * 4], phi)
+        sl.read(pattern)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        s = sl.sketch(pattern, phi, workers=2, checkpoint=point, checkpoint_every=0.0,
+                      progress=lambda done, total: time.sleep(0.03))
+        s.save(out)
+        """
+    )
+    arguments = [sys.executable, "-c", script, str(tmp_path / "*.parquet"), str(point), str(out)]
+
+    def start():
+        return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    kills, positions, rng = 0, set(), random.Random(0)
+    waiting = [start(), start()]  # imports take longer than the pass: have the next one ready
+    while kills < 20:
+        process = waiting.pop(0)
+        waiting.append(start())
+        assert process.stdout.readline() == "ready\n"
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        time.sleep(rng.uniform(0.0, 0.5))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        kills += 1
+        if point.exists():
+            from sketchlearn.engines.checkpoint import read_checkpoint
+
+            positions.add(read_checkpoint(point).rows)
+        if out.exists():  # complete before it could be killed: begin again
+            assert out.read_bytes() == want
+            out.unlink()
+            point.unlink()
+    process, spare = waiting
+    spare.kill()
+    spare.communicate()
+    process.stdout.readline()
+    process.communicate("go\n", timeout=60)
+    assert process.returncode == 0
+    assert out.read_bytes() == want
+    assert len(positions) >= 3  # the kills did hit passes in the middle
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".run")]  # nothing half-written stays
+
+
+def test_new_files_are_taken_in_and_nothing_twice(tmp_path):
+    X = _write(tmp_path, "b.parquet", 30_000, 0)
+    point = tmp_path / "state"
+    s = sl.sketch(tmp_path / "*.parquet", PHI, checkpoint=point)
+    assert s == sl.sketch(X, PHI)
+    assert sl.sketch(tmp_path / "*.parquet", PHI, checkpoint=point) == s
+    Y = _write(tmp_path, "a.parquet", 10_000, 1)  # sorts before the file that is done
+    both = sl.sketch(tmp_path / "*.parquet", PHI, checkpoint=point)
+    assert both == sl.sketch(np.vstack([X, Y]), PHI)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npy", "arrow"])
+def test_interrupted_passes_keep_what_they_have(tmp_path, suffix):
+    X = np.random.default_rng(0).normal(size=(100_000, 4)).astype(np.float32)
+    path, point = tmp_path / f"x.{suffix}", tmp_path / "state"
+    if suffix == "npy":
+        np.save(path, X)
+    else:
+        table = pa.table(dict(zip("abcd", X.T, strict=True)))
+        if suffix == "csv":
+            import pyarrow.csv as pc
+
+            pc.write_csv(table, path)
+        else:
+            with pa.ipc.new_file(path, table.schema) as out:
+                out.write_table(table, max_chunksize=7000)
+
+    def stop(done, total):
+        if done > 40_000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sl.sketch(path, PHI, checkpoint=point, progress=stop, dtype="float32")
+    seen = []
+    s = sl.sketch(path, PHI, checkpoint=point, progress=lambda done, total: seen.append(done), dtype="float32")
+    assert s.to_bytes() == sl.sketch(X, PHI).to_bytes()
+    assert seen[0] > 40_000
+
+
+def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
+    _write(tmp_path, "a.parquet", 1000, 0)
+    point, path = tmp_path / "state", tmp_path / "a.parquet"
+    sl.sketch(path, PHI, checkpoint=point)
+    other = sl.FourierFeatures.draw(dim=4, size=3000, scale=2.0, seed=0)
+    for call, message in [
+        (lambda: sl.sketch(path, other, checkpoint=point), "another feature map .*scale"),
+        (lambda: sl.sketch(path, PHI, checkpoint=point, where="a > 0"), "another where"),
+        (lambda: sl.sketch(path, PHI, checkpoint=point, on_invalid="skip"), "another on_invalid"),
+        (lambda: sl.sketch(np.zeros((5, 4)), PHI, checkpoint=point), "need files"),
+        (lambda: sl.sketch(path, PHI, checkpoint=point, checkpoint_every=-1), "checkpoint_every"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+    content = point.read_bytes()
+    for damage in (content[:-5], b"x" + content[1:], b"", content[:40] + b"?" + content[41:]):
+        point.write_bytes(damage)
+        with pytest.raises(sl.SketchFileError, match="delete it"):
+            sl.sketch(path, PHI, checkpoint=point)
+    point.write_bytes(content)
+    os.utime(path, (1, 1))
+    with pytest.raises(ValueError, match=r"a.parquet changed or went away"):
+        sl.sketch(path, PHI, checkpoint=point)
+
+
+def test_groups_have_no_checkpoints(tmp_path):
+    pq.write_table(pa.table({"a": [1.0], "g": ["x"]}), tmp_path / "a.parquet")
+    phi = sl.FourierFeatures.draw(dim=1, size=3, scale=1.0, seed=0)
+    with pytest.raises(ValueError, match="one sketch"):
+        sl.sketch(tmp_path / "a.parquet", phi, group_by="g", checkpoint=Path(tmp_path) / "state")

@@ -1,0 +1,123 @@
+"""A real PostgreSQL, started on a free loopback port."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sketchlearn as sl
+
+psycopg = pytest.importorskip("psycopg")
+
+
+def _binaries():
+    found = shutil.which("postgres")
+    candidates = [Path(found).resolve().parent] if found else []
+    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((p for p in candidates if (p / "initdb").exists() and (p / "postgres").exists()), None)
+
+
+def _account():
+    """PostgreSQL refuses to run as root: another account then, or None."""
+    if os.geteuid() != 0:
+        return {}
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+            return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+        except KeyError:
+            continue
+    return None
+
+
+@pytest.fixture(scope="module")
+def url():
+    binaries, account = _binaries(), _account()
+    if binaries is None:
+        pytest.skip("no PostgreSQL here: install Debian's package postgresql, or put postgres on the PATH")
+    if account is None:
+        pytest.skip("PostgreSQL doesn't run as root and there is no other account")
+    with tempfile.TemporaryDirectory(prefix="sl-pg-", dir="/tmp") as name:
+        folder = Path(name)
+        if account:
+            os.chown(folder, account["user"], account["group"])
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        initdb = [binaries / "initdb", "-D", folder / "db", "-U", "tester", "-A", "trust", "--no-sync", "-E", "UTF8"]
+        subprocess.run([*initdb, "--locale=C"], check=True, capture_output=True, cwd=folder, **account)
+        options = ["-p", str(port), "-c", "listen_addresses=127.0.0.1", "-k", str(folder), "-F"]
+        server = subprocess.Popen(
+            [binaries / "postgres", "-D", folder / "db", *options], cwd=folder, stderr=subprocess.DEVNULL, **account
+        )
+        address = f"postgresql://tester@127.0.0.1:{port}/postgres"
+        try:
+            for _ in range(200):
+                try:
+                    psycopg.connect(address, connect_timeout=2).close()
+                    break
+                except psycopg.OperationalError:
+                    time.sleep(0.1)
+            yield address
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+PHI = sl.FourierFeatures.draw(dim=3, size=40, scale=1.0, seed=0)
+X = np.random.default_rng(0).normal(size=(3000, 3)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def filled(url):
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE t (a real, b real, c double precision, w integer, g text, n numeric)")
+        with connection.cursor().copy("COPY t FROM STDIN") as copy:
+            for i, (a, b, c) in enumerate(X.astype(float).tolist()):
+                copy.write_row((a, b, c, i % 3, f"g{i % 5}", None if i == 7 else i))
+    return url
+
+
+def test_a_query_gives_the_same_bytes(filled):
+    query = "SELECT a, b, c FROM t"
+    assert sl.sketch(filled, PHI, query=query).to_bytes() == sl.sketch(X, PHI).to_bytes()
+    with psycopg.connect(filled) as connection:
+        assert sl.sketch(connection, PHI, query=query) == sl.sketch(X, PHI)
+
+
+def test_weights_groups_numeric_and_nulls(filled):
+    i = np.arange(3000)
+    s = sl.sketch(filled, PHI, query="SELECT a, b, c, w FROM t", weight_column="w")
+    assert s == sl.sketch(X, PHI, sample_weight=i % 3)
+    table = sl.sketch(filled, PHI, query="SELECT a, b, c, g FROM t;", group_by="g")
+    assert table["g2"] == sl.sketch(X[i % 5 == 2], PHI)
+    one = sl.FourierFeatures.draw(dim=1, size=5, scale=100.0, seed=0)
+    s = sl.sketch(filled, one, query="SELECT n FROM t", on_invalid="skip")
+    assert (s.count, s.skipped) == (2999, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELEC a", "syntax error"),
+        ("SELECT a FROM nowhere", "does not exist"),
+        ("SELECT a, g, b FROM t", "column 'g' holds"),
+        (None, "say what to read"),
+    ],
+)
+def test_bad_queries_are_named(filled, query, message):
+    with pytest.raises(ValueError, match=message):
+        sl.sketch(filled, PHI, query=query)
+
+
+def test_passwords_are_not_in_messages():
+    with pytest.raises(sl.SourceError, match="no connection") as caught:
+        sl.read("postgresql://me:secret@127.0.0.1:1/x", query="SELECT 1")
+    assert "secret" not in str(caught.value)
