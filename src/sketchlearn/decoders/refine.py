@@ -32,14 +32,14 @@ class Fit:
     value: float
 
 
-def broadcast(covariances: Array, kind: str, k: int) -> Array:
-    """Covariances as the problem's atoms take them (tied ones repeated)."""
-    return np.broadcast_to(covariances, (k, *covariances.shape)) if kind == "tied" else covariances
+def broadcast(covariances: Array, kind: str) -> Array:
+    """Covariances as the problem's atoms take them (tied ones as one that all components share)."""
+    return covariances[None] if kind == "tied" else covariances
 
 
 def misfit(problem: Problem, fit: Fit, kind: str) -> float:
     """Weighted squared residual."""
-    r = problem.residual(fit.means, broadcast(fit.covariances, kind, len(fit.means)), fit.weights)
+    r = problem.residual(fit.means, broadcast(fit.covariances, kind), fit.weights)
     return float(problem.u @ (r[0] ** 2 + r[1] ** 2))
 
 
@@ -146,7 +146,7 @@ class _Chunk:
 
     def _scales(self, weights: Array) -> None:
         p, k, d = self.problem, self.k, self.d
-        cosine, sine, _ = p.atoms(self.means, broadcast(self.base, self.kind, k), np.zeros(k))
+        cosine, sine, _ = p.atoms(self.means, broadcast(self.base, self.kind), np.zeros(k))
         e2 = (cosine**2 + sine**2) * p.u
         a2 = np.maximum(weights, 0.05 * max(float(weights.mean()), 1e-6)) ** 2
         op = p.operator
@@ -210,7 +210,7 @@ class _Chunk:
     def objective(self, v: Array) -> tuple[float, Array]:
         p = self.problem
         means, weights, s, m, lower = self._move(v)
-        value, along, products, cross, _, _ = p.value_and_products(means, broadcast(s, self.kind, self.k), weights)
+        value, along, products, cross, _, _ = p.value_and_products(means, broadcast(s, self.kind), weights)
         g_c = -2.0 * weights[:, None] * p.operator.adjoint(cross)
         g_s = self._covariance_gradient(products, weights)
         if self.strength > 0:
