@@ -8,7 +8,7 @@
 4. All frequencies are reweighted by the noise that is left once each component's own weight, mean and
    covariance have been fitted, and everything is refined again.  One pseudo-row per component, with the
    pooled covariance, keeps directions that the sketch does not resolve from collapsing.
-5. If the misfit stays above three noise floors, the data are not such a mixture.  A richer mixture is then
+5. If the misfit stays above two noise floors, the data are not such a mixture.  A richer mixture is then
    fitted to the sketch, and the model is the projection of that density on the family asked for
    (maximum likelihood on points drawn from it): what EM would do, had it the rows.
 """
@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
 
 from sketchlearn.decoders.metric import unwhiten, whiten, whitened
 from sketchlearn.decoders.problem import Array, Problem
@@ -45,7 +46,7 @@ from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import DenseOperator
 from sketchlearn.sketch.value import Sketch
 
-MISMATCH = 3.0  # misfit over noise floor beyond which the model is taken to be wrong
+MISMATCH = 2.0  # misfit over noise floor beyond which the model is taken to be wrong
 _VARIANCE_FLOOR = 0.05  # first weights: 1 / max(1 - |z|^2, this)
 _REWEIGHT_FLOOR = 0.01  # final weights: 1 / (conditional variance + this)
 _PSEUDO_ROWS = 1.0
@@ -53,7 +54,8 @@ _STARTS = (1, 2, 3, 2)  # components searched, in multiples of k
 _ROUNDS, _PATIENCE = 12, 2  # of splitting and merging
 _STOP = 2.0  # standard deviations above the floor at which rounds end
 _LARGEST = 4.0  # variance of a component, in units of the data's
-_INFORMATION = 10.0  # rows' worth of evidence below which a direction counts as unresolved
+_INFORMATION = 2.0  # pseudo-rows' worth of evidence below which a direction counts as unresolved
+_FEW_ROWS = 10.0  # a component of fewer rows than this is not one
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ class MixtureSolution:
     deviation : float
         Relative standard deviation of the noise floor.
     reliable : bool
-        The certificate: the ratio is at most 3 and every component is supported by the sketch.
+        The certificate: the ratio is at most 2 and every component is supported by the sketch.
     unreliable : tuple of int
         Components whose weight, place or width the sketch does not determine.
     verdict : str
@@ -163,7 +165,19 @@ def decode_gmm(
     check_covariance_type(covariance_type)
     if n_components < 1:
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
-    kind, k = covariance_type, n_components
+    # many small products: more than one thread only costs
+    with threadpool_limits(1, "blas"):
+        return _decode(sketch, n_components, covariance_type, rng, start, trace)
+
+
+def _decode(
+    sketch: Sketch,
+    k: int,
+    kind: str,
+    rng: np.random.Generator,
+    start: Mixture | None,
+    trace: list[dict[str, Any]] | None,
+) -> MixtureSolution:
     view, matrix = whitened(sketch, kind)
     base = Problem.from_sketch(view)
     task = _Task(base, view, kind, k, rng, trace)
@@ -504,7 +518,7 @@ class _Task:
         """Which components the sketch does not determine, and the certificate in words."""
         problem, k, kind = self.final, self.k, self.kind
         weights = _simplex(fit.weights)
-        light = weights * self.n < min(_INFORMATION, 0.5 * self.n / k)
+        light = weights * self.n < min(_FEW_ROWS, 0.5 * self.n / k)
         cosine, sine, _ = problem.atoms(fit.means, broadcast(fit.covariances, kind), np.zeros(k))
         energy = (cosine**2 + sine**2) * problem.u
         matrices = to_full(fit.covariances, kind, k, self.base.dim)

@@ -207,12 +207,7 @@ def location_and_scale(
     center = 0.5 * (lower + upper) if features.center is None else features.center
     spread = max(float(np.sqrt(np.mean((upper - lower) ** 2) / 12.0)), 1e-12 * float(np.abs(center).max()), 1e-300)
     modulus = np.abs(mean)
-    # frequencies where the Gaussian approximation holds and noise does not matter
-    usable = (modulus > 0.5) & (modulus < 1.0 - 1.0 / max(n, 4.0))
-    if usable.sum() < 2 * d + 2:
-        strongest = np.argsort(-modulus)[: max(2 * d + 2, len(modulus) // 20)]
-        usable = np.zeros(len(modulus), bool)
-        usable[strongest[modulus[strongest] > max(0.1, 5 / np.sqrt(n))]] = True
+    usable = _low_frequencies(modulus, norms, d, n, float(np.sqrt(np.mean((upper - lower) ** 2)) / 2.0))
     if usable.sum() >= 2:
         w_low, norms_low = w[usable], norms[usable]
         exponent = -2.0 * np.log(np.clip(modulus[usable], 1e-12, 1.0 - 1e-12))
@@ -230,3 +225,32 @@ def location_and_scale(
     else:
         scale = spread
     return center, float(np.clip(scale, 1e-6 * spread, 4.0 * spread)) if spread > 0 else scale
+
+
+def _low_frequencies(
+    modulus: npt.NDArray[np.float64], norms: npt.NDArray[np.float64], d: int, n: float, widest: float
+) -> npt.NDArray[np.bool_]:
+    """Frequencies where the Gaussian approximation holds and noise does not matter.
+
+    Those with |w| times the standard deviation below 1.2.  The deviation is approached from above,
+    beginning with half the range of the data: a component that holds more than half of the rows keeps
+    |z| large far beyond that, and an approach from below would take it for the whole.
+    """
+    clear = (modulus > 0.3) & (modulus < 1.0 - 1.0 / max(n, 4.0))
+    order = np.argsort(np.where(clear, norms, np.inf))
+    enough = min(2 * d + 2, int(clear.sum()))
+    usable = np.zeros(len(norms), bool)
+    scale = widest
+    for _ in range(20):
+        low = clear & (norms * scale < 1.2)
+        low[order[:enough]] = True
+        if (low == usable).all():
+            break
+        usable = low
+        exponent = -2.0 * np.log(np.clip(modulus[low], 1e-12, 1.0 - 1e-12))
+        scale = min(scale, float(np.sqrt(np.sum(exponent * norms[low] ** 2) / max(np.sum(norms[low] ** 4), 1e-300))))
+    if usable.sum() < 2 * d + 2:
+        strongest = np.argsort(-modulus)[: max(2 * d + 2, len(modulus) // 20)]
+        usable = np.zeros(len(modulus), bool)
+        usable[strongest[modulus[strongest] > max(0.1, 5 / np.sqrt(n))]] = True
+    return usable
