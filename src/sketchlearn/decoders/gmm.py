@@ -180,7 +180,7 @@ def _decode(
 ) -> MixtureSolution:
     view, matrix = whitened(sketch, kind)
     base = Problem.from_sketch(view)
-    task = _Task(base, view, kind, k, rng, trace)
+    task = MixtureTask(base, view, kind, k, rng, trace)
     fit = None
     if start is not None:
         means, s = whiten(start.means, start.full_covariances(), "full", matrix)
@@ -195,24 +195,7 @@ def _decode(
         if rich is not None:
             m, s = unwhiten(rich.means * base.scale + base.center, rich.covariances * base.scale**2, "full", matrix)
             richer = Mixture(_simplex(rich.weights), m, s)
-    unreliable, verdict = task.judge(fit)
-    means, s = unwhiten(fit.means * base.scale + base.center, fit.covariances * base.scale**2, kind, matrix)
-    return MixtureSolution(
-        weights=_simplex(fit.weights),
-        means=means,
-        covariances=s,
-        covariance_type=kind,
-        residual=fit.value,
-        noise_floor=task.floor,
-        ratio=task.ratio,
-        deviation=task.deviation,
-        reliable=task.ratio <= MISMATCH and not unreliable,
-        unreliable=unreliable,
-        verdict=verdict,
-        iterations=task.rounds,
-        richer=richer,
-        trace=trace or [],
-    )
+    return task.solution(fit, matrix, richer)
 
 
 def conditional_variance(problem: Problem, fit: Fit, kind: str) -> Array:
@@ -249,7 +232,7 @@ def _with_total(problem: Problem, raw: Array, weight: float) -> tuple[Problem, f
     return Problem(operator, z, weights, problem.n, problem.center, problem.scale, problem.box), total
 
 
-class _Task:
+class MixtureTask:
     """One decoding problem: what is the same for all its steps."""
 
     def __init__(
@@ -506,6 +489,28 @@ class _Task:
         return refine(self.whole, fit, "full", 300, strength=strength, **limits)
 
     # -- verdict -----------------------------------------------------------------------------
+
+    def solution(self, fit: Fit, matrix: Array | None, richer: Mixture | None = None) -> MixtureSolution:
+        """A certified fit in the coordinates of the rows, with its verdict."""
+        unreliable, verdict = self.judge(fit)
+        means = fit.means * self.base.scale + self.base.center
+        means, s = unwhiten(means, fit.covariances * self.base.scale**2, self.kind, matrix)
+        return MixtureSolution(
+            weights=_simplex(fit.weights),
+            means=means,
+            covariances=s,
+            covariance_type=self.kind,
+            residual=fit.value,
+            noise_floor=self.floor,
+            ratio=self.ratio,
+            deviation=self.deviation,
+            reliable=self.ratio <= MISMATCH and not unreliable,
+            unreliable=unreliable,
+            verdict=verdict,
+            iterations=self.rounds,
+            richer=richer,
+            trace=self.trace or [],
+        )
 
     def _pool(self, fit: Fit) -> Array:
         """The covariance of the pseudo-row as a matrix."""

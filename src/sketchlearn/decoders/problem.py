@@ -187,7 +187,8 @@ def check_information(sketch: Sketch) -> None:
     """Refuse sketches in which nothing stands above the sampling noise."""
     n = float(sketch.count)
     z = np.abs(sketch.mean)
-    if n >= 30 and (z < 5.0 * np.sqrt(2.0 / n)).all():
+    # the largest of m averages of noise stays below the second bound with probability 1 - 1e-4
+    if n >= 30 and (z < min(5.0 * np.sqrt(2.0 / n), np.sqrt(np.log(1e4 * len(z)) / n))).all():
         raise ValueError(
             f"the sketch holds no information: all {len(z)} averages are at the level of the sampling noise "
             f"(largest {z.max():.2g}); the scale of its feature map is too small for this data"
