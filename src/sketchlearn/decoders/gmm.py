@@ -317,7 +317,7 @@ class MixtureTask:
                 best = fit
             floor, deviation = self.noise_floor(self.exploring, best)
             self.note(start=multiple, ratio=fit.value / floor)
-            if best.value < floor * max(1.0 + 3.0 * deviation, 1.5) or stale >= 2:
+            if self.k == 1 or best.value < floor * max(1.0 + 3.0 * deviation, 1.5) or stale >= 2:
                 break
         assert best is not None
         return best
@@ -347,7 +347,7 @@ class MixtureTask:
     def split_and_merge(self, fit: Fit) -> Fit:
         """Rounds of adding a component where the sketch is not explained and giving one up elsewhere."""
         failures = 0
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS if self.k > 1 else 0):
             floor, deviation = self.noise_floor(self.exploring, fit)
             if fit.value < floor * (1.0 + _STOP * deviation) or failures >= _PATIENCE:
                 break
@@ -474,7 +474,7 @@ class MixtureTask:
         """An over-complete mixture with full covariances that explains the sketch better."""
         d, m = self.base.dim, self.base.size
         each = (d + 1) * (d + 2) // 2
-        count = min(3 * self.k, m // each)
+        count = min(max(3 * self.k, 6), m // each)
         if count <= 1:
             return None
         found = search(self.searching, count, self.rng, replacements=8)
