@@ -9,7 +9,7 @@ from sketchlearn.atoms.gaussian import (
     SphericalGaussian,
     TiedGaussian,
 )
-from sketchlearn.atoms.stable import EllipticStable, sample_stable
+from sketchlearn.atoms.stable import EllipticStable, sample_stable, stable_log_density
 
 __all__ = [
     "GAUSSIANS",
@@ -21,4 +21,5 @@ __all__ = [
     "SphericalGaussian",
     "TiedGaussian",
     "sample_stable",
+    "stable_log_density",
 ]

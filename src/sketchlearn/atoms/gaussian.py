@@ -127,7 +127,7 @@ class TiedGaussian(FullGaussian):
         return super().envelope_vjp(shapes, w, cotangent.sum(0, keepdims=True))
 
     def round_shapes(self, variances: npt.ArrayLike, d: int) -> Array:
-        return super().round_shapes([float(np.mean(variances))], d)
+        return super().round_shapes([float(np.asarray(variances, np.float64).mean())], d)
 
     def describe(self, shapes: Array, d: int) -> dict[str, Any]:
         lower = triangles(shapes, d)[0]

@@ -64,10 +64,10 @@ def decode_gaussian_clompr(
     >>> import numpy as np, sketchlearn as sl
     >>> from sketchlearn.design.gmm import design_gmm
     >>> from sketchlearn.decoders.gaussian_clompr import decode_gaussian_clompr
-    >>> X = np.random.default_rng(0).normal(size=(4000, 1)) + np.repeat([[0.0], [9.0]], 2000, axis=0)
+    >>> X = np.random.default_rng(0).normal(size=(4000, 1)) + np.repeat([[5.0], [14.0]], 2000, axis=0)
     >>> s = sl.sketch(X, design_gmm(X[::4], 2, "diag", seed=0))
     >>> np.sort(decode_gaussian_clompr(s, 2, rng=np.random.default_rng(0)).means[:, 0]).round(0)
-    array([0., 9.])
+    array([ 5., 14.])
     """
 
     def run(problem: FamilyProblem) -> FamilyFit:

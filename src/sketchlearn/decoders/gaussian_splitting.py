@@ -57,10 +57,10 @@ def decode_gaussian_splitting(
     >>> import numpy as np, sketchlearn as sl
     >>> from sketchlearn.design.gmm import design_gmm
     >>> from sketchlearn.decoders.gaussian_splitting import decode_gaussian_splitting
-    >>> X = np.random.default_rng(0).normal(size=(4000, 1)) + np.repeat([[0.0], [4.0]], 2000, axis=0)
+    >>> X = np.random.default_rng(0).normal(size=(4000, 1)) + np.repeat([[5.0], [9.0]], 2000, axis=0)
     >>> s = sl.sketch(X, design_gmm(X[::4], 2, "diag", seed=0))
     >>> np.sort(decode_gaussian_splitting(s, 2, rng=np.random.default_rng(0)).means[:, 0]).round(0)
-    array([0., 4.])
+    array([5., 9.])
     """
 
     def run(problem: FamilyProblem) -> FamilyFit:

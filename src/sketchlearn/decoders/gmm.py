@@ -129,6 +129,8 @@ def decode_gmm(
     *,
     rng: np.random.Generator,
     start: Mixture | None = None,
+    starts: int = 4,
+    project: bool = True,
     trace: list[dict[str, Any]] | None = None,
 ) -> MixtureSolution:
     """Decode a Gaussian mixture from a sketch.
@@ -145,6 +147,11 @@ def decode_gmm(
         Source of the random starts.
     start : Mixture, optional
         An earlier model to start from; the search runs only if it does not explain the sketch.
+    starts : int
+        At most this many searches; no more once the misfit is at the noise floor.
+    project : bool
+        For data that no such mixture explains, return the projection of a richer mixture (step 5 of the
+        module) instead of the least-squares fit to the sketch.
     trace : list, optional
         Gets one dict per round.
 
@@ -167,7 +174,7 @@ def decode_gmm(
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
     # many small products: more than one thread only costs
     with threadpool_limits(1, "blas"):
-        return _decode(sketch, n_components, covariance_type, rng, start, trace)
+        return _decode(sketch, n_components, covariance_type, rng, start, starts, project, trace)
 
 
 def _decode(
@@ -176,6 +183,8 @@ def _decode(
     kind: str,
     rng: np.random.Generator,
     start: Mixture | None,
+    starts: int,
+    project: bool,
     trace: list[dict[str, Any]] | None,
 ) -> MixtureSolution:
     view, matrix = whitened(sketch, kind)
@@ -187,10 +196,10 @@ def _decode(
         begin = Fit((means - base.center) / base.scale, start.weights, s / base.scale**2, np.inf)
         fit = task.from_start(begin)
     if fit is None:
-        fit = task.explore()
+        fit = task.explore(starts)
     fit = task.finish(fit)
     richer = None
-    if task.ratio > MISMATCH:
+    if project and task.ratio > MISMATCH:
         fit, rich = task.project(fit)
         if rich is not None:
             m, s = unwhiten(rich.means * base.scale + base.center, rich.covariances * base.scale**2, "full", matrix)
@@ -306,11 +315,11 @@ class MixtureTask:
         self.note(start="warm", ratio=fit.value / floor)
         return fit if fit.value < floor * max(1.0 + 3.0 * deviation, 1.5) else None
 
-    def explore(self) -> Fit:
+    def explore(self, starts: int) -> Fit:
         """The best of a few starts; one is enough when its misfit is at the noise floor."""
         best: Fit | None = None
         stale = 0
-        for attempt, multiple in enumerate(_STARTS):
+        for attempt, multiple in enumerate(_STARTS[: max(starts, 1)]):
             fit = self.split_and_merge(self.start(multiple, 1 + attempt // 2))
             stale = stale + 1 if best is not None and fit.value > 0.98 * best.value else 0
             if best is None or fit.value < best.value:
@@ -534,7 +543,9 @@ class MixtureTask:
             y2 = (problem.operator.matrix @ (vectors * np.sqrt(np.maximum(values, 1e-30))).astype(np.float32)) ** 2
             # curvature of the misfit in the log width of each axis, against that of the pseudo-row
             evidence = weights[l] ** 2 * (energy[l] @ y2**2)
-            prior = 4 * self.final_strength * np.einsum("ia,ij,ja->a", vectors, pool, vectors) / np.maximum(values, 1e-30)
+            prior = (
+                4 * self.final_strength * np.einsum("ia,ij,ja->a", vectors, pool, vectors) / np.maximum(values, 1e-30)
+            )
             share = 1.0 if kind != "tied" else float((weights**2).sum() / weights[l] ** 2)
             unresolved[l] = bool((evidence * share < _INFORMATION * prior).any())
         if self.n < 50 * k:
@@ -577,8 +588,8 @@ def _maximum_likelihood(x: Array, means: Array, weights: Array, covariances: Arr
     if kind in ("spherical", "diag"):
         precisions = 1.0 / covariances
     else:
-        precisions = np.linalg.inv(covariances)
-        precisions = 0.5 * (precisions + np.swapaxes(precisions, -1, -2))
+        precisions = np.asarray(np.linalg.inv(covariances), np.float64)
+        precisions = np.asarray(0.5 * (precisions + np.swapaxes(precisions, -1, -2)), np.float64)
     weights = _simplex(np.maximum(_simplex(weights), 1e-4 / len(weights)))
     model = GaussianMixture(
         len(weights),

@@ -71,4 +71,6 @@ def unwhiten(means: Array, covariances: Array, kind: str, matrix: Array | None) 
 
 def whiten(means: Array, covariances: Array, kind: str, matrix: Array | None) -> tuple[Array, Array]:
     """Inverse of :func:`unwhiten`."""
-    return (means, covariances) if matrix is None else unwhiten(means, covariances, kind, np.linalg.inv(matrix))
+    if matrix is None:
+        return means, covariances
+    return unwhiten(means, covariances, kind, np.asarray(np.linalg.inv(matrix), np.float64))

@@ -78,13 +78,13 @@ def split(fit: Fit, kind: str, l: int, rng: np.random.Generator) -> Fit:
     if kind == "spherical":
         axis = rng.standard_normal(d)
         axis /= np.linalg.norm(axis)
-        deviation = np.sqrt(s[l])
+        deviation = float(np.sqrt(s[l]))
     elif kind == "diag":
         axis = np.eye(d)[int(np.argmax(s[l]))]
-        deviation = np.sqrt(s[l].max())
+        deviation = float(np.sqrt(s[l].max()))
     else:
         values, vectors = np.linalg.eigh(s if kind == "tied" else s[l])
-        axis, deviation = vectors[:, -1], np.sqrt(values[-1])
+        axis, deviation = vectors[:, -1], float(np.sqrt(values[-1]))
     step = _SPLIT * deviation * axis
     if kind == "diag":
         s[l] = s[l] - step**2

@@ -105,9 +105,7 @@ def design_gmm(
         decay=_DECAY,
     )
     scale = spread * math.sqrt(d / law.second_moment(d))
-    return FourierFeatures.draw(
-        dim=d, size=size, scale=scale, radial=law, seed=seed, center=center, whitening=matrix
-    )
+    return FourierFeatures.draw(dim=d, size=size, scale=scale, radial=law, seed=seed, center=center, whitening=matrix)
 
 
 def weighted_rows(sample: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> tuple[Array, Array]:
@@ -144,7 +142,9 @@ def within_metric(x: Array, w: Array, k: int, covariance_type: str, seed: int) -
     for _ in range(_ROUNDS if len(x) > max(k, 10) else 0):
         matrix = _inverse_root(covariance, total, covariance_type)
         y = x @ matrix.T
-        clusters = KMeans(min(k, len(x)), n_init=1, max_iter=30, random_state=seed % 2**32).fit(y, sample_weight=w * len(w))
+        clusters = KMeans(min(k, len(x)), n_init=1, max_iter=30, random_state=seed % 2**32).fit(
+            y, sample_weight=w * len(w)
+        )
         offset = x - np.linalg.solve(matrix, clusters.cluster_centers_.T).T[clusters.labels_]
         covariance = (offset * w[:, None]).T @ offset
     matrix = _inverse_root(covariance, total, covariance_type)

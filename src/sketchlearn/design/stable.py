@@ -76,9 +76,9 @@ def design_stable(
     axes = np.maximum(axes, 1e-3 * spread)
     y = (x - center) * (spread / axes)
     law = MixedLaw(
-        share=0.5,
+        share=0.4,
         inner=max(spread / within_scale(y, w, k, spread, seed), 0.5),
-        low=0.05,  # tails show at frequencies far below those of the body
+        low=0.3,  # tails show at frequencies below those of the body
         knee=min(resolution_radius(k, d), 32.0),
         high=64.0,
         decay=2.0,

@@ -181,9 +181,7 @@ class MixedLaw(RadialLaw):
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1 or not self.inner > 0:
-            raise ValueError(
-                f"mixed law needs 0 < share < 1 and inner > 0, got share={self.share}, inner={self.inner}"
-            )
+            raise ValueError(f"mixed law needs 0 < share < 1 and inner > 0, got share={self.share}, inner={self.inner}")
         self._multiscale()
 
     def _multiscale(self) -> MultiscaleLaw:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,11 @@ from sketchlearn.sketch.value import Sketch
 
 Array = npt.NDArray[np.float64]
 
-_DECODERS = {"auto": decode_gmm, "clompr": decode_gaussian_clompr, "splitting": decode_gaussian_splitting}
+_DECODERS: dict[str, Callable[..., MixtureSolution]] = {
+    "auto": decode_gmm,
+    "clompr": decode_gaussian_clompr,
+    "splitting": decode_gaussian_splitting,
+}
 _LIKELIHOOD_POINTS = 20_000
 
 
@@ -80,12 +85,12 @@ class CompressiveGaussianMixture(DensityMixin, BaseEstimator):
     >>> import numpy as np
     >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
     >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.normal(0, 1, (3000, 2)), rng.normal(8, 2, (1000, 2))])
+    >>> X = np.concatenate([rng.normal(3, 1, (3000, 2)), rng.normal(12, 2, (1000, 2))])
     >>> gm = CompressiveGaussianMixture(2, covariance_type="spherical", random_state=0).fit(X)
     >>> order = gm.weights_.argsort()
     >>> gm.weights_[order].round(2), gm.means_[order].round(0)
-    (array([0.25, 0.75]), array([[8., 8.],
-           [0., 0.]]))
+    (array([0.25, 0.75]), array([[12., 12.],
+           [ 3.,  3.]]))
     >>> gm.predict(X[:3]).shape, gm.converged_
     ((3,), True)
     """
@@ -297,8 +302,8 @@ class CompressiveGaussianMixture(DensityMixin, BaseEstimator):
         """
         return logsumexp(self._weighted_log_densities(self._new_rows(X)), axis=1)
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-density of the rows.
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean log-density of the rows, weighted if asked for.
 
         Examples
         --------
@@ -308,7 +313,8 @@ class CompressiveGaussianMixture(DensityMixin, BaseEstimator):
         >>> round(CompressiveGaussianMixture(random_state=0).fit(X).score(X), 1)
         -1.4
         """
-        return float(self.score_samples(X).mean())
+        log = self.score_samples(X)
+        return float(np.average(log, weights=checked_weights(sample_weight, len(log))))
 
     def predict(self, X: Any) -> npt.NDArray[np.intp]:
         """Most probable component of each row.
@@ -381,7 +387,7 @@ class CompressiveGaussianMixture(DensityMixin, BaseEstimator):
         True
         """
         log_likelihood, n = self._likelihood(X)
-        return -2.0 * log_likelihood * n + self._n_parameters() * np.log(n)
+        return float(-2.0 * log_likelihood * n + self._n_parameters() * np.log(n))
 
     def aic(self, X: Any = None) -> float:
         """Akaike information criterion (the lower the better); `X` as for :meth:`bic`.
@@ -392,7 +398,7 @@ class CompressiveGaussianMixture(DensityMixin, BaseEstimator):
         >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
         >>> X = np.random.default_rng(0).normal(size=(1000, 1))
         >>> gm = CompressiveGaussianMixture(random_state=0).fit(X)
-        >>> gm.aic() < gm.bic()
+        >>> bool(gm.aic() < gm.bic())
         True
         """
         log_likelihood, n = self._likelihood(X)
