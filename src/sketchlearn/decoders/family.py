@@ -109,7 +109,6 @@ class FamilyProblem:
 
         The diagonal of the Gauss-Newton matrix, from products with random signs (Hutchinson).
         """
-        k, d = fit.means.shape
         a = np.maximum(fit.weights, 0.05 * max(float(fit.weights.mean()), 1e-6))
         root = np.sqrt(self.u)
         h_means, h_shapes = np.zeros_like(fit.means), np.zeros_like(fit.shapes)

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
@@ -148,7 +147,8 @@ def decode_gmm(
     start : Mixture, optional
         An earlier model to start from; the search runs only if it does not explain the sketch.
     starts : int
-        At most this many searches; no more once the misfit is at the noise floor.
+        At most this many searches; no more once the misfit is at the noise floor, and none if `start` is
+        given and this is 0.
     project : bool
         For data that no such mixture explains, return the projection of a richer mixture (step 5 of the
         module) instead of the least-squares fit to the sketch.
@@ -195,8 +195,9 @@ def _decode(
         means, s = whiten(start.means, start.full_covariances(), "full", matrix)
         begin = Fit((means - base.center) / base.scale, start.weights, s / base.scale**2, np.inf)
         fit = task.from_start(begin)
-    if fit is None:
-        fit = task.explore(starts)
+    if fit is None or (starts > 0 and not task.explained(fit)):
+        found = task.explore(starts)
+        fit = found if fit is None or found.value < fit.value else fit
     fit = task.finish(fit)
     richer = None
     if project and task.ratio > MISMATCH:
@@ -304,16 +305,20 @@ class MixtureTask:
     # -- starts ------------------------------------------------------------------------------
 
     def from_start(self, begin: Fit) -> Fit | None:
-        """An earlier model, refined; None if it has too few components or does not explain this sketch."""
+        """An earlier model, refined; None if it has too few components."""
         if len(begin.weights) < self.k:
             return None
         means, weights, matrices = begin.means, np.maximum(begin.weights, 1e-4), begin.covariances
         means, weights, matrices = reduce_mixture(means, weights, matrices, self.k)
         fit = self.improve(Fit(means, weights, from_full(matrices, weights, self.kind), np.inf), 150)
         fit = self.split_and_merge(fit)
+        self.note(start="warm", ratio=fit.value / self.noise_floor(self.exploring, fit)[0])
+        return fit
+
+    def explained(self, fit: Fit) -> bool:
+        """Is the misfit on the exploring part about what sampling noise leaves?"""
         floor, deviation = self.noise_floor(self.exploring, fit)
-        self.note(start="warm", ratio=fit.value / floor)
-        return fit if fit.value < floor * max(1.0 + 3.0 * deviation, 1.5) else None
+        return fit.value < floor * max(1.0 + 3.0 * deviation, 1.5)
 
     def explore(self, starts: int) -> Fit:
         """The best of a few starts; one is enough when its misfit is at the noise floor."""
@@ -324,9 +329,8 @@ class MixtureTask:
             stale = stale + 1 if best is not None and fit.value > 0.98 * best.value else 0
             if best is None or fit.value < best.value:
                 best = fit
-            floor, deviation = self.noise_floor(self.exploring, best)
-            self.note(start=multiple, ratio=fit.value / floor)
-            if self.k == 1 or best.value < floor * max(1.0 + 3.0 * deviation, 1.5) or stale >= 2:
+            self.note(start=multiple, ratio=fit.value / self.noise_floor(self.exploring, fit)[0])
+            if self.k == 1 or self.explained(best) or stale >= 2:
                 break
         assert best is not None
         return best
@@ -553,20 +557,20 @@ class MixtureTask:
         names = tuple(int(l) for l in np.flatnonzero(light | unresolved))
         if self.ratio > MISMATCH:
             verdict = (
-                f"not certified: the misfit is {self.ratio:.3g} times the noise floor, so the rows are not a mixture of "
-                f"{k} {kind} Gaussians (or components were missed: try another seed, more components or a larger "
+                f"not certified: the misfit is {self.ratio:.3g} times the noise floor, so the rows are not a mixture "
+                f"of {k} {kind} Gaussians (or components were missed: try another seed, more components or a larger "
                 "sketch); the model is then an approximation, and rows, if there are any, should be used to check it"
             )
         elif names:
             verdict = (
-                f"not certified: the misfit is {self.ratio:.2f} times the noise floor, but the sketch does not determine "
-                f"the weight or the width of component{'s' * (len(names) > 1)} {', '.join(map(str, names))}; ask for "
-                "fewer components or make a larger sketch"
+                f"not certified: the misfit is {self.ratio:.2f} times the noise floor, but the sketch does not "
+                f"determine the weight or the width of component{'s' * (len(names) > 1)} "
+                f"{', '.join(map(str, names))}; ask for fewer components or make a larger sketch"
             )
         else:
             verdict = (
-                f"reliable: the misfit is {self.ratio:.2f} times what sampling noise alone leaves, so the model explains "
-                "the data"
+                f"reliable: the misfit is {self.ratio:.2f} times what sampling noise alone leaves, so the model "
+                "explains the data"
             )
         return names, verdict
 

@@ -75,9 +75,10 @@ def split(fit: Fit, kind: str, l: int, rng: np.random.Generator) -> Fit:
     """Component l as two halves that together keep its mean and covariance."""
     d = fit.means.shape[1]
     s = fit.covariances.copy()
+    axis: Array
     if kind == "spherical":
-        axis = rng.standard_normal(d)
-        axis /= np.linalg.norm(axis)
+        direction = rng.standard_normal(d)
+        axis = direction / float(np.linalg.norm(direction))
         deviation = float(np.sqrt(s[l]))
     elif kind == "diag":
         axis = np.eye(d)[int(np.argmax(s[l]))]

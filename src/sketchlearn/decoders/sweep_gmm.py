@@ -98,7 +98,7 @@ def sweep_gmm(
         # was the next smaller number too small, or its search unlucky?  Try again, from the larger model
         fewer = max(k for k in found if k < best)
         start = found[best].mixture
-        again = decode_gmm(sketch, fewer, covariance_type, rng=rng, start=start, starts=2, project=False)
+        again = decode_gmm(sketch, fewer, covariance_type, rng=rng, start=start, starts=0, project=False)
         if again.ratio < found[fewer].ratio:
             found[fewer] = again
         if not _at_floor(found[fewer]):
