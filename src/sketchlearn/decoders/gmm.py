@@ -462,7 +462,7 @@ class MixtureTask:
 
     def project(self, fit: Fit) -> tuple[Fit, Fit | None]:
         """The member of the family closest, in likelihood, to a richer mixture decoded from the same sketch."""
-        rich = self.richer()
+        rich = self.richer() if self.n >= _FEW_ROWS * self.k else None
         if rich is None:
             return fit, None
         x = _draw(rich, self.rng, 20_000 + 2_000 * self.k)

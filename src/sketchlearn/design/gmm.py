@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
 
 from sketchlearn.design.kmeans import resolution_radius
 from sketchlearn.features.fourier import FourierFeatures
@@ -31,6 +32,11 @@ def parameter_count(k: int, d: int, covariance_type: str) -> int:
     """Free numbers of a mixture (weights counted with their sum)."""
     shapes = {"spherical": k, "diag": k * d, "full": k * d * (d + 1) // 2, "tied": d * (d + 1) // 2}
     return k * (d + 1) + shapes[covariance_type]
+
+
+def default_size(k: int, d: int, covariance_type: str) -> int:
+    """Ten frequencies per parameter of the mixture, and at least 100."""
+    return max(_SAMPLES * parameter_count(k, d, covariance_type), 100)
 
 
 def check_covariance_type(covariance_type: str) -> None:
@@ -86,9 +92,10 @@ def design_gmm(
     x, w = weighted_rows(sample, sample_weight)
     k, d = int(n_components), x.shape[1]
     if size is None:
-        size = max(_SAMPLES * parameter_count(k, d, covariance_type), 100)
+        size = default_size(k, d, covariance_type)
     center = w @ x
-    matrix = within_metric(x - center, w, k, covariance_type, seed)
+    with threadpool_limits(1):  # the sample is small: threads would only get in each other's way
+        matrix = within_metric(x - center, w, k, covariance_type, seed)
     y = (x - center) if matrix is None else (x - center) @ matrix.T
     spread = math.sqrt(float(np.mean(w @ y**2)))
     if not spread > 0:

@@ -22,6 +22,11 @@ def stable_parameter_count(k: int, d: int, scatter_type: str) -> int:
     return k * (d + 2 + (d if scatter_type == "diag" else d * (d + 1) // 2))
 
 
+def default_size(k: int, d: int, scatter_type: str) -> int:
+    """Fifteen frequencies per parameter of the mixture, and at least 200."""
+    return max(15 * stable_parameter_count(k, d, scatter_type), 200)
+
+
 def design_stable(
     sample: npt.ArrayLike,
     n_components: int,
@@ -67,7 +72,7 @@ def design_stable(
     x, w = weighted_rows(sample, sample_weight)
     k, d = int(n_components), x.shape[1]
     if size is None:
-        size = max(15 * stable_parameter_count(k, d, scatter_type), 200)
+        size = default_size(k, d, scatter_type)
     center = _quantiles(x, w, 0.5)
     axes = (_quantiles(x, w, 0.9) - _quantiles(x, w, 0.1)) / _NORMAL_RANGE
     spread = math.sqrt(float(np.mean(axes**2)))

@@ -21,11 +21,11 @@ from sketchlearn.decoders.gaussian_splitting import decode_gaussian_splitting
 from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm
 from sketchlearn.decoders.shapes import to_full
 from sketchlearn.decoders.solution import Mixture
-from sketchlearn.design.gmm import check_covariance_type, design_gmm, parameter_count
+from sketchlearn.design.gmm import check_covariance_type, default_size, design_gmm, parameter_count
 from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.pilot import checked_weights, pilot
+from sketchlearn.learn.pilot import checked_weights, enough_frequencies, pilot
 from sketchlearn.sketch.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -146,7 +146,7 @@ class CompressiveGaussianMixture(DensityMixin, BaseEstimator):
         if rows < self.n_components:
             raise ValueError(f"n_samples={rows} should be >= n_components={self.n_components}")
         random = check_random_state(self.random_state)
-        phi = self._map(X, weights, random)
+        phi = self._map(X, weights, random, all_rows=True)
         self._learn(make_sketch(X, phi, sample_weight=weights, progress=False), random, keep=self.warm_start)
         return self
 
@@ -184,7 +184,7 @@ class CompressiveGaussianMixture(DensityMixin, BaseEstimator):
         self._check_parameters()
         X, weights = self._rows(X, sample_weight, reset=first)
         random = check_random_state(self.random_state)
-        phi = self._map(X, weights, random) if first else self.sketch_.features
+        phi = self._map(X, weights, random, all_rows=False) if first else self.sketch_.features
         part = make_sketch(X, phi, sample_weight=weights, progress=False)
         self._learn(part if first else self.sketch_ + part, random, keep=not first)
         return self
@@ -252,16 +252,20 @@ class CompressiveGaussianMixture(DensityMixin, BaseEstimator):
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
         return X, checked_weights(sample_weight, len(X))
 
-    def _map(self, X: npt.NDArray[Any], weights: Array | None, random: np.random.RandomState) -> FeatureMap:
+    def _map(
+        self, X: npt.NDArray[Any], weights: Array | None, random: np.random.RandomState, all_rows: bool
+    ) -> FeatureMap:
         if self.features is not None:
             if self.features.dim != X.shape[1]:
                 raise ValueError(f"the feature map takes {self.features.dim} columns, X has {X.shape[1]}")
             return self.features
+        size = self.sketch_size
+        if size is None and all_rows:
+            total = float(len(X)) if weights is None else float(weights.sum())
+            size = enough_frequencies(default_size(int(self.n_components), X.shape[1], self.covariance_type), total)
         rows, row_weights = pilot(X, weights, random)
         seed = int(random.randint(2**31 - 1))
-        return design_gmm(
-            rows, self.n_components, self.covariance_type, seed, size=self.sketch_size, sample_weight=row_weights
-        )
+        return design_gmm(rows, self.n_components, self.covariance_type, seed, size=size, sample_weight=row_weights)
 
     def _learn(self, sketch: Sketch, random: np.random.RandomState, keep: bool) -> None:
         start = None

@@ -43,3 +43,8 @@ def pilot(
         return X, weights
     p = None if weights is None else weights / weights.sum()
     return X[random.choice(len(X), PILOT_ROWS, p=p)], None
+
+
+def enough_frequencies(wanted: int, total: float) -> int:
+    """A sketch need not be much larger than the data: a few frequencies per row, if there are few rows."""
+    return min(wanted, max(200, 4 * int(np.ceil(total))))

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchlearn.atoms.stable import sample_stable, stable_log_density
 from sketchlearn.decoders.stable import decode_stable
-from sketchlearn.design.stable import design_stable
+from sketchlearn.design.stable import default_size, design_stable
 from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.pilot import checked_weights, pilot
+from sketchlearn.learn.pilot import checked_weights, enough_frequencies, pilot
 from sketchlearn.sketch.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -116,7 +116,7 @@ class CompressiveStableMixture(DensityMixin, BaseEstimator):
         if rows < self.n_components:
             raise ValueError(f"n_samples={rows} should be >= n_components={self.n_components}")
         random = check_random_state(self.random_state)
-        phi = self._map(X, weights, random)
+        phi = self._map(X, weights, random, all_rows=True)
         return self._learn(make_sketch(X, phi, sample_weight=weights, progress=False), random)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CompressiveStableMixture:
@@ -136,7 +136,7 @@ class CompressiveStableMixture(DensityMixin, BaseEstimator):
         self._check_parameters()
         X, weights = self._rows(X, sample_weight, reset=first)
         random = check_random_state(self.random_state)
-        phi = self._map(X, weights, random) if first else self.sketch_.features
+        phi = self._map(X, weights, random, all_rows=False) if first else self.sketch_.features
         part = make_sketch(X, phi, sample_weight=weights, progress=False)
         return self._learn(part if first else self.sketch_ + part, random)
 
@@ -146,7 +146,7 @@ class CompressiveStableMixture(DensityMixin, BaseEstimator):
         Examples
         --------
         >>> import numpy as np, sketchlearn as sl
-        >>> from sketchlearn.design.stable import design_stable
+        >>> from sketchlearn.design.stable import default_size, design_stable
         >>> from sketchlearn.learn.stable import CompressiveStableMixture
         >>> X = np.random.default_rng(0).standard_cauchy(size=(5000, 1))
         >>> s = sl.sketch(X, design_stable(X[:500], 1))
@@ -213,16 +213,20 @@ class CompressiveStableMixture(DensityMixin, BaseEstimator):
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
         return X, checked_weights(sample_weight, len(X))
 
-    def _map(self, X: npt.NDArray[Any], weights: Array | None, random: np.random.RandomState) -> FeatureMap:
+    def _map(
+        self, X: npt.NDArray[Any], weights: Array | None, random: np.random.RandomState, all_rows: bool
+    ) -> FeatureMap:
         if self.features is not None:
             if self.features.dim != X.shape[1]:
                 raise ValueError(f"the feature map takes {self.features.dim} columns, X has {X.shape[1]}")
             return self.features
+        size = self.sketch_size
+        if size is None and all_rows:
+            total = float(len(X)) if weights is None else float(weights.sum())
+            size = enough_frequencies(default_size(int(self.n_components), X.shape[1], self.scatter_type), total)
         rows, row_weights = pilot(X, weights, random)
         seed = int(random.randint(2**31 - 1))
-        return design_stable(
-            rows, self.n_components, self.scatter_type, seed, size=self.sketch_size, sample_weight=row_weights
-        )
+        return design_stable(rows, self.n_components, self.scatter_type, seed, size=size, sample_weight=row_weights)
 
     def _learn(self, sketch: Sketch, random: np.random.RandomState) -> CompressiveStableMixture:
         rng = np.random.default_rng(random.randint(2**31 - 1))
