@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from sketchlearn.atoms.base import Array, ComplexArray
 from sketchlearn.atoms.gaussian import GAUSSIANS
 from sketchlearn.decoders.family import FamilyFit, FamilyProblem, joined
-from sketchlearn.decoders.gmm import MISMATCH, MixtureSolution, MixtureTask
+from sketchlearn.decoders.gmm import MISMATCH, MixtureSolution, MixtureTask, at_designed_scale
 from sketchlearn.decoders.metric import whitened
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.refine import Fit
@@ -92,7 +92,7 @@ def decode_published(
     if starts < 1:
         raise ValueError(f"starts must be positive, got {starts!r}")
     view, matrix = whitened(sketch, kind)
-    base = Problem.from_sketch(view)
+    base = at_designed_scale(Problem.from_sketch(view), view)
     atom = GAUSSIANS[kind]()
     # the published algorithms weigh all frequencies alike
     problem = FamilyProblem.of(base, atom, 1e-2 / base.effective_radius(k) ** 2, 4.0)

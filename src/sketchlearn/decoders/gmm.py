@@ -43,6 +43,7 @@ from sketchlearn.decoders.solution import Mixture
 from sketchlearn.design.gmm import check_covariance_type, parameter_count
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import DenseOperator
+from sketchlearn.features.radial import MixedLaw, MultiscaleLaw
 from sketchlearn.sketch.value import Sketch
 
 MISMATCH = 2.0  # misfit over noise floor beyond which the model is taken to be wrong
@@ -188,7 +189,7 @@ def _decode(
     trace: list[dict[str, Any]] | None,
 ) -> MixtureSolution:
     view, matrix = whitened(sketch, kind)
-    base = Problem.from_sketch(view)
+    base = at_designed_scale(Problem.from_sketch(view), view)
     task = MixtureTask(base, view, kind, k, rng, trace)
     fit = None
     if start is not None:
@@ -225,6 +226,32 @@ def conditional_variance(problem: Problem, fit: Fit, kind: str) -> Array:
         h = 0.5 * q * q
     v = np.maximum(1.0 - np.exp(-q) * (1.0 + q + h), 0.0)
     return v[0] if len(v) == 1 else _simplex(fit.weights) @ v
+
+
+def at_designed_scale(problem: Problem, sketch: Sketch) -> Problem:
+    """The problem in units no smaller than those the map was designed in.
+
+    The spread that low frequencies show misses a small component far away; a pilot sample does not.
+    """
+    features = sketch.features
+    if not isinstance(features, FourierFeatures) or features.whitening is not None:
+        return problem
+    if not isinstance(features.radial, MixedLaw | MultiscaleLaw):
+        return problem
+    designed = features.scale * float(np.sqrt(features.radial.second_moment(features.dim) / features.dim))
+    widest = problem.scale * float(np.max(problem.box[1] - problem.box[0]))
+    factor = min(designed, widest) / problem.scale
+    if factor <= 1.0:
+        return problem
+    return Problem(
+        DenseOperator(problem.operator.matrix * np.float32(factor)),
+        problem.z,
+        problem.u,
+        problem.n,
+        problem.center,
+        problem.scale * factor,
+        (problem.box[0] / factor, problem.box[1] / factor),
+    )
 
 
 def _simplex(weights: Array) -> Array:
@@ -395,6 +422,7 @@ class MixtureTask:
         points = self.rng.standard_normal((max(24, 2 * k), d))
         near = len(points) // 2
         points[:near] = fit.means[self.rng.integers(k, size=near)] + 2.0 * np.sqrt(variance) * points[:near]
+        points[-(near // 2) :] *= 3.0  # small components far from the rest
         points = climb(p, residual, variance, points, [1 / 1.2**2, 1 / 2.5**2, 0.0], k, steps=4)
         out = [append(fit, self.kind, x, variance) for x in pick(p, residual, variance, points, 2)]
         cosine, sine, _ = p.atoms(fit.means, s, fit.weights)
