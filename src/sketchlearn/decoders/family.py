@@ -19,7 +19,10 @@ from sketchlearn.decoders.search import lbfgs
 
 @dataclass(frozen=True, eq=False)
 class FamilyProblem:
-    """Frequencies (m, d), sketch (m,), weights summing to 1 and bounds of the parameters, in normalised units."""
+    """Frequencies (m, d), sketch (m,), weights summing to 1 and bounds of the parameters.
+
+    Units are normalised, or those of the centred data with their standard deviation as `spread`.
+    """
 
     atom: Atom
     w: Array
@@ -29,6 +32,7 @@ class FamilyProblem:
     smallest: float
     largest: float
     box: tuple[Array, Array]
+    spread: float = 1.0
 
     @classmethod
     def of(cls, problem: Problem, atom: Atom, smallest: float, largest: float) -> FamilyProblem:

@@ -149,7 +149,7 @@ def ascend(
 ) -> tuple[Array, Array]:
     """A local maximum of the correlation of a normalised atom with the residual (Keriven 2017, eq. 4.14)."""
     atom, d = problem.atom, problem.w.shape[1]
-    points = rng.standard_normal((candidates, d))
+    points = problem.spread * rng.standard_normal((candidates, d))
     points = np.clip(points, *problem.box)
     widths = variance * rng.uniform(0.5, 1.5, candidates)
     shapes = np.repeat(frozen, candidates, 0) if frozen is not None else atom.round_shapes(widths, d)
