@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from sketchlearn.atoms.base import Array, ComplexArray
 from sketchlearn.atoms.gaussian import GAUSSIANS
 from sketchlearn.decoders.family import FamilyFit, FamilyProblem, joined
-from sketchlearn.decoders.gmm import MISMATCH, MixtureSolution, MixtureTask, at_designed_scale
+from sketchlearn.decoders.gmm import MixtureSolution, MixtureTask, at_designed_scale
 from sketchlearn.decoders.metric import whitened
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.refine import Fit
@@ -109,7 +109,7 @@ def decode_published(
             task.note(start=start, ratio=task.ratio)
             if best is None or found.value < best[0]:
                 best = found.value, fit, task
-            if best[2].ratio < MISMATCH:
+            if best[2].ratio < best[2].limit:
                 break
     assert best is not None
     best[2].rounds = start + 1

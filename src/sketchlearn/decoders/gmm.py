@@ -8,7 +8,7 @@
 4. All frequencies are reweighted by the noise that is left once each component's own weight, mean and
    covariance have been fitted, and everything is refined again.  One pseudo-row per component, with the
    pooled covariance, keeps directions that the sketch does not resolve from collapsing.
-5. If the misfit stays above two noise floors, the data are not such a mixture.  A richer mixture is then
+5. If the misfit stays above the noise floor by more than chance, the data are not such a mixture.  A richer mixture is then
    fitted to the sketch, and the model is the projection of that density on the family asked for
    (maximum likelihood on points drawn from it): what EM would do, had it the rows.
 """
@@ -46,7 +46,9 @@ from sketchlearn.features.operator import DenseOperator
 from sketchlearn.features.radial import MixedLaw, MultiscaleLaw
 from sketchlearn.sketch.value import Sketch
 
-MISMATCH = 2.0  # misfit over noise floor beyond which the model is taken to be wrong
+_LIMITS = (1.5, 4.0)  # misfit over noise floor beyond which the model is taken to be wrong, at least and at most
+_DEVIATIONS = 6.0  # and in between: 1 plus this many standard deviations (the tail is that of a chi-square law)
+_PAIRS = 400  # frequencies whose correlations are looked at
 _VARIANCE_FLOOR = 0.05  # first weights: 1 / max(1 - |z|^2, this)
 _REWEIGHT_FLOOR = 0.01  # final weights: 1 / (conditional variance + this)
 _PSEUDO_ROWS = 1.0
@@ -74,7 +76,7 @@ class MixtureSolution:
     deviation : float
         Relative standard deviation of the noise floor.
     reliable : bool
-        The certificate: the ratio is at most 2 and every component is supported by the sketch.
+        The certificate: the ratio is what chance allows and every component is supported by the sketch.
     unreliable : tuple of int
         Components whose weight, place or width the sketch does not determine.
     verdict : str
@@ -201,7 +203,7 @@ def _decode(
         fit = found if fit is None or found.value < fit.value else fit
     fit = task.finish(fit)
     richer = None
-    if project and task.ratio > MISMATCH:
+    if project and task.ratio > task.limit:
         fit, rich = task.project(fit)
         if rich is not None:
             m, s = unwhiten(rich.means * base.scale + base.center, rich.covariances * base.scale**2, "full", matrix)
@@ -228,6 +230,11 @@ def conditional_variance(problem: Problem, fit: Fit, kind: str) -> Array:
     return v[0] if len(v) == 1 else _simplex(fit.weights) @ v
 
 
+def mismatch_limit(deviation: float) -> float:
+    """Misfit over noise floor beyond which chance no longer explains it."""
+    return float(np.clip(1.0 + _DEVIATIONS * deviation, *_LIMITS))
+
+
 def at_designed_scale(problem: Problem, sketch: Sketch) -> Problem:
     """The problem in units no smaller than those the map was designed in.
 
@@ -252,6 +259,45 @@ def at_designed_scale(problem: Problem, sketch: Sketch) -> Problem:
         problem.scale * factor,
         (problem.box[0] / factor, problem.box[1] / factor),
     )
+
+
+def floor_deviation(problem: Problem, fit: Fit, kind: str, rng: np.random.Generator) -> float:
+    """Relative standard deviation of the misfit of the right model, with the correlations between frequencies.
+
+    The noise of two frequencies is correlated within a component with
+    ``exp(-(q_i + q_j)/2) [exp(w_i'S w_j) - 1 - w_i'S w_j - h_ij]``, the same projection as in
+    :func:`conditional_variance`, turned by exp(i (w_i - w_j)·c); with -w_j for the conjugate.  In few dimensions
+    frequencies are close together, and the misfit varies far more than independent ones would make it.
+    """
+    m, d = problem.size, problem.dim
+    part = np.arange(m) if m <= _PAIRS else np.sort(rng.choice(m, _PAIRS, replace=False))
+    w = problem.operator.matrix[part].astype(np.float64)
+    u = problem.u[part].astype(np.float64)
+    k = len(fit.weights)
+    matrices = to_full(fit.covariances, kind, k, d)
+    direct = np.zeros((len(part), len(part)), np.complex128)
+    conjugate = np.zeros_like(direct)
+    for a, c, s in zip(_simplex(fit.weights), fit.means, matrices, strict=True):
+        cross = w @ s @ w.T
+        q = np.diag(cross)
+        if kind == "spherical":
+            h = np.outer(q, q) / (2 * d)
+        elif kind == "diag":
+            squares = w * w * np.diag(s)
+            h = 0.5 * squares @ squares.T
+        else:
+            h = 0.5 * cross**2 if kind == "full" else np.zeros_like(cross)
+        half = 0.5 * (q[:, None] + q)
+        damped, plain = np.exp(-half), np.exp(1j * (w @ c))
+        direct += a * (np.exp(cross - half) - damped * (1 + cross + h)) * np.outer(plain, plain.conj())
+        conjugate += a * (np.exp(-cross - half) - damped * (1 - cross + h)) * np.outer(plain, plain)
+    power = np.abs(direct) ** 2 + np.abs(conjugate) ** 2
+    products = np.outer(u, u) * power
+    own = float(np.trace(products))
+    others = (float(products.sum()) - own) * (m * (m - 1) / (len(part) * max(len(part) - 1, 1)))
+    variance = own * m / len(part) + others
+    mean = float(u @ np.diag(direct).real) * m / len(part)
+    return float(np.sqrt(max(variance, 0.0)) / max(mean, 1e-30))
 
 
 def _simplex(weights: Array) -> Array:
@@ -301,7 +347,7 @@ class MixtureTask:
             self.exploring_strength = _PSEUDO_ROWS / (2.0 * self.n * total)
         self.smallest = 1e-2 / base.effective_radius(k) ** 2
         self.rounds = 0
-        self.floor, self.deviation, self.ratio = 1.0, 0.0, np.inf
+        self.floor, self.deviation, self.ratio, self.limit = 1.0, 0.0, np.inf, 2.0
 
     # -- pieces ------------------------------------------------------------------------------
 
@@ -484,7 +530,9 @@ class MixtureTask:
         self.final, self.final_strength = self.reweighted(fit)
         fit.value = misfit(self.final, fit, self.kind)
         self.floor, self.deviation = self.noise_floor(self.final, fit)
+        self.deviation = max(self.deviation, floor_deviation(self.final, fit, self.kind, self.rng))
         self.ratio = fit.value / self.floor
+        self.limit = mismatch_limit(self.deviation)
 
     # -- data that no such mixture explains -----------------------------------------------------
 
@@ -506,7 +554,7 @@ class MixtureTask:
         # a search that failed, and not the model: then the sketch itself is the better judge
         again = self.improve(Fit(best[1].means, best[1].weights, best[1].covariances, np.inf), 150)
         floor, _ = self.noise_floor(self.exploring, again)
-        if again.value < MISMATCH * floor:
+        if again.value < self.limit * floor:
             return self.finish(again), None
         self.certify(best[1])
         return best[1], rich
@@ -545,7 +593,7 @@ class MixtureTask:
             noise_floor=self.floor,
             ratio=self.ratio,
             deviation=self.deviation,
-            reliable=self.ratio <= MISMATCH and not unreliable,
+            reliable=self.ratio <= self.limit and not unreliable,
             unreliable=unreliable,
             verdict=verdict,
             iterations=self.rounds,
@@ -583,7 +631,7 @@ class MixtureTask:
         if self.n < 50 * k:
             unresolved[:] = False  # so few rows: every width is uncertain, and the count says so
         names = tuple(int(l) for l in np.flatnonzero(light | unresolved))
-        if self.ratio > MISMATCH:
+        if self.ratio > self.limit:
             verdict = (
                 f"not certified: the misfit is {self.ratio:.3g} times the noise floor, so the rows are not a mixture "
                 f"of {k} {kind} Gaussians (or components were missed: try another seed, more components or a larger "

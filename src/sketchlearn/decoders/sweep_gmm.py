@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchlearn.decoders.gmm import MISMATCH, MixtureSolution, decode_gmm
+from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm
 from sketchlearn.sketch.value import Sketch
+
 
 _LEAST = 1.2  # misfit over noise floor that is never taken for a missing component
 
@@ -113,4 +114,4 @@ def sweep_gmm(
 
 
 def _at_floor(solution: MixtureSolution) -> bool:
-    return solution.ratio < min(max(1.0 + 3.0 * solution.deviation, _LEAST), MISMATCH)
+    return solution.ratio < max(1.0 + 3.0 * solution.deviation, _LEAST)
