@@ -8,8 +8,8 @@
 4. All frequencies are reweighted by the noise that is left once each component's own weight, mean and
    covariance have been fitted, and everything is refined again.  One pseudo-row per component, with the
    pooled covariance, keeps directions that the sketch does not resolve from collapsing.
-5. If the misfit stays above the noise floor by more than chance, the data are not such a mixture.  A richer mixture is then
-   fitted to the sketch, and the model is the projection of that density on the family asked for
+5. If the misfit stays above the noise floor by more than chance, the data are not such a mixture.  A richer
+   mixture is then fitted to the sketch, and the model is the projection of that density on the family asked for
    (maximum likelihood on points drawn from it): what EM would do, had it the rows.
 """
 

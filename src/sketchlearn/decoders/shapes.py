@@ -77,7 +77,7 @@ def split(fit: Fit, kind: str, l: int, rng: np.random.Generator) -> Fit:
     s = fit.covariances.copy()
     axis: Array
     if kind == "spherical":
-        direction = rng.standard_normal(d)
+        direction = rng.standard_normal((d,))
         axis = direction / float(np.linalg.norm(direction))
         deviation = float(np.sqrt(s[l]))
     elif kind == "diag":

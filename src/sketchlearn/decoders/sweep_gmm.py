@@ -10,7 +10,6 @@ import numpy as np
 from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm
 from sketchlearn.sketch.value import Sketch
 
-
 _LEAST = 1.2  # misfit over noise floor that is never taken for a missing component
 
 
