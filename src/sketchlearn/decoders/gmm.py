@@ -74,7 +74,7 @@ class MixtureSolution:
         Weighted mean squared misfit of the sketch, what sampling noise alone would leave, and their
         quotient: near or below 1 if the model explains the data.
     deviation : float
-        Relative standard deviation of the noise floor.
+        Relative standard deviation of the noise floor (counting correlations if the ratio is above 1.5).
     reliable : bool
         The certificate: the ratio is what chance allows and every component is supported by the sketch.
     unreliable : tuple of int
@@ -507,14 +507,15 @@ class MixtureTask:
 
     # -- the end -----------------------------------------------------------------------------
 
-    def finish(self, fit: Fit, passes: int = 2) -> Fit:
-        """Refine on the whole sketch, then twice more with weights from the conditional noise."""
+    def finish(self, fit: Fit) -> Fit:
+        """Refine on the whole sketch with weights from the conditional noise, which are then renewed once."""
         limits = {"smallest": self.smallest, "largest": _LARGEST}
         fit.weights = np.maximum(fit.weights, 1e-5)
-        fit = refine(self.whole, fit, self.kind, 600, strength=self.strength, **limits)
-        for _ in range(passes):
+        if not self.explained(fit):  # too far away for those weights
+            fit = refine(self.whole, fit, self.kind, 600, strength=self.strength, **limits)
+        for steps in (600, 300):
             problem, strength = self.reweighted(fit)
-            fit = refine(problem, fit, self.kind, 300, strength=strength, **limits)
+            fit = refine(problem, fit, self.kind, steps, strength=strength, **limits)
         self.certify(fit)
         return fit
 
@@ -530,8 +531,9 @@ class MixtureTask:
         self.final, self.final_strength = self.reweighted(fit)
         fit.value = misfit(self.final, fit, self.kind)
         self.floor, self.deviation = self.noise_floor(self.final, fit)
-        self.deviation = max(self.deviation, floor_deviation(self.final, fit, self.kind, self.rng))
         self.ratio = fit.value / self.floor
+        if self.ratio > _LIMITS[0]:  # below that nobody asks
+            self.deviation = max(self.deviation, floor_deviation(self.final, fit, self.kind, self.rng))
         self.limit = mismatch_limit(self.deviation)
 
     # -- data that no such mixture explains -----------------------------------------------------

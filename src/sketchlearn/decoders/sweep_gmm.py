@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm
+from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm, mismatch_limit
 from sketchlearn.sketch.value import Sketch
-
-_LEAST = 1.2  # misfit over noise floor that is never taken for a missing component
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,4 +111,4 @@ def sweep_gmm(
 
 
 def _at_floor(solution: MixtureSolution) -> bool:
-    return solution.ratio < max(1.0 + 3.0 * solution.deviation, _LEAST)
+    return solution.ratio < mismatch_limit(solution.deviation)
