@@ -144,6 +144,16 @@ def test_unreliable_components_warn():
         CompressiveGaussianMixture(2, random_state=0).fit(X)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_constant_columns_and_extreme_units():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1000, 2))
+    for X in (np.c_[x, np.full(1000, 7.0)], 1e8 * x + 1e12, 1e-9 * x):
+        gm = CompressiveGaussianMixture(1, random_state=0).fit(X)
+        assert np.isfinite(gm.covariances_).all()
+        np.testing.assert_allclose(gm.covariances_[0][:2, :2], np.cov(X[:, :2].T), rtol=0.2, atol=0.1 * X[:, 0].var())
+
+
 def test_pipelines_routing_and_pickles():
     X = _blobs(500)
     model = make_pipeline(StandardScaler(), CompressiveGaussianMixture(2, random_state=0)).fit(X)

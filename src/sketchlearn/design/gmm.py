@@ -162,7 +162,7 @@ def within_metric(x: Array, w: Array, k: int, covariance_type: str, seed: int) -
 def _inverse_root(covariance: Array, total: Array, covariance_type: str) -> Array:
     """Symmetric inverse square root, in units of the columns, with a floor against directions without spread."""
     unit = np.sqrt(np.diag(total))
-    unit = np.where(unit > 0, unit, max(1e-6 * float(unit.max()), 1e-300))
+    unit = np.where(unit > 1e-9 * unit.max(), unit, unit.max())  # a constant column has no scale of its own
     if covariance_type == "diag":
         relative = np.diag(covariance) / unit**2
         return np.diag(1.0 / (unit * np.sqrt(np.maximum(relative, 1e-4))))
