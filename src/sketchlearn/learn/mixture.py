@@ -288,7 +288,15 @@ class CompressiveGaussianMixture(DensityMixin, BaseEstimator):
         p = self.precisions_cholesky_
         self.precisions_ = p**2 if self.covariance_type in ("diag", "spherical") else p @ np.swapaxes(p, -1, -2)
         self.verdict_, self.converged_, self.n_iter_ = solution.verdict, solution.reliable, solution.iterations
-        self.lower_bound_ = self._expected_log_likelihood()
+        self._lower_bound: float | None = None
+
+    @property
+    def lower_bound_(self) -> float:
+        """Estimated mean log-likelihood of the rows, from the sketch alone (computed when first asked for)."""
+        check_is_fitted(self)
+        if self._lower_bound is None:
+            self._lower_bound = self._expected_log_likelihood()
+        return self._lower_bound
 
     # -- using -------------------------------------------------------------------------------
 
