@@ -6,7 +6,14 @@ from sketchlearn.engines import sketch
 from sketchlearn.exceptions import IncompatibleSketchError, MissingPackageError, SketchFileError, SourceError
 from sketchlearn.features import FeatureMap, FourierFeatures, QuadraticFeatures
 from sketchlearn.kernels import active_kernel
-from sketchlearn.learn import CompressiveKMeans, CompressiveKMedians, CompressivePCA, CompressiveRegression
+from sketchlearn.learn import (
+    CompressiveGaussianMixture,
+    CompressiveKMeans,
+    CompressiveKMedians,
+    CompressivePCA,
+    CompressiveRegression,
+    CompressiveStableMixture,
+)
 from sketchlearn.sketch import Comparison, Sketch, SketchTable, compare, load, merge
 from sketchlearn.sources import Source, read
 
@@ -14,10 +21,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Comparison",
+    "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "CompressiveKMedians",
     "CompressivePCA",
     "CompressiveRegression",
+    "CompressiveStableMixture",
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",

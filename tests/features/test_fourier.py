@@ -14,6 +14,7 @@ GOLDEN = {
     ("adapted", "orthogonal", "stratified"): "27dae0f215ba424bf943765dd9bd1c4c",
     ("weighted", "iid", "stratified"): "85940ebf696bfe3cc8b4f8ff30b366c6",
     ("multiscale", "orthogonal", "iid"): "a6362aa07cb16476078e3239119b6bb5",
+    ("mixed", "orthogonal", "stratified"): "8e6f3eb002dbf4ac3361d82eed2b1228",
 }
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from sketchlearn.features.radial import LAWS, MultiscaleLaw, RadialLaw
+from sketchlearn.features.radial import LAWS, MixedLaw, MultiscaleLaw, RadialLaw
 
 U = np.linspace(1e-9, 1 - 1e-9, 2001)
 
@@ -47,6 +47,23 @@ def test_multiscale_matches_its_density(decay):
         assert integrate.quad(density, 0.7, r, points=[min(3.0, r)])[0] / mass == pytest.approx(u, abs=1e-8)
     second = integrate.quad(lambda r: r**2 * density(r), 0.7, 64, points=[3.0])[0] / mass
     assert law.second_moment(2) == pytest.approx(second, rel=1e-8)
+
+
+def test_mixed_law_is_a_mixture_of_its_parts():
+    law = MixedLaw(share=0.3, inner=4.0, low=0.7, knee=3.0, high=64.0, decay=2.0)
+    wide, adapted = MultiscaleLaw(low=0.7, knee=3.0, high=64.0, decay=2.0), LAWS["adapted"]()
+    u = np.array([0.1, 0.25, 0.4, 0.9])
+    expected = [*wide.quantile(u[:2] / 0.3, 5), *(4.0 * adapted.quantile((u[2:] - 0.3) / 0.7, 5))]
+    np.testing.assert_allclose(law.quantile(u, 5), expected, rtol=1e-12)
+    assert law.broad(u).tolist() == [True, True, False, False]
+    second = 0.3 * wide.second_moment(5) + 0.7 * 16 * adapted.second_moment(5)
+    assert law.second_moment(5) == pytest.approx(second, rel=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [{"share": 0.0}, {"share": 1.0}, {"inner": 0.0}, {"low": 5.0}])
+def test_mixed_law_refuses_impossible_parameters(wrong):
+    with pytest.raises(ValueError, match="law needs"):
+        MixedLaw(**wrong)
 
 
 @pytest.mark.parametrize("name", LAWS)

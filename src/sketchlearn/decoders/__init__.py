@@ -11,6 +11,7 @@ from sketchlearn.decoders.clompr import decode_clompr
 from sketchlearn.decoders.solution import Mixture, Solution
 from sketchlearn.decoders.splitting import decode_splitting
 from sketchlearn.decoders.sweep import Sweep, sweep_kmeans
+from sketchlearn.decoders.sweep_gmm import as_table, sweep_gmm
 from sketchlearn.decoders.tuning_free import decode_tuning_free
 from sketchlearn.sketch.value import Sketch
 
@@ -101,6 +102,7 @@ def sweep(
     ks: Iterable[int],
     *,
     task: str = "kmeans",
+    covariance_type: str = "full",
     random_state: int | np.random.Generator | None = None,
 ) -> Sweep:
     """Decode every number of components from one sketch, and recommend one.
@@ -111,8 +113,10 @@ def sweep(
         Of a feature map sized for the largest number (``n_components=max(ks)`` in the design).
     ks : iterable of int
         Numbers of components to try; each is warm-started from the last.
-    task : {"kmeans"}
-        What the components are for.
+    task : {"kmeans", "gmm"}
+        Centres of clusters, or Gaussian mixtures.
+    covariance_type : {"full", "tied", "diag", "spherical"}
+        Shape of the components, for mixtures.
     random_state : int or Generator, optional
         For repeatable results.
 
@@ -129,6 +133,9 @@ def sweep(
     >>> sl.sweep(s, range(1, 6), random_state=0).recommended
     3
     """
-    if task != "kmeans":
-        raise ValueError(f"task={task!r}: choose 'kmeans'")
-    return sweep_kmeans(sketch, ks, rng=np.random.default_rng(random_state))
+    rng = np.random.default_rng(random_state)
+    if task == "kmeans":
+        return sweep_kmeans(sketch, ks, rng=rng)
+    if task == "gmm":
+        return as_table(sweep_gmm(sketch, ks, covariance_type, rng=rng, exhaustive=True), sketch)
+    raise ValueError(f"task={task!r}: choose 'kmeans' or 'gmm'")

@@ -34,14 +34,14 @@ class Fit:
     value: float
 
 
-def broadcast(covariances: Array, kind: str, k: int) -> Array:
-    """Covariances as the problem's atoms take them (tied ones repeated)."""
-    return np.broadcast_to(covariances, (k, *covariances.shape)) if kind == "tied" else covariances
+def broadcast(covariances: Array, kind: str) -> Array:
+    """Covariances as the problem's atoms take them (tied ones as one that all components share)."""
+    return covariances[None] if kind == "tied" else covariances
 
 
 def misfit(problem: Problem, fit: Fit, kind: str) -> float:
     """Weighted squared residual."""
-    r = problem.residual(fit.means, broadcast(fit.covariances, kind, len(fit.means)), fit.weights)
+    r = problem.residual(fit.means, broadcast(fit.covariances, kind), fit.weights)
     return float(problem.u @ (r[0] ** 2 + r[1] ** 2))
 
 
@@ -56,18 +56,18 @@ def tangent_variance(problem: Problem, fit: Fit, kind: str) -> Array:
     Within a component, exp(i w·x) is projected on the scores of its weight, mean and covariance; with
     q = w'Sw, what is left is 1 - exp(-q)(1 + q + h), h = q^2/2 for full covariances.
     """
-    k = len(fit.means)
-    q = -2.0 * problem.damping(broadcast(fit.covariances, kind, k)).astype(np.float64)
+    q = -2.0 * problem.damping(broadcast(fit.covariances, kind)).astype(np.float64)
     if kind == "spherical":
         h = q * q / (2.0 * problem.dim)
     elif kind == "diag":
         h = 0.5 * ((fit.covariances**2) @ (problem.operator.squares.astype(np.float64) ** 2).T)
     elif kind == "tied":
-        h = np.zeros_like(q)
+        h = np.zeros_like(q)  # one covariance for all components absorbs next to nothing in each
     else:
         h = 0.5 * q * q
+    v = np.maximum(1.0 - np.exp(-q) * (1.0 + q + h), 0.0)
     a = np.maximum(fit.weights, 0.0)
-    return (a / a.sum()) @ np.maximum(1.0 - np.exp(-q) * (1.0 + q + h), 0.0)
+    return v[0] if len(v) == 1 else (a / a.sum()) @ v
 
 
 def noise_floor(problem: Problem, fit: Fit, kind: str) -> tuple[float, float]:
@@ -121,8 +121,9 @@ def pooled(fit: Fit, kind: str) -> Array:
     if kind == "diag":
         return 0.98 * s + 0.02 * float(s.mean())
     d = len(s)
-    rounded: Array = 0.98 * s + (0.02 * float(np.trace(s)) / d) * np.eye(d, dtype=np.float64)
-    return rounded
+    out: Array = 0.98 * s
+    out += (0.02 * float(np.trace(s)) / d) * np.eye(d)
+    return out
 
 
 def _cholesky(s: Array) -> Array:
@@ -183,7 +184,7 @@ class _Chunk:
 
     def _scales(self, weights: Array) -> None:
         p, k, d = self.problem, self.k, self.d
-        cosine, sine, _ = p.atoms(self.means, broadcast(self.base, self.kind, k), np.zeros(k))
+        cosine, sine, _ = p.atoms(self.means, broadcast(self.base, self.kind), np.zeros(k))
         e2 = (cosine**2 + sine**2) * p.u
         a2 = np.maximum(weights, 0.05 * max(float(weights.mean()), 1e-6)) ** 2
         op = p.operator
@@ -247,7 +248,7 @@ class _Chunk:
     def objective(self, v: Array) -> tuple[float, Array]:
         p = self.problem
         means, weights, s, m, lower = self._move(v)
-        value, along, products, cross, _, _ = p.value_and_products(means, broadcast(s, self.kind, self.k), weights)
+        value, along, products, cross, _, _ = p.value_and_products(means, broadcast(s, self.kind), weights)
         g_c = -2.0 * weights[:, None] * p.operator.adjoint(cross)
         g_s = self._covariance_gradient(products, weights)
         if self.strength > 0:

@@ -173,7 +173,7 @@ def climb(
             target = w * residual
             for _ in range(steps):
                 height, gradient = problem.correlation(x, target)
-                # the height of a peak is the weight it stands for: ordinary clusters, or the best in sight if all are small
+                # the height of a peak is the weight it stands for: that of ordinary clusters, or of the best in sight
                 expected = min(mass / k, max(float(height.max()), 1e-7 * mass))
                 move = gradient * (step / np.maximum(height, 0.25 * expected))[:, None]
                 norm = np.sqrt((move * move).sum(1))

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.design import kmeans, pca
+from sketchlearn.design import gmm, kmeans, pca, stable
 from sketchlearn.design.scale import RULES
 from sketchlearn.features.radial import RadialLaw
 
 __all__ = ["RULES", "TASKS", "design"]
 
-TASKS = ("kmeans", "pca", "regression")
+TASKS = ("kmeans", "gmm", "stable", "pca", "regression")
 
 
 def design(
@@ -27,6 +27,7 @@ def design(
     dim: int | None = None,
     scale: float | str | None = None,
     radial: str | RadialLaw | None = None,
+    covariance_type: str | None = None,
     explain: bool = False,
 ) -> Any:
     """Choose a feature map from a pilot sample, or without looking at a row.
@@ -37,7 +38,7 @@ def design(
         Pilot rows; a thousand are enough.
     n_components : int
         The largest number of components that will be asked for.
-    task : {"kmeans", "pca", "regression"}
+    task : {"kmeans", "gmm", "stable", "pca", "regression"}
         What the sketch is for.  The last two give quadratic features (:class:`sketchlearn.QuadraticFeatures`).
     size : int, optional
         Number of features; by default ``10 * n_components * d`` (20 with bounds or a number as scale), at least 100;
@@ -55,6 +56,8 @@ def design(
         ``"mean-separation"``, ``"dimension"``, ``"theory"``, ``"keriven"``.
     radial : str or RadialLaw, optional
         Law of the radii for a named scale; ``"adapted"`` by default.
+    covariance_type : {"full", "tied", "diag", "spherical"}, optional
+        Shape of the components, for ``task="gmm"`` and ``"stable"``; ``"full"`` by default.
     explain : bool
         Return ``(map, explanation)``: what was chosen and why, in words.
 
@@ -76,6 +79,22 @@ def design(
     m = None if size is None else _positive(size, "size")
     if task not in TASKS:
         raise ValueError(f"task={task!r}: choose one of {', '.join(TASKS)}")
+    if covariance_type is not None and task not in ("gmm", "stable"):
+        raise ValueError(f"task={task!r} has no covariance_type")
+    if task in ("gmm", "stable"):
+        if sample is None or scale is not None or radial is not None:
+            raise ValueError(
+                f"task={task!r} needs a sample and nothing else to go by; without one use task='kmeans' with bounds, "
+                "whose sketches can be decoded into mixtures too"
+            )
+        shape = covariance_type or "full"
+        rows = _rows(sample)
+        mixture_map = (gmm.design_gmm if task == "gmm" else stable.design_stable)(rows, k, shape, seed, size=m)
+        why = (
+            f"{mixture_map.size} features for {k} {shape} components: half at all scales of the data, half at that of "
+            f"one component, both read off {len(rows)} pilot rows"
+        )
+        return (mixture_map, why) if explain else mixture_map
     if task in ("pca", "regression"):
         if scale is not None or radial is not None:
             raise ValueError(f"task={task!r} has no scale and no radial law")

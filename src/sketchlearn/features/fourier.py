@@ -214,11 +214,19 @@ class FourierFeatures(FeatureMap):
         return drawn
 
     def _radius(self) -> npt.NDArray[np.float64]:
+        return self.radial.quantile(self._probabilities(), self.dim)
+
+    @property
+    def broad(self) -> npt.NDArray[np.bool_]:
+        """Which frequencies come from the part of the radial law that spans all scales, (size,)."""
+        return self.radial.broad(self._probabilities())
+
+    def _probabilities(self) -> npt.NDArray[np.float64]:
         u = portable.Bits(self.seed, 1).uniforms(self.size)
         if self.radii == "stratified":
             strata = portable.Bits(self.seed, 2).permutation(self.size).astype(np.float64)
             u = (strata + u) / self.size
-        return self.radial.quantile(u, self.dim)
+        return u
 
     def _unit_directions(self) -> npt.NDArray[np.float64]:
         rows = 1 if self.directions == "iid" else min(self.dim, _ORTHOGONAL_ROWS)

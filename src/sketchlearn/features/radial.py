@@ -36,6 +36,10 @@ class RadialLaw:
         """Weight w of a frequency in the weighted kernel (features are to be divided by it)."""
         return np.ones_like(radius)
 
+    def broad(self, u: Array) -> npt.NDArray[np.bool_]:
+        """Which probabilities belong to the part of the law that spans all scales (all, unless it is mixed)."""
+        return np.ones(u.shape, bool)
+
     def to_recipe(self) -> dict[str, Any]:
         """JSON-able description."""
         return {"law": self.name, **{f.name: getattr(self, f.name) for f in fields(self)}}
@@ -158,8 +162,47 @@ class MultiscaleLaw(RadialLaw):
         return (inner + self.knee * self.knee * outer) / (flat + tail)
 
 
+@dataclass(frozen=True)
+class MixedLaw(RadialLaw):
+    """A share of multi-scale radii, the rest adapted radii stretched by `inner`.
+
+    Made for mixtures of unknown widths: the multi-scale part finds the components, the adapted part,
+    at the scale of one component, measures their covariances.  Radii are in units of 1 / (standard
+    deviation of the data); `inner` is that deviation over the deviation within a component.
+    """
+
+    share: float = 0.5
+    inner: float = 1.0
+    low: float = 0.7
+    knee: float = 3.0
+    high: float = 64.0
+    decay: float = 2.0
+    name: ClassVar[str] = "mixed"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1 or not self.inner > 0:
+            raise ValueError(f"mixed law needs 0 < share < 1 and inner > 0, got share={self.share}, inner={self.inner}")
+        self._multiscale()
+
+    def _multiscale(self) -> MultiscaleLaw:
+        return MultiscaleLaw(low=self.low, knee=self.knee, high=self.high, decay=self.decay)
+
+    def broad(self, u: Array) -> npt.NDArray[np.bool_]:
+        return u < self.share
+
+    def quantile(self, u: Array, dim: int) -> Array:
+        # a mixture by parts: u below `share` indexes the first law, the rest the second
+        wide = self._multiscale().quantile(np.minimum(u / self.share, 1.0), dim)
+        rest = np.clip((u - self.share) / (1.0 - self.share), 0.0, 1.0)
+        return np.where(self.broad(u), wide, _adapted().quantile(rest) * self.inner)
+
+    def second_moment(self, dim: int) -> float:
+        adapted = _adapted().second_moment * (self.inner * self.inner)
+        return self.share * self._multiscale().second_moment(dim) + (1.0 - self.share) * adapted
+
+
 LAWS: dict[str, type[RadialLaw]] = {
-    law.name: law for law in (GaussianLaw, FoldedLaw, AdaptedLaw, WeightedLaw, MultiscaleLaw)
+    law.name: law for law in (GaussianLaw, FoldedLaw, AdaptedLaw, WeightedLaw, MultiscaleLaw, MixedLaw)
 }
 
 

@@ -1,0 +1,189 @@
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.mixture import GaussianMixture
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import sketchlearn as sl
+from sketchlearn.design.gmm import design_gmm
+from sketchlearn.learn.mixture import CompressiveGaussianMixture
+from sketchlearn.learn.pilot import checked_weights, pilot
+from sketchlearn.learn.stable import CompressiveStableMixture
+
+KINDS = ["spherical", "diag", "full", "tied"]
+ESTIMATORS = [CompressiveGaussianMixture(random_state=0), CompressiveStableMixture(random_state=0)]
+
+
+def _blobs(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.concatenate([rng.normal(0, 1, (n, 2)), rng.normal([8, -6], [2, 0.5], (n // 2, 2))])
+
+
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore::sklearn.exceptions.SkipTestWarning"
+)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=["gaussian", "stable"])
+def test_scikit_learn_conventions(estimator):
+    failed = [r for r in check_estimator(estimator, on_fail=None, on_skip=None) if r["status"] == "failed"]
+    assert not failed, failed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_surface_and_same_numbers_as_scikit_learn(kind):
+    X = _blobs()
+    gm = CompressiveGaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
+    theirs = GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
+    for name in ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_"):
+        assert getattr(gm, name).shape == getattr(theirs, name).shape
+    ours = gm.to_sklearn()
+    for method in ("score_samples", "predict_proba", "predict", "score", "bic", "aic"):
+        np.testing.assert_allclose(getattr(gm, method)(X), getattr(ours, method)(X), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(gm.precisions_, ours.precisions_)
+    # as good as EM on the same rows: p / n nats for both estimates' errors
+    assert gm.score(X) > theirs.score(X) - 0.01
+    assert ours.sample(5)[0].shape == (5, 2)
+
+
+def test_sampling_gives_back_the_model():
+    gm = CompressiveGaussianMixture(2, random_state=0).fit(_blobs())
+    rows, owner = gm.sample(40_000)
+    np.testing.assert_allclose(np.bincount(owner) / 40_000, gm.weights_, atol=5 * 0.5 / 200)
+    for l in range(2):
+        np.testing.assert_allclose(rows[owner == l].mean(0), gm.means_[l], atol=0.1)
+    with pytest.raises(ValueError, match="n_samples"):
+        gm.sample(0)
+
+
+def test_batches_equal_one_pass():
+    X = np.random.default_rng(1).permutation(_blobs())
+    phi = design_gmm(X[:500], 2, "full", seed=0)
+    one = CompressiveGaussianMixture(2, features=phi, random_state=0).fit(X)
+    many = CompressiveGaussianMixture(2, features=phi, random_state=0)
+    for part in np.array_split(X, 4):
+        many.partial_fit(part)
+    assert many.sketch_ == one.sketch_
+    np.testing.assert_allclose(np.sort(many.weights_), np.sort(one.weights_), atol=0.005)
+    alone = CompressiveGaussianMixture(2, random_state=0).fit_sketch(one.sketch_)
+    np.testing.assert_allclose(np.sort(alone.weights_), np.sort(one.weights_), atol=0.005)
+
+
+def test_weights_are_repetition():
+    X = _blobs(100)
+    weights = np.random.default_rng(0).integers(0, 4, len(X))
+    a = CompressiveGaussianMixture(2, covariance_type="spherical", random_state=0).fit(X, sample_weight=weights)
+    b = CompressiveGaussianMixture(2, covariance_type="spherical", random_state=0).fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_array_equal(a.means_, b.means_)
+
+
+def test_likelihood_from_the_sketch_alone():
+    """The criterion without rows differs from that with rows by sampling noise: 5 sigma, sigma = sqrt(d / 2n)."""
+    X = _blobs(20_000)
+    gm = CompressiveGaussianMixture(2, random_state=0).fit(X)
+    assert abs(gm.lower_bound_ - gm.score(X)) < 5 * np.sqrt(1 / len(X)) + 0.01
+    more = CompressiveGaussianMixture(1, random_state=0).fit(X)
+    assert gm.bic() < more.bic()
+
+
+def test_warm_start_uses_the_earlier_model():
+    X = _blobs()
+    gm = CompressiveGaussianMixture(2, warm_start=True, random_state=0).fit(X)
+    means = gm.means_
+    gm.fit(_blobs(seed=1))
+    np.testing.assert_allclose(gm.means_, means, atol=0.3)  # the same order: it started from there
+
+
+@pytest.mark.parametrize("decoder", ["clompr", "splitting"])
+def test_published_decoders(decoder):
+    X = _blobs()
+    gm = CompressiveGaussianMixture(2, covariance_type="diag", decoder=decoder, random_state=0).fit(X)
+    assert gm.score(X) > GaussianMixture(2, covariance_type="diag", random_state=0).fit(X).score(X) - 0.1
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=["gaussian", "stable"])
+def test_errors_name_the_thing_at_fault(estimator):
+    X = _blobs(100)
+    with pytest.raises(ValueError, match="n_components"):
+        clone(estimator).set_params(n_components=0).fit(X)
+    with pytest.raises(ValueError, match="n_samples=3"):
+        clone(estimator).set_params(n_components=4).fit(X[:3])
+    with pytest.raises(ValueError, match="sample_weight"):
+        clone(estimator).fit(X, sample_weight=[1.0])
+    with pytest.raises(ValueError, match="non-negative, entry 0"):
+        clone(estimator).fit(X, sample_weight=-np.ones(len(X)))
+    with pytest.raises(TypeError, match="Sketch"):
+        clone(estimator).fit_sketch(X)
+    with pytest.raises(NotFittedError):
+        clone(estimator).predict(X)
+    phi = design_gmm(X, 1, seed=1)
+    with pytest.raises(sl.IncompatibleSketchError, match="seed"):
+        clone(estimator).set_params(features=design_gmm(X, 1, seed=2)).fit_sketch(sl.sketch(X, phi))
+    with pytest.raises(ValueError, match="columns"):
+        clone(estimator).set_params(features=phi).fit(np.ones((5, 3)))
+    with pytest.raises(ValueError, match="n_samples"):
+        clone(estimator).fit(X[:100]).sample(0)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("covariance_type", "oval"), ("decoder", "magic"), ("sketch_size", 1), ("n_components", True)],
+)
+def test_parameters_are_checked(parameter, value):
+    with pytest.raises(ValueError, match=parameter):
+        CompressiveGaussianMixture(**{parameter: value}).fit(_blobs(100))
+
+
+def test_unreliable_components_warn():
+    X = np.concatenate([np.random.default_rng(0).normal(size=(2000, 2)), [[400.0, 400.0]]])
+    with pytest.warns(ConvergenceWarning, match="component"):
+        CompressiveGaussianMixture(2, random_state=0).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_constant_columns_and_extreme_units():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1000, 2))
+    for X in (np.c_[x, np.full(1000, 7.0)], 1e8 * x + 1e12, 1e-9 * x):
+        gm = CompressiveGaussianMixture(1, random_state=0).fit(X)
+        assert np.isfinite(gm.covariances_).all()
+        np.testing.assert_allclose(gm.covariances_[0][:2, :2], np.cov(X[:, :2].T), rtol=0.2, atol=0.1 * X[:, 0].var())
+
+
+def test_pipelines_routing_and_pickles():
+    X = _blobs(500)
+    model = make_pipeline(StandardScaler(), CompressiveGaussianMixture(2, random_state=0)).fit(X)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(model.predict(X), again.predict(X))
+    with sklearn.config_context(enable_metadata_routing=True):
+        gm = CompressiveGaussianMixture(2, random_state=0).set_fit_request(sample_weight=True)
+        routed = make_pipeline(StandardScaler().set_fit_request(sample_weight=True), gm)
+        routed.fit(X, sample_weight=np.ones(len(X)))
+        assert routed[-1].sketch_.count == len(X)
+
+
+def test_stable_mixture_predicts_and_samples():
+    rng = np.random.default_rng(0)
+    X = rng.standard_cauchy(size=(20_000, 2)) + np.repeat([[0.0, 0.0], [40.0, 40.0]], 10_000, axis=0)
+    model = CompressiveStableMixture(2, random_state=0).fit(X)
+    labels = model.predict([[0.0, 0.0], [40.0, 40.0]])
+    assert labels[0] != labels[1]
+    np.testing.assert_allclose(model.predict_proba(X[:5]).sum(1), 1.0)
+    rows, owner = model.sample(1000)
+    assert rows.shape == (1000, 2)
+    assert owner.shape == (1000,)
+    assert model.score(rows) < 0
+
+
+def test_pilot_is_all_rows_or_a_weighted_draw():
+    X = np.arange(10.0)[:, None]
+    random = np.random.RandomState(0)
+    assert pilot(X, None, random)[0] is X
+    rows, weights = pilot(X, np.r_[np.zeros(9), 1e6], random)
+    assert weights is None
+    assert (rows == 9.0).all()
+    assert checked_weights(2.0, 3).tolist() == [2.0, 2.0, 2.0]
