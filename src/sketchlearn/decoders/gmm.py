@@ -247,7 +247,7 @@ def floor_deviation(problem: Problem, fit: Fit, kind: str, rng: np.random.Genera
 
     The noise of two frequencies is correlated within a component with
     ``exp(-(q_i + q_j)/2) [exp(w_i'S w_j) - 1 - w_i'S w_j - h_ij]``, the same projection as in
-    :func:`~sketchlearn.decoders.refine.tangent_variance`, turned by exp(i (w_i - w_j)·c); with -w_j for the conjugate.  In few dimensions
+    :func:`tangent_variance`, turned by exp(i (w_i - w_j)·c); with -w_j for the conjugate.  In few dimensions
     frequencies are close together, and the misfit varies far more than independent ones would make it.
     """
     m, d = problem.size, problem.dim

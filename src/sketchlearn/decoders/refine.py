@@ -121,18 +121,17 @@ def pooled(fit: Fit, kind: str) -> Array:
     if kind == "diag":
         return 0.98 * s + 0.02 * float(s.mean())
     d = len(s)
-    out: Array = 0.98 * s
-    out += (0.02 * float(np.trace(s)) / d) * np.eye(d)
-    return out
+    return 0.98 * s + 0.02 * float(np.trace(s)) / d * np.eye(d)
 
 
 def _cholesky(s: Array) -> Array:
     try:
-        return np.linalg.cholesky(s)
+        return np.asarray(np.linalg.cholesky(s), np.float64)
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(s)
         floor = 1e-6 * np.maximum(values[..., -1:], 1e-12)
-        return np.linalg.cholesky((vectors * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(vectors, -1, -2))
+        positive = (vectors * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+        return np.asarray(np.linalg.cholesky(positive), np.float64)
 
 
 def _floored(s: Array, pool: Array, kind: str) -> Array:

@@ -29,7 +29,7 @@ _MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missi
 _MISSING = 100.0
 _SHRINKAGE = 0.1
 _NOISE_CAP = 0.01  # frequencies count at most 1 / this times more than those with the full noise
-_FULL_STEPS = 200
+_FULL_STEPS = 200  # half as many in more than 20 dimensions, where each costs much and the last ones gain little
 _DECODES = 2  # pooled fits of the richer model
 _FINAL_RESTARTS = 12
 _ROWS_PER_COMPONENT = 20  # below this, covariances can't be learned
@@ -180,7 +180,8 @@ def _full_covariances(problem: Problem, found: Found) -> Fit:
     s = np.maximum(diagonal.covariances, 0.02 * average)[:, :, None] * np.eye(d)
     strength = _SHRINKAGE * 2.0 * diagonal.value / problem.size
     begin = Fit(diagonal.means, weights, s, np.inf)
-    return refine(problem, begin, "full", _FULL_STEPS, largest=widest, strength=strength)
+    steps = _FULL_STEPS if d <= 20 else _FULL_STEPS // 2
+    return refine(problem, begin, "full", steps, largest=widest, strength=strength)
 
 
 def _verdict(reliable: bool, fit: _Outcome, found: Found) -> str:

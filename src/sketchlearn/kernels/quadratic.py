@@ -211,6 +211,7 @@ class _Chunk:
 
     def __init__(self, rows: _Rows, weights: _Rows, center: npt.NDArray[np.float64], peak: float | None) -> None:
         self.rows = rows
+        self._first_try = peak is None
         self.weight = float(weights.sum()) if len(weights) else float(len(rows))
         self._unit = 4.0 ** math.ceil(math.log2(weights.max()) / 2) if len(weights) else 1.0
         self.weights = weights / self._unit
@@ -236,7 +237,13 @@ class _Chunk:
 
     def about_origin(self) -> bool:
         """Whether the rows can be used as they are: no weights, no scale trouble, no column far from its zero."""
-        if self._scan_rows is None or len(self.weights) or len(self._head) < 2 or self._center.any():
+        if (
+            not self._first_try
+            or self._scan_rows is None
+            or len(self.weights)
+            or len(self._head) < 2
+            or self._center.any()
+        ):
             return False
         near = (np.abs(self.shift) <= 2.0 * self._head.std(0)).all() and 1e-12 < self.scale < 1e12
         if near:
