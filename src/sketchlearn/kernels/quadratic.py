@@ -245,7 +245,8 @@ class _Chunk:
             or self._center.any()
         ):
             return False
-        near = (np.abs(self.shift) <= 2.0 * self._head.std(0)).all() and 1e-12 < self.scale < 1e12
+        with np.errstate(all="ignore"):  # rows that are not finite are found later
+            near = (np.abs(self.shift) <= 2.0 * self._head.std(0)).all() and 1e-12 < self.scale < 1e12
         if near:
             self.shift, self.offset, self.scale = self._center, self._center, 1.0
         return bool(near)
