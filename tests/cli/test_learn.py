@@ -1,0 +1,57 @@
+import json
+
+import numpy as np
+import pytest
+from clusters import gaussian_clusters
+
+import sketchlearn as sl
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("learn")
+    X, _, _ = gaussian_clusters(4, 3, 100, n=5000, seed=1)
+    sl.sketch(X, sl.design(X[:1000], n_components=6).with_columns(["a", "b", "c"])).save(path / "fourier.sketch")
+    sl.sketch(X, sl.design(X[:1000], n_components=2, task="pca")).save(path / "quadratic.sketch")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("task", "source", "options", "key", "shape"),
+    [
+        ("kmeans", "fourier", ["-k", "4"], "centers", (4, 3)),
+        ("kmeans", "fourier", ["-k", "4", "--medians"], "centers", (4, 3)),
+        ("gmm", "fourier", ["-k", "4", "--covariance", "diag"], "covariances", (4, 3)),
+        ("pca", "quadratic", ["-k", "2"], "components", (2, 3)),
+    ],
+)
+def test_models_as_json(folder, tmp_path, run, task, source, options, key, shape):
+    target = tmp_path / "model.json"
+    code, out, err = run("learn", task, folder / f"{source}.sketch", *options, "-o", target, "--json")
+    assert code == 0, err
+    model = json.loads(target.read_text())
+    assert model["task"] == task == json.loads(out)["task"]
+    assert np.shape(model[key]) == shape
+    assert model["columns"] == (["a", "b", "c"] if source == "fourier" else None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["kmeans", "fourier.sketch", "-k", "0"], "positive"),
+        (["kmeans", "fourier.sketch", "-k", "99999"], "rows"),
+        (["kmeans", "quadratic.sketch", "-k", "2"], "Fourier"),
+        (["kmeans", "fourier.sketch", "-k", "2", "--decoder", "magic"], "choose"),
+        (["gmm", "fourier.sketch", "-k", "2", "--covariance", "round"], "choose"),
+        (["pca", "fourier.sketch", "-k", "2"], "quadratic"),
+        (["kmeans", "missing.sketch", "-k", "2"], "no such file"),
+    ],
+)
+def test_bad_input_gets_one_line_and_no_file(folder, tmp_path, run, arguments, word):
+    target = tmp_path / "model.json"
+    arguments = [folder / a if str(a).endswith(".sketch") else a for a in arguments]
+    code, _, err = run("learn", *arguments, "-o", target)
+    assert code != 0
+    assert word in err
+    assert "Traceback" not in err
+    assert not target.exists()
