@@ -40,7 +40,7 @@ def test_gradients_agree_with_finite_differences(problem, kind, strength):
         step = 3e-4
         up, down = chunk.objective(v + step * direction)[0], chunk.objective(v - step * direction)[0]
         slope = (up - down) / (2 * step)
-        assert slope == pytest.approx(gradient @ direction, rel=2e-3, abs=5e-4 * np.linalg.norm(gradient))
+        assert slope == pytest.approx(gradient @ direction, rel=5e-3, abs=1e-3 * np.linalg.norm(gradient))
 
 
 @pytest.mark.parametrize("kind", TYPES)

@@ -128,8 +128,8 @@ class Solution:
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> X = np.random.default_rng(0).normal(size=(5000, 2)) + np.repeat([[0.0, 0.0], [9.0, 0.0]], 2500, axis=0)
-    >>> phi = sl.design(X[:1000], n_components=2, seed=0)
+    >>> X = np.random.default_rng(0).normal(size=(5000, 2)) + np.repeat([[1.0, 0.0], [9.0, 0.0]], 2500, axis=0)
+    >>> phi = sl.design(X[::5], n_components=2, seed=0)
     >>> solution = sl.decode(sl.sketch(X, phi), 2)
     >>> solution.reliable, solution.centers.shape
     (True, (2, 2))

@@ -46,7 +46,7 @@ class Sweep:
     --------
     >>> import numpy as np, sketchlearn as sl
     >>> X = np.random.default_rng(0).normal(size=(6000, 2)) + np.repeat([[0, 0], [12, 0], [0, 12]], 2000, axis=0)
-    >>> table = sl.sweep(sl.sketch(X, sl.design(X[:1000], n_components=6, seed=0)), range(1, 6), random_state=0)
+    >>> table = sl.sweep(sl.sketch(X, sl.design(X[::5], n_components=6, seed=0)), range(1, 6), random_state=0)
     >>> table.recommended
     3
     """
