@@ -44,6 +44,19 @@ rows = np.vstack(parts)
 reference = KMeans(5, n_init=3, random_state=0).fit(rows)
 print(f"   cost relative to k-means on all rows: {-model.score(rows) / reference.inertia_:.5f}")
 
+print("8. A Gaussian mixture, for densities, anomaly scores and synthetic rows")
+pilot = rows[rng.choice(len(rows), 2000, replace=False)]
+mixture_sketch = sl.sketch(rows, sl.design(pilot, n_components=5, task="gmm", covariance_type="diag"))
+mixture = sl.CompressiveGaussianMixture(5, covariance_type="diag", random_state=0).fit_sketch(mixture_sketch)
+print(f"   log-likelihood per row {mixture.score(rows):.4f}; {mixture.verdict_}")
+
+print("9. Principal components and a regression from one quadratic sketch")
+second = sl.sketch(rows, sl.design(pilot, n_components=3, task="pca"))
+pca = sl.CompressivePCA(3).fit_sketch(second)
+print(f"   three components explain {pca.explained_variance_ratio_.sum():.1%} of the variance")
+regression = sl.CompressiveRegression().fit_sketch(second, targets=0)
+print(f"   column 0 on the nine others: R² = {regression.r2_:.3f}")
+
 try:
     import matplotlib as mpl
 

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 
 import sketchlearn as sl
-from sketchlearn.design.gmm import design_gmm
-from sketchlearn.learn.mixture import CompressiveGaussianMixture
 
 rng = np.random.default_rng(0)
 centres = rng.normal(size=(4, 5)) * 4
@@ -24,7 +22,7 @@ def rows(n):
 
 
 print("1. One site designs the feature map from 2000 of its rows; the recipe is a few hundred bytes")
-phi = design_gmm(rows(2000), n_components=4, covariance_type="diag", seed=0)
+phi = sl.design(rows(2000), n_components=4, task="gmm", covariance_type="diag", seed=0)
 print(f"   {phi}")
 
 print("2. Every site sketches its own rows and sends a file")
@@ -34,7 +32,7 @@ for site in range(3):
 
 print("3. The sketches are merged, and a mixture is learned from the merged sketch alone")
 merged = sl.merge(sl.load(path) for path in sorted(folder.glob("*.sketch")))
-model = CompressiveGaussianMixture(4, covariance_type="diag", random_state=0).fit_sketch(merged)
+model = sl.CompressiveGaussianMixture(4, covariance_type="diag", random_state=0).fit_sketch(merged)
 print(f"   {merged.count:,} rows in {merged.nbytes:,} bytes; {model.verdict_}")
 
 print("4. Anomalies: new rows whose log-density is below what 99.9 % of the model's own rows reach")

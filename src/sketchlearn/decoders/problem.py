@@ -70,7 +70,7 @@ class Problem:
         importance = features.importance_weights
         u = 1.0 / np.maximum(1.0 - np.abs(z) ** 2, _VARIANCE_FLOOR) / importance**2
         return cls(
-            operator=DenseOperator.of(w * scale),
+            operator=features.operator(scale),
             z=np.stack([z.real, z.imag]).astype(np.float32),
             u=(u / u.sum()).astype(np.float32),
             n=n,

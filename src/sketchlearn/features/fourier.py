@@ -32,6 +32,7 @@ from sketchlearn.features.base import (
     encode_array,
     register,
 )
+from sketchlearn.features.operator import DenseOperator
 from sketchlearn.features.radial import LAWS, RadialLaw
 from sketchlearn.kernels import fourier as kernel
 from sketchlearn.kernels._constants import ENTRY_BOUND, GRID_BITS
@@ -249,6 +250,18 @@ class FourierFeatures(FeatureMap):
     def norms(self) -> npt.NDArray[np.float64]:
         """Euclidean norms of the frequencies, (size,)."""
         return np.sqrt((self.frequencies**2).sum(1))
+
+    def operator(self, scale: float = 1.0) -> DenseOperator:
+        """Products with the frequencies times `scale`, forward and adjoint: all that decoders use of the map.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=3)
+        >>> phi.operator().forward([[0.0, 1.0]]).shape
+        (1, 8)
+        """
+        return DenseOperator.of(self.frequencies * scale)
 
     @property
     def importance_weights(self) -> npt.NDArray[np.float64]:
