@@ -30,7 +30,7 @@ _MISSING = 100.0
 _SHRINKAGE = 0.1
 _NOISE_CAP = 0.01  # frequencies count at most 1 / this times more than those with the full noise
 _FULL_STEPS = 200  # half as many in more than 20 dimensions, where each costs much and the last ones gain little
-_DECODES = 2  # pooled fits of the richer model
+_DECODES = 3  # pooled fits of the richer model
 _FINAL_RESTARTS = 12
 _ROWS_PER_COMPONENT = 20  # below this, covariances can't be learned
 
@@ -104,11 +104,13 @@ def _best_of_restarts(
 ) -> Found:
     begin = None if start is None else (start - problem.center) / problem.scale
     best: Found | None = None
+    values: list[float] = []
     for attempt in range(_MORE_RESTARTS):
-        if best is not None and attempt >= _RESTARTS and best.ratio < _MISSING:
-            break
+        if best is not None and attempt >= _RESTARTS and (best.ratio < _MISSING or max(values[-3:]) < 1.2 * best.value):
+            break  # close enough, or the searches agree: the model is wrong, not the search
         effort = 1 + attempt % _RESTARTS
         found = search(problem, k, rng, start=begin if attempt == 0 else None, effort=effort, trace=trace)
+        values.append(found.value)
         if best is None or found.value < best.value:
             best = found
         if best.certified:

@@ -329,7 +329,7 @@ class CompressiveKMeans(_CompressiveClustering):
     decoder : str
         See :func:`sketchlearn.decode`.
     n_decodes : int, optional
-        Fits that the tuning-free decoder pools on data whose clusters are not round Gaussians (2 by default;
+        Fits that the tuning-free decoder pools on data whose clusters are not round Gaussians (3 by default;
         more is a little better and slower).
     workers : int, optional
         Threads of the pass.
