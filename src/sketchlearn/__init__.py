@@ -1,21 +1,25 @@
 """Learn from one small, mergeable sketch of the data instead of from its rows."""
 
+from typing import TYPE_CHECKING, Any
+
 from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
 from sketchlearn.design import design
 from sketchlearn.engines import sketch
 from sketchlearn.exceptions import IncompatibleSketchError, MissingPackageError, SketchFileError, SourceError
 from sketchlearn.features import FeatureMap, FourierFeatures, QuadraticFeatures
 from sketchlearn.kernels import active_kernel
-from sketchlearn.learn import (
-    CompressiveGaussianMixture,
-    CompressiveKMeans,
-    CompressiveKMedians,
-    CompressivePCA,
-    CompressiveRegression,
-    CompressiveStableMixture,
-)
 from sketchlearn.sketch import Comparison, Sketch, SketchTable, compare, load, merge
 from sketchlearn.sources import Source, read
+
+if TYPE_CHECKING:
+    from sketchlearn.learn import (
+        CompressiveGaussianMixture,
+        CompressiveKMeans,
+        CompressiveKMedians,
+        CompressivePCA,
+        CompressiveRegression,
+        CompressiveStableMixture,
+    )
 
 __version__ = "0.1.0"
 
@@ -50,3 +54,16 @@ __all__ = [
     "sketch",
     "sweep",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # estimators load scikit-learn, which a process that only sketches can do without
+    if name.startswith("Compressive") and name in __all__:
+        from sketchlearn import learn
+
+        return getattr(learn, name)
+    raise AttributeError(f"module 'sketchlearn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -20,8 +20,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.decoders.metric import unwhiten, whiten, whitened
@@ -654,6 +652,10 @@ def _maximum_likelihood(x: Array, means: Array, weights: Array, covariances: Arr
         precisions = np.asarray(np.linalg.inv(covariances), np.float64)
         precisions = np.asarray(0.5 * (precisions + np.swapaxes(precisions, -1, -2)), np.float64)
     weights = _simplex(np.maximum(_simplex(weights), 1e-4 / len(weights)))
+    # imported here: loading scikit-learn doubles the memory of a process that only sketches and decodes
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import GaussianMixture
+
     model = GaussianMixture(
         len(weights),
         covariance_type=kind,

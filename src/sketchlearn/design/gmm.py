@@ -12,7 +12,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.design.kmeans import resolution_radius
@@ -149,6 +148,8 @@ def within_metric(x: Array, w: Array, k: int, covariance_type: str, seed: int) -
     for _ in range(_ROUNDS if len(x) > max(k, 10) else 0):
         matrix = _inverse_root(covariance, total, covariance_type)
         y = x @ matrix.T
+        from sklearn.cluster import KMeans
+
         clusters = KMeans(min(k, len(x)), n_init=1, max_iter=30, random_state=seed % 2**32).fit(
             y, sample_weight=w * len(w)
         )

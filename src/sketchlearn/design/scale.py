@@ -10,8 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import pdist
-from sklearn.cluster import KMeans
 
 from sketchlearn.features import portable
 from sketchlearn.features.fourier import FourierFeatures
@@ -35,6 +33,9 @@ def separation(sample: Array, k: int, seed: int = 0) -> float:
     """Smallest distance between the centres of k-means on the pilot: the best single rule of Chatalic (2020, §4.2)."""
     if k < 2:
         return math.sqrt(sample.shape[1]) * spread_of(sample)
+    from scipy.spatial.distance import pdist
+    from sklearn.cluster import KMeans
+
     centers = KMeans(k, n_init=3, random_state=seed % 2**32).fit(sample).cluster_centers_
     return float(pdist(centers).min())
 

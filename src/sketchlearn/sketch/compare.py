@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.stats import chi2, ncx2
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.features.fourier import FourierFeatures
@@ -209,6 +208,8 @@ def tail(statistic: float, covariance: _F64) -> float:
         freedom = 1 / s1**2
     standard = (statistic - c1) / np.sqrt(2 * c2)
     value = standard * np.sqrt(2.0) * root + freedom + delta
+    from scipy.stats import chi2, ncx2
+
     return float(np.clip(ncx2.sf(value, freedom, delta) if delta > 0 else chi2.sf(value, freedom), 0.0, 1.0))
 
 
