@@ -8,6 +8,7 @@ deviation of the Gaussian kernel with the same mean squared frequency.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -19,18 +20,18 @@ from sketchlearn.features.portable import Array, TabulatedLaw
 
 
 @dataclass(frozen=True)
-class RadialLaw:
+class RadialLaw(ABC):
     """Base of the radial laws; subclasses are frozen dataclasses whose fields are the law's parameters."""
 
     name: ClassVar[str]
 
+    @abstractmethod
     def quantile(self, u: Array, dim: int) -> Array:
         """Radius at each probability in (0, 1)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def second_moment(self, dim: int) -> float:
         """E[R^2]."""
-        raise NotImplementedError
 
     def importance(self, radius: Array, dim: int) -> Array:
         """Weight w of a frequency in the weighted kernel (features are to be divided by it)."""

@@ -60,7 +60,7 @@ def _rounded(x: npt.NDArray[np.floating], half_turns: npt.NDArray[np.floating], 
     x, w = x.astype(real), half_turns.astype(real)
     t = np.zeros((len(x), len(w)), real)
     for k in range(x.shape[1]):
-        t = fma(x[:, k, None], w[None, :, k], t)  # type: ignore
+        t = fma(x[:, k, None], w[None, :, k], t)  # type: ignore[arg-type]  # either precision
     negative = ((t + real(parity)).view(integer).astype(np.int64) & 1).astype(bool)
     r = t - np.rint(t)
     u = r * r
@@ -68,7 +68,7 @@ def _rounded(x: npt.NDArray[np.floating], half_turns: npt.NDArray[np.floating], 
     for row, poly in ((0, cos_poly), (1, sin_poly)):
         v = np.full(t.shape, poly[-1], real)
         for coefficient in poly[-2::-1]:
-            v = fma(v, u, np.full((1, 1), coefficient, real))  # type: ignore
+            v = fma(v, u, np.full((1, 1), coefficient, real))  # type: ignore[arg-type]  # either precision
         if row == 1:
             v = v * r
         v = np.where(negative, -v, v) + real(rounder)
