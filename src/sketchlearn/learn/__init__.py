@@ -2,6 +2,7 @@
 
 from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
 from sketchlearn.learn.mixture import CompressiveGaussianMixture
+from sketchlearn.learn.model import Model
 from sketchlearn.learn.pca import CompressivePCA
 from sketchlearn.learn.regression import CompressiveRegression
 from sketchlearn.learn.stable import CompressiveStableMixture
@@ -13,4 +14,5 @@ __all__ = [
     "CompressivePCA",
     "CompressiveRegression",
     "CompressiveStableMixture",
+    "Model",
 ]
