@@ -31,6 +31,17 @@ TASKS = {
     "pca": ("components", "explained_variance", "explained_variance_ratio", "mean"),
     "regression": ("coefficients", "intercept", "predictors", "target"),
 }
+_SKETCH = {
+    "features": int,
+    "kind": str,
+    "description": str,
+    "fingerprint": str,
+    "bytes": int,
+    "skipped": int,
+    "lower": list,
+    "upper": list,
+    "noise_level": float,
+}
 _PROFILE = ("radius", "signal", "misfit", "floor", "sampling", "size")
 
 
@@ -120,7 +131,7 @@ class Model:
         profile = None
         if mixture is not None and isinstance(sketch.features, FourierFeatures):
             profile = residual_profile(sketch, mixture)
-        facts = {
+        facts: dict[str, Any] = {
             "features": sketch.features.size,
             "kind": sketch.features.kind,
             "description": sketch.features.describe(),
@@ -129,8 +140,9 @@ class Model:
             "skipped": sketch.skipped,
             "lower": sketch.lower.tolist(),
             "upper": sketch.upper.tolist(),
-            "noise_level": sketch.noise_level if isinstance(sketch.features, FourierFeatures) else None,
         }
+        if isinstance(sketch.features, FourierFeatures):
+            facts["noise_level"] = sketch.noise_level
         names = columns or tuple(f"column {i}" for i in range(sketch.features.dim))
         return cls(task, sketch.count, tuple(names), learned, mixture, profile, facts, __version__, columns is not None)
 
@@ -232,7 +244,7 @@ class _Reader:
     def model(self) -> Model:
         facts = self.facts
         task = facts.get("task")
-        if task not in TASKS:
+        if not isinstance(task, str) or task not in TASKS:
             raise self.fail(f"the task {task!r} is none of {', '.join(TASKS)}")
         rows = facts.get("rows")
         if isinstance(rows, bool) or not isinstance(rows, int | float) or not (0 < rows < math.inf):
@@ -251,9 +263,6 @@ class _Reader:
                 learned[key] = float(self.array(facts, key, ()))
         if "reliable" in facts:
             learned["reliable"] = bool(facts["reliable"])
-        sketch = facts.get("sketch", {})
-        if not isinstance(sketch, dict):
-            raise self.fail("the field 'sketch' should be an object")
         return Model(
             task,
             rows,
@@ -261,7 +270,7 @@ class _Reader:
             learned,
             self.mixture(task, learned, d),
             self.profile(),
-            sketch,
+            self.sketch(d),
             str(facts.get("library", "")),
             bool(columns),
         )
@@ -275,7 +284,7 @@ class _Reader:
         k, d = means.shape
         kind = self.facts.get("covariance_type")
         shapes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}
-        if kind not in shapes:
+        if not isinstance(kind, str) or kind not in shapes:
             raise self.fail(f"the covariance type {kind!r} is none of {', '.join(shapes)}")
         covariances = self.array(self.facts, "covariances", shapes[kind])
         return {"weights": self.weights(self.facts, k), "means": means, "covariances": covariances}, d
@@ -342,6 +351,23 @@ class _Reader:
             depth = 1
         shape = {1: (k,), 2: (k, d), 3: (k, d, d)}.get(depth, (k,))
         return Mixture(self.weights(given, k), means, self.array(given, "covariances", shape))
+
+    def sketch(self, d: int) -> dict[str, Any]:
+        """Facts about the sketch; what is missing is left out."""
+        given = self.facts.get("sketch", {})
+        if not isinstance(given, dict):
+            raise self.fail("the field 'sketch' should be an object")
+        out: dict[str, Any] = {}
+        for key, kind in _SKETCH.items():
+            value = given.get(key)
+            if value is None:
+                continue
+            if kind is list:
+                value = self.array(given, key, (d,)).tolist()
+            elif isinstance(value, bool) or not isinstance(value, kind) or value != value:
+                raise self.fail(f"the field {key!r} of the sketch is {value!r}")
+            out[key] = value
+        return out
 
     def profile(self) -> Profile | None:
         given = self.facts.get("profile")

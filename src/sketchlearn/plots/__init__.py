@@ -13,9 +13,10 @@ Examples
 'column 0'
 """
 
+from sketchlearn.plots.changes import Change, changes
 from sketchlearn.plots.charts import drift, residual, spectrum, sweep
 from sketchlearn.plots.landscape import landscape
 from sketchlearn.plots.mixtures import centers, density
 from sketchlearn.plots.report import report
 
-__all__ = ["centers", "density", "drift", "landscape", "report", "residual", "spectrum", "sweep"]
+__all__ = ["Change", "centers", "changes", "density", "drift", "landscape", "report", "residual", "spectrum", "sweep"]

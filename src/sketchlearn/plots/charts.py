@@ -143,7 +143,7 @@ def drift(
     ----------
     sketches : mapping, SketchTable or iterable of Sketch
         In the order to be drawn (a table: in the order of its keys), with the same feature map and no row in two of
-        them; or what :func:`sketchlearn.plots.changes.changes` returned.
+        them; or what :func:`sketchlearn.plots.changes` returned.
     labels : sequence of str, optional
         Names; by default the keys, or numbers.
     against : {"first", "previous", "rest"}

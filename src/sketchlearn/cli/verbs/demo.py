@@ -56,7 +56,8 @@ def _make_customers(folder: Path, rows: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     folder.mkdir()
     shares = np.array([0.38, 0.27, 0.2, 0.145, 0.005])
-    centers = rng.normal(size=(5, len(_NAMES))) * 4 + 10
+    centers = 10 + 4 * rng.normal(size=(5, len(_NAMES)))
+    centers[4] = centers[:4].mean(0) + 5 * (centers[4] - 10)  # the rare kind is unlike all others
     note(f"made up: {rows:,} customers of {len(shares)} kinds, {shares[-1]:.1%} of a rare one (2% in week 4): {folder}")
     for part, count in enumerate(np.diff(np.linspace(0, rows, 5).astype(int))):
         if part == 3:

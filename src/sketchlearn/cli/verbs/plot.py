@@ -126,7 +126,7 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Distances over a sequence of sketches, with alarms."""
-        from sketchlearn.plots.changes import changes
+        from sketchlearn.plots import changes
 
         if not 0 < alpha < 1:
             raise usage(f"--alpha must be between 0 and 1, got {alpha}")
