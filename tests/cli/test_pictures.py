@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -194,3 +196,12 @@ def test_the_demo(tmp_path, run):
     assert code == 6
     assert "exists already" in err
     assert run("demo", "--rows", "5", "-o", "x")[0] == 2
+
+
+def test_a_report_loads_neither_scikit_learn_nor_matplotlib(folder, tmp_path):
+    program = (
+        "import sys; from sketchlearn.cli import main; code = main(sys.argv[1:]); "
+        "sys.exit(code or sum(m in sys.modules for m in ('sklearn', 'matplotlib', 'pandas')))"
+    )
+    arguments = [sys.executable, "-c", program, "report", str(folder / "kmeans.json")]
+    assert subprocess.run(arguments, cwd=tmp_path, check=False).returncode == 0
