@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from sketchlearn.decoders.search import Found, search
 from sketchlearn.decoders.solution import Mixture
 from sketchlearn.sketch.value import Sketch
 
+_DROP = 1.6  # of the misfit, by one more component that is a cluster
 _EXPLAINED = 1.5  # misfit over noise floor up to which a model explains the data
 
 
@@ -133,8 +135,12 @@ def _recommend(rows: list[SweepRow]) -> tuple[int, str]:
     for row in rows:
         if row.ratio < _EXPLAINED:
             return row.k, f"the smallest k whose misfit is at the noise floor (ratio {row.ratio:.2f})"
-    best = min(rows, key=lambda r: r.criterion)
+    # no k explains the data: clusters are not round, and more components than clusters still help, but slowly
+    best = rows[0]
+    for before, row in itertools.pairwise(rows):
+        if before.residual > _DROP * row.residual:
+            best = row
     return best.k, (
-        "by the information criterion, a weak reason: no k brings the misfit down to the noise, so the clusters are "
-        "not round Gaussians of one width or k must be larger"
+        f"the last k that lowers the misfit by a factor of {_DROP}, a weak reason: no k brings it down to the noise, so "
+        "the clusters are not round Gaussians of one width or k must be larger"
     )
