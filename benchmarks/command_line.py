@@ -4,6 +4,7 @@ python benchmarks/command_line.py [--rows 10000000] [--dtype float32]
 """
 
 import argparse
+import contextlib
 import re
 import subprocess
 import sys
@@ -33,10 +34,8 @@ def run(folder, *arguments):
     process = subprocess.Popen([sys.executable, "-m", "sketchlearn.cli", *arguments], cwd=folder)
     peak = 0
     while process.poll() is None:
-        try:
+        with contextlib.suppress(TypeError, OSError):  # between the end of the process and our notice of it
             peak = max(peak, int(re.search(r"VmHWM:\s*(\d+)", Path(f"/proc/{process.pid}/status").read_text())[1]))
-        except (TypeError, OSError):
-            pass
         time.sleep(0.01)
     assert process.returncode == 0, arguments
     return time.perf_counter() - start, peak / 1024

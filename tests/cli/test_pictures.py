@@ -205,3 +205,12 @@ def test_a_report_loads_neither_scikit_learn_nor_matplotlib(folder, tmp_path):
     )
     arguments = [sys.executable, "-c", program, "report", str(folder / "kmeans.json")]
     assert subprocess.run(arguments, cwd=tmp_path, check=False).returncode == 0
+
+
+def test_info_of_models(folder, run):
+    code, out, err = run("info", folder / "kmeans.json")
+    assert code == 0, err
+    assert b"3 clusters of 6,000 rows" in out
+    facts = json.loads(run("info", folder / "pca.json", "--json")[1])
+    assert (facts["kind"], facts["task"], facts["columns"]) == ("model", "pca", ["a", "b", "c"])
+    assert run("info", folder / "newer.json")[0] == 5

@@ -10,7 +10,7 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -169,6 +169,13 @@ def _say(text: str, code: Code) -> Code:
 def note(text: str) -> None:
     """A line for people, on standard error."""
     typer.echo(text, err=True)
+
+
+def working(text: str) -> Any:
+    """A context that shows on standard error, if that is a terminal, that something is going on."""
+    from rich.console import Console
+
+    return Console(stderr=True).status(text) if sys.stderr.isatty() else nullcontext()
 
 
 def emit(facts: dict[str, Any], as_json: bool, text: str | None = None) -> None:

@@ -141,6 +141,6 @@ def _recommend(rows: list[SweepRow]) -> tuple[int, str]:
         if before.residual > _DROP * row.residual:
             best = row
     return best.k, (
-        f"the last k that lowers the misfit by a factor of {_DROP}, a weak reason: no k brings it down to the noise, so "
-        "the clusters are not round Gaussians of one width or k must be larger"
+        f"the last k that lowers the misfit by a factor of {_DROP}, a weak reason: no k brings it down to the noise, "
+        "so the clusters are not round Gaussians of one width or k must be larger"
     )

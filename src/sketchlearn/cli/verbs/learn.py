@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from sketchlearn.cli.app import Debug, Json, check_output, emit, names_in, read_sketch, usage, write_bytes
+from sketchlearn.cli.app import Debug, Json, check_output, emit, names_in, read_sketch, usage, working, write_bytes
 from sketchlearn.decoders import DECODERS, check_components, decode
 from sketchlearn.decoders.gmm import decode_gmm
 from sketchlearn.sketch.value import Sketch
@@ -43,7 +43,8 @@ def register(app: typer.Typer) -> None:
         check_output(output)
         s = read_sketch(sketch)
         criterion = "medians" if medians else "means"
-        found = decode(s, check_components(s, k), decoder=decoder, criterion=criterion, random_state=seed)
+        with working(f"looking for {k} clusters"):
+            found = decode(s, check_components(s, k), decoder=decoder, criterion=criterion, random_state=seed)
         from sketchlearn.learn.model import kmeans_model
 
         _write(output, kmeans_model(s, found, criterion), as_json, f"{k} centres; {found.verdict}")
@@ -63,7 +64,8 @@ def register(app: typer.Typer) -> None:
             raise usage(f"--covariance {covariance}: choose full, tied, diag or spherical")
         check_output(output)
         s = read_sketch(sketch)
-        found = decode_gmm(s, check_components(s, k), covariance, rng=np.random.default_rng(seed))
+        with working(f"fitting {k} components"):
+            found = decode_gmm(s, check_components(s, k), covariance, rng=np.random.default_rng(seed))
         from sketchlearn.learn.model import gmm_model
 
         _write(output, gmm_model(s, found), as_json, f"{k} components; {found.verdict}")
@@ -86,7 +88,8 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.decoders.stable import decode_stable
         from sketchlearn.learn.model import stable_model
 
-        found = decode_stable(s, check_components(s, k), scatter, rng=np.random.default_rng(seed))
+        with working(f"fitting {k} components"):
+            found = decode_stable(s, check_components(s, k), scatter, rng=np.random.default_rng(seed))
         _write(output, stable_model(s, found), as_json, f"{k} components; {found.verdict}")
 
     @learn.command()
@@ -105,7 +108,8 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.learn import CompressivePCA
         from sketchlearn.learn.model import Model as LearnedModel
 
-        found = CompressivePCA(n_components=k, random_state=seed).fit_sketch(s)
+        with working(f"looking for {k} components"):
+            found = CompressivePCA(n_components=k, random_state=seed).fit_sketch(s)
         share = float(found.explained_variance_ratio_.sum())
         _write(output, LearnedModel.of(found), as_json, f"{k} components explain {share:.1%} of the variance")
 

@@ -21,6 +21,7 @@ from sketchlearn.cli.app import (
     read_model,
     read_sketch,
     usage,
+    working,
     write_bytes,
 )
 from sketchlearn.optional import optional
@@ -88,7 +89,8 @@ def register(app: typer.Typer) -> None:
         if task not in ("kmeans", "gmm"):
             raise usage(f"--task {task}: choose kmeans or gmm")
         _prepare(output)
-        table = sketchlearn.sweep(read_sketch(sketch), numbers, task=task, random_state=seed)
+        with working(f"trying {len(numbers)} numbers of components"):
+            table = sketchlearn.sweep(read_sketch(sketch), numbers, task=task, random_state=seed)
         facts = {"recommended": table.recommended, "reason": table.reason, "rows": [asdict(r) for r in table]}
         _write(output, sketchlearn.plots.sweep(table), dpi, as_json, facts, f"recommended k: {table.recommended}")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import sketchlearn
-from sketchlearn.cli.app import Debug, Json, check_output, emit, read_model, read_sketch, usage, write_bytes
+from sketchlearn.cli.app import Debug, Json, check_output, emit, read_model, read_sketch, usage, working, write_bytes
 from sketchlearn.cli.verbs.plot import numbers_in
 
 
@@ -39,10 +39,10 @@ def register(app: typer.Typer) -> None:
         if sketch is not None:
             if learned.task not in ("kmeans", "gmm"):
                 raise usage(f"--sketch adds a choice of k, a {learned.task} model has none")
-            kind = learned.learned.get("covariance_type", "full")
-            table = sketchlearn.sweep(
-                read_sketch(sketch), numbers_in(ks), task=learned.task, covariance_type=kind, random_state=seed
-            )
+            kind, numbers = learned.learned.get("covariance_type", "full"), numbers_in(ks)
+            with working(f"trying {len(numbers)} numbers of components"):
+                s = read_sketch(sketch)
+                table = sketchlearn.sweep(s, numbers, task=learned.task, covariance_type=kind, random_state=seed)
         page = sketchlearn.plots.report(learned, title=title, sweep=table)
         write_bytes(output, page.encode())
         if output != "-":
