@@ -1,6 +1,7 @@
 """Settings of the documentation; ``make docs`` builds it.  Nothing is fetched from the network."""
 
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -27,13 +28,12 @@ extensions = [
     "cli_reference",
     "mathml",
 ]
-exclude_patterns = ["_build", "_templates", "_ext"]
+exclude_patterns = ["_build", "_templates", "_ext", "**sg_execution_times.rst"]
 templates_path = ["_templates"]
 highlight_language = "text"
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(numpy|scipy|sklearn|matplotlib|pyarrow)\..*")]
-# pages that may come later are named as patterns in the table of contents
-suppress_warnings = ["toc.empty_glob", "config.cache"]
+suppress_warnings = ["config.cache"]
 
 # -- Markdown --------------------------------------------------------------------------------------
 
@@ -47,7 +47,10 @@ copybutton_prompt_text = "$ "
 
 autosummary_generate = True
 # files whose names differ in case only are one file on some systems
-autosummary_filename_map = {"sketchlearn.sketch": "sketchlearn.sketch-function", "sketchlearn.sweep": "sketchlearn.sweep-function"}
+autosummary_filename_map = {
+    "sketchlearn.sketch": "sketchlearn.sketch-function",
+    "sketchlearn.sweep": "sketchlearn.sweep-function",
+}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
@@ -62,8 +65,14 @@ def without_private_arguments(app, what, name, obj, options, signature, return_a
     return None
 
 
+def is_from_elsewhere(app, what, name, obj, skip, options):
+    """Leave out the methods that scikit-learn makes for metadata routing."""
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing|set_output", name) else None
+
+
 def setup(app):
     app.connect("autodoc-process-signature", without_private_arguments)
+    app.connect("autodoc-skip-member", is_from_elsewhere)
 
 
 # -- examples --------------------------------------------------------------------------------------
