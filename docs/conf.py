@@ -51,6 +51,7 @@ autosummary_filename_map = {
     "sketchlearn.sketch": "sketchlearn.sketch-function",
     "sketchlearn.sweep": "sketchlearn.sweep-function",
 }
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
@@ -82,7 +83,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
@@ -114,5 +115,5 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
 }
-html_sidebars = {"index": [], "changelog": [], "alternatives": []}
+html_sidebars = {"index": []}
 html_context = {"default_mode": "auto"}
