@@ -34,4 +34,4 @@ bench: $(VENV)/installed
 	$(BIN)/python benchmarks/sources.py
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery
+	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery docs/sg_execution_times.rst

@@ -33,7 +33,6 @@ templates_path = ["_templates"]
 highlight_language = "text"
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(numpy|scipy|sklearn|matplotlib|pyarrow)\..*")]
-suppress_warnings = ["config.cache"]
 
 # -- Markdown --------------------------------------------------------------------------------------
 
