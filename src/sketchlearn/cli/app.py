@@ -13,15 +13,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import sketchlearn
-from sketchlearn.exceptions import IncompatibleSketchError, MissingPackageError, SketchFileError, SourceError
+from sketchlearn.exceptions import (
+    IncompatibleSketchError,
+    MissingPackageError,
+    ModelFileError,
+    SketchFileError,
+    SourceError,
+)
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketch import Sketch, load
 from sketchlearn.sketch import file as sketch_file
+
+if TYPE_CHECKING:
+    from sketchlearn.learn.model import Model
 
 
 class Code(IntEnum):
@@ -120,7 +129,7 @@ def _explained(error: Exception) -> tuple[str, Code]:
     text = " ".join(str(error).split()).replace("on_invalid='skip'", "--skip-invalid")
     if isinstance(error, MissingPackageError):
         return text, Code.PACKAGE
-    if isinstance(error, SketchFileError | IncompatibleSketchError):
+    if isinstance(error, SketchFileError | IncompatibleSketchError | ModelFileError):
         return text, Code.SKETCH
     if isinstance(error, OutputError):
         return text, Code.OUTPUT
@@ -193,6 +202,15 @@ def read_sketch(path: str) -> Sketch:
     if path == "-":
         return Sketch.from_bytes(sys.stdin.buffer.read())
     return load(path)
+
+
+def read_model(path: str) -> Model:
+    """A model that `learn` wrote, from a file or from standard input for ``-``."""
+    from sketchlearn.learn.model import Model
+
+    if path == "-":
+        return Model.from_json(sys.stdin.buffer.read(), "standard input")
+    return Model.load(path)
 
 
 def read_features(path: str) -> FeatureMap:
