@@ -10,7 +10,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 import sketchlearn
-from sketchlearn import learn  # noqa: F401  (estimators load when first named; autodoc should find them)
+from sketchlearn import learn, plots  # noqa: F401  (loaded when first named; autodoc should find them)
 
 project = "sketchlearn"
 author = "The sketchlearn developers"
