@@ -45,7 +45,7 @@ _ORTHOGONAL_ROWS = 64  # rows per orthogonal block in high dimension; exact bloc
 @register
 @dataclass(frozen=True, eq=False, repr=False)
 class FourierFeatures(FeatureMap):
-    """Random Fourier features of a recipe; make one with :meth:`draw` or :func:`sketchlearn.design`.
+    """Random Fourier features of a recipe; see :meth:`sketchlearn.FourierFeatures.draw` and :func:`sketchlearn.design`.
 
     Attributes
     ----------
