@@ -32,6 +32,22 @@ def whitened(sketch: Sketch, kind: str) -> tuple[Sketch, Array | None]:
     matrix = features.whitening
     if not keeps_shape(matrix, kind) or np.linalg.cond(matrix) > 1e12:
         return sketch, None
+    return _seen(sketch, features, matrix), matrix
+
+
+def standardised(sketch: Sketch) -> tuple[Sketch, Array | None]:
+    """The sketch of the standardised rows and the spread of the columns, or the sketch itself and None.
+
+    Maps that were standardised on purpose say in which units distances are meant; k-means is a matter of distances.
+    """
+    features = sketch.features
+    if not isinstance(features, FourierFeatures) or features.spread is None or sketch.weight == 0:
+        return sketch, None
+    return _seen(sketch, features, np.diag(1.0 / features.spread)), features.spread
+
+
+def _seen(sketch: Sketch, features: FourierFeatures, matrix: Array) -> Sketch:
+    """The sketch of the rows A x."""
     inverse = np.linalg.inv(matrix)
     half_turns = (features.half_turns.astype(np.float64) @ inverse).astype(np.float32)
     center = None if features.center is None else matrix @ features.center
@@ -41,17 +57,14 @@ def whitened(sketch: Sketch, kind: str) -> tuple[Sketch, Array | None]:
     ).with_random_array(half_turns)  # fmt: skip
     middle, half = 0.5 * (sketch.upper + sketch.lower), 0.5 * (sketch.upper - sketch.lower)
     reach = np.abs(matrix) @ half
-    return (
-        Sketch(
-            plain,
-            sketch.sums,
-            sketch.weight,
-            sketch.weight_bits,
-            matrix @ middle - reach,
-            matrix @ middle + reach,
-            sketch.skipped,
-        ),
-        matrix,
+    return Sketch(
+        plain,
+        sketch.sums,
+        sketch.weight,
+        sketch.weight_bits,
+        matrix @ middle - reach,
+        matrix @ middle + reach,
+        sketch.skipped,
     )
 
 

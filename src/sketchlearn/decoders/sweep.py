@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.decoders.metric import standardised
 from sketchlearn.decoders.partition import partition
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.search import Found, search
@@ -103,7 +104,8 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
         raise ValueError(f"numbers of components must be positive, got {numbers[:3]}")
     if numbers[-1] > sketch.count:
         raise ValueError(f"{numbers[-1]} components are more than the {sketch.count} rows of the sketch")
-    problem = Problem.from_sketch(sketch)
+    view, spread = standardised(sketch)
+    problem = Problem.from_sketch(view)
     rows, models, found = [], [], None
     for k in numbers:
         found = _next(problem, k, rng, found)
@@ -113,7 +115,7 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
         criterion = 2 * problem.size * np.log(found.value) + parameters * np.log(2 * problem.size)
         inertia = centers_cost * problem.scale**2
         rows.append(SweepRow(k, found.value, found.ratio, inertia, float(criterion)))
-        models.append(mixture.scaled(problem.scale, problem.center))
+        models.append(mixture.scaled(problem.scale, problem.center).stretched(spread))
     return Sweep(tuple(rows), *_recommend(rows), tuple(models))
 
 

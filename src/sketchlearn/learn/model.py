@@ -58,7 +58,8 @@ class Model:
     columns : tuple of str
         Names of the columns (``"column 0"``, ... if the sketch has none).
     learned : dict
-        What was learned, arrays as arrays: ``centers`` and ``weights`` for k-means, ``weights``, ``means`` and
+        What was learned, arrays as arrays: ``centers`` and ``weights`` for k-means (and
+        the ``spread`` of each column, if distances are in such units), ``weights``, ``means`` and
         ``covariances`` for mixtures, ``components``, ``explained_variance`` and ``mean`` for PCA,
         ``coefficients`` and ``intercept`` for a regression, and the decoder's ``verdict``, ``reliable`` and ``ratio``.
     mixture : Mixture or None
@@ -277,7 +278,12 @@ class _Reader:
 
     def _kmeans(self) -> tuple[dict[str, Any], int]:
         centers = self.array(self.facts, "centers", (None, None))
-        return {"centers": centers, "weights": self.weights(self.facts, len(centers))}, centers.shape[1]
+        learned = {"centers": centers, "weights": self.weights(self.facts, len(centers))}
+        if "spread" in self.facts:
+            learned["spread"] = self.array(self.facts, "spread", (centers.shape[1],))
+            if not (learned["spread"] > 0).all():
+                raise self.fail("the spread of columns must be positive")
+        return learned, centers.shape[1]
 
     def _gmm(self) -> tuple[dict[str, Any], int]:
         means = self.array(self.facts, "means", (None, None))
@@ -416,6 +422,8 @@ def kmeans_model(sketch: Sketch, solution: Any, criterion: str = "means") -> Mod
         "verdict": solution.verdict,
         "decoder": solution.decoder,
     }
+    if isinstance(sketch.features, FourierFeatures) and sketch.features.spread is not None:
+        learned["spread"] = sketch.features.spread
     return Model.from_sketch(sketch, "kmeans", learned, solution.mixture)
 
 

@@ -57,10 +57,11 @@ def components(model: Model) -> Mixture:
     centers, weights = learned["centers"], learned["weights"]
     if model.mixture is None:
         return Mixture(weights, centers, np.zeros(len(weights)))
-    if len(centers) == model.mixture.n_components and _near(centers, model.mixture):
-        order = _nearest(centers, model.mixture.means)
+    unit = learned.get("spread", 1.0)  # distances are meant in these units
+    order = _nearest(centers / unit, model.mixture.means / unit)
+    if len(centers) == model.mixture.n_components == len(set(order.tolist())):  # every component has its own cell
         return Mixture(weights, centers, model.mixture.covariances[order])
-    return Mixture(weights, centers, _cells(centers, model.mixture))
+    return Mixture(weights, centers, _cells(centers, model.mixture, unit))
 
 
 def whole(model: Model) -> Mixture:
@@ -77,15 +78,10 @@ def _nearest(points: Array, places: Array) -> npt.NDArray[np.intp]:
     return np.asarray(((places * places).sum(1) - 2 * points @ places.T).argmin(1))
 
 
-def _near(centers: Array, mixture: Mixture) -> bool:
-    """Whether every component of the mixture is a cell of its own."""
-    return len(set(_nearest(centers, mixture.means).tolist())) == len(centers)
-
-
-def _cells(centers: Array, mixture: Mixture) -> Array:
+def _cells(centers: Array, mixture: Mixture, unit: Any) -> Array:
     """Covariance of what each centre's cell holds, by points drawn from the mixture."""
     x, w, _ = mixture.sample(20_000, np.random.default_rng(0))
-    owner = _nearest(x, centers)
+    owner = _nearest(x / unit, centers / unit)
     out = np.zeros((len(centers), x.shape[1], x.shape[1]))
     for l in range(len(centers)):
         mine = owner == l
@@ -110,7 +106,7 @@ def column_numbers(columns: Sequence[str | int], names: Sequence[str]) -> list[i
 
 
 def plane_of(
-    mixture: Mixture, names: Sequence[str], columns: Sequence[str | int] | None = None, standardize: bool = False
+    mixture: Mixture, names: Sequence[str], columns: Sequence[str | int] | None = None, unit: Array | None = None
 ) -> Plane:
     """Two columns, or the plane in which the mixture varies most.
 
@@ -123,8 +119,8 @@ def plane_of(
     columns : two names or numbers, optional
         Look at these.  By default two columns are shown as they are, and more by the first two principal components
         of the mixture's covariance.
-    standardize : bool
-        Principal components of columns in units of their own spread.
+    unit : array (d,), optional
+        Principal components of the columns in these units.
     """
     d = len(names)
     if columns is not None:
@@ -134,14 +130,23 @@ def plane_of(
     elif d <= 2:
         chosen = list(range(d))
     else:
-        return _principal(mixture, standardize)
+        return _principal(mixture, np.ones(d) if unit is None else unit)
     return Plane(np.zeros(d), np.eye(d)[chosen], tuple(names[i] for i in chosen))
 
 
-def _principal(mixture: Mixture, standardize: bool) -> Plane:
+def column_units(model: Model, mixture: Mixture, standardize: bool | None) -> Array | None:
+    """Units of the columns for principal components: their spread, if asked for or if the model was learned so."""
+    given = model.learned.get("spread")
+    if standardize is None:
+        return None if given is None else np.asarray(given)
+    if not standardize:
+        return None
+    spread = np.sqrt(np.maximum(np.diag(covariance_of(mixture)), 0.0))
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _principal(mixture: Mixture, unit: Array) -> Plane:
     covariance = covariance_of(mixture)
-    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    unit = np.where(spread > 0, spread, 1.0) if standardize else np.ones(len(spread))
     values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
     values, vectors = values[::-1], vectors[:, ::-1][:, :2].T
     vectors = vectors * np.where(vectors[np.arange(2), np.abs(vectors).argmax(1)] < 0, -1.0, 1.0)[:, None]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.plots.axes import INK, axes, color, tidy
-from sketchlearn.plots.geometry import as_model, components, density_at, ellipse, limits, plane_of, whole
+from sketchlearn.plots.geometry import as_model, column_units, components, density_at, ellipse, limits, plane_of, whole
 
 _GRID = 200
 _LABELLED = 30  # components beyond which numbers are only clutter
@@ -18,7 +18,7 @@ def centers(
     model: Any,
     *,
     columns: Sequence[str | int] | None = None,
-    standardize: bool = False,
+    standardize: bool | None = None,
     rows: Any = None,
     ax: Any = None,
 ) -> Any:
@@ -31,8 +31,8 @@ def centers(
     columns : two names or numbers, optional
         Columns to look at.  By default two columns are shown as they are, more of them by the first two principal
         components of the decoded mixture: no row is needed.
-    standardize : bool
-        Principal components of columns in units of their own spread.
+    standardize : bool, optional
+        Principal components of columns in units of their own spread; by default if the model was learned so.
     rows : array (n, d), optional
         Some rows to draw underneath.
     ax : matplotlib Axes, optional
@@ -53,7 +53,7 @@ def centers(
     """
     model = as_model(model)
     found = components(model)
-    plane = plane_of(found, model.columns, columns, standardize)
+    plane = plane_of(found, model.columns, columns, column_units(model, found, standardize))
     ax = tidy(axes(ax))
     seen = plane.seen(found)
     two = len(plane.labels) == 2
@@ -84,7 +84,7 @@ def density(
     model: Any,
     *,
     columns: Sequence[str | int] | None = None,
-    standardize: bool = False,
+    standardize: bool | None = None,
     rows: Any = None,
     ax: Any = None,
 ) -> Any:
@@ -96,7 +96,7 @@ def density(
         k-means or Gaussian mixture.
     columns : one or two names or numbers, optional
         Columns to look at; the others are summed out.  By default as for :func:`centers`.
-    standardize : bool
+    standardize : bool, optional
         As for :func:`centers`.
     rows : array (n, d), optional
         Some rows to draw on top, or the histogram of one column.
@@ -117,7 +117,7 @@ def density(
     """
     model = as_model(model)
     mixture = whole(model)
-    plane = plane_of(mixture, model.columns, columns, standardize)
+    plane = plane_of(mixture, model.columns, columns, column_units(model, mixture, standardize))
     ax = axes(ax)
     seen = plane.seen(mixture)
     lower, upper = limits(seen)

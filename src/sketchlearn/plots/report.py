@@ -17,7 +17,7 @@ from sketchlearn.decoders.profile import covariance_of
 from sketchlearn.decoders.solution import Mixture
 from sketchlearn.learn.model import Model
 from sketchlearn.plots.axes import COLORS
-from sketchlearn.plots.geometry import Plane, as_model, components, plane_of
+from sketchlearn.plots.geometry import Plane, as_model, column_units, components, plane_of
 from sketchlearn.sketch import file as sketch_file
 
 _MOST_NUMBERS = 200_000  # of covariances in a page; beyond it they are shown without correlations
@@ -139,7 +139,8 @@ def _tiles(model: Model) -> str:
     tiles.append((f"{model.size:,}", names.get(model.task, "components")))
     if "inertia" in learned:
         what = "mean distance to the centre" if learned.get("criterion") == "medians" else "mean squared distance"
-        tiles.append((_number(learned["inertia"]), f"{what} (estimated)"))
+        units = ", columns in units of their spread" if "spread" in learned else ""
+        tiles.append((_number(learned["inertia"]), f"{what} (estimated{units})"))
     if model.task == "pca":
         tiles.append((f"{learned['explained_variance_ratio'].sum():.1%}", "of the variance explained"))
     if "r2" in learned:
@@ -168,7 +169,7 @@ def _components(model: Model, data: dict[str, Any]) -> list[str]:
 
 def _map(model: Model, found: Mixture, everything: Mixture | None, data: dict[str, Any]) -> str:
     if len(model.columns) > 2:
-        plane = plane_of(found, model.columns)
+        plane = plane_of(found, model.columns, unit=column_units(model, found, None))
         data["plane"] = {
             "labels": list(plane.labels),
             "components": _in_plane(plane, found),

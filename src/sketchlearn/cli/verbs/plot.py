@@ -32,7 +32,9 @@ Model = Annotated[str, typer.Argument(help="A model that 'learn' wrote; - for st
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Picture = Annotated[str, typer.Option("--output", "-o", help="Picture to write: " + ", ".join(_FORMATS) + ".")]
 Dpi = Annotated[int, typer.Option("--dpi", help="Dots per inch.", min=20, max=1200)]
-Standardize = Annotated[bool, typer.Option("--standardize", help="Principal components in units of each column.")]
+Standardize = Annotated[
+    bool | None, typer.Option(help="Principal components in units of each column; by default as the model was learned.")
+]
 Seed = Annotated[int, typer.Option("--seed", help="For repeatable results.")]
 
 
@@ -43,7 +45,7 @@ def register(app: typer.Typer) -> None:
 
     @plot.command()
     def centers(
-        model: Model, output: Picture, columns: Columns = None, standardize: Standardize = False, dpi: Dpi = 120,
+        model: Model, output: Picture, columns: Columns = None, standardize: Standardize = None, dpi: Dpi = 120,
         as_json: Json = False, debug: Debug = False,
     ) -> None:  # fmt: skip
         """Centres and their weights, in two columns or the principal plane of the mixture."""
@@ -53,7 +55,7 @@ def register(app: typer.Typer) -> None:
 
     @plot.command()
     def density(
-        model: Model, output: Picture, columns: Columns = None, standardize: Standardize = False, dpi: Dpi = 120,
+        model: Model, output: Picture, columns: Columns = None, standardize: Standardize = None, dpi: Dpi = 120,
         as_json: Json = False, debug: Debug = False,
     ) -> None:  # fmt: skip
         """Decoded density over one column, a pair of columns, or the principal plane."""
