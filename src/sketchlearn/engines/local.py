@@ -164,21 +164,15 @@ def sketch(
         )
     threads = workers or available_cores()
     skip = on_invalid == "skip"
-    if source.labels is not None:
-        if checkpoint is not None:
-            raise ValueError(
-                "checkpoint is for one sketch: with group_by, sketch one file at a time and add the tables"
-            )
-        with reporting(progress, source.length, "sketching") as report:
-            return GroupedPass(source, features, threads, report, skip).table()
     point = None
     if checkpoint is not None:
         settings = {**source.settings, "on_invalid": on_invalid}
         point, source = Checkpoint.begin(checkpoint, source, features, settings, checkpoint_every)
+    kind = _Pass if source.labels is None else GroupedPass
     with reporting(progress, source.length, "sketching") as report:
-        parts = _Pass(source, features, threads, report, skip, point)
-        result = parts.run()
-    if result.weight == 0 and result.skipped == 0 and parts.rows_seen == 0:
+        run = kind(source, features, threads, report, skip, point)
+        result = run.run()
+    if result is None or run.rows_seen == 0:
         raise ValueError("there are no rows in the data: nothing to sketch")
     return result
 
@@ -220,7 +214,8 @@ class _Pass:
         self.plain: list[RowSums] = []
         self.fractional: list[RowSums] = []
 
-    def run(self) -> Sketch:
+    def run(self) -> Sketch | SketchTable | None:
+        """The whole pass; None if there is not even a group."""
         in_flight: deque[tuple[int, int, bool, Future[Any]]] = deque()
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="sketchlearn") if self.threads > 1 else None
         chunks = self._chunks()
@@ -245,17 +240,19 @@ class _Pass:
         self._save()
         return self.total()
 
-    def total(self) -> Sketch:
+    def total(self) -> Sketch | SketchTable | None:
         """The sketch of the rows that are summed by now."""
         total = Sketch.from_row_sums(self.features, self.plain)
         if self.fractional:
             total = total + Sketch.from_row_sums(self.features, self.fractional, WEIGHT_BITS)
-        return total if self._before is None else self._before + total
+        return self._before + total if isinstance(self._before, Sketch) else total
 
     def _save(self) -> None:
         # rows are collected in their order: what is summed is always a beginning of the source
         if self.checkpoint and self.rows_done > self.checkpoint.rows:
-            self.checkpoint.save(self.rows_done, self.total())
+            total = self.total()
+            assert total is not None
+            self.checkpoint.save(self.rows_done, total)
 
     def _sum(self, chunk: Batch, units: npt.NDArray[np.int64] | None) -> Any:
         return self.features.sum_rows(chunk.rows, units, self.skip)
@@ -306,22 +303,28 @@ class GroupedPass(_Pass):
 
     shares = 2
 
-    def __init__(self, source: Source, features: FeatureMap, threads: int, report: Report, skip: bool) -> None:
-        super().__init__(source, features, threads, report, skip)
+    def __init__(
+        self,
+        source: Source,
+        features: FeatureMap,
+        threads: int,
+        report: Report,
+        skip: bool,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        super().__init__(source, features, threads, report, skip, checkpoint)
         self._sums: dict[tuple[bool, int], GroupSums] = {}
 
-    def table(self) -> SketchTable:
-        """Run, and give one sketch per group."""
-        self.run()
+    def total(self) -> SketchTable | None:
+        """One sketch per group of the rows that are summed by now; None if there are none."""
         assert self.source.labels is not None
-        found: dict[Any, Sketch] = {}
+        # groups that an earlier run knew and this one did not meet yet stay as they are
+        found: dict[Any, Sketch] = dict(self._before) if isinstance(self._before, SketchTable) else {}
         for (whole, number), sums in self._sums.items():
             s = Sketch.from_row_sums(self.features, [sums.value()], 0 if whole else WEIGHT_BITS)
             label = self.source.labels.values[number]
             found[label] = found[label] + s if label in found else s
-        if not found:
-            raise ValueError("there are no rows in the data: nothing to sketch")
-        return SketchTable(found)
+        return SketchTable(found) if found else None
 
     def _chunk_rows(self) -> int:
         return _GROUPED_CHUNKS * chunk_rows(self.features)

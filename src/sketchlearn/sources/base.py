@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -295,11 +296,15 @@ class Selection:
 
     def settings(self) -> dict[str, str]:
         """What a checkpoint must agree on: everything that decides which rows count and how."""
-        return {
-            f.name: repr(getattr(self, f.name))
-            for f in fields(self)
-            if f.name not in ("sample_weight", "expected", "group_by") and getattr(self, f.name) not in (None, ())
-        }
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("sample_weight", "expected")}
+        return {k: _setting(v) for k, v in values.items() if v is not None and not (isinstance(v, tuple) and not v)}
+
+
+def _setting(value: Any) -> str:
+    """A value in words; of labels for each row only a checksum."""
+    if isinstance(value, str | int | tuple):
+        return repr(value)
+    return hashlib.sha256(repr(np.asarray(value).tolist()).encode()).hexdigest()
 
 
 Opener = Callable[[Any, Selection], "Source | None"]
