@@ -46,7 +46,7 @@ def sketch(
     progress: bool | Report | None = ...,
     on_invalid: str = ...,
     columns: Sequence[str | int] | str | None = ...,
-    weight_column: str | None = ...,
+    weight_column: str | int | None = ...,
     where: Any = ...,
     query: str | None = ...,
     dataset: str | None = ...,
@@ -62,13 +62,13 @@ def sketch(
     data: Any,
     features: FeatureMap,
     *,
-    group_by: str | npt.ArrayLike,
+    group_by: str | int | npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = ...,
     workers: int | None = ...,
     progress: bool | Report | None = ...,
     on_invalid: str = ...,
     columns: Sequence[str | int] | str | None = ...,
-    weight_column: str | None = ...,
+    weight_column: str | int | None = ...,
     where: Any = ...,
     query: str | None = ...,
     dataset: str | None = ...,
@@ -88,8 +88,8 @@ def sketch(
     progress: bool | Report | None = None,
     on_invalid: str = "raise",
     columns: Sequence[str | int] | str | None = None,
-    weight_column: str | None = None,
-    group_by: str | npt.ArrayLike | None = None,
+    weight_column: str | int | None = None,
+    group_by: str | int | npt.ArrayLike | None = None,
     where: Any = None,
     query: str | None = None,
     dataset: str | None = None,
@@ -216,13 +216,13 @@ class _Pass:
 
     def run(self) -> Sketch | SketchTable | None:
         """The whole pass; None if there is not even a group."""
-        in_flight: deque[tuple[int, int, bool, Future[Any]]] = deque()
+        in_flight: deque[tuple[int, int, bool, Future[_Summed]]] = deque()
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="sketchlearn") if self.threads > 1 else None
         chunks = self._chunks()
         try:
             for chunk in chunks:
-                units, whole = _on_grid(chunk.weights, self.rows_seen)
-                job = _submit(pool, self._sum, chunk, units)
+                units, whole = _on_grid(chunk.weights, self.rows_seen, self.source.place)
+                job = _submit(pool, self._job, chunk, units)
                 in_flight.append((self.rows_seen, len(chunk.rows), whole, job))
                 self.rows_seen += len(chunk.rows)
                 while len(in_flight) > 2 * self.threads or (in_flight and in_flight[0][3].done()):
@@ -254,6 +254,23 @@ class _Pass:
             assert total is not None
             self.checkpoint.save(self.rows_done, total)
 
+    def _job(self, chunk: Batch, units: npt.NDArray[np.int64] | None) -> _Summed:
+        part = self._sum(chunk, units)
+        bad = None if self.skip else part.first_invalid
+        return _Summed(part, None if bad is None else self._fault(chunk.rows[bad]))
+
+    def _fault(self, row: npt.NDArray[np.floating]) -> str:
+        """What is wrong with a row that has no features, in words."""
+        finite = np.isfinite(row)
+        number = int(np.argmin(finite) if not finite.all() else np.argmax(np.abs(row)))
+        where = self.source.column(number, len(row))
+        if finite.all():
+            return f"lies too far out (the largest value is {row[number]:.6g} in {where})"
+        if np.isnan(row[number]):
+            return f"holds NaN or a null in {where}"
+        large = " (or a number too large for float32)" if row.dtype == np.float32 else ""
+        return f"holds {'' if row[number] > 0 else 'minus '}infinity{large} in {where}"
+
     def _sum(self, chunk: Batch, units: npt.NDArray[np.int64] | None) -> Any:
         return self.features.sum_rows(chunk.rows, units, self.skip)
 
@@ -261,12 +278,12 @@ class _Pass:
         sums = self.plain if whole else self.fractional
         sums[:] = [combined(self.features, sums[0], part)] if sums else [part]
 
-    def _collect(self, first: int, rows: int, whole: bool, job: Future[Any]) -> None:
-        part = job.result()
-        if part.first_invalid is not None and not self.skip:
+    def _collect(self, first: int, rows: int, whole: bool, job: Future[_Summed]) -> None:
+        part, fault = job.result()
+        if fault is not None:
             row = first + part.first_invalid
             raise ValueError(
-                f"row {row} (counting from 0{self.source.place(row)}) holds NaN or infinity, or lies too far out; "
+                f"row {row} (counting from 0{self.source.place(row)}) {fault}; "
                 "clean the data or use on_invalid='skip' to leave such rows out and count them"
             )
         self._add(part, whole)
@@ -357,6 +374,13 @@ class GroupedPass(_Pass):
             )
 
 
+class _Summed(NamedTuple):
+    """Sums of a chunk, and what is wrong with its first invalid row if that is an error."""
+
+    part: Any
+    fault: str | None
+
+
 class _Runs(NamedTuple):
     """Sums of the runs of a chunk, and its first invalid row."""
 
@@ -390,14 +414,14 @@ class GroupSums:
 
 def _submit(
     pool: ThreadPoolExecutor | None,
-    function: Callable[[Batch, npt.NDArray[np.int64] | None], Any],
+    function: Callable[[Batch, npt.NDArray[np.int64] | None], _Summed],
     chunk: Batch,
     units: npt.NDArray[np.int64] | None,
-) -> Future[Any]:
+) -> Future[_Summed]:
     """Sum the rows in the pool, or here and now where there is none."""
     if pool:
         return pool.submit(function, chunk, units)
-    done: Future[Any] = Future()
+    done: Future[_Summed] = Future()
     done.set_result(function(chunk, units))
     return done
 
@@ -457,14 +481,18 @@ def combined(features: FeatureMap, a: RowSums, b: RowSums) -> RowSums:
     )
 
 
-def _on_grid(weights: npt.NDArray[np.float64] | None, first: int) -> tuple[npt.NDArray[np.int64] | None, bool]:
+def _on_grid(
+    weights: npt.NDArray[np.float64] | None, first: int, place: Callable[[int], str]
+) -> tuple[npt.NDArray[np.int64] | None, bool]:
     """Weights as integers, and whether they are in units of 1 (else of 2**-WEIGHT_BITS)."""
     if weights is None:
         return None, True
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         i = int(np.argmax(bad))
-        raise ValueError(f"the weight of row {first + i} is {weights[i]}: weights must be finite and not negative")
+        raise ValueError(
+            f"the weight of row {first + i} is {weights[i]}{place(first + i)}: weights must be finite and not negative"
+        )
     if weights.max(initial=0.0) >= 2.0**40:
         raise OverflowError(
             f"the weight {weights.max():.3g} is too large for exact sums (limit 2**40): scale the weights"
@@ -477,8 +505,8 @@ def _on_grid(weights: npt.NDArray[np.float64] | None, first: int) -> tuple[npt.N
     if lost.any():
         i = int(np.argmax(lost))
         raise ValueError(
-            f"the weight of row {first + i} is {weights[i]:.3g}, below the grid of 2**-{WEIGHT_BITS}: "
-            "scale all weights up"
+            f"the weight of row {first + i} is {weights[i]:.3g}{place(first + i)}, below the grid of "
+            f"2**-{WEIGHT_BITS}: scale all weights up"
         )
     return units.astype(np.int64), False
 

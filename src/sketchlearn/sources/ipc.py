@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source
@@ -47,7 +46,7 @@ def of_reader(reader: Any, selection: Selection, place: str) -> Source:
             for table in reader:
                 yield from stream_of(layout, _slices(table, size))
 
-    return Source(batches, names=layout.numbers, labels=labels)
+    return Source.of_stream(batches, layout.numbers, labels)
 
 
 @register_format("arrow", ".arrow", ".arrows", ".feather", ".ipc", stream=_read_stream)
@@ -66,7 +65,7 @@ def open_ipc(files: Files, selection: Selection) -> Source:
         layout.check(schema)
         first = first or layout
         layout.agree_with(first)
-        name, mark = Path(path).name, identity(path)
+        name, mark = files.short(path), identity(path)
         if numbered:
             with reading(path, "Arrow IPC"):
                 rows = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]

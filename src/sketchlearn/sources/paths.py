@@ -6,15 +6,31 @@ import glob
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sketchlearn.exceptions import MissingPackageError, SourceError
-from sketchlearn.sources.base import Selection, Source, register
+from sketchlearn.sources.base import RowError, Selection, Source, register
 from sketchlearn.sources.columns import first_line
 
-COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4", ".br")
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
+_BEGINNINGS = {
+    b"PAR1": "Parquet",
+    b"ARROW1": "Arrow IPC",
+    b"\x89HDF": "HDF5",
+    b"\x93NUMPY": "a .npy file",
+    b"SQLite format 3": "an SQLite database",
+    b"\x1f\x8b": "compressed with gzip (.gz)",
+    b"BZh": "compressed with bzip2 (.bz2)",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd (.zst)",
+    b"\xfd7zXZ": "compressed with xz (.xz)",
+    b"PK\x03\x04": "a zip archive (or a workbook)",
+    b"\xff\xfe": "UTF-16 text, not UTF-8",
+    b"\xfe\xff": "UTF-16 text, not UTF-8",
+    b"\x89SKETCH": "a sketch and not data",
+}
 
 
 class Files(NamedTuple):
@@ -22,6 +38,13 @@ class Files(NamedTuple):
 
     paths: tuple[str, ...]
     root: str | None = None
+
+    def short(self, path: str) -> str:
+        """What messages call a file: its path below the folder that all files have in common."""
+        if len(self.paths) == 1:
+            return Path(path).name
+        common = os.path.commonpath([os.path.abspath(Path(p).parent) for p in self.paths])  # noqa: PTH100
+        return os.path.relpath(path, common)
 
 
 Reader = Callable[[Files, Selection], Source]
@@ -64,7 +87,18 @@ def open_path(data: Any, selection: Selection) -> Source | None:
     if not all(isinstance(v, str) for v in given):
         raise TypeError("paths must be text, not bytes")
     files = find_files(given, selection.format)
+    pipes = [path for path in files.paths if not (Path(path).is_file() or Path(path).is_dir())]
+    if pipes:
+        return _open_pipe(pipes[0], files, selection)
     return FORMATS[format_of(files.paths, selection.format)].read(files, selection)
+
+
+def _open_pipe(path: str, files: Files, selection: Selection) -> Source | None:
+    """A named pipe or a device: it can be read once."""
+    if len(files.paths) > 1:
+        raise SourceError(f"{path} is a pipe or a device: read it alone")
+    chosen = replace(selection, format=format_of(files.paths, selection.format))
+    return open_binary_file(Path(path).open("rb"), chosen)
 
 
 @register(rank=1)
@@ -152,6 +186,13 @@ def _below(folder: str, format: str | None) -> list[str]:
     return sorted(found)
 
 
+def refuse_binary(start: bytes, place: str) -> None:
+    """Say what a file is that can't be text."""
+    for beginning, kind in _BEGINNINGS.items():
+        if start.startswith(beginning):
+            raise SourceError(f"{place}: can't be read as text: it is {kind}; does its suffix say so?")
+
+
 def identity(path: str) -> str:
     """Changes whenever the file does."""
     status = Path(path).stat()
@@ -166,6 +207,6 @@ def reading(place: str, kind: str) -> Iterator[None]:
     except (SourceError, MissingPackageError, FileNotFoundError, PermissionError, IsADirectoryError):
         raise
     except Exception as error:
-        if type(error) in (ValueError, OverflowError):  # our own words about the values
+        if type(error) in (ValueError, RowError):  # our own words about the values
             raise
         raise SourceError(f"{place}: can't be read as {kind}: {first_line(error)}") from error

@@ -11,7 +11,7 @@ from typing import Any
 
 from sketchlearn.exceptions import SourceError
 from sketchlearn.optional import optional
-from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source, register
+from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source, library_of, register
 from sketchlearn.sources.columns import Layout, first_line, stream_of
 from sketchlearn.sources.paths import Files, identity, register_format
 
@@ -183,7 +183,7 @@ def open_url(data: Any, selection: Selection) -> Source | None:
 @register(rank=0)
 def open_postgres_connection(data: Any, selection: Selection) -> Source | None:
     """A psycopg connection, read through a server-side cursor."""
-    if type(data).__module__.partition(".")[0] != "psycopg" or not hasattr(data, "cursor"):
+    if library_of(data) != "psycopg" or not hasattr(data, "cursor"):
         return None
     psycopg = optional("psycopg", "postgres", "a PostgreSQL query")
 

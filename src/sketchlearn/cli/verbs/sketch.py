@@ -31,7 +31,7 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
-from sketchlearn.cli.pilot import PILOT_ROWS, announce, designed, peek
+from sketchlearn.cli.pilot import PILOT_ROWS, announce, designed
 from sketchlearn.engines import sketch
 from sketchlearn.engines.checkpoint import digest, read_checkpoint
 from sketchlearn.features.base import FeatureMap
@@ -229,7 +229,7 @@ class _Job:
         if not source.parts or not all(p.identity for p in source.parts):
             self.point = None  # rows that may come in another order can't be resumed
         if phi is None:
-            source, phi = self._designed(source, design)
+            phi = self._designed(source, design)
         result = self._pass(source, phi)
         self._write(result)
         return result
@@ -256,7 +256,7 @@ class _Job:
                 taken += [p for p in settled if p not in taken]
                 source = self._open(taken, phi)
                 if phi is None:
-                    source, phi = self._designed(source, design)
+                    phi = self._designed(source, design)
                 result = self._pass(source, phi)
                 self._write(result)
                 note(f"{self.output}: {_rows(result):,} rows from {len(taken)} files")
@@ -296,14 +296,10 @@ class _Job:
             return given or earlier.sketch.features
         return given if self.base is None else self.base.features
 
-    def _designed(self, source: Source, design: _Design) -> tuple[Source, FeatureMap]:
-        if self.stdin:
-            sample, source = peek(source, PILOT_ROWS)
-        else:
-            sample = source.sample(PILOT_ROWS, design[2])
-        phi = designed(sample, source.names, *design)
+    def _designed(self, source: Source, design: _Design) -> FeatureMap:
+        phi = designed(source.sample(PILOT_ROWS, design[2]), source.names, *design)
         announce(phi)
-        return source, phi
+        return phi
 
     def _pass(self, source: Source, phi: FeatureMap) -> Sketch | SketchTable:
         options: dict[str, Any] = {}
