@@ -21,10 +21,31 @@ from sketchlearn.sources.base import (
     as_real,
     as_rows,
     as_weights,
+    library_of,
     open_source,
     register,
 )
 from sketchlearn.sources.rows import numbered, of_rows, record_batch
+
+
+@register(rank=0)
+def open_sparse(data: Any, selection: Selection) -> Source | None:
+    """A sparse matrix of SciPy, made dense block by block."""
+    if library_of(data) != "scipy" or not hasattr(data, "tocsr"):
+        return None
+    selection.refuse("a sparse matrix", "query", "dataset", "format", "where", "weight_column")
+    matrix = data.tocsr()
+    plain = open_array(np.empty((matrix.shape[0], 0)), replace(selection, columns=None))
+    assert plain is not None
+
+    def batches(size: int) -> Iterator[Batch]:
+        at = 0
+        for batch in plain.batches(size):
+            block = matrix[at : at + len(batch.rows)].toarray()
+            yield batch._replace(rows=as_real(pick(block, selection), dtype=selection.dtype))
+            at += len(block)
+
+    return Source(batches, matrix.shape[0], labels=plain.labels)
 
 
 @register(rank=3)
@@ -34,6 +55,8 @@ def open_array(data: Any, selection: Selection) -> Source | None:
         return None
     selection.refuse("an array", "query", "dataset", "format")
     array = data if isinstance(data, np.ndarray) else as_array(data)
+    if isinstance(array, np.ma.MaskedArray):
+        array = np.ma.filled(as_real(array), np.nan)  # what is masked is not there
     if array.dtype.names:
         return replace(_structured(array, selection), release=_page_releaser(array))
     if array.ndim != 2:

@@ -313,6 +313,10 @@ def parse_condition(value: Any) -> Condition:
             raise ValueError(f"where={value!r}: write a column, one of {', '.join(OPERATORS)}, and a value")
         column = match[1] or match[2]
         operator = {"=": "=="}.get(match[3], re.sub(r"\s+", " ", match[3]))
+        if operator.endswith("in") and not match[4].strip("()[] "):
+            raise ValueError(f"where={value!r}: there are no values to compare with")
+        if re.search(r"\s(and|or)\s", match[4], re.IGNORECASE) and match[4][0] not in "'\"([":
+            raise ValueError(f"where={value!r}: give one condition each; all of them must hold")
         if operator.endswith("in"):
             return Condition(column, operator, [_literal(v) for v in match[4].strip("()[]").split(",")])
         return Condition(column, operator, _literal(match[4]))
@@ -386,7 +390,10 @@ class Selection:
             where = (where,)
         dtype = options.pop("dtype", None)
         if dtype is not None:
-            dtype = np.dtype(dtype).name
+            try:
+                dtype = np.dtype(dtype).name
+            except TypeError:
+                dtype = str(dtype)
             if dtype not in ("float32", "float64"):
                 raise ValueError(f"dtype={dtype!r}: rows are read as 'float32' or 'float64'")
         return cls(columns=columns, where=tuple(map(parse_condition, where)), dtype=dtype, **options)

@@ -142,7 +142,7 @@ class Layout:
         pa = arrow("this")
         if self.selection.where and not filtered:
             try:
-                table = table.filter(self.expression())
+                table = _filterable(pa, table.select(self.needed)).filter(self.expression())
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
                 raise ValueError(f"{self.place}: the condition can't be applied: {first_line(error)}") from None
         columns = [_whole(table.column(name)) for name in self.numbers]
@@ -313,12 +313,20 @@ def _whole(column: Any) -> Any:
     return column.combine_chunks() if hasattr(column, "num_chunks") else column
 
 
+def _filterable(pa: Any, table: Any) -> Any:
+    """The same table without string views (polars has them), which Arrow can't filter."""
+    fields = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in table.schema]
+    return table.cast(pa.schema(fields))
+
+
 def _is_list(types: Any, t: Any) -> bool:
     return types.is_list(t) or types.is_large_list(t) or types.is_fixed_size_list(t)
 
 
 def _word(t: Any) -> str:
     text = str(t)
+    if text in ("binary", "large_binary"):
+        return "bytes (or text that is not UTF-8)"
     return "text" if text.startswith(("string", "large_string", "string_view")) else f"values of type {text}"
 
 

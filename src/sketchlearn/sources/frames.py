@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sketchlearn.sources.base import Batch, Labels, Selection, Source, library_of, open_source, register
-from sketchlearn.sources.columns import Layout, arrow, stream_of
+from sketchlearn.sources.columns import Layout, arrow, first_line, stream_of
 from sketchlearn.sources.ipc import of_reader
 from sketchlearn.sources.rows import of_rows
 
@@ -39,7 +39,7 @@ def open_pandas(data: Any, selection: Selection) -> Source | None:
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise ValueError(f"the frame has a column of mixed values: {error}") from None
 
-    return of_rows(tables, len(data), selection, "the frame", [str(c) for c in data.columns])
+    return of_rows(tables, len(data), selection, "the frame", tables(0, 0).schema.names)
 
 
 @register(rank=0)
@@ -69,6 +69,10 @@ def open_lazy(data: Any, selection: Selection) -> Source | None:
 @register(rank=2)
 def open_arrow(data: Any, selection: Selection) -> Source | None:
     """Anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``: polars, pyarrow, DuckDB relations, ..."""
+    if library_of(data) == "pyarrow" and hasattr(data, "scanner"):  # a dataset: not all of it at once
+        data = data.scanner(batch_readahead=2, fragment_readahead=1)
+    if library_of(data) == "pyarrow" and type(data).__name__ == "Scanner":
+        data = data.to_reader()
     if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
         return None
     pa = arrow("reading Arrow data")
@@ -80,9 +84,12 @@ def open_arrow(data: Any, selection: Selection) -> Source | None:
             table.schema.names,
         )  # fmt: skip
     selection.refuse("a stream; put the weights in a column and use weight_column", "sample_weight")
-    if hasattr(data, "__arrow_c_stream__"):
-        return of_reader(pa.RecordBatchReader.from_stream(data), selection, "the Arrow stream")
-    batch = pa.record_batch(data)
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            return of_reader(pa.RecordBatchReader.from_stream(data), selection, "the Arrow stream")
+        batch = pa.record_batch(data)
+    except (pa.ArrowInvalid, TypeError) as error:
+        raise ValueError(f"{type(data).__name__} is no table with columns: {first_line(error)}") from None
     return of_reader(pa.RecordBatchReader.from_batches(batch.schema, [batch]), selection, "the Arrow stream")
 
 

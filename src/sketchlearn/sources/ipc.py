@@ -7,7 +7,7 @@ from typing import Any
 
 from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source
 from sketchlearn.sources.columns import Layout, arrow, stream_of
-from sketchlearn.sources.paths import Files, identity, reading, register_format
+from sketchlearn.sources.paths import Files, identity, reading, register_format, stream_name
 
 
 def _slices(table: Any, size: int) -> Iterator[Any]:
@@ -30,9 +30,10 @@ def _open(path: str) -> tuple[Any, bool]:
 
 def _read_stream(file: Any, selection: Selection) -> Source:
     pa = arrow("reading Arrow IPC")
-    with reading("the stream", "an Arrow stream"):
+    place = stream_name(file)
+    with reading(place, "an Arrow stream"):
         reader = pa.ipc.open_stream(file)
-    return of_reader(reader, selection, "the stream")
+    return of_reader(reader, selection, place)
 
 
 def of_reader(reader: Any, selection: Selection, place: str) -> Source:

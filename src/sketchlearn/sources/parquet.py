@@ -22,6 +22,7 @@ def open_parquet(files: Files, selection: Selection) -> Source:
     selection.refuse("Parquet", "query", "dataset")
     labels = Labels() if selection.group_by is not None else None
     with reading(files.paths[0], "Parquet"):
+        _refuse_double_names(files)
         partitioning = ds.partitioning(flavor="hive")
         dataset = ds.dataset(
             list(files.paths), format="parquet", partitioning=partitioning, partition_base_dir=files.root
@@ -35,6 +36,15 @@ def open_parquet(files: Files, selection: Selection) -> Source:
             first = Layout(dataset.schema.names, selection, fragment.path, keys)
     assert first is not None
     return Source.of_parts(parts, first.numbers, labels)
+
+
+def _refuse_double_names(files: Files) -> None:
+    import pyarrow.parquet as pq
+
+    names = pq.read_schema(files.paths[0]).names
+    twice = next((n for n in names if names.count(n) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None:
+        raise ValueError(f"{files.paths[0]} has more than one column named {twice!r}: rename one of them")
 
 
 def _parts_of(

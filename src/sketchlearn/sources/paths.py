@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,10 +28,13 @@ _BEGINNINGS = {
     b"\x28\xb5\x2f\xfd": "compressed with zstd (.zst)",
     b"\xfd7zXZ": "compressed with xz (.xz)",
     b"PK\x03\x04": "a zip archive (or a workbook)",
-    b"\xff\xfe": "UTF-16 text, not UTF-8",
-    b"\xfe\xff": "UTF-16 text, not UTF-8",
+    b"\xff\xfe": "in UTF-16: convert it to UTF-8",
+    b"\xfe\xff": "in UTF-16: convert it to UTF-8",
     b"\x89SKETCH": "a sketch and not data",
 }
+
+
+_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
 
 class Files(NamedTuple):
@@ -86,8 +90,14 @@ def open_path(data: Any, selection: Selection) -> Source | None:
     selection.refuse("files; put the weights in a column and use weight_column", "sample_weight")
     if not all(isinstance(v, str) for v in given):
         raise TypeError("paths must be text, not bytes")
+    given = [str(Path(v).expanduser()) if v.startswith("~") else v for v in given]
     files = find_files(given, selection.format)
-    pipes = [path for path in files.paths if not (Path(path).is_file() or Path(path).is_dir())]
+    pipes = []
+    for path in files.paths:
+        if not Path(path).exists():
+            raise FileNotFoundError(f"{path}: there is no such file (a link that leads nowhere)")
+        if not (Path(path).is_file() or Path(path).is_dir()):
+            pipes.append(path)
     if pipes:
         return _open_pipe(pipes[0], files, selection)
     return FORMATS[format_of(files.paths, selection.format)].read(files, selection)
@@ -134,6 +144,11 @@ def find_files(given: list[str], format: str | None = None) -> Files:
                 raise FileNotFoundError(f"{text}: no file matches this pattern")
             for match in matches:
                 found += _below(match, format) if Path(match).is_dir() and not _is_store(match) else [match]
+        elif _ADDRESS.match(text):
+            raise SourceError(
+                f"{text}: addresses of this kind can't be read; copy the file, or use the URL duckdb: with the query "
+                "FROM 'address'"
+            )
         else:
             raise FileNotFoundError(f"{text}: there is no such file")
     return Files(tuple(dict.fromkeys(found)), root)
@@ -190,13 +205,21 @@ def refuse_binary(start: bytes, place: str) -> None:
     """Say what a file is that can't be text."""
     for beginning, kind in _BEGINNINGS.items():
         if start.startswith(beginning):
-            raise SourceError(f"{place}: can't be read as text: it is {kind}; does its suffix say so?")
+            raise SourceError(
+                f"{place}: can't be read as text: it is {kind}" + ("" if ":" in kind else " and needs that suffix")
+            )
 
 
 def identity(path: str) -> str:
     """Changes whenever the file does."""
     status = Path(path).stat()
     return f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+def stream_name(file: Any) -> str:
+    """What messages call an open file."""
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) and not name.startswith("<") else "the stream"
 
 
 @contextmanager

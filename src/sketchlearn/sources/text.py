@@ -19,11 +19,22 @@ import numpy as np
 from sketchlearn.exceptions import SourceError
 from sketchlearn.sources.base import EXACT, Batch, Labels, Part, RowError, Selection, Source, too_large
 from sketchlearn.sources.columns import Layout, arrow, stream_of
-from sketchlearn.sources.paths import COMPRESSIONS, Files, identity, reading, refuse_binary, register_format
+from sketchlearn.sources.paths import (
+    COMPRESSIONS,
+    Files,
+    identity,
+    reading,
+    refuse_binary,
+    register_format,
+    stream_name,
+)
 
 _BLOCK = 2**22  # bytes of text parsed at a time
 _LONGEST_LINE = 2**28
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+_END = re.compile(rb"\r\n|\n|\r")
+_START = re.compile(r"\S")
+_CHANGED = re.compile(r"Column\(/?(.*?)\) changed from (\w+) to (\w+) in row (\d+)")
 
 
 class Grammar(Protocol):
@@ -46,10 +57,6 @@ class Grammar(Protocol):
 
     def tokens(self, block: bytes, head: bool, names: list[str], column: str) -> list[Any]:
         """What is written in one column, uninterpreted: text or Python values, None for nulls."""
-        ...
-
-    def is_number(self, token: Any) -> bool:
-        """True if such a token can be read as a number."""
         ...
 
 
@@ -137,14 +144,38 @@ def _name_the_culprit(
     grammar: Grammar, layout: Layout, block: bytes, head: bool, names: list[str], error: Exception
 ) -> None:
     """Where a block can't be converted: the column, the text and the row."""
-    if not re.search("onversion error|changed from", str(error)):
+    if "onversion error" not in str(error):
         return
     for name in [*layout.numbers, *([layout.weight] if layout.weight is not None else [])]:
-        for row, token in enumerate(grammar.tokens(block, head, names, name)):
-            if token is not None and not grammar.is_number(token):
-                raise RowError(
-                    f"column {name!r} holds {token!r}, not a number", None if layout.selection.where else row
-                ) from None
+        found = _first_word(grammar, block, head, names, name)
+        if found is not None:
+            row, token = found
+            raise RowError(
+                f"column {name!r} holds {token!r}, not a number", None if layout.selection.where else row
+            ) from None
+
+
+def _first_word(grammar: Grammar, block: bytes, head: bool, names: list[str], column: str) -> tuple[int, str] | None:
+    """Row and text of the first entry that is not a number."""
+    for row, token in enumerate(grammar.tokens(block, head, names, column)):
+        if isinstance(token, str) and not _is_number(token):
+            return row, token
+    return None
+
+
+def _check(grammar: Grammar, layout: Layout, schema: Any, first: bytes) -> None:
+    """Refuse columns that are not numbers; of text, say where it is."""
+    import pyarrow as pa
+
+    try:
+        layout.check(schema)
+    except ValueError as error:
+        for name in layout.numbers:
+            if pa.types.is_string(schema.field(name).type) and f"column {name!r}" in str(error):
+                found = _first_word(grammar, first, True, schema.names, name)
+                if found is not None:
+                    raise ValueError(f"{error}; the first text is {found[1][:40]!r} in row {found[0]}") from None
+        raise
 
 
 def _is_number(token: str) -> bool:
@@ -188,13 +219,14 @@ def _files(grammar: Grammar) -> Callable[[Files, Selection], Source]:
         labels = Labels() if selection.group_by is not None else None
         parts: list[Part] = []
         first: Layout | None = None
-        schema = None
+        schema, start = None, b""
         for path in files.paths:
             if schema is None or not grammar.sparse:
                 with reading(path, grammar.kind), _opened(path) as file:
-                    schema = _schema(next(_filled(file, path, grammar), b""), grammar, path, selection)
+                    start = next(_filled(file, path, grammar), b"")
+                schema = _schema(start, grammar, path, selection)
             layout = Layout(schema.names, selection, path, labels=labels)
-            layout.check(schema)
+            _check(grammar, layout, schema, start)
             first = first or layout
             layout.agree_with(first)
             types = _pinned(layout, schema, grammar)
@@ -219,13 +251,13 @@ def _file_reader(
 def _stream(grammar: Grammar) -> Callable[[Any, Selection], Source]:
     def read(file: Any, selection: Selection) -> Source:
         arrow(f"reading {grammar.kind}")
-        place = "the stream"
+        place = stream_name(file)
         labels = Labels() if selection.group_by is not None else None
         blocks = _filled(file, place, grammar)
         first = next(blocks, b"")
         schema = _schema(first, grammar, place, selection)
         layout = Layout(schema.names, selection, place, labels=labels)
-        layout.check(schema)
+        _check(grammar, layout, schema, first)
         types = _pinned(layout, schema, grammar)
 
         def batches(size: int) -> Iterator[Batch]:
@@ -239,8 +271,16 @@ def _stream(grammar: Grammar) -> Callable[[Any, Selection], Source]:
 def _schema(first: bytes, grammar: Grammar, place: str, selection: Selection) -> Any:
     if not first:
         raise SourceError(f"{place}: can't be read as {grammar.kind}: {grammar.empty}")
-    with reading(place, grammar.kind):
-        schema = grammar.schema(first)
+    try:
+        with reading(place, grammar.kind):
+            schema = grammar.schema(first)
+            list(schema.names)  # decodes them
+    except RowError as error:
+        raise ValueError(f"{place}, row {error.row} (counting from 0): {error}") from None
+    except SourceError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
     if selection.columns is None and selection.expected is None and _looks_like_data(schema.names):
         shown = ", ".join(schema.names[:3])
         raise ValueError(
@@ -276,17 +316,26 @@ class _Delimited:
         import pyarrow.csv as csv
 
         options = csv.ParseOptions(delimiter=self._delimiter)
+        header = self._split(first)[0]
+        other = next((c for c in ";\t|," if c.encode() in header), None)
+        if self._delimiter.encode() not in header and other is not None:
+            raise ValueError(
+                f"the names {header.decode(errors='replace')[:40]!r} are separated by {other!r} and not by "
+                f"{self._delimiter!r}: rename the file (.csv for commas, .tsv for tabs), or read it with DuckDB's "
+                "read_csv"
+            )
         return csv.read_csv(pa.BufferReader(first[: 2**20].rpartition(b"\n")[0] or first), None, options).schema
 
     def table(self, block: bytes, head: bool, names: list[str], types: dict[str, Any]) -> Any:
         import pyarrow as pa
         import pyarrow.csv as csv
 
+        body = self._split(block)[1] if head else block
+        if not body.strip():
+            return pa.schema(types.items()).empty_table()
         return csv.read_csv(
-            pa.BufferReader(block.lstrip(b"\r\n") if head else block),
-            csv.ReadOptions(
-                block_size=min(len(block), 2**30) + 1, column_names=names, skip_rows=int(head), use_threads=False
-            ),
+            pa.BufferReader(body),
+            csv.ReadOptions(block_size=min(len(body), 2**30) + 1, column_names=names, use_threads=False),
             csv.ParseOptions(delimiter=self._delimiter),
             csv.ConvertOptions(include_columns=list(types), column_types=types, strings_can_be_null=True),
         )
@@ -296,8 +345,11 @@ class _Delimited:
 
         return self.table(block, head, names, {column: pa.string()}).column(column).to_pylist()
 
-    def is_number(self, token: Any) -> bool:
-        return _is_number(token)
+    def _split(self, first: bytes) -> tuple[bytes, bytes]:
+        """The header line and the rest of the first block."""
+        text = first.lstrip(b"\r\n")
+        end = _END.search(text)
+        return (text[: end.start()], text[end.end() :]) if end else (text, b"")
 
 
 # -- JSON lines ------------------------------------------------------------------------------------
@@ -309,31 +361,40 @@ class _JsonLines:
     sparse = typed = True
 
     def schema(self, first: bytes) -> Any:
-        import pyarrow as pa
-        import pyarrow.json as arrow_json
-
-        return arrow_json.read_json(pa.BufferReader(first), arrow_json.ReadOptions(block_size=len(first) + 1)).schema
+        return self._parsed(first, None).schema
 
     def table(self, block: bytes, head: bool, names: list[str], types: dict[str, Any]) -> Any:
+        import pyarrow as pa
+
+        return self._parsed(block, pa.schema(types.items()))
+
+    def _parsed(self, block: bytes, schema: Any) -> Any:
         import pyarrow as pa
         import pyarrow.json as arrow_json
 
         # a field that is missing is null; fields that nobody asked for are not even parsed
-        return arrow_json.read_json(
-            pa.BufferReader(block),
-            arrow_json.ReadOptions(block_size=len(block) + 1, use_threads=False),
-            arrow_json.ParseOptions(explicit_schema=pa.schema(types.items()), unexpected_field_behavior="ignore"),
-        )
+        unexpected = "infer" if schema is None else "ignore"
+        try:
+            return arrow_json.read_json(
+                pa.BufferReader(block),
+                arrow_json.ReadOptions(block_size=len(block) + 1, use_threads=False),
+                arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
+            )
+        except pa.ArrowInvalid as error:
+            changed = _CHANGED.search(str(error))
+            if changed is None:
+                raise
+            name, before, after, row = changed.groups()
+            if not name:
+                raise RowError(f"each line must be an object {{...}}, this is {after}", int(row)) from None
+            raise RowError(f"column {name!r} changes from {before} to {after}", int(row)) from None
 
     def tokens(self, block: bytes, head: bool, names: list[str], column: str) -> list[Any]:
         decoder, text, found, position = json.JSONDecoder(), block.decode(), [], 0
-        while match := re.compile(r"\S").search(text, position):
+        while match := _START.search(text, position):
             value, position = decoder.raw_decode(text, match.start())
             found.append(value.get(column))
         return found
-
-    def is_number(self, token: Any) -> bool:
-        return isinstance(token, int | float | list) and not isinstance(token, bool)
 
 
 for _name, _delimiter, _suffixes in (("csv", ",", (".csv",)), ("tsv", "\t", (".tsv", ".tab"))):

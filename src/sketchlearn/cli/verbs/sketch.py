@@ -61,7 +61,9 @@ def register(app: typer.Typer) -> None:
             bool, typer.Option("--standardize", help="Offset and spread per column, kept in the feature map.")
         ] = False,
         columns: Columns = None,
-        weight_column: Annotated[str | None, typer.Option("--weight-column", help="Column of row weights.")] = None,
+        weight_column: Annotated[
+            str | None, typer.Option("--weight-column", help="Column of row weights (name or number).")
+        ] = None,
         group_by: Annotated[
             str | None, typer.Option("--group-by", help="One sketch per value of this column; writes Parquet.")
         ] = None,
@@ -323,6 +325,15 @@ class _Job:
         return result
 
     def _write(self, result: Sketch | SketchTable) -> None:
+        if not _rows(result):
+            if self.point is not None:
+                self.point.unlink(missing_ok=True)
+            skipped = _skipped(result)
+            raise ValueError(
+                f"all {skipped:,} rows hold NaN, infinity or nulls: nothing to sketch"
+                if skipped
+                else "the weights of all rows are 0: nothing to sketch"
+            )
         if self.append and self.point is not None:
             # a crash between the output and the end of the run must not add the rows twice
             point = read_checkpoint(self.point)
