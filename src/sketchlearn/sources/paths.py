@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sketchlearn.exceptions import MissingPackageError, SourceError
-from sketchlearn.sources.base import RowError, Selection, Source, register
+from sketchlearn.sources.base import Batch, RowError, Selection, Source, register
 from sketchlearn.sources.columns import first_line
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
@@ -108,7 +108,20 @@ def _open_pipe(path: str, files: Files, selection: Selection) -> Source | None:
     if len(files.paths) > 1:
         raise SourceError(f"{path} is a pipe or a device: read it alone")
     chosen = replace(selection, format=format_of(files.paths, selection.format))
-    return open_binary_file(Path(path).open("rb"), chosen)
+    file = Path(path).open("rb")
+    try:
+        source = open_binary_file(file, chosen)
+        assert source is not None
+    except BaseException:
+        file.close()
+        raise
+    stream = source.batches
+
+    def batches(size: int) -> Iterator[Batch]:
+        with file:
+            yield from stream(size)
+
+    return replace(source, batches=batches)
 
 
 @register(rank=1)

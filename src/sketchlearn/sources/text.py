@@ -324,7 +324,8 @@ class _Delimited:
                 f"{self._delimiter!r}: rename the file (.csv for commas, .tsv for tabs), or read it with DuckDB's "
                 "read_csv"
             )
-        return csv.read_csv(pa.BufferReader(first[: 2**20].rpartition(b"\n")[0] or first), None, options).schema
+        some = first[: first.rfind(b"\n", 0, 2**20) + 1] or first + b"\n"
+        return csv.read_csv(pa.BufferReader(some), None, options).schema
 
     def table(self, block: bytes, head: bool, names: list[str], types: dict[str, Any]) -> Any:
         import pyarrow as pa
