@@ -108,7 +108,7 @@ def _open_pipe(path: str, files: Files, selection: Selection) -> Source | None:
     if len(files.paths) > 1:
         raise SourceError(f"{path} is a pipe or a device: read it alone")
     chosen = replace(selection, format=format_of(files.paths, selection.format))
-    file = Path(path).open("rb")
+    file = Path(path).open("rb")  # noqa: SIM115
     try:
         source = open_binary_file(file, chosen)
         assert source is not None
