@@ -139,6 +139,16 @@ def test_anything_that_gives_an_array():
     assert sl.sketch(iter([Tensor(), Tensor()]), PHI).count == 6000
 
 
+def test_sparse_and_masked_arrays():
+    sparse = pytest.importorskip("scipy.sparse")
+    thin = np.where(np.abs(WIDE) > 1, WIDE, 0)
+    for matrix in (sparse.csr_matrix(thin), sparse.coo_array(thin)):
+        assert sl.sketch(matrix, PHI, columns=[0, 2]) == sl.sketch(thin[:, [0, 2]], PHI)
+        assert sl.sketch(matrix, PHI, columns=[0, 2], group_by=G)[1] == sl.sketch(thin[G == 1][:, [0, 2]], PHI)
+    masked = np.ma.masked_array(X, mask=np.abs(X) > 2)
+    assert sl.sketch(masked, PHI, on_invalid="skip").skipped == int((np.abs(X) > 2).any(1).sum())
+
+
 def test_batches_may_be_frames():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"b": X[:, 1], "g": [f"g{v}" for v in G], "a": X[:, 0], "w": W})

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,7 +121,7 @@ def _of_files(files: Files, opened: list[_Opened], shapes: list[dict[str, Shape]
         first = first or source
         if source.names != first.names:
             raise ValueError(f"{path} and {files.paths[0]} have different columns: choose columns that all files have")
-        mark = identity(path) if not path.rstrip("/").endswith(".zarr") else None
+        mark = identity(path) if Path(path).is_file() else None
         parts.append(Part(files.short(path), source.batches, source.length, mark))
     assert first is not None
     return Source.of_parts(parts, first.names, labels)

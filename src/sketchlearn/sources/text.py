@@ -95,7 +95,7 @@ def _blocks(file: Any, place: str) -> Iterator[bytes]:
 def _filled(file: Any, place: str, grammar: Grammar) -> Iterator[bytes]:
     """Blocks that are more than empty lines."""
     with reading(place, grammar.kind):
-        yield from (block for block in _blocks(file, place) if block.strip())
+        yield from (block for block in _blocks(file, place) if not block.isspace())
 
 
 def _pinned(layout: Layout, schema: Any, grammar: Grammar) -> dict[str, Any]:
@@ -332,7 +332,7 @@ class _Delimited:
         import pyarrow.csv as csv
 
         body = self._split(block)[1] if head else block
-        if not body.strip():
+        if not body or body.isspace():
             return pa.schema(types.items()).empty_table()
         return csv.read_csv(
             pa.BufferReader(body),
