@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import importlib
 import json
@@ -65,7 +66,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", callback=_debug, is_eager=True)]
 Output = Annotated[str, typer.Option("--output", "-o", help="File to write; - for standard output.")]
 Columns = Annotated[
-    list[str] | None, typer.Option("--columns", "-c", help="Columns to read, separated by commas; may be repeated.")
+    list[str] | None,
+    typer.Option("--columns", "-c", help="Columns to read (names, or numbers for arrays), separated by commas."),
 ]
 Where = Annotated[list[str] | None, typer.Option("--where", help="Condition on rows, e.g. 'age >= 30'; repeatable.")]
 Query = Annotated[str | None, typer.Option("--query", help="SQL whose result are the rows.")]
@@ -127,6 +129,7 @@ def _explained(error: Exception) -> tuple[str, Code]:
     if hasattr(error, "format_message"):  # what typer says about arguments
         return error.format_message(), Code.USAGE
     text = " ".join(str(error).split()).replace("on_invalid='skip'", "--skip-invalid")
+    text = text.replace("delete it to start again", "--restart begins again")
     if isinstance(error, MissingPackageError):
         return text, Code.PACKAGE
     if isinstance(error, SketchFileError | IncompatibleSketchError | ModelFileError):
@@ -198,8 +201,9 @@ def names_in(columns: list[str] | None) -> list[str] | None:
     """Column names from repeated, comma-separated options."""
     if not columns:
         return None
-    names = [name.strip() for text in columns for name in text.split(",")]
-    if not all(names):
+    # a name that holds a comma is put into double quotes
+    names = [name.strip() for row in csv.reader(columns, skipinitialspace=True) for name in row]
+    if not names or not all(names):
         raise usage(f"--columns {','.join(columns)!r} has an empty name")
     return names
 
@@ -249,6 +253,8 @@ def check_output(path: str) -> None:
         if sys.stdout.isatty():
             raise usage("-o - writes bytes to standard output: redirect it to a file")
         return
+    if not path:
+        raise usage("-o needs the name of a file")
     target = Path(path)
     if target.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a file")
