@@ -295,3 +295,11 @@ def test_a_missing_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(sl.MissingPackageError, match=r"pip install 'sketchlearn\[postgres\]'"):
         sl.read("postgresql://localhost/x", query="SELECT 1")
+
+
+def test_a_pilot_is_fair_on_data_made_with_the_same_seed():
+    # labels and keys drawn from the same stream would be the same numbers
+    rng = np.random.default_rng(0)
+    rows = np.floor(10 * rng.random(50_000))[:, None]
+    counts = np.bincount(sl.read(rows).sample(1000, seed=0)[:, 0].astype(int), minlength=10)
+    assert np.abs(counts - 100).max() < 5 * np.sqrt(90)

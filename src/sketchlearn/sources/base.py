@@ -201,7 +201,8 @@ class Source:
         rows; rows that hold NaN or infinity are left out.  Streams that can be read once keep what was looked at
         for the pass.
         """
-        rng = np.random.default_rng(seed)
+        # a stream of its own: data is often made with default_rng(0), and keys must not depend on it
+        rng = np.random.default_rng([seed, 0x70696C6F])
         parts: list[Part] = list(self.parts) or [Part("", self.batches)]
         if len(parts) > _PILOT_PARTS:
             parts = [parts[i * len(parts) // _PILOT_PARTS] for i in range(_PILOT_PARTS)]
