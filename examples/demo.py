@@ -73,7 +73,9 @@ regression = sl.CompressiveRegression().fit_sketch(second, targets=0)
 print(f"   column 0 on the nine others: R² = {regression.r2_:.3f}")
 
 # %%
-# A picture: the first two columns with the centres, and the misfit against the number of clusters.
+print("10. A page to share, and a picture")
+sl.plots.report(model, folder / "report.html", sweep=table)
+print(f"   report: {folder / 'report.html'}")
 try:
     import matplotlib as mpl
 
@@ -83,9 +85,7 @@ except ImportError:
     print("   (no picture: matplotlib is not installed)")
 else:
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
-    left.plot(*rows[::150, :2].T, ".", markersize=2, color="0.7")
-    left.plot(*model.cluster_centers_[:, :2].T, "x", color="C3", markersize=10, label="from the sketch")
-    left.legend()
-    table.plot(right)
+    sl.plots.centers(model, rows=rows[::150], ax=left)
+    sl.plots.sweep(table, ax=right)
     figure.savefig(folder / "kmeans.png", dpi=100)
     print(f"   picture: {folder / 'kmeans.png'}")
