@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import isotonic_regression
+from scipy.ndimage import uniform_filter1d
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.decoders.describe import describe
@@ -34,6 +34,7 @@ from sketchlearn.sketch.value import Sketch, check_same_features
 _F64 = npt.NDArray[np.float64]
 _C128 = npt.NDArray[np.complex128]
 _MOST = 1000  # frequencies that are used: more cost time and gain little
+_BANDS = 10  # of lengths of frequencies, in which the misfit is averaged
 _STRETCH = 100.0  # variance of an entry over that of the mixture, up to which its correlations are believed
 _ROUNDING = 2.0**-20  # added to the variances: features are rounded to 2**-22, which matters at far too large scales
 
@@ -188,21 +189,19 @@ def powers(covariance: _F64) -> _F64:
 def _unexplained(w: _F64, excess: _F64, variance: _F64, metric: _F64) -> float:
     """What the squares of the entries of S lack if the mixture misses something.
 
-    `excess` is the squared misfit at each frequency less what sampling noise explains.  On average it falls with
-    the length of the frequency; at sums and differences it is taken to be that of frequencies of their length.
+    `excess` is the squared misfit at each frequency less what sampling noise explains.  At sums and differences it
+    is taken to be, on average, that of frequencies of their length.
     """
     product = w @ metric @ w.T
     squares = np.maximum(np.diag(product), 0.0)
     order = np.argsort(squares)
-    level = np.maximum(isotonic_regression(excess[order], increasing=False).x, 0.0)
-    if not level.any():
-        return 0.0
+    level = uniform_filter1d(excess[order], max(10, len(w) // _BANDS), mode="nearest")
     out = 0.0
     for sign in (1.0, -1.0):
         pairs = squares[:, None] + squares[None, :] + 2 * sign * product
         values = np.minimum(np.interp(pairs, squares[order], level), np.outer(variance, variance))
         out += float(values.sum() - np.trace(values)) / 2  # the variances themselves are known
-    return out
+    return max(out, 0.0)
 
 
 def _overall_covariance(mixture: Mixture) -> _F64:

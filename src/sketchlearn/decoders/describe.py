@@ -3,7 +3,9 @@
 The question is not which components there are but what the characteristic function is at frequencies that the
 sketch does not hold: more components than needed do little harm, too few do.  One component with a full
 covariance comes first; where the misfit stays above the noise floor, more components with diagonal covariances
-follow, in the metric of the first, in which the columns are uncorrelated and of one width.
+follow, in the metric of the first, in which the columns are uncorrelated and of one width.  Where the frequencies are
+so low that only mean and covariance show, these are read off directly; where they are so high that nothing shows, the
+box has to do.
 """
 
 from __future__ import annotations
@@ -15,16 +17,18 @@ from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm
 from sketchlearn.decoders.metric import moved
 from sketchlearn.decoders.problem import Array
 from sketchlearn.decoders.solution import Mixture
+from sketchlearn.design.gmm import parameter_count
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import GaussianLaw
 from sketchlearn.sketch.value import Sketch
 
 _LADDER = (8, 16)  # components that are tried after one
-_FULL = 0.85  # parameters of the mixture per number of the sketch, at most: beyond that it follows the noise
+_FULL = 0.6  # parameters of the mixture per number of the sketch, at most: beyond that it follows the noise
 _ROUNDS = 1  # of splitting and merging
 _FREQUENCIES = 600  # that the mixture is decoded from: more cost time and change little
 _DEVIATIONS = 2.0  # of the noise floor, within which the sketch counts as explained
 _CLOSE = 1.5  # times the least misfit, up to which more components are preferred to fewer
+_NEAR_ONE = 0.98  # averages so near 1 tell of nothing but mean and covariance
 _PLACES = 256  # where rows are looked for: along the diagonal of the box, and as many at random
 _COARSE_TO_FINE = 8  # steps in which the best of these places is improved
 _ROUND = 1e-9  # relative variance of a direction without any
@@ -56,12 +60,14 @@ def describe(sketch: Sketch) -> Mixture:
     rng = np.random.default_rng(0)
     matrix = np.eye(features.dim) if features.whitening is None else features.whitening
     plain = moved(sketch, matrix, GaussianLaw(), size=_FREQUENCIES, center=location(sketch))
+    if np.abs(plain.mean).min() > _NEAR_ONE:
+        return _carried_back(_from_moments(plain), matrix)
     try:
-        found = _decoded(plain, 1, "full", rng)
+        found = _decoded(plain, 1, _affordable(plain), rng)
     except ValueError:  # nothing stands above the noise
         return _from_box(sketch)
     if not _explained(found):
-        spread = found.covariances[0]
+        spread = found.mixture.full_covariances()[0]
         root = np.linalg.cholesky(spread + _ROUND * np.trace(spread) / len(spread) * np.eye(len(spread)))
         back = np.asarray(np.linalg.inv(root), np.float64)
         view = moved(plain, back, GaussianLaw())
@@ -72,6 +78,13 @@ def describe(sketch: Sketch) -> Mixture:
 
 def _decoded(sketch: Sketch, k: int, kind: str, rng: np.random.Generator) -> MixtureSolution:
     return decode_gmm(sketch, k, kind, rng=rng, starts=1, rounds=_ROUNDS, project=False)
+
+
+def _affordable(sketch: Sketch) -> str:
+    """The richest shape of one component that the sketch is large enough for."""
+    most = _FULL * 2 * sketch.features.size
+    kinds = ("full", "diag", "spherical")
+    return next((kind for kind in kinds if parameter_count(1, sketch.features.dim, kind) <= most), "spherical")
 
 
 def _explained(found: MixtureSolution) -> bool:
@@ -124,6 +137,26 @@ def _carried_back(mixture: Mixture, matrix: Array) -> Mixture:
     inverse = np.linalg.inv(matrix)
     covariances = inverse @ mixture.full_covariances() @ inverse.T
     return Mixture(mixture.weights, mixture.means @ inverse.T, covariances)
+
+
+def _from_moments(sketch: Sketch) -> Mixture:
+    """One component for frequencies so low that only mean and covariance show: log z = i w·mean - w'Cov w/2."""
+    features = sketch.features
+    assert isinstance(features, FourierFeatures) and features.center is not None
+    w, d = features.frequencies, features.dim
+    log = np.log(sketch.mean * np.exp(-1j * (w @ features.center)))
+    mean = features.center + np.linalg.lstsq(w, log.imag, rcond=None)[0]
+    kind = _affordable(sketch)
+    if kind == "spherical":
+        squares = (w * w).sum(1)
+        covariance = -2.0 * float(squares @ log.real / (squares @ squares)) * np.eye(d)
+    else:
+        i, j = np.tril_indices(d) if kind == "full" else (np.arange(d), np.arange(d))
+        found = np.linalg.lstsq(w[:, i] * w[:, j] * np.where(i == j, 1.0, 2.0), -2.0 * log.real, rcond=None)[0]
+        covariance = np.zeros((d, d))
+        covariance[i, j] = covariance[j, i] = found
+    values, vectors = np.linalg.eigh(covariance)
+    return Mixture(np.ones(1), mean[None], ((vectors * np.maximum(values, 0.0)) @ vectors.T)[None])
 
 
 def _from_box(sketch: Sketch) -> Mixture:
