@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.ndimage import uniform_filter1d
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.decoders.describe import describe
@@ -195,13 +194,20 @@ def _unexplained(w: _F64, excess: _F64, variance: _F64, metric: _F64) -> float:
     product = w @ metric @ w.T
     squares = np.maximum(np.diag(product), 0.0)
     order = np.argsort(squares)
-    level = uniform_filter1d(excess[order], max(10, len(w) // _BANDS), mode="nearest")
+    level = _running_mean(excess[order], min(max(10, len(w) // _BANDS), len(w)))
     out = 0.0
     for sign in (1.0, -1.0):
         pairs = squares[:, None] + squares[None, :] + 2 * sign * product
         values = np.minimum(np.interp(pairs, squares[order], level), np.outer(variance, variance))
         out += float(values.sum() - np.trace(values)) / 2  # the variances themselves are known
     return max(out, 0.0)
+
+
+def _running_mean(values: _F64, width: int) -> _F64:
+    """Averages of `width` neighbours, of the first and last ones at the ends."""
+    inner = np.convolve(values, np.full(width, 1.0 / width), "valid")
+    before = (width - 1) // 2
+    return np.pad(inner, (before, width - 1 - before), mode="edge")
 
 
 def _overall_covariance(mixture: Mixture) -> _F64:

@@ -11,7 +11,7 @@ box has to do.
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm
 from sketchlearn.decoders.metric import moved
@@ -142,7 +142,8 @@ def _carried_back(mixture: Mixture, matrix: Array) -> Mixture:
 def _from_moments(sketch: Sketch) -> Mixture:
     """One component for frequencies so low that only mean and covariance show: log z = i w·mean - w'Cov w/2."""
     features = sketch.features
-    assert isinstance(features, FourierFeatures) and features.center is not None
+    assert isinstance(features, FourierFeatures)
+    assert features.center is not None
     w, d = features.frequencies, features.dim
     log = np.log(sketch.mean * np.exp(-1j * (w @ features.center)))
     mean = features.center + np.linalg.lstsq(w, log.imag, rcond=None)[0]
@@ -161,6 +162,6 @@ def _from_moments(sketch: Sketch) -> Mixture:
 
 def _from_box(sketch: Sketch) -> Mixture:
     """One normal component whose largest and smallest of n rows would be about those seen."""
-    width = (sketch.upper - sketch.lower) / (2.0 * norm.isf(1.0 / (2.0 + float(sketch.count))))
+    width = (sketch.upper - sketch.lower) / (-2.0 * ndtri(1.0 / (2.0 + float(sketch.count))))
     middle = 0.5 * (sketch.lower + sketch.upper)
     return Mixture(np.ones(1), middle[None], np.diag(width**2)[None])

@@ -46,15 +46,16 @@ def moved(
     features = sketch.features
     assert isinstance(features, FourierFeatures)
     sums = sketch.sums[:, :size]
-    old = np.zeros(features.dim) if features.center is None else features.center
+    place = features.center
     if center is not None:
+        old = np.zeros(features.dim) if place is None else place
         turned = (sums[0] + 1j * sums[1]) * np.exp(1j * (features.frequencies[:size] @ (old - center)))
         sums = np.rint(np.stack([turned.real, turned.imag])).astype(np.int64)
-        old = center
+        place = center
     half_turns = (features.half_turns[:size].astype(np.float64) @ np.linalg.inv(matrix)).astype(np.float32)
     plain = FourierFeatures(
         features.dim, len(half_turns), features.scale, radial, features.directions, features.radii,
-        features.seed, matrix @ old,
+        features.seed, None if place is None else matrix @ place,
     ).with_random_array(half_turns)  # fmt: skip
     middle, half = 0.5 * (sketch.upper + sketch.lower), 0.5 * (sketch.upper - sketch.lower)
     reach = np.abs(matrix) @ half
