@@ -1,11 +1,11 @@
 """A Gaussian mixture that describes a sketch of any data, down to its noise where that can be had.
 
 The question is not which components there are but what the characteristic function is at frequencies that the
-sketch does not hold: more components than needed do little harm, too few do.  One component with a full
-covariance comes first; where the misfit stays above the noise floor, more components with diagonal covariances
-follow, in the metric of the first, in which the columns are uncorrelated and of one width.  Where the frequencies are
-so low that only mean and covariance show, these are read off directly; where they are so high that nothing shows, the
-box has to do.
+sketch does not hold: more components than needed do little harm, too few do.  One component comes first, with a full
+covariance if a diagonal one will not do.  Where the misfit stays above the noise floor, more components with diagonal
+covariances follow, in the metric of the first, in which the columns are uncorrelated and of one width.  Where the
+frequencies are so low that only mean and covariance show, these are read off directly; where they are so high that
+nothing shows, the box has to do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import GaussianLaw
 from sketchlearn.sketch.value import Sketch
 
-_LADDER = (8, 16)  # components that are tried after one
+_LADDER = (8, 16, 32)  # components that are tried after one
+_PARAMETERS = 400  # of the mixture, at most: more cost time and change little
 _FULL = 0.6  # parameters of the mixture per number of the sketch, at most: beyond that it follows the noise
 _ROUNDS = 1  # of splitting and merging
 _FREQUENCIES = 600  # that the mixture is decoded from: more cost time and change little
@@ -63,7 +64,7 @@ def describe(sketch: Sketch) -> Mixture:
     if np.abs(plain.mean).min() > _NEAR_ONE:
         return _carried_back(_from_moments(plain), matrix)
     try:
-        found = _decoded(plain, 1, _affordable(plain), rng)
+        found = _one_component(plain, rng)
     except ValueError:  # nothing stands above the noise
         return _from_box(sketch)
     if not _explained(found):
@@ -80,11 +81,18 @@ def _decoded(sketch: Sketch, k: int, kind: str, rng: np.random.Generator) -> Mix
     return decode_gmm(sketch, k, kind, rng=rng, starts=1, rounds=_ROUNDS, project=False)
 
 
-def _affordable(sketch: Sketch) -> str:
-    """The richest shape of one component that the sketch is large enough for."""
-    most = _FULL * 2 * sketch.features.size
-    kinds = ("full", "diag", "spherical")
-    return next((kind for kind in kinds if parameter_count(1, sketch.features.dim, kind) <= most), "spherical")
+def _affordable(sketch: Sketch, kind: str) -> bool:
+    """Is the sketch large enough for one component of this shape?"""
+    return parameter_count(1, sketch.features.dim, kind) <= _FULL * 2 * sketch.features.size
+
+
+def _one_component(sketch: Sketch, rng: np.random.Generator) -> MixtureSolution:
+    """A diagonal covariance, or a full one if that explains much more (many parameters follow the noise)."""
+    found = _decoded(sketch, 1, "diag" if _affordable(sketch, "diag") else "spherical", rng)
+    if _explained(found) or not _affordable(sketch, "full"):
+        return found
+    full = _decoded(sketch, 1, "full", rng)
+    return full if full.ratio < found.ratio / _CLOSE else found
 
 
 def _explained(found: MixtureSolution) -> bool:
@@ -121,7 +129,7 @@ def location(sketch: Sketch) -> Array:
 def _climb_ladder(sketch: Sketch, rng: np.random.Generator) -> MixtureSolution:
     """The fewest components of the ladder that explain the sketch, or the most that do well."""
     size, dim = sketch.features.size, sketch.features.dim
-    most = max(1, int(_FULL * 2 * size / (2 * dim + 1)))
+    most = max(1, int(min(_FULL * 2 * size, _PARAMETERS) / (2 * dim + 1)))
     steps = sorted({min(k, most) for k in _LADDER})
     tried = []
     for k in steps:
@@ -147,7 +155,7 @@ def _from_moments(sketch: Sketch) -> Mixture:
     w, d = features.frequencies, features.dim
     log = np.log(sketch.mean * np.exp(-1j * (w @ features.center)))
     mean = features.center + np.linalg.lstsq(w, log.imag, rcond=None)[0]
-    kind = _affordable(sketch)
+    kind = next((kind for kind in ("full", "diag") if _affordable(sketch, kind)), "spherical")
     if kind == "spherical":
         squares = (w * w).sum(1)
         covariance = -2.0 * float(squares @ log.real / (squares @ squares)) * np.eye(d)
