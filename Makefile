@@ -1,9 +1,9 @@
-# Two commands do everything, setup included:  make demo   make test
+# Three commands do everything, setup included:  make demo   make test   make docs
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,9 +21,17 @@ lint: $(VENV)/installed
 test: lint
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
+$(VENV)/docs-installed: $(VENV)/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
+
+docs: $(VENV)/docs-installed
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/sketching.py
 	$(BIN)/python benchmarks/sources.py
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery docs/sg_execution_times.rst

@@ -205,6 +205,36 @@ def sweep(arguments):
                     if abs(got - k) > 1:
                         print(f"k={k}, d={d}, rho2={separation}, unbalanced={unbalanced}, seed {seed}: chose {got}")
     print(f"within 1 of the true k: {hits} of {total}")
+    for name in ("squares", "Student t(5)", "one oblong shape", "oblong shapes", "2 % outliers"):
+        hits, by_criterion, total = 0, 0, 0
+        for k, d in ((3, 2), (6, 3), (5, 5), (8, 10)):
+            for seed in range(arguments.start, arguments.start + arguments.seeds):
+                X = not_round(name, k, d, np.random.default_rng([seed, k, d]))
+                s = sl.sketch(X, sl.design(X[:2000], n_components=k + 4, seed=seed))
+                table = sl.sweep(s, range(1, k + 5), random_state=seed)
+                hits += abs(table.recommended - k) <= 1
+                by_criterion += abs(min(table, key=lambda r: r.criterion).k - k) <= 1
+                total += 1
+        print(f"{name}: {hits} of {total} (by the information criterion: {by_criterion})", flush=True)
+
+
+def not_round(name, k, d, rng, n=20_000):
+    """Clusters 4 apart in each column, of unit size and other shapes."""
+    labels, noise = rng.integers(k, size=n), rng.normal(size=(n, d))
+    centers = 4 * rng.normal(size=(k, d))
+    if name == "squares":
+        return centers[labels] + rng.uniform(-1.7, 1.7, size=(n, d))
+    if name == "Student t(5)":
+        return centers[labels] + 0.8 * rng.standard_t(5, size=(n, d))
+    if name == "one oblong shape":
+        return centers[labels] + noise @ (0.4 * rng.normal(size=(d, d)) + 0.7 * np.eye(d))
+    if name == "oblong shapes":
+        roots = 0.5 * rng.normal(size=(k, d, d)) + 0.6 * np.eye(d)
+        return centers[labels] + np.einsum("nij,nj->ni", roots[labels], noise)
+    X = centers[labels] + noise
+    far = rng.random(n) < 0.02
+    X[far] = rng.uniform(-12, 12, size=(far.sum(), d))
+    return X
 
 
 def main():

@@ -1,16 +1,20 @@
-"""Densities from a sketch that was made elsewhere: anomaly scores for new rows, and synthetic data.
+"""
+Densities from sketches made elsewhere
+======================================
 
-Three sites hold rows that must not travel.  Each makes a sketch with the same recipe; only the sketches are sent.
+Three sites hold rows that must not travel.  Each makes a sketch with the same recipe; only the sketches are sent.  A
+mixture learned from their sum gives anomaly scores for new rows, and synthetic data.
 """
 
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import sketchlearn as sl
 
-rng = np.random.default_rng(0)
+rng = np.random.default_rng(1)
 centres = rng.normal(size=(4, 5)) * 4
 widths = np.exp(rng.uniform(-0.7, 0.7, size=(4, 5)))
 
@@ -21,28 +25,43 @@ def rows(n):
     return centres[kind] + rng.normal(size=(n, 5)) * widths[kind]
 
 
-print("1. One site designs the feature map from 2000 of its rows; the recipe is a few hundred bytes")
+# %%
+# One site designs the feature map from 2000 of its rows; the recipe is a few hundred bytes.
 phi = sl.design(rows(2000), n_components=4, task="gmm", covariance_type="diag", seed=0)
-print(f"   {phi}")
+print(phi)
 
-print("2. Every site sketches its own rows and sends a file")
+# %%
+# Every site sketches its own rows and sends a file.
 folder = Path(tempfile.mkdtemp())
 for site in range(3):
     sl.sketch(rows(50_000), phi).save(folder / f"site{site}.sketch")
 
-print("3. The sketches are merged, and a mixture is learned from the merged sketch alone")
+# %%
+# The sketches are merged, and a mixture is learned from the merged sketch alone.
 merged = sl.merge(sl.load(path) for path in sorted(folder.glob("*.sketch")))
 model = sl.CompressiveGaussianMixture(4, covariance_type="diag", random_state=0).fit_sketch(merged)
-print(f"   {merged.count:,} rows in {merged.nbytes:,} bytes; {model.verdict_}")
+print(f"{merged.count:,} rows in {merged.nbytes:,} bytes")
+print(model.verdict_)
 
-print("4. Anomalies: new rows whose log-density is below what 99.9 % of the model's own rows reach")
-synthetic, _ = model.sample(20_000)
+# %%
+# Anomalies: new rows whose log-density is below what 99.9 % of the model's own rows reach.
+synthetic = rng.permutation(model.sample(20_000)[0])  # they come sorted by component
 threshold = np.quantile(model.score_samples(synthetic), 0.001)
 usual, strange = rows(10_000), rng.uniform(-20, 20, size=(100, 5))
-print(f"   flagged {np.mean(model.score_samples(usual) < threshold):.2%} of usual rows, "
-      f"{np.mean(model.score_samples(strange) < threshold):.0%} of strange ones")  # fmt: skip
+print(f"flagged {np.mean(model.score_samples(usual) < threshold):.2%} of usual rows")
+print(f"flagged {np.mean(model.score_samples(strange) < threshold):.0%} of strange rows")
 
-print("5. Synthetic rows have the moments of the real ones")
+# %%
+# Synthetic rows have the moments of the real ones.
 real = rows(20_000)
-print(f"   means differ by {np.abs(synthetic.mean(0) - real.mean(0)).max():.3f}, "
-      f"deviations by {np.abs(synthetic.std(0) / real.std(0) - 1).max():.1%}")  # fmt: skip
+print(f"means differ by at most {np.abs(synthetic.mean(0) - real.mean(0)).max():.3f}")
+print(f"deviations differ by at most {np.abs(synthetic.std(0) / real.std(0) - 1).max():.1%}")
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), sharex=True, sharey=True)
+for axes, sample, title in ((left, real, "rows of a site"), (right, synthetic, "rows drawn from the model")):
+    axes.plot(*sample[:4000, :2].T, ".", markersize=2, color="C0", alpha=0.5)
+    axes.set_title(title)
+right.plot(*model.means_[:, :2].T, "x", color="C3", markersize=9, label="means")
+right.legend()
+fig.tight_layout()
+plt.show()

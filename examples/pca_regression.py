@@ -1,8 +1,11 @@
-"""One pass over a stream of rows; principal components and two regressions from the sketch alone.
+"""
+Principal components and regressions of a stream
+================================================
 
-python examples/pca_regression.py
+One pass over a stream of rows; principal components and two regressions from the sketch alone.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import sketchlearn as sl
@@ -18,18 +21,34 @@ def batches():
         yield factors @ loadings + 0.5 * rng.normal(size=(1000, 200)) + 10.0
 
 
-# 200 columns have 20 100 products; a compressed sketch for up to five components keeps 8000 numbers
+# %%
+# 200 columns have 20 100 products; a compressed sketch for up to five components keeps 8000 numbers.
 phi = sl.QuadraticFeatures.draw(dim=200, size=8 * 5 * 200, seed=0)
 sketch = sl.sketch(batches(), phi)
 print(sketch)
 
+# %%
+# How many components stand out, and how much do they explain?
 pca = sl.CompressivePCA(n_components="auto", random_state=0).fit_sketch(sketch)
-print(f"\n{pca.n_components_} components explain {pca.explained_variance_ratio_.sum():.1%} of the variance")
+print(f"{pca.n_components_} components explain {pca.explained_variance_ratio_.sum():.1%} of the variance")
 print(pca.solution_.verdict)
 
-# all products of columns: regression of any column on any others, as exact as from the rows
-rows = next(batches())[:, :6]
-table = sl.sketch(rows, sl.QuadraticFeatures.draw(dim=6))
+rows = next(batches())
+scores = pca.transform(rows)
+fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8))
+left.bar(range(1, pca.n_components_ + 1), pca.explained_variance_ratio_)
+left.set_xlabel("component")
+left.set_ylabel("share of the variance")
+left.set_xticks(range(1, pca.n_components_ + 1))
+right.plot(*scores[:, :2].T, ".", markersize=3)
+right.set_xlabel("first component")
+right.set_ylabel("second component")
+fig.tight_layout()
+plt.show()
+
+# %%
+# All products of a few columns: regression of any column on any others, as exact as from the rows.
+table = sl.sketch(rows[:, :6], sl.QuadraticFeatures.draw(dim=6))
 for target, predictors in ((0, [1, 2]), (5, [0, 1, 2, 3, 4])):
     reg = sl.CompressiveRegression().fit_sketch(table, targets=target, predictors=predictors)
     terms = ", ".join(f"{c:+.3f} ± {e:.3f}" for c, e in zip(reg.coef_, reg.standard_errors_, strict=True))

@@ -1,17 +1,25 @@
 """Learn from one small, mergeable sketch of the data instead of from its rows."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from sketchlearn.decoders import Comparison, Mixture, Solution, Sweep, compare, decode, sweep
 from sketchlearn.design import design
 from sketchlearn.engines import sketch
-from sketchlearn.exceptions import IncompatibleSketchError, MissingPackageError, SketchFileError, SourceError
+from sketchlearn.exceptions import (
+    IncompatibleSketchError,
+    MissingPackageError,
+    ModelFileError,
+    SketchFileError,
+    SourceError,
+)
 from sketchlearn.features import FeatureMap, FourierFeatures, QuadraticFeatures
 from sketchlearn.kernels import active_kernel
 from sketchlearn.sketch import Sketch, SketchTable, load, merge
 from sketchlearn.sources import Source, read
 
 if TYPE_CHECKING:
+    from sketchlearn import plots
     from sketchlearn.learn import (
         CompressiveGaussianMixture,
         CompressiveKMeans,
@@ -19,6 +27,7 @@ if TYPE_CHECKING:
         CompressivePCA,
         CompressiveRegression,
         CompressiveStableMixture,
+        Model,
     )
 
 __version__ = "0.1.0"
@@ -36,6 +45,8 @@ __all__ = [
     "IncompatibleSketchError",
     "MissingPackageError",
     "Mixture",
+    "Model",
+    "ModelFileError",
     "QuadraticFeatures",
     "Sketch",
     "SketchFileError",
@@ -50,6 +61,7 @@ __all__ = [
     "design",
     "load",
     "merge",
+    "plots",
     "read",
     "sketch",
     "sweep",
@@ -58,10 +70,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # estimators load scikit-learn, which a process that only sketches can do without
-    if name.startswith("Compressive") and name in __all__:
-        from sketchlearn import learn
-
-        return getattr(learn, name)
+    if name == "plots":
+        return importlib.import_module("sketchlearn.plots")
+    if name in __all__:
+        return getattr(importlib.import_module("sketchlearn.learn"), name)
     raise AttributeError(f"module 'sketchlearn' has no attribute {name!r}")
 
 

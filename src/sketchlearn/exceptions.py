@@ -31,6 +31,20 @@ class IncompatibleSketchError(ValueError):
     """
 
 
+class ModelFileError(ValueError):
+    """A file is not a model this library can read.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> try:
+    ...     sl.Model.from_json("{}")
+    ... except sl.ModelFileError as error:
+    ...     print(error)
+    model: not a model: write one with 'sketchlearn learn' or Model.save
+    """
+
+
 class SourceError(ValueError):
     """A file, server or query can't be read: damaged, of another type, not answering, not valid.
 

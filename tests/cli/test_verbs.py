@@ -112,6 +112,46 @@ def test_append(run, features, tmp_path):
     assert sl.load(tmp_path / "s") == sl.sketch(X, features)
 
 
+def test_append_to_a_table_of_groups(run, features, tmp_path):
+    for i in range(2):
+        rows = X[i * 2000 : (i + 1) * 2000]
+        _write(tmp_path / f"{i}.parquet", rows, g=[f"k{(j % 3) + i}" for j in range(2000)])
+    group = ["--group-by", "g"]
+    assert run("sketch", "0.parquet", "-f", "map.json", *group, "-o", "t")[0] == 0
+    assert run("sketch", "1.parquet", "--append", *group, "-o", "t")[0] == 0
+    assert run("sketch", "0.parquet", "1.parquet", "-f", "map.json", *group, "-o", "all")[0] == 0
+    assert (tmp_path / "t").read_bytes() == (tmp_path / "all").read_bytes()
+    assert sl.SketchTable.load(tmp_path / "t").groups == ["k0", "k1", "k2", "k3"]
+    code, _, err = run("sketch", "1.parquet", "--append", "-o", "t")
+    assert (code, "say which column has the groups" in err) == (4, True)
+
+
+@pytest.mark.parametrize("group", [[], ["--group-by", "g"]])
+def test_append_never_counts_twice(run, features, tmp_path, group, monkeypatch):
+    """Killed after the output was written and before the checkpoint went away."""
+    for i in range(2):
+        _write(tmp_path / f"{i}.parquet", X[i * 2000 : (i + 1) * 2000], g=[f"k{j % 3 + i}" for j in range(2000)])
+    columns = ["-c", "x,y", *group]
+    assert run("sketch", "0.parquet", "-f", "map.json", *columns, "-o", "s")[0] == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", lambda *_, **__: None)
+        assert run("sketch", "1.parquet", "--append", *columns, "-o", "s")[0] == 0
+    assert (tmp_path / "s.checkpoint").exists()
+    want = (tmp_path / "s").read_bytes()
+    assert run("sketch", "1.parquet", "--append", *columns, "-o", "s")[0] == 0
+    assert (tmp_path / "s").read_bytes() == want
+    assert not (tmp_path / "s.checkpoint").exists()
+
+
+def test_an_output_that_is_an_input_is_refused(run, features, tmp_path):
+    _write(tmp_path / "a.parquet", X)
+    content = (tmp_path / "a.parquet").read_bytes()
+    for data in ("a.parquet", "*.parquet", "."):
+        code, _, err = run("sketch", data, "-f", "map.json", "-o", "./a.parquet")
+        assert (code, "is one of the inputs" in err) == (6, True)
+    assert (tmp_path / "a.parquet").read_bytes() == content
+
+
 def test_an_unfinished_run_goes_on(run, features, tmp_path, monkeypatch):
     _write(tmp_path / "a.parquet", X)
     # what an interrupted run leaves: position and sketch of the first rows
@@ -146,6 +186,14 @@ def test_follow_a_growing_folder(features, tmp_path):
         process.kill()
     assert process.returncode == 0
     assert sl.load(tmp_path / "s") == sl.sketch(X, features)
+
+
+def test_follow_with_groups_leaves_its_own_output_alone(run, features, tmp_path):
+    command = ["sketch", ".", "--follow", "--poll", 0.02, "--idle", 0.2, "-f", "map.json", "--group-by", "g"]
+    for i in range(2):
+        _write(tmp_path / f"{i}.parquet", X[i * 2000 : (i + 1) * 2000], g=[i] * 2000)
+        assert run(*command, "-o", "t.parquet")[0] == 0
+    assert sl.SketchTable.load(tmp_path / "t.parquet").counts == {0: 2000, 1: 2000}
 
 
 def test_ctrl_c_says_how_to_go_on(run, features, tmp_path, monkeypatch):

@@ -124,3 +124,13 @@ def test_sweep_finds_the_number_of_clusters():
             sl.sweep(s, bad)
     with pytest.raises(ValueError, match="task"):
         sl.sweep(s, [2], task="regression")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_sweep_finds_the_number_of_clusters_with_heavy_tails(seed):
+    rng = np.random.default_rng(seed)
+    X = 5 * rng.normal(size=(4, 4))[rng.integers(4, size=20_000)] + rng.standard_t(4, size=(20_000, 4))
+    table = sl.sweep(sl.sketch(X, sl.design(X[:2000], n_components=6)), range(2, 7), random_state=0)
+    assert table.column("ratio").min() > 1.5  # no k explains such data
+    assert abs(table.recommended - 4) <= 1
+    assert "weak reason" in table.reason

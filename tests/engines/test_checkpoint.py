@@ -1,5 +1,6 @@
 """Passes that are stopped and resumed end with the bytes of one that never was."""
 
+import datetime
 import os
 import random
 import signal
@@ -7,12 +8,12 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.engines.checkpoint import read_checkpoint
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -26,48 +27,50 @@ def _write(folder, name, rows, seed):
     return X
 
 
-def test_twenty_kills(tmp_path):
-    """kill -9 at random moments of the pass, over and over, until it is complete."""
-    for i in range(3):
-        _write(tmp_path, f"{i}.parquet", 100_000, i)
-    want = sl.sketch(tmp_path / "*.parquet", PHI).to_bytes()
+def _killed(tmp_path, pattern, kills, options):
+    """kill -9 at random moments of a pass, over and over, until it is complete: the bytes it ends with."""
     point, out = tmp_path / "run.checkpoint", tmp_path / "out.sketch"
     # slow enough to be killed in the middle, and says when imports and kernel are there
     script = textwrap.dedent(
-        """
+        f"""
         import sys, time
         import sketchlearn as sl
+        from sketchlearn.engines import local
+        local._GROUPED_CHUNKS = 1  # chunks of a grouped pass are large; here there should be many
         phi = sl.FourierFeatures.draw(dim=4, size=3000, scale=1.0, seed=0)
         pattern, point, out = sys.argv[1:]
         sl.sketch([[0.0] * 4], phi)
-        sl.read(pattern)
+        sl.read(pattern, **{options!r})
         print("ready", flush=True)
         sys.stdin.readline()
-        s = sl.sketch(pattern, phi, workers=2, checkpoint=point, checkpoint_every=0.0,
-                      progress=lambda done, total: time.sleep(0.03))
+        def progress(done, total):
+            print(done, flush=True)
+            time.sleep(0.03)
+        s = sl.sketch(pattern, phi, workers=2, checkpoint=point, checkpoint_every=0.0, progress=progress,
+                      **{options!r})
         s.save(out)
         """
     )
-    arguments = [sys.executable, "-c", script, str(tmp_path / "*.parquet"), str(point), str(out)]
+    arguments = [sys.executable, "-c", script, str(pattern), str(point), str(out)]
 
     def start():
         return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    kills, positions, rng = 0, set(), random.Random(0)
+    want = sl.sketch(pattern, PHI, **options).to_bytes()
+    positions, rng = set(), random.Random(0)
     waiting = [start(), start()]  # imports take longer than the pass: have the next one ready
-    while kills < 20:
+    for _ in range(kills):
         process = waiting.pop(0)
         waiting.append(start())
         assert process.stdout.readline() == "ready\n"
         process.stdin.write("go\n")
         process.stdin.flush()
-        time.sleep(rng.uniform(0.0, 0.5))
+        for _ in range(rng.randrange(5)):  # that many chunks, and then some
+            process.stdout.readline()
+        time.sleep(rng.uniform(0.0, 0.1))
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        kills += 1
         if point.exists():
-            from sketchlearn.engines.checkpoint import read_checkpoint
-
             positions.add(read_checkpoint(point).rows)
         if out.exists():  # complete before it could be killed: begin again
             assert out.read_bytes() == want
@@ -80,8 +83,27 @@ def test_twenty_kills(tmp_path):
     process.communicate("go\n", timeout=60)
     assert process.returncode == 0
     assert out.read_bytes() == want
-    assert len(positions) >= 3  # the kills did hit passes in the middle
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".run")]  # nothing half-written stays
+    return positions
+
+
+def test_twenty_kills(tmp_path):
+    for i in range(3):
+        _write(tmp_path, f"{i}.parquet", 100_000, i)
+    assert len(_killed(tmp_path, tmp_path / "*.parquet", 20, {})) >= 3  # the kills did hit passes in the middle
+
+
+def test_kills_of_a_grouped_pass(tmp_path):
+    """Groups come and go between the files: what one run numbered is not what the next one numbers."""
+    for i in range(3):
+        rng = np.random.default_rng(i)
+        X, labels = rng.normal(size=(50_000, 4)).astype(np.float32), np.array(["a", "b", f"only {i}", "c"])
+        columns = dict(zip("abcd", X.T, strict=True))
+        groups = pa.array(labels[rng.integers(0, 4, 50_000)], mask=np.arange(50_000) % 99 == 0)
+        table = pa.table({**columns, "g": groups, "w": np.arange(50_000) % 4 / 4})
+        pq.write_table(table, tmp_path / f"{i}.parquet", row_group_size=20_000)
+    options = {"group_by": "g", "weight_column": "w"}
+    assert len(_killed(tmp_path, tmp_path / "*.parquet", 3, options)) >= 1
 
 
 def test_new_files_are_taken_in_and_nothing_twice(tmp_path):
@@ -148,8 +170,25 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
         sl.sketch(path, PHI, checkpoint=point)
 
 
-def test_groups_have_no_checkpoints(tmp_path):
-    pq.write_table(pa.table({"a": [1.0], "g": ["x"]}), tmp_path / "a.parquet")
+def test_groups_are_resumed_and_taken_in(tmp_path):
     phi = sl.FourierFeatures.draw(dim=1, size=3, scale=1.0, seed=0)
-    with pytest.raises(ValueError, match="one sketch"):
-        sl.sketch(tmp_path / "a.parquet", phi, group_by="g", checkpoint=Path(tmp_path) / "state")
+    point, days = tmp_path / "state", [datetime.date(2024, 1, d) for d in (1, 2, 3)]
+    pq.write_table(pa.table({"a": [1.0, 2.0], "g": days[:2]}), tmp_path / "b.parquet")
+    sl.sketch(tmp_path / "*.parquet", phi, group_by="g", checkpoint=point)
+    assert read_checkpoint(point).sketch.groups == days[:2]
+    pq.write_table(pa.table({"a": [3.0, 4.0], "g": days[1:]}), tmp_path / "a.parquet")
+    table = sl.sketch(tmp_path / "*.parquet", phi, group_by="g", checkpoint=point)
+    assert table.counts == {days[0]: 1, days[1]: 2, days[2]: 1}
+    assert table.to_bytes() == sl.sketch(tmp_path / "*.parquet", phi, group_by="g").to_bytes()
+    with pytest.raises(ValueError, match="another columns, group_by"):
+        sl.sketch(tmp_path / "*.parquet", phi, columns="a", checkpoint=point)
+
+
+def test_groups_of_an_array_are_known_by_their_labels(tmp_path):
+    phi = sl.FourierFeatures.draw(dim=1, size=3, scale=1.0, seed=0)
+    np.save(tmp_path / "x.npy", np.arange(4.0)[:, None])
+    labels = np.array(["a", "b", "a", "b"])
+    table = sl.sketch(tmp_path / "x.npy", phi, group_by=labels, checkpoint=tmp_path / "state")
+    assert table == sl.sketch(tmp_path / "x.npy", phi, group_by=labels, checkpoint=tmp_path / "state")
+    with pytest.raises(ValueError, match="another group_by"):
+        sl.sketch(tmp_path / "x.npy", phi, group_by=labels[::-1], checkpoint=tmp_path / "state")

@@ -111,3 +111,27 @@ def test_errors_of_its_own():
         sl.CompressiveKMeans(4, features=sl.FourierFeatures.draw(dim=9, size=50)).fit(X)
     with pytest.raises(AttributeError, match="fit"):
         _ = sl.CompressiveKMeans(4).cluster_centers_
+
+
+@pytest.mark.parametrize("estimator", [sl.CompressiveKMeans, sl.CompressiveKMedians])
+def test_a_standardised_map_means_standardised_distances(estimator):
+    rng = np.random.default_rng(0)
+    rows = 5 * rng.normal(size=(4, 3))[rng.integers(4, size=20_000)] + rng.normal(size=(20_000, 3))
+    unit, shift = np.array([1e-3, 1.0, 1e4]), np.array([5.0, 0.0, -1e5])
+    X = rows * unit + shift
+    phi = sl.design(rows[:1000], n_components=4)
+    plain = estimator(4, random_state=0).fit_sketch(sl.sketch(rows, phi))
+    scaled = estimator(4, random_state=0).fit_sketch(sl.sketch(X, phi.standardized(shift, unit)))
+    assert scaled.reliable_
+    order = [np.lexsort(m.cluster_centers_.T) for m in (plain, scaled)]
+    got = (scaled.cluster_centers_[order[1]] - shift) / unit
+    # two decodings of one sketch: they differ by far less than the error of the centres, 1 / sqrt(5000)
+    np.testing.assert_allclose(got, plain.cluster_centers_[order[0]], atol=0.005)
+    assert scaled.inertia_ == pytest.approx(plain.inertia_, rel=0.01)
+    assert scaled.score(X) == pytest.approx(plain.score(rows), rel=0.001)
+    np.testing.assert_allclose(np.sort(scaled.transform(X[:50])), np.sort(plain.transform(rows[:50])), atol=0.02)
+    again = sl.Sketch.from_bytes(scaled.sketch_.to_bytes())
+    np.testing.assert_array_equal(again.features.spread, unit)
+    table = sl.sweep(scaled.sketch_, range(2, 6), random_state=0)
+    assert table.recommended == 4
+    np.testing.assert_allclose(np.sort(table.models[2].means[:, 2]), np.sort(scaled.cluster_centers_[:, 2]), rtol=0.05)

@@ -110,11 +110,57 @@ def test_weights_groups_numeric_and_nulls(filled):
         ("SELECT a FROM nowhere", "does not exist"),
         ("SELECT a, g, b FROM t", "column 'g' holds"),
         (None, "say what to read"),
+        ("SELECT a, a, b FROM t", "more than one column named 'a'"),
+        ("SELECT a, b FROM t WHERE a > 1e9", "no rows"),
+        ("SELECT a, b, c FROM t; SELECT 1", "syntax error"),
+        ("SELECT a, b, 9007199254740993 AS c FROM t", "row 0 .* column 'c' has the integer 9007199254740993"),
+        ("SELECT a, b, 9007199254740993::numeric AS c FROM t", "column 'c' has the integer 9007199254740993"),
+        ("SELECT a, b, 1 / w AS c FROM t", "division by zero"),
+        ("SELECT a, b, now() AS c FROM t", "column 'c' holds datetime values"),
     ],
 )
 def test_bad_queries_are_named(filled, query, message):
     with pytest.raises(ValueError, match=message):
         sl.sketch(filled, PHI, query=query)
+
+
+def test_nothing_is_written(filled):
+    writing = [
+        "DELETE FROM t",
+        "/* a comment */ drop table t",
+        "WITH gone AS (DELETE FROM t RETURNING a, b, c) SELECT * FROM gone",
+        "SELECT a, b, nextval('s') AS c FROM t",
+    ]
+    with psycopg.connect(filled) as connection:
+        connection.execute("CREATE SEQUENCE IF NOT EXISTS s")
+    for query in writing:
+        with pytest.raises(sl.SourceError, match=r"not a query|read-only|top level"):
+            sl.sketch(filled, PHI, query=query)
+    with psycopg.connect(filled) as connection:
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (3000,)
+        assert connection.execute("SELECT last_value, is_called FROM s").fetchone() == (1, False)
+
+
+def test_comments_and_groups_without_a_name(filled):
+    s = sl.sketch(filled, PHI, query="SELECT a, b, c FROM t -- all of them")
+    assert s == sl.sketch(X, PHI)
+    query = "SELECT a, b, c, CASE WHEN w = 0 THEN NULL ELSE w END AS g FROM t"
+    table = sl.sketch(filled, PHI, query=query, group_by="g")
+    assert table.counts == {1: 1000, 2: 1000, None: 1000}
+
+
+def test_a_server_that_dies_in_the_middle(filled):
+    source = sl.read(filled, query="SELECT i::float8 AS a FROM generate_series(1, 3000000) AS i")
+    rows = source.stream(1000)
+    next(rows)
+    with psycopg.connect(filled, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'FETCH%sketchlearn%' "
+            "AND pid <> pg_backend_pid()"
+        )
+    with pytest.raises(sl.SourceError, match=r"postgresql://tester@127.0.0.1:\d+/postgres: "):
+        for _ in rows:
+            pass
 
 
 def test_passwords_are_not_in_messages():

@@ -132,9 +132,15 @@ def test_open_files_are_read_once_from_where_they_are(folder, name, format):
         assert sl.sketch(file, PHI, format=format, dtype="float32").to_bytes() == WANT
 
 
-@pytest.mark.parametrize("name", ["rich.parquet", "rich.csv", "x.db", "frame", "pandas"])
+@pytest.mark.parametrize("name", ["rich.parquet", "rich.csv", "x.db", "frame", "pandas", "polars", "dataset"])
 def test_weights_groups_and_filters(folder, name):
     frames = {"frame": RICH, "pandas": RICH.to_pandas()}
+    if name == "polars":
+        frames["polars"] = pytest.importorskip("polars").from_arrow(RICH)
+    if name == "dataset":
+        import pyarrow.dataset as ds
+
+        frames["dataset"] = ds.dataset(folder / "rich.parquet")
     data = frames.get(name, folder / name)
     options = {"query": "SELECT * FROM t"} if name == "x.db" else {}
     if name == "rich.csv":
@@ -148,6 +154,13 @@ def test_weights_groups_and_filters(folder, name):
     if name != "x.db":
         some = sl.sketch(data, PHI, where=["w >= 2", ("g", "in", ["g1", "g3"])], **chosen)
         assert some == sl.sketch(X[(W >= 2) & np.isin(G, [1, 3])], PHI)
+
+
+def test_weights_of_a_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X)
+    assert sl.sketch(frame, PHI, sample_weight=W) == sl.sketch(X, PHI, sample_weight=W)
+    assert sl.sketch(frame, PHI, group_by=G) == sl.sketch(X, PHI, group_by=G)
 
 
 def test_filters_leave_out_row_groups(tmp_path):
@@ -282,3 +295,11 @@ def test_a_missing_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(sl.MissingPackageError, match=r"pip install 'sketchlearn\[postgres\]'"):
         sl.read("postgresql://localhost/x", query="SELECT 1")
+
+
+def test_a_pilot_is_fair_on_data_made_with_the_same_seed():
+    # labels and keys drawn from the same stream would be the same numbers
+    rng = np.random.default_rng(0)
+    rows = np.floor(10 * rng.random(50_000))[:, None]
+    counts = np.bincount(sl.read(rows).sample(1000, seed=0)[:, 0].astype(int), minlength=10)
+    assert np.abs(counts - 100).max() < 5 * np.sqrt(90)

@@ -21,7 +21,7 @@ ComplexArray = npt.NDArray[np.complex128]
 class Atom(ABC):
     """A location family with known characteristic function.
 
-    Means are (k, d); shapes are (k, s), or (1, s) if all components share them (:attr:`shared`);
+    Means are (k, d); shapes are (k, s), or (1, s) if all components share them (``shared``);
     frequencies are (m, d).
 
     Examples

@@ -71,7 +71,7 @@ class DiagonalGaussian(Atom):
 class FullGaussian(Atom):
     """A covariance matrix L L' per component; the shape is the lower triangle of L, row by row.
 
-    With y = L'w the envelope is exp(-|y|^2/2), and its gradient in L is -e w y'.
+    With ``y = L'w`` the envelope is ``exp(-|y|^2/2)``, and its gradient in L is ``-e w y'``.
 
     Examples
     --------

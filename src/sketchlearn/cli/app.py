@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import importlib
 import json
@@ -10,18 +11,27 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import sketchlearn
-from sketchlearn.exceptions import IncompatibleSketchError, MissingPackageError, SketchFileError, SourceError
+from sketchlearn.exceptions import (
+    IncompatibleSketchError,
+    MissingPackageError,
+    ModelFileError,
+    SketchFileError,
+    SourceError,
+)
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketch import Sketch, load
 from sketchlearn.sketch import file as sketch_file
+
+if TYPE_CHECKING:
+    from sketchlearn.learn.model import Model
 
 
 class Code(IntEnum):
@@ -56,7 +66,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", callback=_debug, is_eager=True)]
 Output = Annotated[str, typer.Option("--output", "-o", help="File to write; - for standard output.")]
 Columns = Annotated[
-    list[str] | None, typer.Option("--columns", "-c", help="Columns to read, separated by commas; may be repeated.")
+    list[str] | None,
+    typer.Option("--columns", "-c", help="Columns to read (names, or numbers for arrays), separated by commas."),
 ]
 Where = Annotated[list[str] | None, typer.Option("--where", help="Condition on rows, e.g. 'age >= 30'; repeatable.")]
 Query = Annotated[str | None, typer.Option("--query", help="SQL whose result are the rows.")]
@@ -118,9 +129,10 @@ def _explained(error: Exception) -> tuple[str, Code]:
     if hasattr(error, "format_message"):  # what typer says about arguments
         return error.format_message(), Code.USAGE
     text = " ".join(str(error).split()).replace("on_invalid='skip'", "--skip-invalid")
+    text = text.replace("delete it to start again", "--restart begins again")
     if isinstance(error, MissingPackageError):
         return text, Code.PACKAGE
-    if isinstance(error, SketchFileError | IncompatibleSketchError):
+    if isinstance(error, SketchFileError | IncompatibleSketchError | ModelFileError):
         return text, Code.SKETCH
     if isinstance(error, OutputError):
         return text, Code.OUTPUT
@@ -162,6 +174,13 @@ def note(text: str) -> None:
     typer.echo(text, err=True)
 
 
+def working(text: str) -> Any:
+    """A context that shows on standard error, if that is a terminal, that something is going on."""
+    from rich.console import Console
+
+    return Console(stderr=True).status(text) if sys.stderr.isatty() else nullcontext()
+
+
 def emit(facts: dict[str, Any], as_json: bool, text: str | None = None) -> None:
     """The result on standard output: JSON, or text (by default one fact a line)."""
     if as_json:
@@ -182,8 +201,9 @@ def names_in(columns: list[str] | None) -> list[str] | None:
     """Column names from repeated, comma-separated options."""
     if not columns:
         return None
-    names = [name.strip() for text in columns for name in text.split(",")]
-    if not all(names):
+    # a name that holds a comma is put into double quotes
+    names = [name.strip() for row in csv.reader(columns, skipinitialspace=True) for name in row]
+    if not names or not all(names):
         raise usage(f"--columns {','.join(columns)!r} has an empty name")
     return names
 
@@ -193,6 +213,15 @@ def read_sketch(path: str) -> Sketch:
     if path == "-":
         return Sketch.from_bytes(sys.stdin.buffer.read())
     return load(path)
+
+
+def read_model(path: str) -> Model:
+    """A model that `learn` wrote, from a file or from standard input for ``-``."""
+    from sketchlearn.learn.model import Model
+
+    if path == "-":
+        return Model.from_json(sys.stdin.buffer.read(), "standard input")
+    return Model.load(path)
 
 
 def read_features(path: str) -> FeatureMap:
@@ -224,6 +253,8 @@ def check_output(path: str) -> None:
         if sys.stdout.isatty():
             raise usage("-o - writes bytes to standard output: redirect it to a file")
         return
+    if not path:
+        raise usage("-o needs the name of a file")
     target = Path(path)
     if target.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a file")

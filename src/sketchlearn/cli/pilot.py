@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -15,26 +12,8 @@ import sketchlearn
 from sketchlearn.cli.app import note
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.sources.base import Batch, Source
 
 PILOT_ROWS = 20_000
-
-
-def peek(source: Source, rows: int) -> tuple[npt.NDArray[np.floating], Source]:
-    """The first rows of a stream that can be read once, and a source that still has them all."""
-    stream = source.batches(8192)
-    first: list[Batch] = []
-    while sum(len(b.rows) for b in first) < rows and (batch := next(stream, None)) is not None:
-        first.append(batch)
-    if not first:
-        raise ValueError("there are no rows in the data: nothing to sketch")
-
-    def batches(size: int) -> Iterator[Batch]:
-        return chain(first, stream)
-
-    block = np.concatenate([b.rows for b in first])
-    block = block[np.isfinite(block).all(1)]
-    return block, replace(source, batches=batches)
 
 
 def designed(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sketchlearn.decoders.clompr import decode_clompr
 from sketchlearn.decoders.compare import Comparison, compare
+from sketchlearn.decoders.metric import standardised
 from sketchlearn.decoders.solution import Mixture, Solution
 from sketchlearn.decoders.splitting import decode_splitting
 from sketchlearn.decoders.sweep import Sweep, sweep_kmeans
@@ -82,7 +84,15 @@ def decode(
         raise ValueError(f"criterion={criterion!r}: choose 'means' or 'medians'")
     function = DECODERS["tuning-free" if decoder == "auto" else decoder]
     rng = np.random.default_rng(random_state)
-    return function(sketch, k, rng=rng, criterion=criterion, trace=[] if trace else None, **options)
+    view, spread = standardised(sketch)
+    if spread is not None:
+        for name in ("start", "sample"):
+            if options.get(name) is not None:
+                options[name] = np.asarray(options[name], np.float64) / spread
+    found = function(view, k, rng=rng, criterion=criterion, trace=[] if trace else None, **options)
+    if spread is None:
+        return found
+    return replace(found, mixture=found.mixture.stretched(spread), centers=found.centers * spread)
 
 
 def check_components(sketch: Sketch, n_components: int) -> int:

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.decoders.describe import describe
+from sketchlearn.decoders.profile import covariance_of
 from sketchlearn.decoders.solution import Mixture
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.sketch.value import Sketch, check_same_features
@@ -139,7 +140,7 @@ def noise_traces(mixture: Mixture, w: _F64, mean: _C128, n: float) -> _F64:
     difference, total, z = _characteristic(mixture, w)
     variance = np.maximum(1 - np.abs(mean) ** 2, 0.0) * n / (n - 1)
     traces = powers(_covariance(difference, total, z, variance + _ROUNDING))
-    extra = _unexplained(w, np.abs(mean - z) ** 2 - variance / n, variance, _overall_covariance(mixture))
+    extra = _unexplained(w, np.abs(mean - z) ** 2 - variance / n, variance, covariance_of(mixture))
     extra = min(extra, traces[0] ** 2 - traces[1])
     # nothing else is known about the part that the mixture misses: as if its eigenvalues were equal
     return traces + np.array([0.0, extra, extra**2 / traces[0], extra**3 / traces[0] ** 2])
@@ -208,11 +209,6 @@ def _running_mean(values: _F64, width: int) -> _F64:
     inner = np.convolve(values, np.full(width, 1.0 / width), "valid")
     before = (width - 1) // 2
     return np.pad(inner, (before, width - 1 - before), mode="edge")
-
-
-def _overall_covariance(mixture: Mixture) -> _F64:
-    offset = mixture.means - mixture.mean
-    return np.tensordot(mixture.weights, mixture.full_covariances(), 1) + (offset.T * mixture.weights) @ offset
 
 
 def tail(statistic: float, traces: _F64) -> float:

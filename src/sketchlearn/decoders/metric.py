@@ -36,6 +36,17 @@ def whitened(sketch: Sketch, kind: str) -> tuple[Sketch, Array | None]:
     return moved(sketch, matrix, features.radial), matrix
 
 
+def standardised(sketch: Sketch) -> tuple[Sketch, Array | None]:
+    """The sketch of the standardised rows and the spread of the columns, or the sketch itself and None.
+
+    Maps that were standardised on purpose say in which units distances are meant; k-means is a matter of distances.
+    """
+    features = sketch.features
+    if not isinstance(features, FourierFeatures) or features.spread is None or sketch.weight == 0:
+        return sketch, None
+    return moved(sketch, np.diag(1.0 / features.spread), features.radial), features.spread
+
+
 def moved(
     sketch: Sketch, matrix: Array, radial: RadialLaw, *, size: int | None = None, center: Array | None = None
 ) -> Sketch:

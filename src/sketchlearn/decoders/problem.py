@@ -100,7 +100,7 @@ class Problem:
         return np.sqrt(self.operator.squared_norms.astype(np.float64))
 
     def effective_radius(self, k: int) -> float:
-        """Largest radius at which |z|^2 still stands above exp(-2)/k: beyond it clusters are resolved."""
+        """Largest radius at which ``|z|^2`` still stands above ``exp(-2)/k``: beyond it clusters are resolved."""
         order = np.argsort(self.radii)
         power = (self.z[0] ** 2 + self.z[1] ** 2)[order].astype(np.float64)
         if self.n > 1:

@@ -91,6 +91,17 @@ class Mixture:
         weights = (self.weights / (2 * pairs))[owner]
         return points, np.concatenate([weights, weights]), np.concatenate([owner, owner])
 
+    def stretched(self, spread: Array | None) -> Mixture:
+        """The mixture of ``spread * x``, column by column."""
+        if spread is None:
+            return self
+        s = self.covariances
+        if s.ndim == 3:
+            s = s * np.outer(spread, spread)
+        else:
+            s = (s[:, None] if s.ndim == 1 else s) * spread**2
+        return Mixture(self.weights, self.means * spread, s)
+
     def scaled(self, scale: float, shift: Array) -> Mixture:
         """The mixture of ``scale * x + shift``."""
         return Mixture(self.weights, self.means * scale + shift, self.covariances * scale**2)
@@ -121,7 +132,8 @@ class Solution:
     iterations : int
         Rounds of the decoder.
     inertia : float
-        Estimated mean squared distance of a row to its centre.
+        Estimated mean squared distance of a row to its centre (in units of the spread of each column, if the map
+        is standardised).
     trace : list of dict
         What happened, round by round, if asked for.
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sketchlearn.decoders.metric import standardised
 from sketchlearn.decoders.partition import partition
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.search import Found, search
 from sketchlearn.decoders.solution import Mixture
 from sketchlearn.sketch.value import Sketch
 
+_DROP = 1.6  # of the misfit, by one more component that is a cluster
 _EXPLAINED = 1.5  # misfit over noise floor up to which a model explains the data
 
 
@@ -101,7 +104,8 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
         raise ValueError(f"numbers of components must be positive, got {numbers[:3]}")
     if numbers[-1] > sketch.count:
         raise ValueError(f"{numbers[-1]} components are more than the {sketch.count} rows of the sketch")
-    problem = Problem.from_sketch(sketch)
+    view, spread = standardised(sketch)
+    problem = Problem.from_sketch(view)
     rows, models, found = [], [], None
     for k in numbers:
         found = _next(problem, k, rng, found)
@@ -111,7 +115,7 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
         criterion = 2 * problem.size * np.log(found.value) + parameters * np.log(2 * problem.size)
         inertia = centers_cost * problem.scale**2
         rows.append(SweepRow(k, found.value, found.ratio, inertia, float(criterion)))
-        models.append(mixture.scaled(problem.scale, problem.center))
+        models.append(mixture.scaled(problem.scale, problem.center).stretched(spread))
     return Sweep(tuple(rows), *_recommend(rows), tuple(models))
 
 
@@ -133,8 +137,12 @@ def _recommend(rows: list[SweepRow]) -> tuple[int, str]:
     for row in rows:
         if row.ratio < _EXPLAINED:
             return row.k, f"the smallest k whose misfit is at the noise floor (ratio {row.ratio:.2f})"
-    best = min(rows, key=lambda r: r.criterion)
+    # no k explains the data: clusters are not round, and more components than clusters still help, but slowly
+    best = rows[0]
+    for before, row in itertools.pairwise(rows):
+        if before.residual > _DROP * row.residual:
+            best = row
     return best.k, (
-        "by the information criterion, a weak reason: no k brings the misfit down to the noise, so the clusters are "
-        "not round Gaussians of one width or k must be larger"
+        f"the last k that lowers the misfit by a factor of {_DROP}, a weak reason: no k brings it down to the noise, "
+        "so the clusters are not round Gaussians of one width or k must be larger"
     )

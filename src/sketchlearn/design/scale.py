@@ -56,7 +56,7 @@ def theory(sample: Array, k: int, seed: int = 0) -> float:
 
 
 def keriven(sample: Array, k: int, seed: int = 0) -> float:
-    """Within-cluster scale by regression on the largest |z| per block of radii (Keriven et al. 2017, EstimMeanSigma).
+    """Within-cluster scale by regression on the largest entry per block of radii (Keriven et al. 2017, EstimMeanSigma).
 
     The result is that of the adapted-radius law *not* normalised as here: frequencies R/sigma; it is
     converted to the library's convention.

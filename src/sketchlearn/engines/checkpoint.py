@@ -1,8 +1,8 @@
 """Checkpoints of a pass: how many rows of which files are in the sketch, and the sketch.
 
-A checkpoint is one file, replaced atomically: JSON (files, rows, settings), the bytes of the sketch, and a
-checksum of both.  Sums are exact, so a pass that goes on from a checkpoint ends with the same bytes as one that
-was never stopped.
+A checkpoint is one file, replaced atomically: JSON (files, rows, settings), the bytes of the sketch (of a grouped
+pass: of the table of sketches), and a checksum of both.  Sums are exact, so a pass that goes on from a checkpoint
+ends with the same bytes as one that was never stopped.
 """
 
 from __future__ import annotations
@@ -20,25 +20,30 @@ from typing import Any
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketch import file
+from sketchlearn.sketch.table import SketchTable
 from sketchlearn.sketch.value import Sketch
 from sketchlearn.sources.base import Source
 
 MAGIC = b"\x89SKPOINT"
 _PREAMBLE = struct.Struct("<8sII")
 _VERSION = 1
+_SHARE = 4  # a pass works at least so many times longer than it saves
 
 
 @dataclass
 class Checkpoint:
-    """Position and sketch of one pass over one source."""
+    """Position and sketch (or table of sketches) of one pass over one source."""
 
     path: Path
     settings: dict[str, str]
     every: float
     files: list[str] = field(default_factory=list)
     rows: int = 0
-    sketch: Sketch | None = None
+    sketch: Sketch | SketchTable | None = None
+    result: str | None = None
+    """What the pass was added up to, if it was (:func:`digest` of the output)."""
     _last: float = field(default_factory=time.monotonic)
+    _cost: float = 0.0
 
     @classmethod
     def begin(
@@ -86,13 +91,16 @@ class Checkpoint:
         return point, source if same else Source.of_parts(parts, source.names, source.labels)
 
     def due(self) -> bool:
-        """True if it is time to save."""
-        return time.monotonic() - self._last >= self.every
+        """True if it is time to save; many groups take a while to write and are saved less often."""
+        return time.monotonic() - self._last >= max(self.every, _SHARE * self._cost)
 
-    def save(self, rows: int, sketch: Sketch) -> None:
+    def save(self, rows: int, sketch: Sketch | SketchTable) -> None:
         """Replace the file."""
+        begin = time.monotonic()
         self.rows, self.sketch = rows, sketch
         header = {"version": _VERSION, "files": self.files, "rows": rows, "settings": self.settings}
+        if self.result is not None:
+            header["result"] = self.result
         text = json.dumps(header, sort_keys=True).encode()
         body = sketch.to_bytes()
         data = _PREAMBLE.pack(MAGIC, _VERSION, len(text)) + text + body
@@ -101,6 +109,12 @@ class Checkpoint:
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.path)) from error
         self._last = time.monotonic()
+        self._cost = self._last - begin
+
+
+def digest(value: Sketch | SketchTable) -> str:
+    """Tells sketches apart, in a few letters."""
+    return hashlib.sha256(value.to_bytes()).hexdigest()[:16]
 
 
 def read_checkpoint(path: str | PathLike[str]) -> Checkpoint:
@@ -115,5 +129,9 @@ def read_checkpoint(path: str | PathLike[str]) -> Checkpoint:
     if version != _VERSION:
         raise SketchFileError(f"{path}: checkpoint version {version} is not known; delete it to start again")
     header = json.loads(data[_PREAMBLE.size : _PREAMBLE.size + length])
-    sketch = file.decode(data[_PREAMBLE.size + length : -32], str(path))
-    return Checkpoint(Path(path), header["settings"], 0.0, header["files"], header["rows"], sketch)
+    body = data[_PREAMBLE.size + length : -32]
+    grouped = "group_by" in header["settings"]
+    sketch = SketchTable.from_bytes(body, str(path)) if grouped else file.decode(body, str(path))
+    return Checkpoint(
+        Path(path), header["settings"], 0.0, header["files"], header["rows"], sketch, header.get("result")
+    )

@@ -46,7 +46,7 @@ def sketch(
     progress: bool | Report | None = ...,
     on_invalid: str = ...,
     columns: Sequence[str | int] | str | None = ...,
-    weight_column: str | None = ...,
+    weight_column: str | int | None = ...,
     where: Any = ...,
     query: str | None = ...,
     dataset: str | None = ...,
@@ -62,13 +62,13 @@ def sketch(
     data: Any,
     features: FeatureMap,
     *,
-    group_by: str | npt.ArrayLike,
+    group_by: str | int | npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = ...,
     workers: int | None = ...,
     progress: bool | Report | None = ...,
     on_invalid: str = ...,
     columns: Sequence[str | int] | str | None = ...,
-    weight_column: str | None = ...,
+    weight_column: str | int | None = ...,
     where: Any = ...,
     query: str | None = ...,
     dataset: str | None = ...,
@@ -88,8 +88,8 @@ def sketch(
     progress: bool | Report | None = None,
     on_invalid: str = "raise",
     columns: Sequence[str | int] | str | None = None,
-    weight_column: str | None = None,
-    group_by: str | npt.ArrayLike | None = None,
+    weight_column: str | int | None = None,
+    group_by: str | int | npt.ArrayLike | None = None,
     where: Any = None,
     query: str | None = None,
     dataset: str | None = None,
@@ -164,21 +164,15 @@ def sketch(
         )
     threads = workers or available_cores()
     skip = on_invalid == "skip"
-    if source.labels is not None:
-        if checkpoint is not None:
-            raise ValueError(
-                "checkpoint is for one sketch: with group_by, sketch one file at a time and add the tables"
-            )
-        with reporting(progress, source.length, "sketching") as report:
-            return GroupedPass(source, features, threads, report, skip).table()
     point = None
     if checkpoint is not None:
         settings = {**source.settings, "on_invalid": on_invalid}
         point, source = Checkpoint.begin(checkpoint, source, features, settings, checkpoint_every)
+    kind = _Pass if source.labels is None else GroupedPass
     with reporting(progress, source.length, "sketching") as report:
-        parts = _Pass(source, features, threads, report, skip, point)
-        result = parts.run()
-    if result.weight == 0 and result.skipped == 0 and parts.rows_seen == 0:
+        run = kind(source, features, threads, report, skip, point)
+        result = run.run()
+    if result is None or run.rows_seen == 0:
         raise ValueError("there are no rows in the data: nothing to sketch")
     return result
 
@@ -220,14 +214,15 @@ class _Pass:
         self.plain: list[RowSums] = []
         self.fractional: list[RowSums] = []
 
-    def run(self) -> Sketch:
-        in_flight: deque[tuple[int, int, bool, Future[Any]]] = deque()
+    def run(self) -> Sketch | SketchTable | None:
+        """The whole pass; None if there is not even a group."""
+        in_flight: deque[tuple[int, int, bool, Future[_Summed]]] = deque()
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="sketchlearn") if self.threads > 1 else None
         chunks = self._chunks()
         try:
             for chunk in chunks:
-                units, whole = _on_grid(chunk.weights, self.rows_seen)
-                job = _submit(pool, self._sum, chunk, units)
+                units, whole = _on_grid(chunk.weights, self.rows_seen, self.source.place)
+                job = _submit(pool, self._job, chunk, units)
                 in_flight.append((self.rows_seen, len(chunk.rows), whole, job))
                 self.rows_seen += len(chunk.rows)
                 while len(in_flight) > 2 * self.threads or (in_flight and in_flight[0][3].done()):
@@ -245,17 +240,36 @@ class _Pass:
         self._save()
         return self.total()
 
-    def total(self) -> Sketch:
+    def total(self) -> Sketch | SketchTable | None:
         """The sketch of the rows that are summed by now."""
         total = Sketch.from_row_sums(self.features, self.plain)
         if self.fractional:
             total = total + Sketch.from_row_sums(self.features, self.fractional, WEIGHT_BITS)
-        return total if self._before is None else self._before + total
+        return self._before + total if isinstance(self._before, Sketch) else total
 
     def _save(self) -> None:
         # rows are collected in their order: what is summed is always a beginning of the source
         if self.checkpoint and self.rows_done > self.checkpoint.rows:
-            self.checkpoint.save(self.rows_done, self.total())
+            total = self.total()
+            assert total is not None
+            self.checkpoint.save(self.rows_done, total)
+
+    def _job(self, chunk: Batch, units: npt.NDArray[np.int64] | None) -> _Summed:
+        part = self._sum(chunk, units)
+        bad = None if self.skip else part.first_invalid
+        return _Summed(part, None if bad is None else self._fault(chunk.rows[bad]))
+
+    def _fault(self, row: npt.NDArray[np.floating]) -> str:
+        """What is wrong with a row that has no features, in words."""
+        finite = np.isfinite(row)
+        number = int(np.argmin(finite) if not finite.all() else np.argmax(np.abs(row)))
+        where = self.source.column(number, len(row))
+        if finite.all():
+            return f"lies too far out (the largest value is {row[number]:.6g} in {where})"
+        if np.isnan(row[number]):
+            return f"holds NaN or a null in {where}"
+        large = " (or a number too large for float32)" if row.dtype == np.float32 else ""
+        return f"holds {'' if row[number] > 0 else 'minus '}infinity{large} in {where}"
 
     def _sum(self, chunk: Batch, units: npt.NDArray[np.int64] | None) -> Any:
         return self.features.sum_rows(chunk.rows, units, self.skip)
@@ -264,12 +278,12 @@ class _Pass:
         sums = self.plain if whole else self.fractional
         sums[:] = [combined(self.features, sums[0], part)] if sums else [part]
 
-    def _collect(self, first: int, rows: int, whole: bool, job: Future[Any]) -> None:
-        part = job.result()
-        if part.first_invalid is not None and not self.skip:
+    def _collect(self, first: int, rows: int, whole: bool, job: Future[_Summed]) -> None:
+        part, fault = job.result()
+        if fault is not None:
             row = first + part.first_invalid
             raise ValueError(
-                f"row {row} (counting from 0{self.source.place(row)}) holds NaN or infinity, or lies too far out; "
+                f"row {row} (counting from 0{self.source.place(row)}) {fault}; "
                 "clean the data or use on_invalid='skip' to leave such rows out and count them"
             )
         self._add(part, whole)
@@ -306,22 +320,28 @@ class GroupedPass(_Pass):
 
     shares = 2
 
-    def __init__(self, source: Source, features: FeatureMap, threads: int, report: Report, skip: bool) -> None:
-        super().__init__(source, features, threads, report, skip)
+    def __init__(
+        self,
+        source: Source,
+        features: FeatureMap,
+        threads: int,
+        report: Report,
+        skip: bool,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        super().__init__(source, features, threads, report, skip, checkpoint)
         self._sums: dict[tuple[bool, int], GroupSums] = {}
 
-    def table(self) -> SketchTable:
-        """Run, and give one sketch per group."""
-        self.run()
+    def total(self) -> SketchTable | None:
+        """One sketch per group of the rows that are summed by now; None if there are none."""
         assert self.source.labels is not None
-        found: dict[Any, Sketch] = {}
+        # groups that an earlier run knew and this one did not meet yet stay as they are
+        found: dict[Any, Sketch] = dict(self._before) if isinstance(self._before, SketchTable) else {}
         for (whole, number), sums in self._sums.items():
             s = Sketch.from_row_sums(self.features, [sums.value()], 0 if whole else WEIGHT_BITS)
             label = self.source.labels.values[number]
             found[label] = found[label] + s if label in found else s
-        if not found:
-            raise ValueError("there are no rows in the data: nothing to sketch")
-        return SketchTable(found)
+        return SketchTable(found) if found else None
 
     def _chunk_rows(self) -> int:
         return _GROUPED_CHUNKS * chunk_rows(self.features)
@@ -352,6 +372,13 @@ class GroupedPass(_Pass):
                 f"group_by gives more than {len(self._sums) - 1} groups: their sketches need more than "
                 f"{_GROUPED_BYTES >> 30} GB; group by something coarser, or use fewer features"
             )
+
+
+class _Summed(NamedTuple):
+    """Sums of a chunk, and what is wrong with its first invalid row if that is an error."""
+
+    part: Any
+    fault: str | None
 
 
 class _Runs(NamedTuple):
@@ -387,14 +414,14 @@ class GroupSums:
 
 def _submit(
     pool: ThreadPoolExecutor | None,
-    function: Callable[[Batch, npt.NDArray[np.int64] | None], Any],
+    function: Callable[[Batch, npt.NDArray[np.int64] | None], _Summed],
     chunk: Batch,
     units: npt.NDArray[np.int64] | None,
-) -> Future[Any]:
+) -> Future[_Summed]:
     """Sum the rows in the pool, or here and now where there is none."""
     if pool:
         return pool.submit(function, chunk, units)
-    done: Future[Any] = Future()
+    done: Future[_Summed] = Future()
     done.set_result(function(chunk, units))
     return done
 
@@ -454,14 +481,18 @@ def combined(features: FeatureMap, a: RowSums, b: RowSums) -> RowSums:
     )
 
 
-def _on_grid(weights: npt.NDArray[np.float64] | None, first: int) -> tuple[npt.NDArray[np.int64] | None, bool]:
+def _on_grid(
+    weights: npt.NDArray[np.float64] | None, first: int, place: Callable[[int], str]
+) -> tuple[npt.NDArray[np.int64] | None, bool]:
     """Weights as integers, and whether they are in units of 1 (else of 2**-WEIGHT_BITS)."""
     if weights is None:
         return None, True
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         i = int(np.argmax(bad))
-        raise ValueError(f"the weight of row {first + i} is {weights[i]}: weights must be finite and not negative")
+        raise ValueError(
+            f"the weight of row {first + i} is {weights[i]}{place(first + i)}: weights must be finite and not negative"
+        )
     if weights.max(initial=0.0) >= 2.0**40:
         raise OverflowError(
             f"the weight {weights.max():.3g} is too large for exact sums (limit 2**40): scale the weights"
@@ -474,8 +505,8 @@ def _on_grid(weights: npt.NDArray[np.float64] | None, first: int) -> tuple[npt.N
     if lost.any():
         i = int(np.argmax(lost))
         raise ValueError(
-            f"the weight of row {first + i} is {weights[i]:.3g}, below the grid of 2**-{WEIGHT_BITS}: "
-            "scale all weights up"
+            f"the weight of row {first + i} is {weights[i]:.3g}{place(first + i)}, below the grid of "
+            f"2**-{WEIGHT_BITS}: scale all weights up"
         )
     return units.astype(np.int64), False
 

@@ -45,7 +45,7 @@ _ORTHOGONAL_ROWS = 64  # rows per orthogonal block in high dimension; exact bloc
 @register
 @dataclass(frozen=True, eq=False, repr=False)
 class FourierFeatures(FeatureMap):
-    """Random Fourier features of a recipe; make one with :meth:`draw` or :func:`sketchlearn.design`.
+    """Random Fourier features of a recipe; see :meth:`sketchlearn.FourierFeatures.draw` and :func:`sketchlearn.design`.
 
     Attributes
     ----------
@@ -63,6 +63,8 @@ class FourierFeatures(FeatureMap):
         Constant subtracted from the rows before the phases are computed; invisible in the results.
     whitening : ndarray (dim, dim) or None
         Linear map applied to the rows before the features.
+    spread : ndarray (dim,) or None
+        Units of the columns in which distances are meant, of a map made by :meth:`standardized`.
 
     Examples
     --------
@@ -84,6 +86,7 @@ class FourierFeatures(FeatureMap):
     seed: int
     center: npt.NDArray[np.float64] | None = None
     whitening: npt.NDArray[np.float64] | None = None
+    spread: npt.NDArray[np.float64] | None = None
     _expected: str | None = field(default=None, compare=False)
     _embedded: npt.NDArray[np.float32] | None = field(default=None, compare=False)
 
@@ -162,13 +165,17 @@ class FourierFeatures(FeatureMap):
             raise ValueError(f"directions={self.directions!r}: choose one of {', '.join(_DIRECTIONS)}")
         if self.radii not in _RADII:
             raise ValueError(f"radii={self.radii!r}: choose one of {', '.join(_RADII)}")
-        for array in (self.center, self.whitening):
+        if self.spread is not None and not (self.spread > 0).all():
+            k = int(np.argmax(~(self.spread > 0)))
+            raise ValueError(f"the spread of column {k} is {self.spread[k]}: a constant column can't be standardised")
+        for array in (self.center, self.whitening, self.spread):
             if array is not None:
                 array.flags.writeable = False
 
     # -- recipe ------------------------------------------------------------------------------
 
     def parameters(self) -> dict[str, Any]:
+        given = {} if self.spread is None else {"spread": encode_array(self.spread)}
         return {
             "dim": self.dim,
             "size": self.size,
@@ -179,14 +186,16 @@ class FourierFeatures(FeatureMap):
             "seed": self.seed,
             "center": encode_array(self.center),
             "whitening": encode_array(self.whitening),
+            **given,
         }
 
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any]) -> FourierFeatures:
         expected = {"dim", "size", "scale", "radial", "directions", "radii", "seed", "center", "whitening"}
-        if set(parameters) != expected:
+        if set(parameters) - {"spread"} != expected:
             raise ValueError(f"fields of a fourier recipe: {sorted(expected)}, got {sorted(parameters)}")
         p = dict(parameters)
+        p["spread"] = decode_array(p.get("spread"), ((p["dim"],),), "spread")
         p["radial"] = RadialLaw.from_recipe(p["radial"])
         p["center"] = decode_array(p["center"], ((p["dim"],),), "center")
         p["whitening"] = decode_array(p["whitening"], ((p["dim"], p["dim"]),), "whitening")
@@ -291,15 +300,16 @@ class FourierFeatures(FeatureMap):
         return self._replace(_expected=fingerprint)
 
     def _replace(self, **changes: Any) -> FourierFeatures:
-        names = ("dim", "size", "scale", "radial", "directions", "radii", "seed", "center", "whitening")
+        names = ("dim", "size", "scale", "radial", "directions", "radii", "seed", "center", "whitening", "spread")
         state = {name: getattr(self, name) for name in (*names, "_expected", "_embedded")}
         return cast(FourierFeatures, FourierFeatures(**{**state, **changes}).with_columns(self.columns))
 
     def standardized(self, offset: npt.ArrayLike, spread: npt.ArrayLike) -> FourierFeatures:
         """The map for raw rows that this map is for standardised ones: ``x -> phi((x - offset) / spread)``.
 
-        Offset and spread of each column become part of the recipe (`center` and `whitening`), so the data is
-        never copied, and models learned from the sketch are in the original units.
+        Offset and spread of each column become part of the recipe (`center`, `whitening` and `spread`), so the data
+        is never copied.  Models are learned in the standardised metric (distances of k-means count each column in
+        units of its spread) and come back in the original units.
 
         Examples
         --------
@@ -312,13 +322,13 @@ class FourierFeatures(FeatureMap):
         True
         """
         shift, width = _finite(offset, ((self.dim,),), "offset"), _finite(spread, ((self.dim,),), "spread")
-        if (width <= 0).any():
-            k = int(np.argmax(width <= 0))
-            raise ValueError(f"the spread of column {k} is {width[k]}: a constant column can't be standardised")
         inner = np.zeros(self.dim) if self.center is None else self.center
         matrix = np.eye(self.dim) if self.whitening is None else self.whitening
         center = (shift + width * inner).astype(np.float32).astype(np.float64)
-        phi = self._replace(center=center, whitening=matrix / width, _expected=None, _embedded=None)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a spread of zero is refused below
+            scaled = matrix / width
+        whole = width if self.spread is None else width * self.spread
+        phi = self._replace(center=center, whitening=scaled, spread=whole, _expected=None, _embedded=None)
         phi._validate()
         return phi
 

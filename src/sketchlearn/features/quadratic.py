@@ -55,7 +55,7 @@ def _normal_table() -> npt.NDArray[np.int8]:
 @register
 @dataclass(frozen=True, eq=False, repr=False)
 class QuadraticFeatures(FeatureMap):
-    """Random quadratic features of a recipe; make one with :meth:`draw`.
+    """Random quadratic features of a recipe; make one with :meth:`sketchlearn.QuadraticFeatures.draw`.
 
     Attributes
     ----------

@@ -75,7 +75,7 @@ class GaussianLaw(RadialLaw):
 
 @dataclass(frozen=True)
 class FoldedLaw(RadialLaw):
-    """|N(0, 1)| (Keriven et al. 2017): many low frequencies; superseded by the adapted radius."""
+    """``|N(0, 1)|`` (Keriven et al. 2017): many low frequencies; superseded by the adapted radius."""
 
     name: ClassVar[str] = "folded"
 

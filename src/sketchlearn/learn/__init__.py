@@ -1,10 +1,19 @@
-"""The estimators, in scikit-learn's shape."""
+"""The estimators, in scikit-learn's shape, and models as files.
 
-from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
-from sketchlearn.learn.mixture import CompressiveGaussianMixture
-from sketchlearn.learn.pca import CompressivePCA
-from sketchlearn.learn.regression import CompressiveRegression
-from sketchlearn.learn.stable import CompressiveStableMixture
+Estimators are loaded when first named: a process that only reads models doesn't load scikit-learn.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sketchlearn.learn.model import Model
+
+if TYPE_CHECKING:
+    from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
+    from sketchlearn.learn.mixture import CompressiveGaussianMixture
+    from sketchlearn.learn.pca import CompressivePCA
+    from sketchlearn.learn.regression import CompressiveRegression
+    from sketchlearn.learn.stable import CompressiveStableMixture
 
 __all__ = [
     "CompressiveGaussianMixture",
@@ -13,4 +22,24 @@ __all__ = [
     "CompressivePCA",
     "CompressiveRegression",
     "CompressiveStableMixture",
+    "Model",
 ]
+
+_MODULES = {
+    "CompressiveGaussianMixture": "mixture",
+    "CompressiveKMeans": "clustering",
+    "CompressiveKMedians": "clustering",
+    "CompressivePCA": "pca",
+    "CompressiveRegression": "regression",
+    "CompressiveStableMixture": "stable",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(f"sketchlearn.learn.{_MODULES[name]}"), name)
+    raise AttributeError(f"module 'sketchlearn.learn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -232,10 +232,17 @@ class _CompressiveClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     # -- using it --------------------------------------------------------------------------------
 
     def _nearest(self, X: Any) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+        labels, distances = pairwise_distances_argmin_min(*self._in_metric(X))
+        return labels.astype(np.int32), distances
+
+    def _in_metric(self, X: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Rows and centres in the units in which distances are meant."""
         centers = self._fitted().centers
         rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        labels, distances = pairwise_distances_argmin_min(rows, centers.astype(rows.dtype))
-        return labels.astype(np.int32), distances
+        spread = getattr(self.sketch_.features, "spread", None)
+        if spread is not None:
+            rows, centers = rows / spread.astype(rows.dtype), centers / spread
+        return rows, centers.astype(rows.dtype)
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
         """Index of the nearest centre of each row.
@@ -281,9 +288,7 @@ class _CompressiveClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         -------
         ndarray (n_samples, n_clusters)
         """
-        centers = self._fitted().centers
-        rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        return pairwise_distances(rows, centers.astype(rows.dtype))
+        return pairwise_distances(*self._in_metric(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the total cost of the rows: larger is better.

@@ -55,7 +55,7 @@ class CompressiveGaussianMixture(DensityMixin, BaseEstimator):
     features : FeatureMap, optional
         Map to sketch with; by default one is designed from a pilot of at most 2000 rows.
     decoder : {"auto", "clompr", "splitting"}
-        The tuning-free decoder, or a published one (see :mod:`sketchlearn.decoders`).
+        The tuning-free decoder, or a published one (see ``sketchlearn.decoders``).
     warm_start : bool
         Start from the model of the last fit; it is kept if it explains the new sketch.
     random_state : int, RandomState or None

@@ -71,11 +71,11 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     Attributes
     ----------
-    components_ : ndarray (n_components_, n_features)
+    components_ : ndarray (n_components, n_features)
         Principal directions, orthonormal, by falling variance.
-    explained_variance_, explained_variance_ratio_ : ndarray (n_components_,)
+    explained_variance_, explained_variance_ratio_ : ndarray (n_components,)
         Variances along them, and their parts of the whole.
-    singular_values_ : ndarray (n_components_,)
+    singular_values_ : ndarray (n_components,)
         Singular values of the centred rows.
     mean_ : ndarray (n_features,)
         Mean of the rows.
@@ -314,7 +314,7 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         Returns
         -------
-        ndarray (n_samples, n_components_)
+        ndarray (n_samples, n_components)
         """
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], accept_large_sparse=False)
@@ -331,7 +331,7 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         Parameters
         ----------
-        X : array (n_samples, n_components_)
+        X : array (n_samples, n_components)
             Coordinates.
 
         Returns

@@ -67,7 +67,7 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         Coefficients.
     intercept_ : float or ndarray (n_targets,)
         Constants.
-    standard_errors_ : ndarray like coef_
+    standard_errors_ : ndarray, shaped like the coefficients
         Standard errors of the coefficients under independent noise of equal variance; NaN from compressed sketches.
     intercept_standard_error_ : float or ndarray
         The same for the constants.

@@ -3,26 +3,68 @@
 from __future__ import annotations
 
 import mmap
+import operator
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.sources.base import Batch, Labels, Selection, Source, as_real, as_rows, as_weights, register
+from sketchlearn.sources.base import (
+    Batch,
+    Labels,
+    Selection,
+    Source,
+    as_array,
+    as_real,
+    as_rows,
+    as_weights,
+    library_of,
+    open_source,
+    register,
+)
+from sketchlearn.sources.rows import numbered, of_rows, record_batch
+
+
+@register(rank=0)
+def open_sparse(data: Any, selection: Selection) -> Source | None:
+    """A sparse matrix of SciPy, made dense block by block."""
+    if library_of(data) != "scipy" or not hasattr(data, "tocsr"):
+        return None
+    selection.refuse("a sparse matrix", "query", "dataset", "format", "where", "weight_column")
+    matrix = data.tocsr()
+    plain = open_array(np.empty((matrix.shape[0], 0)), replace(selection, columns=None))
+    assert plain is not None
+
+    def batches(size: int) -> Iterator[Batch]:
+        at = 0
+        for batch in plain.batches(size):
+            block = matrix[at : at + len(batch.rows)].toarray()
+            yield batch._replace(rows=as_real(pick(block, selection), dtype=selection.dtype))
+            at += len(block)
+
+    return Source(batches, matrix.shape[0], labels=plain.labels)
 
 
 @register(rank=3)
 def open_array(data: Any, selection: Selection) -> Source | None:
-    """A 2-D array, a memory map, or a list of rows."""
+    """A 2-D array, a memory map, a structured array, or a list of rows."""
     if not (isinstance(data, np.ndarray) or _is_list_of_rows(data) or _is_array_like(data)):
         return None
-    selection.refuse("an array", "weight_column", "where", "query", "dataset", "format")
-    array = data if isinstance(data, np.ndarray) else np.asarray(data)
+    selection.refuse("an array", "query", "dataset", "format")
+    array = data if isinstance(data, np.ndarray) else as_array(data)
+    if isinstance(array, np.ma.MaskedArray):
+        array = np.ma.filled(as_real(array), np.nan)  # what is masked is not there
+    if array.dtype.names:
+        return replace(_structured(array, selection), release=_page_releaser(array))
     if array.ndim != 2:
         as_rows(array)  # raises with the right words
     if array.dtype.kind not in "fiubO":
         as_real(array)
+    if by_column(selection):
+        return replace(_by_column(array, selection), release=_page_releaser(array))
     array = pick(array, selection)
     rows = len(array)
     weights = as_weights(selection.sample_weight, rows)
@@ -40,75 +82,151 @@ def open_array(data: Any, selection: Selection) -> Source | None:
                 None if groups is None else groups[i : i + size],
             )
 
-    in_memory = array.dtype in (np.float32, np.float64) and selection.dtype is None
+    in_memory = array.dtype in (np.float32, np.float64) and array.dtype.isnative and selection.dtype is None
     return Source(batches, rows, in_memory=in_memory, release=_page_releaser(array), labels=labels)
+
+
+def _structured(array: npt.NDArray[Any], selection: Selection) -> Source:
+    """Fields are columns."""
+    names = list(array.dtype.names or ())
+    if array.ndim != 1:
+        raise ValueError(f"a structured array must have one dimension, got shape {array.shape}")
+
+    def tables(start: int, stop: int) -> Any:
+        return record_batch({n: array[start:stop][n] for n in names}, group_name(selection))
+
+    return of_rows(tables, len(array), selection, "the array", names)
+
+
+def _by_column(array: npt.NDArray[Any], selection: Selection) -> Source:
+    """A 2-D array with a column of weights or groups, or a condition: the columns are named by their numbers."""
+    names = [str(i) for i in range(array.shape[1])]
+    for option in ("weight_column", "group_by"):
+        value = getattr(selection, option)
+        if isinstance(value, str) and not _is_number(value):
+            raise ValueError(
+                f"{option}={value!r} doesn't apply to an array, which has no column names: use the number of a column "
+                "(the first is 0)" + ("" if option == "weight_column" else " or an array of labels")
+            )
+    chosen = numbers_as_names(selection, len(names))
+
+    def tables(start: int, stop: int) -> Any:
+        return record_batch(dict(zip(names, array[start:stop].T, strict=True)), group_name(chosen))
+
+    return replace(of_rows(tables, len(array), chosen, "the array", names), names=None)
 
 
 @register(rank=4)
 def open_iterable(data: Any, selection: Selection) -> Source | None:
-    """An iterable of 2-D batches, or of (batch, weights) pairs."""
+    """An iterable of 2-D batches, of (batch, weights) pairs, or of frames."""
     if isinstance(data, str | bytes | dict) or not isinstance(data, Iterable):
         return None
     if selection.sample_weight is not None:
         raise ValueError("with an iterable of batches give the weights as (batch, weights) pairs, not as sample_weight")
-    selection.refuse("an iterable of batches", "weight_column", "where", "query", "dataset", "format", "group_by")
+    selection.refuse("an iterable of batches", "query", "dataset", "format")
+    if selection.group_by is not None and not isinstance(selection.group_by, str | int):
+        selection.refuse("an iterable of batches: put the labels into a column of each batch", "group_by")
+    labels = None if selection.group_by is None else Labels()
 
     def batches(size: int) -> Iterator[Batch]:
         for number, item in enumerate(data):
             what = f"batch {number}"
             values, weights = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+            if _has_columns(values) or by_column(selection):
+                yield from _of_frame(values, weights, size, selection, labels)
+                continue
             array = as_real(pick(as_rows(values, what), selection), dtype=selection.dtype)
             yield Batch(array, as_weights(weights, len(array), f"weights of {what}"))
 
-    return Source(batches)
+    if iter(data) is data:
+        return Source.of_stream(batches, labels=labels)
+    return Source(batches, labels=labels)
+
+
+def _of_frame(values: Any, weights: Any, size: int, selection: Selection, labels: Labels | None) -> Iterator[Batch]:
+    """The batches of one frame; its own numbers of groups become those of the whole stream."""
+    source = open_source(values, replace(selection, sample_weight=weights))
+    for batch in source.batches(size):
+        groups = batch.groups
+        if groups is not None and labels is not None and source.labels is not None:
+            groups = labels.encode(source.labels.values)[groups]
+        yield batch._replace(groups=groups)
+
+
+def _has_columns(values: Any) -> bool:
+    """A frame, whose columns have names."""
+    return hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__") or hasattr(values, "columns")
+
+
+# -- columns of arrays -----------------------------------------------------------------------------
+
+
+def by_column(selection: Selection) -> bool:
+    """True if a column has to be looked at as a column: weights, groups or a condition."""
+    groups = isinstance(selection.group_by, str | int)
+    return bool(selection.weight_column is not None or selection.where or groups)
+
+
+def group_name(selection: Selection) -> str | None:
+    """The column of groups, if groups are a column."""
+    return selection.group_by if isinstance(selection.group_by, str) else None
+
+
+def numbers_as_names(selection: Selection, width: int) -> Selection:
+    """The selection for a 2-D array, whose columns are called '0', '1', ...; names of a feature map mean nothing."""
+
+    def name(value: Any) -> Any:
+        return str(column_number(value, width)) if _is_number(value) else value
+
+    return replace(
+        selection,
+        columns=None if selection.columns is None else tuple(map(name, selection.columns)),
+        weight_column=name(selection.weight_column),
+        group_by=name(selection.group_by),
+        where=tuple(c._replace(column=name(c.column)) for c in selection.where),
+        expected=None,
+    )
 
 
 def pick(array: npt.NDArray[Any], selection: Selection) -> npt.NDArray[Any]:
     """The columns that were asked for, by number."""
     if selection.columns is None:
         return array
-    numbers: list[int] = []
-    for c in selection.columns:
-        if not isinstance(c, int):
-            raise ValueError(f"columns={c!r}: an array has no column names; use column numbers")
-        if not -array.shape[1] <= c < array.shape[1]:
-            raise ValueError(f"there is no column number {c} in an array with {array.shape[1]} columns")
-        numbers.append(c)
-    return array[:, numbers]
+    return array[:, [column_number(c, array.shape[1]) for c in selection.columns]]
 
 
-def numbered(group_by: Any, rows: int, labels: Labels) -> npt.NDArray[np.int64]:
-    if isinstance(group_by, str):
-        raise ValueError(f"group_by={group_by!r}: an array has no column names; give an array of labels")
-    values = np.asarray(group_by)
-    if values.shape != (rows,):
-        raise ValueError(f"group_by must have one label per row, got shape {values.shape} for {rows} rows")
-    if values.dtype.kind == "f":
-        raise ValueError("group_by holds numbers with decimals; groups must be text, whole numbers, booleans or dates")
-    if values.dtype.kind == "O":
-        return labels.encode(values.tolist())
-    if values.dtype.kind in "iub" and rows:
-        kind = bool if values.dtype.kind == "b" else int
-        low, high = int(values.min()), int(values.max())
-        if high - low < max(rows, 2**16) and abs(low) < 2**62 > abs(high):  # count instead of sorting
-            offsets = values.astype(np.int64) - low
-            present = np.flatnonzero(np.bincount(offsets))
-            code_of = np.zeros(high - low + 1, np.int64)
-            code_of[present] = labels.encode(kind(v + low) for v in present.tolist())
-            return code_of[offsets]
-    distinct, codes = np.unique(values, return_inverse=True)
-    return labels.encode(distinct.tolist())[codes]
+def column_number(value: Any, width: int) -> int:
+    """A column of a 2-D array from its number, which may be text."""
+    if not _is_number(value):
+        raise ValueError(f"columns={value!r}: an array has no column names; use column numbers, the first is 0")
+    number = int(value)
+    if not -width <= number < width:
+        raise ValueError(f"there is no column number {number} in an array with {width} columns")
+    return number % width
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(re.fullmatch(r"-?\d+", value))
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
+
+
+# -- what is an array ------------------------------------------------------------------------------
 
 
 def _is_list_of_rows(data: Any) -> bool:
     """A list or tuple whose items are rows (not batches)."""
     if not isinstance(data, list | tuple):
         return False
-    return len(data) == 0 or np.ndim(data[0]) <= 1
+    return len(data) == 0 or (np.ndim(data[0]) <= 1 and not _has_columns(data[0]))
 
 
 def _is_array_like(data: Any) -> bool:
-    return hasattr(data, "__array__") and hasattr(data, "shape")
+    return hasattr(data, "shape") and (hasattr(data, "__array__") or hasattr(data, "__dlpack__"))
 
 
 def _page_releaser(array: Any) -> Any:

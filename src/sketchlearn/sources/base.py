@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import bisect
+import hashlib
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+EXACT = 2**53  # integers up to here are float64 numbers
 _PILOT_PARTS = 32
 _PILOT_ROWS = 2**20  # rows looked at for a pilot, in all parts together
 
@@ -35,6 +39,36 @@ class Part(NamedTuple):
     rows: int | None = None
     identity: str | None = None
     """Changes whenever the content does (for files: path, size and time); None if that can't be known."""
+
+
+class RowError(ValueError, OverflowError):
+    """Something is wrong with one row; whoever knows where the batch stands says which.
+
+    Parameters
+    ----------
+    text : str
+        What is wrong.
+    row : int, optional
+        Number of the row in the batch that could not be made.
+    """
+
+    def __init__(self, text: str, row: int | None = None) -> None:
+        super().__init__(text)
+        self.row = row
+
+
+def located(batches: Iterator[Batch], start: int, place: Callable[[int], str]) -> Iterator[Batch]:
+    """The same batches, the first of which begins with row `start`; errors about a row say which one it is."""
+    position = start
+    try:
+        for batch in batches:
+            yield batch
+            position += len(batch.rows)
+    except RowError as error:
+        if error.row is None:
+            raise
+        row = position + error.row
+        raise RowError(f"row {row} (counting from 0{place(row)}): {error}") from None
 
 
 class Labels:
@@ -81,6 +115,8 @@ class Source:
         Stretches that can be opened on their own, in order; empty for sources that can't be divided.
     settings : mapping
         The options it was opened with: passes over the same files with other options are other passes.
+    once : Once or None
+        Set for streams that can be read a single time.
 
     Examples
     --------
@@ -100,6 +136,7 @@ class Source:
     labels: Labels | None = None
     parts: tuple[Part, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    once: Once | None = None
     _trail: list[tuple[int, str]] = field(default_factory=list, repr=False)
 
     @classmethod
@@ -116,13 +153,26 @@ class Source:
 
         return cls(batches, total, names=names, labels=labels, parts=tuple(parts), _trail=trail)
 
+    @classmethod
+    def of_stream(
+        cls,
+        batches: Callable[[int], Iterator[Batch]],
+        names: tuple[str, ...] | None = None,
+        labels: Labels | None = None,
+    ) -> Source:
+        """Rows that come once; a pilot sample of them is kept for the pass."""
+        once = Once(batches)
+        return cls(once.batches, names=names, labels=labels, once=once)
+
     def stream(self, size: int, start: int = 0) -> Iterator[Batch]:
         """Batches of about `size` rows, leaving out the first `start` rows."""
         if start == 0:
-            return self.batches(size)
-        if self.parts:
-            return _chain(self.parts, size, start, self._trail)
-        return _without(self.batches(size), start)
+            batches = self.batches(size)
+        elif self.parts:
+            batches = _chain(self.parts, size, start, self._trail)
+        else:
+            batches = _without(self.batches(size), start)
+        return located(batches, start, self.place)
 
     def place(self, row: int) -> str:
         """Where a row that was read is, in words: ``", row 3 of b.parquet"``; empty where there is one place only."""
@@ -133,15 +183,26 @@ class Source:
         while number and self._trail[number - 1][1] == name:
             number -= 1
             first = self._trail[number][0]
-        return f", row {row - first} of {name}"
+        which = "of those that pass the condition in" if "where" in self.settings else "of"
+        return f", row {row - first} {which} {name}"
+
+    def column(self, number: int, dim: int) -> str:
+        """A column in words: its name, or its number where it has none."""
+        if self.names and len(self.names) == dim:
+            return f"column {self.names[number]!r}"
+        if self.names and len(self.names) == 1:
+            return f"position {number} of the lists in column {self.names[0]!r}"
+        return f"column {number}"
 
     def sample(self, rows: int, seed: int = 0) -> npt.NDArray[np.floating]:
         """A pilot: up to `rows` rows drawn at random, without reading more than a part of large data.
 
         Divisible sources are looked at in 32 places spread evenly (files, row groups), others in their first
-        rows; rows that hold NaN or infinity are left out.
+        rows; rows that hold NaN or infinity are left out.  Streams that can be read once keep what was looked at
+        for the pass.
         """
-        rng = np.random.default_rng(seed)
+        # a stream of its own: data is often made with default_rng(0), and keys must not depend on it
+        rng = np.random.default_rng([seed, 0x70696C6F])
         parts: list[Part] = list(self.parts) or [Part("", self.batches)]
         if len(parts) > _PILOT_PARTS:
             parts = [parts[i * len(parts) // _PILOT_PARTS] for i in range(_PILOT_PARTS)]
@@ -151,9 +212,12 @@ class Source:
             # sorted data is common: look everywhere
             step = max(1, min(self.length // rows, 64))
             parts = [Part("", lambda size: (Batch(b.rows[::step]) for b in self.batches(size)))]
+        if self.once is not None:
+            parts = [Part("", lambda size: self.once.peek(size, rows))]  # type: ignore[union-attr]
         for part in parts:
             seen = 0
-            for batch in part.batches(8192):
+            where = part.name
+            for batch in located(part.batches(8192), 0, lambda row, at=where: f" in a part of {at}" if at else ""):  # type: ignore[misc]
                 block = batch.rows[np.isfinite(batch.rows).all(1)]
                 # the rows with the smallest of independent random keys are a uniform sample
                 keys = np.concatenate([keys, rng.random(len(block))])
@@ -169,8 +233,38 @@ class Source:
         return kept
 
     def __iter__(self) -> Iterator[npt.NDArray[np.floating]]:
-        for batch in self.batches(65536):
+        for batch in self.stream(65536):
             yield batch.rows
+
+
+class Once:
+    """A stream of batches that can be looked into before it is read, and read once."""
+
+    def __init__(self, batches: Callable[[int], Iterator[Batch]]) -> None:
+        self._open = batches
+        self._stream: Iterator[Batch] | None = None
+        self._seen: list[Batch] = []
+        self._read = False
+
+    def peek(self, size: int, rows: int) -> Iterator[Batch]:
+        """Batches with at least so many rows in all; they stay in the stream."""
+        self._check()
+        if self._stream is None:
+            self._stream = self._open(size)
+        while sum(len(b.rows) for b in self._seen) < rows and (batch := next(self._stream, None)) is not None:
+            self._seen.append(batch)
+        return iter(self._seen)
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """All batches, those that were looked at first."""
+        self._check()
+        self._read = True
+        seen, self._seen = self._seen, []
+        return chain(seen, self._stream or self._open(size))
+
+    def _check(self) -> None:
+        if self._read:
+            raise ValueError("this stream can be read once, and it was: open it again")
 
 
 def _chain(parts: Sequence[Part], size: int, start: int, trail: list[tuple[int, str]]) -> Iterator[Batch]:
@@ -220,6 +314,10 @@ def parse_condition(value: Any) -> Condition:
             raise ValueError(f"where={value!r}: write a column, one of {', '.join(OPERATORS)}, and a value")
         column = match[1] or match[2]
         operator = {"=": "=="}.get(match[3], re.sub(r"\s+", " ", match[3]))
+        if operator.endswith("in") and not match[4].strip("()[] "):
+            raise ValueError(f"where={value!r}: there are no values to compare with")
+        if re.search(r"\s(and|or)\s", match[4], re.IGNORECASE) and match[4][0] not in "'\"([":
+            raise ValueError(f"where={value!r}: give one condition each; all of them must hold")
         if operator.endswith("in"):
             return Condition(column, operator, [_literal(v) for v in match[4].strip("()[]").split(",")])
         return Condition(column, operator, _literal(match[4]))
@@ -247,6 +345,17 @@ def _literal(text: str) -> Any:
     return text
 
 
+_INSTEAD = {
+    "query": ": it is for databases; the URL duckdb: can query files (SELECT ... FROM 'file.parquet')",
+    "dataset": ": it is for HDF5 files and Zarr groups; choose columns with columns",
+    "format": ": it is for files",
+    "where": ": filter the rows before",
+    "weight_column": ": give the weights with the rows",
+    "group_by": ": put the rows into a frame with a column of groups",
+    "sample_weight": ": put the weights into a column and use weight_column",
+}
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which rows and columns to read, and how; see :func:`sketchlearn.read` for the meaning of the fields."""
@@ -254,7 +363,7 @@ class Selection:
     columns: tuple[str | int, ...] | None = None
     expected: tuple[str, ...] | None = None
     """Columns of the feature map: chosen by name where the data has names and `columns` says nothing."""
-    weight_column: str | None = None
+    weight_column: str | int | None = None
     group_by: Any = None
     where: tuple[Condition, ...] = ()
     query: str | None = None
@@ -269,6 +378,7 @@ class Selection:
         columns = options.pop("columns", None)
         if columns is not None:
             columns = (columns,) if isinstance(columns, str | int) else tuple(columns)
+            columns = tuple(c if isinstance(c, str) else operator.index(c) for c in columns)
             if not columns:
                 raise ValueError("columns is empty: name at least one column")
             if len(set(columns)) != len(columns):
@@ -281,7 +391,10 @@ class Selection:
             where = (where,)
         dtype = options.pop("dtype", None)
         if dtype is not None:
-            dtype = np.dtype(dtype).name
+            try:
+                dtype = np.dtype(dtype).name
+            except TypeError:
+                dtype = str(dtype)
             if dtype not in ("float32", "float64"):
                 raise ValueError(f"dtype={dtype!r}: rows are read as 'float32' or 'float64'")
         return cls(columns=columns, where=tuple(map(parse_condition, where)), dtype=dtype, **options)
@@ -291,15 +404,20 @@ class Selection:
         for name in names:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, tuple) and not value):
-                raise ValueError(f"{name} doesn't apply to {kind}")
+                hint = "" if ":" in kind or ";" in kind else _INSTEAD.get(name, "")
+                raise ValueError(f"{name} doesn't apply to {kind}{hint}")
 
     def settings(self) -> dict[str, str]:
         """What a checkpoint must agree on: everything that decides which rows count and how."""
-        return {
-            f.name: repr(getattr(self, f.name))
-            for f in fields(self)
-            if f.name not in ("sample_weight", "expected", "group_by") and getattr(self, f.name) not in (None, ())
-        }
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("sample_weight", "expected")}
+        return {k: _setting(v) for k, v in values.items() if v is not None and not (isinstance(v, tuple) and not v)}
+
+
+def _setting(value: Any) -> str:
+    """A value in words; of labels for each row only a checksum."""
+    if isinstance(value, str | int | tuple):
+        return repr(value)
+    return hashlib.sha256(repr(np.asarray(value).tolist()).encode()).hexdigest()
 
 
 Opener = Callable[[Any, Selection], "Source | None"]
@@ -319,6 +437,11 @@ def register(rank: int) -> Callable[[Opener], Opener]:
         return opener
 
     return add
+
+
+def library_of(data: Any) -> str:
+    """The package that an object comes from."""
+    return type(data).__module__.partition(".")[0]
 
 
 def open_source(data: Any, selection: Selection | None = None) -> Source:
@@ -344,7 +467,7 @@ def read(
     data: Any,
     *,
     columns: Sequence[str | int] | str | None = None,
-    weight_column: str | None = None,
+    weight_column: str | int | None = None,
     group_by: Any = None,
     where: Any = None,
     query: str | None = None,
@@ -362,13 +485,14 @@ def read(
     data : path, glob, URL, connection, array, frame, Arrow stream, or iterable of batches
         Parquet, CSV and TSV (compressed too), Arrow IPC, JSON lines, ``.npy``, HDF5 and Zarr by their
         suffix; SQLite and DuckDB files, ``duckdb:`` and ``postgresql://`` with `query`.
-    columns : sequence of str, optional
+    columns : sequence of str or int, optional
         Columns to read, in this order; by default all (but for `weight_column` and `group_by`).  One column
-        of lists is taken as the rows themselves (embeddings).  Numbers for data without names.
-    weight_column : str, optional
-        Column with the weights of the rows.
-    group_by : str or array, optional
-        Column with the group of each row, or an array of labels for rows in memory.
+        of lists is taken as the rows themselves (embeddings).  Numbers for arrays, whose columns have no names;
+        names of fields for structured arrays, names of 1-D datasets for HDF5 and Zarr.
+    weight_column : str or int, optional
+        Column with the weights of the rows; its number for arrays, or the name of a 1-D dataset next to them.
+    group_by : str, int or array, optional
+        Column with the group of each row (the same way), or an array of labels for rows in memory.
     where : str or (column, operator, value), or several of them, optional
         Rows to read: ``"age >= 30"``; all conditions must hold.  Parquet leaves out row groups that can't
         have any.
@@ -409,9 +533,16 @@ def read(
 # -- arrays ----------------------------------------------------------------------------------------
 
 
+def as_array(data: Any) -> npt.NDArray[Any]:
+    """An array of NumPy from one of any library, without copying where that is possible."""
+    if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
+        return np.from_dlpack(data)
+    return np.asarray(data)
+
+
 def as_rows(values: Any, what: str = "data") -> npt.NDArray[np.floating]:
     """A 2-D array of float32 or float64, without copying those that already are."""
-    array = values if isinstance(values, np.ndarray) else np.asarray(values)
+    array = values if isinstance(values, np.ndarray) else as_array(values)
     if array.ndim != 2:
         hint = "; for a single column use data.reshape(-1, 1)" if array.ndim == 1 else ""
         raise ValueError(f"{what} must have two dimensions (rows, columns), got shape {array.shape}{hint}")
@@ -421,19 +552,51 @@ def as_rows(values: Any, what: str = "data") -> npt.NDArray[np.floating]:
 def as_real(array: npt.NDArray[Any], what: str = "data", dtype: str | None = None) -> npt.NDArray[np.floating]:
     """The same array as float32 or float64 in native byte order."""
     if dtype is not None:
-        return as_real(array, what).astype(dtype, copy=False)
+        return narrowed(as_real(array, what), dtype)
     if array.dtype in (np.float32, np.float64) and array.dtype.isnative:
         return array
     if array.dtype == np.float16:
         return array.astype(np.float32)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
+        exact_integers(array)
     if array.dtype.kind in "fiub":
         return array.astype(np.float64 if array.dtype.itemsize != 4 or array.dtype.kind != "f" else np.float32)
     if array.dtype.kind == "O":
         try:
-            return array.astype(np.float64)
-        except (TypeError, ValueError) as error:
+            numbers = array.astype(np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{what} has values that are not numbers: {error}") from None
+        for row, *rest in np.argwhere(np.abs(numbers) >= EXACT).tolist():
+            if isinstance(array[row, *rest], int | np.integer) and abs(array[row, *rest]) > EXACT:
+                raise too_large(f"column {rest[0]}" if rest else what, array[row, *rest], row)
+        return numbers
     raise ValueError(f"{what} must be real numbers, got dtype {array.dtype}")
+
+
+def narrowed(array: npt.NDArray[np.floating], dtype: str | None) -> npt.NDArray[np.floating]:
+    """The array in this precision; numbers that are too large become infinite, which is an invalid row."""
+    with np.errstate(over="ignore"):
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def exact_integers(array: npt.NDArray[np.integer]) -> None:
+    """Refuse integers that float64 can't tell apart."""
+    if max(int(array.max()), -int(array.min())) > EXACT:
+        row, *rest = (
+            np.argwhere((array > EXACT) | (array < -EXACT)).tolist()[0]
+            if array.dtype.kind == "i"
+            else (np.argwhere(array > EXACT).tolist()[0])
+        )
+        raise too_large(f"column {rest[0]}" if rest else "it", int(array[row, *rest]), row)
+
+
+def too_large(what: str, value: Any, row: int | None) -> RowError:
+    """The error for an integer that would be rounded."""
+    return RowError(
+        f"{what} has the integer {value}, beyond 2**53: it can't be a number with 53 bits; leave the column out (is it "
+        "an identifier?), scale it, or make it a float yourself",
+        row,
+    )
 
 
 def as_weights(values: Any, rows: int, what: str = "sample_weight") -> npt.NDArray[np.float64] | None:

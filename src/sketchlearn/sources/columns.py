@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.optional import optional
-from sketchlearn.sources.base import Batch, Condition, Labels, Selection
-
-_EXACT = 2**53
+from sketchlearn.sources.base import EXACT, Batch, Condition, Labels, RowError, Selection, narrowed, too_large
 
 
 def arrow(purpose: str) -> Any:
@@ -44,26 +45,20 @@ class Layout:
         optional: Sequence[str] = (),
         labels: Labels | None = None,
     ) -> None:
-        self.selection, self.place = selection, place
-        self.labels = labels
-        twice = {n for n in names if list(names).count(n) > 1}
-        group = selection.group_by
-        if group is not None and not isinstance(group, str):
+        self.place, self.labels = place, labels
+        twice = {n for n in names if list(names).count(n) > 1} if len(set(names)) < len(names) else set()
+        if selection.group_by is not None and not isinstance(selection.group_by, str | int):
             raise ValueError(f"{place}: group_by must be the name of a column here")
+        self.weight = self._name(names, selection.weight_column)
+        self.group = self._name(names, selection.group_by)
+        self.selection = replace(selection, weight_column=self.weight, group_by=self.group)
         wanted: Sequence[str | int] | None = selection.columns
         if wanted is None:
             wanted = selection.expected
         if wanted is None:
-            wanted = [n for n in names if n not in (selection.weight_column, group) and n not in optional]
-        chosen = []
-        for name in wanted:
-            if isinstance(name, int):
-                if not -len(names) <= name < len(names):
-                    raise ValueError(f"{place} has {len(names)} columns, there is no column number {name}")
-                name = names[name]
-            chosen.append(name)
-        self.numbers = tuple(chosen)
-        self.extra = [n for n in (selection.weight_column, group) if n is not None]
+            wanted = [n for n in names if n not in (self.weight, self.group) and n not in optional]
+        self.numbers = tuple(str(self._name(names, c)) for c in wanted)
+        self.extra = [n for n in (self.weight, self.group) if n is not None]
         for name in [*self.numbers, *self.extra, *(c.column for c in selection.where)]:
             if name not in names:
                 raise ValueError(f"{place} has no column {name!r}; it has {_listed(names)}")
@@ -71,6 +66,14 @@ class Layout:
                 raise ValueError(f"{place} has more than one column named {name!r}")
         if not self.numbers:
             raise ValueError(f"{place} has no columns left to read")
+
+    def _name(self, names: Sequence[str], column: str | int | None) -> str | None:
+        """The name of a column that is given by its name or its number."""
+        if not isinstance(column, int):
+            return column
+        if not -len(names) <= column < len(names):
+            raise ValueError(f"{self.place} has {len(names)} columns, there is no column number {column}")
+        return names[column]
 
     def agree_with(self, first: Layout) -> None:
         """Read the columns in the order of the first file; refuse files that have others."""
@@ -111,10 +114,24 @@ class Layout:
                 numeric = [f.name for f in schema if types.is_floating(f.type) or types.is_integer(f.type)]
                 hint = f"choose numeric columns, e.g. columns={numeric[:3]}" if numeric else "there is no numeric one"
                 raise ValueError(f"{self.place}: column {name!r} holds {_word(t)}, not numbers; {hint}")
-        if self.selection.weight_column:
-            t = schema.field(self.selection.weight_column).type
+        if self.weight is not None:
+            t = schema.field(self.weight).type
             if not (types.is_floating(t) or types.is_integer(t) or types.is_decimal(t) or types.is_null(t)):
-                raise ValueError(f"{self.place}: the weights in {self.selection.weight_column!r} are {_word(t)}")
+                raise ValueError(f"{self.place}: the weights in {self.weight!r} are {_word(t)}")
+        if self.labels is not None:
+            self._check_groups(types, schema.field(str(self.group)).type)
+
+    def _check_groups(self, types: Any, t: Any) -> None:
+        if types.is_dictionary(t):
+            t = t.value_type
+        if not (
+            types.is_string(t) or types.is_large_string(t) or types.is_string_view(t) or types.is_integer(t)
+            or types.is_boolean(t) or types.is_date(t) or types.is_timestamp(t) or types.is_null(t)
+        ):  # fmt: skip
+            raise ValueError(
+                f"{self.place}: group_by={self.group!r} holds {_word(t)}; groups must be text, whole "
+                "numbers, booleans or dates"
+            )
 
     def expression(self) -> Any:
         """The row filter as an Arrow expression, or None."""
@@ -125,7 +142,7 @@ class Layout:
         pa = arrow("this")
         if self.selection.where and not filtered:
             try:
-                table = table.filter(self.expression())
+                table = _filterable(pa, table.select(self.needed)).filter(self.expression())
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
                 raise ValueError(f"{self.place}: the condition can't be applied: {first_line(error)}") from None
         columns = [_whole(table.column(name)) for name in self.numbers]
@@ -134,11 +151,11 @@ class Layout:
         else:
             rows = self._block(pa, columns, table.num_rows)
         weights = groups = None
-        if self.selection.weight_column:
-            name = self.selection.weight_column
-            weights = self._column(pa, _whole(table.column(name)), name).astype(np.float64, copy=False)
+        if self.weight is not None:
+            column = _whole(table.column(self.weight))
+            weights = self._column(pa, column, self.weight).astype(np.float64, copy=False)
         if self.labels is not None:
-            groups = self._groups(pa, _whole(table.column(str(self.selection.group_by))))
+            groups = self._groups(pa, _whole(table.column(str(self.group))))
         return Batch(rows, weights, groups)
 
     def _block(self, pa: Any, columns: list[Any], rows: int) -> npt.NDArray[np.floating]:
@@ -147,7 +164,7 @@ class Layout:
         # column by column is how it comes; the kernel reads any strides
         block = np.empty((len(values), rows), dtype)
         for line, column in zip(block, values, strict=True):
-            line[:] = column
+            line[:] = narrowed(column, self.selection.dtype)
         return block.T
 
     def _column(self, pa: Any, column: Any, name: str) -> npt.NDArray[np.floating]:
@@ -162,28 +179,19 @@ class Layout:
             return column.to_numpy(zero_copy_only=False)
         if types.is_null(t):
             return np.full(len(column), np.nan)
-        if types.is_boolean(t) or types.is_decimal(t):
-            return (
-                column.cast(pa.uint8() if types.is_boolean(t) else pa.float64())
-                .cast(pa.float64())
-                .to_numpy(zero_copy_only=False)
-            )
-        if types.is_integer(t):
-            if t.bit_width == 64 and len(column):
-                import pyarrow.compute as pc
-
-                limits = pc.min_max(column).as_py()
-                worst = max((limits["min"], limits["max"]), key=lambda v: abs(v or 0))
-                if worst is not None and abs(worst) > _EXACT:
-                    raise self._too_large(name, worst)
-            return column.to_numpy(zero_copy_only=False).astype(np.float64)
+        if types.is_boolean(t):
+            return column.cast(pa.uint8()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        if types.is_integer(t) or types.is_decimal(t):
+            plain = column.cast(pa.float64()) if types.is_decimal(t) else column
+            numbers = plain.to_numpy(zero_copy_only=False).astype(np.float64)
+            if t.scale <= 0 if types.is_decimal(t) else t.bit_width == 64:
+                # 2**53 + 1 becomes 2**53: look at the integers that are close
+                for row in np.flatnonzero(np.abs(numbers) >= EXACT).tolist():
+                    value = column[row].as_py()
+                    if abs(value) > EXACT:
+                        raise too_large(f"column {name!r}", value, row)
+            return numbers
         raise ValueError(f"{self.place}: column {name!r} holds {_word(t)}, not numbers")
-
-    def _too_large(self, name: str, value: Any) -> OverflowError:
-        return OverflowError(
-            f"{self.place}: column {name!r} has the integer {value}, beyond 2**53: it can't be a number with "
-            "53 bits; leave the column out (is it an identifier?) or scale it"
-        )
 
     def _embedding(self, pa: Any, column: Any) -> npt.NDArray[np.floating]:
         """A column of lists as a block; a null list is an invalid row."""
@@ -199,16 +207,18 @@ class Layout:
             width = int(present[0]) if len(present) else 0
             if len(present) and (present != width).any():
                 bad = int(np.flatnonzero(~nulls & (lengths != width))[0])
-                raise ValueError(
-                    f"{self.place}: the lists in column {name!r} have different lengths: {width} and "
-                    f"{int(lengths[bad])}; embeddings must all have the same"
+                raise RowError(
+                    f"the lists in column {name!r} have different lengths: {width} and {int(lengths[bad])}; embeddings "
+                    "must all have the same",
+                    bad,
                 )
             flat = column.flatten()
             if not len(present):
                 raise ValueError(f"{self.place}: column {name!r} has only nulls in {rows} rows: its width is not known")
-        values = self._column(pa, flat, name)
-        if self.selection.dtype:
-            values = values.astype(self.selection.dtype, copy=False)
+        try:
+            values = narrowed(self._column(pa, flat, name), self.selection.dtype)
+        except RowError as error:
+            raise RowError(str(error), None if error.row is None or nulls.any() else error.row // width) from None
         if not nulls.any():
             return values.reshape(rows, width)
         block = np.full((rows, width), np.nan, values.dtype)
@@ -218,14 +228,10 @@ class Layout:
 
     def _groups(self, pa: Any, column: Any) -> npt.NDArray[np.int64]:
         assert self.labels is not None
-        types, t = pa.types, column.type
-        if types.is_dictionary(t):
-            t = t.value_type
-        if types.is_floating(t) or types.is_nested(t):
-            raise ValueError(
-                f"{self.place}: group_by={self.selection.group_by!r} holds {_word(t)}; groups must be text, whole "
-                "numbers, booleans or dates"
-            )
+        types = pa.types
+        self._check_groups(types, column.type)
+        if types.is_timestamp(column.type) and column.type.unit == "ns":
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)  # what Python's own dates can hold
         encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
         numbers = self.labels.encode(encoded.dictionary.to_pylist())
         codes = encoded.indices
@@ -243,36 +249,26 @@ class Layout:
         for line, name in zip(block, self.numbers, strict=True):
             line[:] = self._values(columns[name], name)
         weights = groups = None
-        if self.selection.weight_column:
-            weights = self._values(columns[self.selection.weight_column], self.selection.weight_column)
+        if self.weight is not None:
+            weights = self._values(columns[self.weight], self.weight)
         if self.labels is not None:
-            groups = self.labels.encode(columns[str(self.selection.group_by)])
+            groups = self.labels.encode(columns[str(self.group)])
         return Batch(block.T, weights, groups)
 
     def _values(self, values: Sequence[Any], name: str) -> npt.NDArray[np.float64]:
+        odd = [t for t in set(map(type, values)) if not issubclass(t, (Real, Decimal, type(None)))]
+        if odd:
+            row = next(i for i, v in enumerate(values) if type(v) in odd)
+            raise RowError(f"column {name!r} holds {_python_word(values[row])}, not numbers", row)
         try:
-            array = np.array(values)
-        except ValueError:
-            array = np.array(values, object)
-        if array.dtype.kind in "fb":
-            return array.astype(np.float64, copy=False)
-        if array.dtype.kind == "O":
-            bad = next((v for v in values if isinstance(v, str | bytes | list | dict)), None)
-            if bad is None:
-                large = next((v for v in values if isinstance(v, int) and abs(v) > _EXACT), None)
-                if large is not None:
-                    raise self._too_large(name, large)
-                try:
-                    return np.array([np.nan if v is None else float(v) for v in values])
-                except (TypeError, ValueError):
-                    bad = next(v for v in values if v is not None)
-            raise ValueError(f"{self.place}: column {name!r} holds {type(bad).__name__} values, not numbers")
-        if array.dtype.kind in "iu":
-            worst = max(int(array.max(initial=0)), -int(array.min(initial=0)))
-            if worst > _EXACT:
-                raise self._too_large(name, worst)
-            return array.astype(np.float64)
-        raise ValueError(f"{self.place}: column {name!r} holds text, not numbers; choose numeric columns")
+            array = np.array(values, np.float64)  # None becomes NaN
+        except OverflowError:
+            array = np.array([np.inf if isinstance(v, int) and abs(v) > EXACT else v for v in values], np.float64)
+        for row in np.flatnonzero(np.abs(array) >= EXACT).tolist():
+            value = values[row]
+            if not isinstance(value, float) and abs(value) > EXACT and value == int(value):
+                raise too_large(f"column {name!r}", value, row)
+        return array
 
 
 def stream_of(layout: Layout, tables: Iterable[Any], filtered: bool = False) -> Iterator[Batch]:
@@ -317,13 +313,27 @@ def _whole(column: Any) -> Any:
     return column.combine_chunks() if hasattr(column, "num_chunks") else column
 
 
+def _filterable(pa: Any, table: Any) -> Any:
+    """The same table without string views (polars has them), which Arrow can't filter."""
+    fields = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in table.schema]
+    return table.cast(pa.schema(fields))
+
+
 def _is_list(types: Any, t: Any) -> bool:
     return types.is_list(t) or types.is_large_list(t) or types.is_fixed_size_list(t)
 
 
 def _word(t: Any) -> str:
     text = str(t)
+    if text in ("binary", "large_binary"):
+        return "bytes (or text that is not UTF-8)"
     return "text" if text.startswith(("string", "large_string", "string_view")) else f"values of type {text}"
+
+
+def _python_word(value: Any) -> str:
+    return {"str": "text", "bytes": "binary values", "memoryview": "binary values"}.get(
+        type(value).__name__, f"{type(value).__name__} values"
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -6,10 +6,10 @@ import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
-from sketchlearn.sources.arrays import numbered
-from sketchlearn.sources.base import Batch, Labels, Selection, Source, as_weights, open_source, register
-from sketchlearn.sources.columns import Layout, arrow, stream_of
+from sketchlearn.sources.base import Batch, Labels, Selection, Source, library_of, open_source, register
+from sketchlearn.sources.columns import Layout, arrow, first_line, stream_of
 from sketchlearn.sources.ipc import of_reader
+from sketchlearn.sources.rows import of_rows
 
 _NOT_FRAMES = ("query", "dataset", "format")
 
@@ -17,7 +17,7 @@ _NOT_FRAMES = ("query", "dataset", "format")
 @register(rank=0)
 def open_narwhals(data: Any, selection: Selection) -> Source | None:
     """A narwhals frame: the frame inside it."""
-    if type(data).__module__.partition(".")[0] != "narwhals" or not hasattr(data, "to_native"):
+    if library_of(data) != "narwhals" or not hasattr(data, "to_native"):
         return None
     return open_source(data.to_native(), selection)
 
@@ -25,7 +25,7 @@ def open_narwhals(data: Any, selection: Selection) -> Source | None:
 @register(rank=0)
 def open_pandas(data: Any, selection: Selection) -> Source | None:
     """A pandas frame, column by column; the index is not data."""
-    if not (type(data).__module__.startswith("pandas.") and hasattr(data, "iloc") and getattr(data, "ndim", 0) == 2):
+    if not (library_of(data) == "pandas" and hasattr(data, "iloc") and getattr(data, "ndim", 0) == 2):
         return None
     if importlib.util.find_spec("pyarrow") is None and not _names_matter(selection):
         return None  # the array protocol does for plain numbers
@@ -39,13 +39,13 @@ def open_pandas(data: Any, selection: Selection) -> Source | None:
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise ValueError(f"the frame has a column of mixed values: {error}") from None
 
-    return _in_rows(tables, len(data), selection, "the frame", [str(c) for c in data.columns])
+    return of_rows(tables, len(data), selection, "the frame", tables(0, 0).schema.names)
 
 
 @register(rank=0)
 def open_lazy(data: Any, selection: Selection) -> Source | None:
     """A polars lazy frame, batch by batch."""
-    if not (type(data).__module__.startswith("polars.") and hasattr(data, "collect_batches")):
+    if not (library_of(data) == "polars" and hasattr(data, "collect_batches")):
         return None
     pa = arrow("reading a lazy frame")
     selection.refuse("a lazy frame", *_NOT_FRAMES, "sample_weight")
@@ -69,50 +69,28 @@ def open_lazy(data: Any, selection: Selection) -> Source | None:
 @register(rank=2)
 def open_arrow(data: Any, selection: Selection) -> Source | None:
     """Anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``: polars, pyarrow, DuckDB relations, ..."""
+    if library_of(data) == "pyarrow" and hasattr(data, "scanner"):  # a dataset: not all of it at once
+        data = data.scanner(batch_readahead=2, fragment_readahead=1)
+    if library_of(data) == "pyarrow" and type(data).__name__ == "Scanner":
+        data = data.to_reader()
     if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
         return None
     pa = arrow("reading Arrow data")
     selection.refuse("a frame", *_NOT_FRAMES)
-    if hasattr(data, "num_rows") or type(data).__module__.startswith("polars."):
+    if hasattr(data, "num_rows") or library_of(data) == "polars":
         table = pa.table(data)  # in memory already, and shares it
-        return _in_rows(
+        return of_rows(
             lambda start, stop: table.slice(start, stop - start), table.num_rows, selection, "the frame",
             table.schema.names,
         )  # fmt: skip
     selection.refuse("a stream; put the weights in a column and use weight_column", "sample_weight")
-    if hasattr(data, "__arrow_c_stream__"):
-        return of_reader(pa.RecordBatchReader.from_stream(data), selection, "the Arrow stream")
-    batch = pa.record_batch(data)
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            return of_reader(pa.RecordBatchReader.from_stream(data), selection, "the Arrow stream")
+        batch = pa.record_batch(data)
+    except (pa.ArrowInvalid, TypeError) as error:
+        raise ValueError(f"{type(data).__name__} is no table with columns: {first_line(error)}") from None
     return of_reader(pa.RecordBatchReader.from_batches(batch.schema, [batch]), selection, "the Arrow stream")
-
-
-def _in_rows(tables: Any, rows: int, selection: Selection, place: str, names: list[str]) -> Source:
-    """A frame in memory, cut by rows; it has a length and can be read again."""
-    labels = Labels() if isinstance(selection.group_by, str) else None
-    given = None
-    if selection.group_by is not None and labels is None:
-        given = Labels()
-        numbers = numbered(selection.group_by, rows, given)
-        selection = Selection(**{**vars(selection), "group_by": None})
-    layout = Layout(names, selection, place, labels=labels)
-    layout.check(tables(0, min(rows, 1)).schema)
-    weights = as_weights(selection.sample_weight, rows)
-    if weights is not None:
-        selection.refuse("rows that have sample_weight", "weight_column", "where")
-    if given is not None:
-        selection.refuse("rows grouped by an array; group by a column", "where")
-
-    def batches(size: int) -> Iterator[Batch]:
-        for i in range(0, rows, size):
-            for batch in stream_of(layout, [tables(i, min(rows, i + size))]):
-                yield Batch(
-                    batch.rows,
-                    batch.weights if weights is None else weights[i : i + size],
-                    batch.groups if given is None else numbers[i : i + size],
-                )
-
-    length = None if selection.where else rows
-    return Source(batches, length, names=layout.numbers, labels=labels or given)
 
 
 def _names_matter(selection: Selection) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source
 from sketchlearn.sources.columns import Layout, arrow, stream_of
-from sketchlearn.sources.paths import Files, identity, reading, register_format
+from sketchlearn.sources.paths import Files, identity, reading, register_format, stream_name
 
 
 def _slices(table: Any, size: int) -> Iterator[Any]:
@@ -31,9 +30,10 @@ def _open(path: str) -> tuple[Any, bool]:
 
 def _read_stream(file: Any, selection: Selection) -> Source:
     pa = arrow("reading Arrow IPC")
-    with reading("the stream", "an Arrow stream"):
+    place = stream_name(file)
+    with reading(place, "an Arrow stream"):
         reader = pa.ipc.open_stream(file)
-    return of_reader(reader, selection, "the stream")
+    return of_reader(reader, selection, place)
 
 
 def of_reader(reader: Any, selection: Selection, place: str) -> Source:
@@ -47,7 +47,7 @@ def of_reader(reader: Any, selection: Selection, place: str) -> Source:
             for table in reader:
                 yield from stream_of(layout, _slices(table, size))
 
-    return Source(batches, names=layout.numbers, labels=labels)
+    return Source.of_stream(batches, layout.numbers, labels)
 
 
 @register_format("arrow", ".arrow", ".arrows", ".feather", ".ipc", stream=_read_stream)
@@ -66,7 +66,7 @@ def open_ipc(files: Files, selection: Selection) -> Source:
         layout.check(schema)
         first = first or layout
         layout.agree_with(first)
-        name, mark = Path(path).name, identity(path)
+        name, mark = files.short(path), identity(path)
         if numbered:
             with reading(path, "Arrow IPC"):
                 rows = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]

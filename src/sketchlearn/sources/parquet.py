@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source
@@ -23,6 +22,7 @@ def open_parquet(files: Files, selection: Selection) -> Source:
     selection.refuse("Parquet", "query", "dataset")
     labels = Labels() if selection.group_by is not None else None
     with reading(files.paths[0], "Parquet"):
+        _refuse_double_names(files)
         partitioning = ds.partitioning(flavor="hive")
         dataset = ds.dataset(
             list(files.paths), format="parquet", partitioning=partitioning, partition_base_dir=files.root
@@ -31,15 +31,30 @@ def open_parquet(files: Files, selection: Selection) -> Source:
     parts: list[Part] = []
     first: Layout | None = None
     for fragment in dataset.get_fragments():
-        parts += _parts_of(fragment, dataset, keys, selection, labels, first)
+        parts += _parts_of(files, fragment, dataset, keys, selection, labels, first)
         if first is None:
             first = Layout(dataset.schema.names, selection, fragment.path, keys)
     assert first is not None
     return Source.of_parts(parts, first.numbers, labels)
 
 
+def _refuse_double_names(files: Files) -> None:
+    import pyarrow.parquet as pq
+
+    names = pq.read_schema(files.paths[0]).names
+    twice = next((n for n in names if names.count(n) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None:
+        raise ValueError(f"{files.paths[0]} has more than one column named {twice!r}: rename one of them")
+
+
 def _parts_of(
-    fragment: Any, dataset: Any, keys: list[str], selection: Selection, labels: Labels | None, first: Layout | None
+    files: Files,
+    fragment: Any,
+    dataset: Any,
+    keys: list[str],
+    selection: Selection,
+    labels: Labels | None,
+    first: Layout | None,
 ) -> list[Part]:
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -71,9 +86,9 @@ def _parts_of(
         rows += metadata.row_group(number).num_rows
         if rows >= _PART_ROWS or i + 1 == len(wanted):
             read = _reader(path, tuple(group), needed, constants, full, layout)
-            parts.append(Part(Path(path).name, read, rows if expression is None else None, mark))
+            parts.append(Part(files.short(path), read, rows if expression is None else None, mark))
             group, rows = [], 0
-    return parts or [Part(Path(path).name, lambda size: iter(()), 0, mark)]
+    return parts or [Part(files.short(path), lambda size: iter(()), 0, mark)]
 
 
 def _reader(

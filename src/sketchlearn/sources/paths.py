@@ -4,17 +4,37 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sketchlearn.exceptions import MissingPackageError, SourceError
-from sketchlearn.sources.base import Selection, Source, register
+from sketchlearn.sources.base import Batch, RowError, Selection, Source, register
 from sketchlearn.sources.columns import first_line
 
-COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4", ".br")
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
+_BEGINNINGS = {
+    b"PAR1": "Parquet",
+    b"ARROW1": "Arrow IPC",
+    b"\x89HDF": "HDF5",
+    b"\x93NUMPY": "a .npy file",
+    b"SQLite format 3": "an SQLite database",
+    b"\x1f\x8b": "compressed with gzip (.gz)",
+    b"BZh": "compressed with bzip2 (.bz2)",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd (.zst)",
+    b"\xfd7zXZ": "compressed with xz (.xz)",
+    b"PK\x03\x04": "a zip archive (or a workbook)",
+    b"\xff\xfe": "in UTF-16: convert it to UTF-8",
+    b"\xfe\xff": "in UTF-16: convert it to UTF-8",
+    b"\x89SKETCH": "a sketch and not data",
+}
+
+
+_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
 
 class Files(NamedTuple):
@@ -22,6 +42,13 @@ class Files(NamedTuple):
 
     paths: tuple[str, ...]
     root: str | None = None
+
+    def short(self, path: str) -> str:
+        """What messages call a file: its path below the folder that all files have in common."""
+        if len(self.paths) == 1:
+            return Path(path).name
+        common = os.path.commonpath([os.path.abspath(Path(p).parent) for p in self.paths])  # noqa: PTH100
+        return os.path.relpath(path, common)
 
 
 Reader = Callable[[Files, Selection], Source]
@@ -63,8 +90,38 @@ def open_path(data: Any, selection: Selection) -> Source | None:
     selection.refuse("files; put the weights in a column and use weight_column", "sample_weight")
     if not all(isinstance(v, str) for v in given):
         raise TypeError("paths must be text, not bytes")
+    given = [str(Path(v).expanduser()) if v.startswith("~") else v for v in given]
     files = find_files(given, selection.format)
+    pipes = []
+    for path in files.paths:
+        if not Path(path).exists():
+            raise FileNotFoundError(f"{path}: there is no such file (a link that leads nowhere)")
+        if not (Path(path).is_file() or Path(path).is_dir()):
+            pipes.append(path)
+    if pipes:
+        return _open_pipe(pipes[0], files, selection)
     return FORMATS[format_of(files.paths, selection.format)].read(files, selection)
+
+
+def _open_pipe(path: str, files: Files, selection: Selection) -> Source | None:
+    """A named pipe or a device: it can be read once."""
+    if len(files.paths) > 1:
+        raise SourceError(f"{path} is a pipe or a device: read it alone")
+    chosen = replace(selection, format=format_of(files.paths, selection.format))
+    file = Path(path).open("rb")  # noqa: SIM115
+    try:
+        source = open_binary_file(file, chosen)
+        assert source is not None
+    except BaseException:
+        file.close()
+        raise
+    stream = source.batches
+
+    def batches(size: int) -> Iterator[Batch]:
+        with file:
+            yield from stream(size)
+
+    return replace(source, batches=batches)
 
 
 @register(rank=1)
@@ -100,6 +157,11 @@ def find_files(given: list[str], format: str | None = None) -> Files:
                 raise FileNotFoundError(f"{text}: no file matches this pattern")
             for match in matches:
                 found += _below(match, format) if Path(match).is_dir() and not _is_store(match) else [match]
+        elif _ADDRESS.match(text):
+            raise SourceError(
+                f"{text}: addresses of this kind can't be read; copy the file, or use the URL duckdb: with the query "
+                "FROM 'address'"
+            )
         else:
             raise FileNotFoundError(f"{text}: there is no such file")
     return Files(tuple(dict.fromkeys(found)), root)
@@ -152,10 +214,25 @@ def _below(folder: str, format: str | None) -> list[str]:
     return sorted(found)
 
 
+def refuse_binary(start: bytes, place: str) -> None:
+    """Say what a file is that can't be text."""
+    for beginning, kind in _BEGINNINGS.items():
+        if start.startswith(beginning):
+            raise SourceError(
+                f"{place}: can't be read as text: it is {kind}" + ("" if ":" in kind else " and needs that suffix")
+            )
+
+
 def identity(path: str) -> str:
     """Changes whenever the file does."""
     status = Path(path).stat()
     return f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+def stream_name(file: Any) -> str:
+    """What messages call an open file."""
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) and not name.startswith("<") else "the stream"
 
 
 @contextmanager
@@ -166,6 +243,6 @@ def reading(place: str, kind: str) -> Iterator[None]:
     except (SourceError, MissingPackageError, FileNotFoundError, PermissionError, IsADirectoryError):
         raise
     except Exception as error:
-        if type(error) in (ValueError, OverflowError):  # our own words about the values
+        if type(error) in (ValueError, RowError):  # our own words about the values
             raise
         raise SourceError(f"{place}: can't be read as {kind}: {first_line(error)}") from error

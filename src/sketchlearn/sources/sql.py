@@ -11,10 +11,16 @@ from typing import Any
 
 from sketchlearn.exceptions import SourceError
 from sketchlearn.optional import optional
-from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source, register
+from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source, library_of, register
 from sketchlearn.sources.columns import Layout, first_line, stream_of
 from sketchlearn.sources.paths import Files, identity, register_format
 
+_FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(\w+)", re.DOTALL)
+_WRITING = {
+    "ALTER", "ATTACH", "CALL", "COPY", "CREATE", "DELETE", "DETACH", "DO", "DROP", "EXECUTE", "EXPORT", "GRANT",
+    "IMPORT", "INSERT", "INSTALL", "LOAD", "MERGE", "PRAGMA", "REINDEX", "REPLACE", "SET", "TRUNCATE", "UPDATE",
+    "VACUUM",
+}  # fmt: skip
 _URL = re.compile(r"^(postgres(?:ql)?://\S+|duckdb:.*)$")
 
 
@@ -23,7 +29,13 @@ def _query(selection: Selection, place: str) -> str:
         raise ValueError(f"{place} is a database: say what to read with query='SELECT ...'")
     selection.refuse("a query: put the condition into its WHERE", "where")
     selection.refuse("a query", "dataset", "sample_weight")
-    return selection.query.strip().rstrip(";")
+    query = selection.query.strip().rstrip(";").rstrip()
+    first = _FIRST_WORD.match(query)
+    if first and first[1].upper() in _WRITING:
+        raise SourceError(
+            f"{place}: {first[1].upper()} is not a query: only SELECT and the like are run, nothing is written"
+        )
+    return query
 
 
 # -- SQLite ----------------------------------------------------------------------------------------
@@ -42,8 +54,10 @@ def open_sqlite(files: Files, selection: Selection) -> Source:
         with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:
             yield connection
 
-    # a file that does not change gives the rows of one query in one order
-    return _sqlite(connected, selection, path, identity(path))
+    # a file that does not change gives the rows of one query in one order; its log may hold rows that it doesn't
+    log = Path(path + "-wal")
+    mark = identity(path) if not log.exists() or not log.stat().st_size else None
+    return _sqlite(connected, selection, path, mark)
 
 
 @register(rank=0)
@@ -68,8 +82,9 @@ def _sqlite(
         with connected() as connection:
             connection.execute("PRAGMA schema_version").close()  # reads the file: is it a database at all?
             connection.execute(f"EXPLAIN {query}").close()  # syntax errors in the user's words, nothing executed
-            with closing(connection.execute(f"SELECT * FROM ({query}) LIMIT 0")) as cursor:
-                names = [c[0] for c in cursor.description]
+            with closing(connection.execute(f"SELECT * FROM ({query}\n) LIMIT 0")) as cursor:
+                # SQLite calls the second column x of a subquery x:1
+                names = [re.sub(r":\d+$", "", c[0]) for c in cursor.description]
     except sqlite3.Error as error:
         raise SourceError(f"{place}: {error}") from None
     layout = Layout(names, selection, place, labels=labels)
@@ -134,11 +149,12 @@ def _duckdb(
     labels = Labels() if selection.group_by is not None else None
     try:
         with connected() as connection:
+            statements = connection.extract_statements(query)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise SourceError(f"{place}: give one query; only SELECT and the like are run, nothing is written")
             names = list(connection.sql(query).columns)
-    except (duckdb.Error, AttributeError) as error:
-        # sql() gives nothing for statements that are no queries
-        reason = first_line(error) if isinstance(error, duckdb.Error) else "the query gives no rows and columns"
-        raise SourceError(f"{place}: {reason}") from None
+    except duckdb.Error as error:
+        raise SourceError(f"{place}: {first_line(error)}") from None
     layout = Layout(names, selection, place, labels=labels)
 
     def batches(size: int) -> Iterator[Batch]:
@@ -175,6 +191,7 @@ def open_url(data: Any, selection: Selection) -> Source | None:
         except psycopg.Error as error:
             raise SourceError(f"{place}: no connection: {first_line(error)}") from None
         with connection:
+            connection.read_only = True
             yield connection
 
     return _postgres(psycopg, connected, selection, place)
@@ -183,7 +200,7 @@ def open_url(data: Any, selection: Selection) -> Source | None:
 @register(rank=0)
 def open_postgres_connection(data: Any, selection: Selection) -> Source | None:
     """A psycopg connection, read through a server-side cursor."""
-    if type(data).__module__.partition(".")[0] != "psycopg" or not hasattr(data, "cursor"):
+    if library_of(data) != "psycopg" or not hasattr(data, "cursor"):
         return None
     psycopg = optional("psycopg", "postgres", "a PostgreSQL query")
 
@@ -201,7 +218,7 @@ def _postgres(
     labels = Labels() if selection.group_by is not None else None
     try:
         with connected() as connection, connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM ({query}) AS q LIMIT 0")
+            cursor.execute(f"SELECT * FROM ({query}\n) AS q LIMIT 0")
             names = [c.name for c in cursor.description]
     except psycopg.Error as error:
         raise SourceError(f"{place}: {first_line(error)}") from None

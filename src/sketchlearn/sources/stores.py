@@ -1,25 +1,48 @@
-"""Arrays on disk: .npy files, HDF5 and Zarr."""
+"""Arrays on disk: .npy files, HDF5 and Zarr.
+
+A file holds arrays by name (a .npy file one without a name).  The rows are a 2-D array, a structured array whose
+fields are the columns, or 1-D arrays of equal length side by side; weights, groups and conditions may also be about
+1-D arrays next to a 2-D one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from sketchlearn.exceptions import SourceError
 from sketchlearn.optional import optional
-from sketchlearn.sources.arrays import open_array, pick
-from sketchlearn.sources.base import Batch, Part, Selection, Source, as_real, register
+from sketchlearn.sources.arrays import by_column, group_name, numbers_as_names, open_array, pick
+from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source, as_real, as_weights, library_of, register
+from sketchlearn.sources.columns import Layout
 from sketchlearn.sources.paths import Files, identity, reading, register_format
+from sketchlearn.sources.rows import numbered, of_rows, record_batch
+
+_MOST_BYTES = 2**27  # of a block; chunks on disk may be larger
+_Opened = Callable[[], AbstractContextManager[Mapping[str, Any]]]
+
+
+class Shape(NamedTuple):
+    """What is known about an array without reading it."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def numeric(self) -> bool:
+        return self.dtype.kind in "fiub"
 
 
 @register_format("npy", ".npy")
 def open_npy(files: Files, selection: Selection) -> Source:
     """Memory-mapped; one file is as fast as an array in memory."""
-    selection.refuse(".npy files", "query", "dataset", "weight_column", "where")
+    selection.refuse(".npy files", "query", "dataset")
     maps = []
     for path in files.paths:
         with reading(path, "a .npy file"):
@@ -27,115 +50,220 @@ def open_npy(files: Files, selection: Selection) -> Source:
                 array = np.load(path, mmap_mode="r", allow_pickle=False)
             except ValueError as error:
                 raise SourceError(f"{path}: can't be read as a .npy file: {error}") from None
-            maps.append(_checked(array, path))
+            if not array.dtype.names:
+                _checked(array, path)
+            maps.append(array)
     if len(maps) == 1:
-        source = open_array(maps[0], Selection(**{**vars(selection), "format": None}))
+        source = open_array(maps[0], replace(selection, format=None))
         assert source is not None
-        part = Part(Path(files.paths[0]).name, source.batches, source.length, identity(files.paths[0]))
-        return Source(source.batches, source.length, True, source.release, labels=source.labels, parts=(part,))
-    selection.refuse("several .npy files", "group_by")
-    return Source.of_parts(
-        [
-            Part(Path(path).name, _slices(_opened(array), selection, path), len(array), identity(path))
-            for path, array in zip(files.paths, maps, strict=True)
-        ]
+        part = Part(files.short(files.paths[0]), source.batches, source.length, identity(files.paths[0]))
+        return replace(source, parts=(part,), _trail=[(0, part.name)])
+    if selection.group_by is not None and not isinstance(selection.group_by, str | int):
+        selection.refuse("several .npy files; group by a column, or sketch one file at a time", "group_by")
+    return _of_files(
+        files, [_always({"": array}) for array in maps], [{"": Shape(a.shape, a.dtype)} for a in maps], selection
     )
 
 
 @register_format("hdf5", ".h5", ".hdf5", ".hdf")
 def open_hdf5(files: Files, selection: Selection) -> Source:
-    """One 2-D dataset, found by itself if there is only one."""
+    """One 2-D or compound dataset, found by itself if there is only one, or 1-D datasets by name."""
     h5py = optional("h5py", "hdf5", "reading HDF5")
-    selection.refuse("HDF5", "query", "weight_column", "group_by", "where")
-    parts = []
+    selection.refuse("HDF5", "query")
+    shapes = []
     for path in files.paths:
+        found: dict[str, Shape] = {}
         with reading(path, "HDF5"), h5py.File(path, "r") as file:
-            tables: list[str] = []
-            file.visititems(lambda n, o, t=tables: t.append(n) if getattr(o, "ndim", 0) == 2 else None)
-            name = _the_one(tables, selection.dataset, path)
-            rows = len(_checked(file[name], f"{path}/{name}"))
-        parts.append(Part(Path(path).name, _slices(_hdf5(h5py, path, name), selection, path), rows, identity(path)))
-    return Source.of_parts(parts)
+            file.visititems(
+                lambda n, o, f=found: f.update({n: Shape(o.shape, o.dtype)}) if getattr(o, "ndim", 0) else None
+            )
+        shapes.append(found)
+    return _of_files(files, [_hdf5(h5py, path) for path in files.paths], shapes, selection)
 
 
 @register_format("zarr", ".zarr")
 def open_zarr(files: Files, selection: Selection) -> Source:
-    """One 2-D array, found by itself if there is only one."""
+    """One 2-D array, found by itself if there is only one, or 1-D arrays by name."""
     zarr = optional("zarr", "zarr", "reading Zarr")
-    selection.refuse("Zarr", "query", "weight_column", "group_by", "where")
-    parts = []
+    selection.refuse("Zarr", "query")
+    opened, shapes = [], []
     for path in files.paths:
         with reading(path, "Zarr"):
             store = zarr.open(path, mode="r")
             if hasattr(store, "ndim"):
                 selection.refuse("a Zarr store that is a single array", "dataset")
-                array = store
+                arrays = {"": store}
             else:
-                names = sorted(n for n, a in store.arrays() if a.ndim == 2)
-                array = store[_the_one(names, selection.dataset, path)]
-            rows = _checked(array, path).shape[0]
-        parts.append(Part(Path(path).name, _slices(_opened(array), selection, path), rows))
-    return Source.of_parts(parts)
+                arrays = dict(store.arrays())
+            shapes.append({n: Shape(a.shape, np.dtype(a.dtype)) for n, a in arrays.items()})
+        opened.append(_always(arrays))
+    return _of_files(files, opened, shapes, selection)
 
 
 @register(rank=0)
 def open_stored_array(data: Any, selection: Selection) -> Source | None:
     """An h5py dataset or a Zarr array: read in slices, never as a whole."""
-    if type(data).__module__.partition(".")[0] not in ("h5py", "zarr") or not hasattr(data, "ndim"):
+    if library_of(data) not in ("h5py", "zarr") or not hasattr(data, "ndim"):
         return None
-    selection.refuse(
-        "an array on disk", "query", "weight_column", "group_by", "where", "format", "dataset", "sample_weight"
+    selection.refuse("an array on disk", "query", "format", "dataset")
+    shape = Shape(data.shape, np.dtype(data.dtype))
+    if not shape.dtype.names:
+        _checked(shape, type(data).__name__)
+    return _source({"": shape}, _always({"": data}), selection, "the array", None)
+
+
+def _of_files(files: Files, opened: list[_Opened], shapes: list[dict[str, Shape]], selection: Selection) -> Source:
+    labels = Labels() if selection.group_by is not None else None
+    parts = []
+    first: Source | None = None
+    for path, opener, found in zip(files.paths, opened, shapes, strict=True):
+        source = _source(found, opener, selection, path, labels)
+        first = first or source
+        if source.names != first.names:
+            raise ValueError(f"{path} and {files.paths[0]} have different columns: choose columns that all files have")
+        mark = identity(path) if Path(path).is_file() else None
+        parts.append(Part(files.short(path), source.batches, source.length, mark))
+    assert first is not None
+    return Source.of_parts(parts, first.names, labels)
+
+
+def _source(
+    shapes: dict[str, Shape], opened: _Opened, selection: Selection, place: str, labels: Labels | None
+) -> Source:
+    """The rows of one file."""
+    main = _main(shapes, selection, place)
+    if main is not None and not shapes[main].dtype.names:
+        width = _checked(shapes[main], f"{place}/{main}".rstrip("/")).shape[1]
+        chosen = numbers_as_names(selection, width)
+        if not by_column(chosen):
+            return _plain(main, shapes[main].shape[0], opened, selection, place)
+        names = [str(i) for i in range(width)]
+        beside = [n for n, s in shapes.items() if s.shape == shapes[main].shape[:1]]
+        table = _columns_of(main, opened, chosen, [*names, *beside], place)
+        source = of_rows(table, shapes[main].shape[0], chosen, place, [*names, *beside], optional=beside, labels=labels)
+        return replace(source, names=None)
+    if main is not None:
+        names, rows = list(shapes[main].dtype.names or ()), shapes[main].shape[0]
+    else:
+        names, rows = _side_by_side(shapes, selection, place)
+    table = _columns_of(main, opened, selection, names, place)
+    return of_rows(table, rows, selection, place, names, labels=labels)
+
+
+def _main(shapes: dict[str, Shape], selection: Selection, place: str) -> str | None:
+    """The array that holds the rows; None if 1-D arrays side by side do."""
+    wanted = selection.dataset
+    if wanted is not None:
+        wanted = wanted.strip("/")
+        if wanted in shapes and (len(shapes[wanted].shape) == 2 or shapes[wanted].dtype.names):
+            return wanted
+        flat = _two_dimensional(shapes)
+        hint = f"; {wanted!r} has one dimension, choose such arrays with columns" if wanted in shapes else ""
+        raise ValueError(f"{place} has no two-dimensional dataset {wanted!r}; it has {', '.join(flat) or 'none'}{hint}")
+    named = [c for c in selection.columns or () if isinstance(c, str) and c.strip("/") in shapes]
+    if named and len(named) == len(selection.columns or ()):
+        return None
+    found = _two_dimensional(shapes) or [n for n, s in shapes.items() if s.dtype.names]
+    if len(found) == 1:
+        return found[0]
+    flat = [n for n, s in shapes.items() if len(s.shape) == 1 and s.numeric]
+    if not found and flat:
+        return None
+    raise ValueError(
+        f"{place} has {len(found)} two-dimensional datasets"
+        + (f" ({', '.join(found[:8])}): choose one with dataset=" if found else "")
     )
-    array = _checked(data, type(data).__name__)
-    return Source.of_parts([Part("", _slices(_opened(array), selection, "the array"), array.shape[0])])
 
 
-def _opened(array: Any) -> Callable[[], AbstractContextManager[Any]]:
-    @contextmanager
-    def opened() -> Iterator[Any]:
-        yield array
-
-    return opened
+def _two_dimensional(shapes: dict[str, Shape]) -> list[str]:
+    return sorted(n for n, s in shapes.items() if len(s.shape) == 2)
 
 
-def _hdf5(h5py: Any, path: str, name: str) -> Callable[[], AbstractContextManager[Any]]:
-    @contextmanager
-    def opened() -> Iterator[Any]:
-        with h5py.File(path, "r") as file:
-            yield file[name]
+def _side_by_side(shapes: dict[str, Shape], selection: Selection, place: str) -> tuple[list[str], int]:
+    """Names of the 1-D arrays that can be columns, and their length."""
+    flat = {n: s.shape[0] for n, s in shapes.items() if len(s.shape) == 1 and not s.dtype.names}
+    needed = [str(c).strip("/") for c in selection.columns or flat]
+    for name in needed:
+        if name in flat and flat[name] != flat[needed[0]]:
+            raise ValueError(
+                f"{place}: {needed[0]!r} has {flat[needed[0]]} rows and {name!r} has {flat[name]}: they can't be "
+                "columns of one table; choose others with columns"
+            )
+    rows = flat[needed[0]] if needed and needed[0] in flat else 0
+    return [n for n, length in flat.items() if length == rows], rows
 
-    return opened
+
+def _columns_of(
+    main: str | None, opened: _Opened, selection: Selection, names: list[str], place: str
+) -> Callable[[int, int], Any]:
+    """Rows `start` to `stop` of the columns that are needed."""
+    needed = Layout(names, replace(selection, group_by=group_name(selection)), place).needed
+
+    def tables(start: int, stop: int) -> Any:
+        with reading(place, "an array"), opened() as arrays:
+            columns: dict[str, npt.NDArray[Any]] = {}
+            block = None if main is None else np.asarray(arrays[main][start:stop])
+            for name in needed:
+                if block is not None and block.dtype.names:
+                    columns[name] = block[name]
+                elif block is not None and name.isdecimal() and int(name) < block.shape[1]:
+                    columns[name] = block[:, int(name)]
+                else:
+                    columns[name] = np.asarray(arrays[name][start:stop])
+            return record_batch(columns, group_name(selection))
+
+    return tables
 
 
-def _slices(
-    opened: Callable[[], AbstractContextManager[Any]], selection: Selection, place: str
-) -> Callable[[int], Iterator[Batch]]:
+def _plain(main: str, rows: int, opened: _Opened, selection: Selection, place: str) -> Source:
+    """A 2-D array of numbers, in slices."""
+    weights = as_weights(selection.sample_weight, rows)
+    labels = groups = None
+    if selection.group_by is not None:
+        labels = Labels()
+        groups = numbered(selection.group_by, rows, labels)
+
     def batches(size: int) -> Iterator[Batch]:
-        with reading(place, "an array"), opened() as array:
-            chunk = (getattr(array, "chunks", None) or (1,))[0]
-            step = max(1, size // chunk) * chunk  # whole chunks: none is decompressed twice
-            for i in range(0, array.shape[0], step):
-                yield Batch(as_real(pick(np.asarray(array[i : i + step]), selection), place, selection.dtype))
+        with reading(place, "an array"), opened() as arrays:
+            array = arrays[main]
+            for i, block in _blocks(array, size):
+                for j in range(0, len(block), size):
+                    rows = as_real(pick(block[j : j + size], selection), place, selection.dtype)
+                    at = slice(i + j, i + j + len(rows))
+                    yield Batch(rows, None if weights is None else weights[at], None if groups is None else groups[at])
 
-    return batches
+    return Source(batches, rows, labels=labels)
+
+
+def _blocks(array: Any, size: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """Whole chunks where they are not too large: none is decompressed twice."""
+    chunk = (getattr(array, "chunks", None) or (1,))[0]
+    bytes_of_row = max(1, int(np.prod(array.shape[1:])) * np.dtype(array.dtype).itemsize)
+    step = min(max(1, size // chunk) * chunk, max(size, _MOST_BYTES // bytes_of_row))
+    for i in range(0, array.shape[0], step):
+        yield i, np.asarray(array[i : i + step])
+
+
+def _always(arrays: Mapping[str, Any]) -> _Opened:
+    @contextmanager
+    def opened() -> Iterator[Mapping[str, Any]]:
+        yield arrays
+
+    return opened
+
+
+def _hdf5(h5py: Any, path: str) -> _Opened:
+    @contextmanager
+    def opened() -> Iterator[Mapping[str, Any]]:
+        with h5py.File(path, "r") as file:
+            yield file
+
+    return opened
 
 
 def _checked(array: Any, place: str) -> Any:
-    if array.ndim != 2:
+    if len(array.shape) != 2:
         raise ValueError(f"{place} must have two dimensions (rows, columns), got shape {array.shape}")
     if np.dtype(array.dtype).kind not in "fiub":
         raise ValueError(f"{place} must hold real numbers, got dtype {array.dtype}")
     return array
-
-
-def _the_one(names: list[str], wanted: str | None, path: str) -> str:
-    if wanted is not None:
-        if wanted.strip("/") not in names:
-            raise ValueError(f"{path} has no two-dimensional dataset {wanted!r}; it has {', '.join(names) or 'none'}")
-        return wanted.strip("/")
-    if len(names) != 1:
-        raise ValueError(
-            f"{path} has {len(names)} two-dimensional datasets"
-            + (f" ({', '.join(names[:8])}): choose one with dataset=" if names else "")
-        )
-    return names[0]

@@ -1,191 +1,404 @@
-"""CSV, TSV and JSON lines, compressed or not."""
+"""CSV, TSV and JSON lines, compressed or not.
+
+Text is cut into blocks of whole lines here and each block is parsed on its own: memory is that of a block, files
+and streams are read alike, and the text of a number is at hand where the number alone can't tell what was written.
+"""
 
 from __future__ import annotations
 
+import json
+import lzma
+import re
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from itertools import chain
-from pathlib import Path
-from typing import Any
+from contextlib import AbstractContextManager
+from itertools import chain, pairwise
+from typing import Any, Protocol
+
+import numpy as np
 
 from sketchlearn.exceptions import SourceError
-from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source
+from sketchlearn.sources.base import EXACT, Batch, Labels, Part, RowError, Selection, Source, too_large
 from sketchlearn.sources.columns import Layout, arrow, stream_of
-from sketchlearn.sources.paths import Files, identity, reading, register_format
+from sketchlearn.sources.paths import (
+    COMPRESSIONS,
+    Files,
+    identity,
+    reading,
+    refuse_binary,
+    register_format,
+    stream_name,
+)
 
 _BLOCK = 2**22  # bytes of text parsed at a time
-_TEXT = "delimited text"
+_LONGEST_LINE = 2**28
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+_END = re.compile(rb"\r\n|\n|\r")
+_START = re.compile(r"\S")
+_CHANGED = re.compile(r"Column\(/?(.*?)\) changed from (\w+) to (\w+) in row (\d+)")
 
 
-def _tables(file: Any, layout: Layout, delimiter: str) -> Iterator[Any]:
-    """A stream of record batches with pinned types: the first block never decides what the last must be.
+class Grammar(Protocol):
+    """How a block of text becomes a table."""
 
-    Only columns that filter and do nothing else keep the type that the text suggests.
+    kind: str
+    empty: str
+    sparse: bool
+    """Fields may be missing: the first file tells the columns of all."""
+    typed: bool
+    """Tells text from numbers; otherwise labels of groups are text."""
+
+    def schema(self, first: bytes) -> Any:
+        """Names and types that the first block suggests."""
+        ...
+
+    def table(self, block: bytes, head: bool, names: list[str], types: dict[str, Any]) -> Any:
+        """These columns of a block with these types; `head` for the first block."""
+        ...
+
+    def tokens(self, block: bytes, head: bool, names: list[str], column: str) -> list[Any]:
+        """What is written in one column, uninterpreted: text or Python values, None for nulls."""
+        ...
+
+
+# -- any text --------------------------------------------------------------------------------------
+
+
+def _opened(path: str) -> AbstractContextManager[Any]:
+    """The text of a file, decompressed if its suffix says so."""
+    import pyarrow as pa
+
+    compression = next((name for suffix, name in COMPRESSIONS.items() if path.lower().endswith(suffix)), None)
+    if compression == "xz":
+        return lzma.open(path)
+    return pa.input_stream(path, compression=compression)
+
+
+def _blocks(file: Any, place: str) -> Iterator[bytes]:
+    """Pieces of some megabytes that end with a line."""
+    rest: list[bytes] = []
+    first = True
+    while data := file.read(_BLOCK):
+        if first:
+            refuse_binary(bytes(data[:16]), place)
+            first = False
+        cut = data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, -1) + 1  # \r at the very end may be half of \r\n
+        if cut:
+            yield b"".join([*rest, data[:cut]])
+            rest = []
+        rest.append(data[cut:])
+        if sum(map(len, rest)) > _LONGEST_LINE:
+            raise SourceError(f"{place}: a line is longer than {_LONGEST_LINE >> 20} MB: is this text?")
+    if any(rest):
+        yield b"".join(rest)
+
+
+def _filled(file: Any, place: str, grammar: Grammar) -> Iterator[bytes]:
+    """Blocks that are more than empty lines."""
+    with reading(place, grammar.kind):
+        yield from (block for block in _blocks(file, place) if not block.isspace())
+
+
+def _pinned(layout: Layout, schema: Any, grammar: Grammar) -> dict[str, Any]:
+    """Types that no later block can change: the first rows never decide what the last must be.
+
+    Only columns that filter and do nothing else keep the type that the first block suggests.
     """
     import pyarrow as pa
-    import pyarrow.csv as csv
 
     selection = layout.selection
     real = pa.float32() if selection.dtype == "float32" else pa.float64()
-    pinned = dict.fromkeys(layout.numbers, real)
-    if selection.weight_column is not None:
-        pinned[selection.weight_column] = pa.float64()
-    if selection.group_by is not None:
-        pinned[selection.group_by] = pa.string()
-    yield from csv.open_csv(
-        file,
-        read_options=csv.ReadOptions(block_size=_BLOCK),
-        parse_options=csv.ParseOptions(delimiter=delimiter),
-        convert_options=csv.ConvertOptions(
-            include_columns=layout.needed, column_types=pinned, strings_can_be_null=True
-        ),
-    )
+    types = {name: schema.field(name).type for name in layout.needed}
+    for name in layout.numbers:
+        suggested = types[name]
+        if pa.types.is_list(suggested):
+            types[name] = pa.list_(real)
+        elif not pa.types.is_boolean(suggested):
+            types[name] = real
+    if layout.weight is not None:
+        types[layout.weight] = pa.float64()
+    group = layout.group
+    if group is not None and (not grammar.typed or pa.types.is_null(types[group])):
+        types[group] = pa.string()
+    return types
 
 
-def _suggested(path: str, delimiter: str) -> Any:
-    """The schema that the first block suggests: for the names, and to refuse columns of text."""
+def _batches(
+    blocks: Iterator[bytes], grammar: Grammar, layout: Layout, names: list[str], types: dict[str, Any]
+) -> Iterator[Batch]:
     import pyarrow as pa
-    import pyarrow.csv as csv
 
-    with reading(path, _TEXT), pa.input_stream(path, compression="detect") as file:
-        options = csv.ReadOptions(block_size=2**20)
-        return csv.open_csv(file, options, csv.ParseOptions(delimiter=delimiter)).schema
+    head = True
+    for block in blocks:
+        with reading(layout.place, grammar.kind):
+            try:
+                table = grammar.table(block, head, names, types)
+            except pa.ArrowInvalid as error:
+                _name_the_culprit(grammar, layout, block, head, names, error)
+                raise
+            _refuse_rounded(grammar, layout, table, block, head, names)
+            yield from stream_of(layout, table.to_batches())
+        head = False
 
 
-def _csv_files(delimiter: str) -> Callable[[Files, Selection], Source]:
+def _name_the_culprit(
+    grammar: Grammar, layout: Layout, block: bytes, head: bool, names: list[str], error: Exception
+) -> None:
+    """Where a block can't be converted: the column, the text and the row."""
+    if "onversion error" not in str(error):
+        return
+    for name in [*layout.numbers, *([layout.weight] if layout.weight is not None else [])]:
+        found = _first_word(grammar, block, head, names, name)
+        if found is not None:
+            row, token = found
+            raise RowError(
+                f"column {name!r} holds {token!r}, not a number", None if layout.selection.where else row
+            ) from None
+
+
+def _first_word(grammar: Grammar, block: bytes, head: bool, names: list[str], column: str) -> tuple[int, str] | None:
+    """Row and text of the first entry that is not a number."""
+    for row, token in enumerate(grammar.tokens(block, head, names, column)):
+        if isinstance(token, str) and not _is_number(token):
+            return row, token
+    return None
+
+
+def _check(grammar: Grammar, layout: Layout, schema: Any, first: bytes) -> None:
+    """Refuse columns that are not numbers; of text, say where it is."""
+    import pyarrow as pa
+
+    try:
+        layout.check(schema)
+    except ValueError as error:
+        for name in layout.numbers:
+            if pa.types.is_string(schema.field(name).type) and f"column {name!r}" in str(error):
+                found = _first_word(grammar, first, True, schema.names, name)
+                if found is not None:
+                    raise ValueError(f"{error}; the first text is {found[1][:40]!r} in row {found[0]}") from None
+        raise
+
+
+def _is_number(token: str) -> bool:
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return "_" not in token
+
+
+def _refuse_rounded(grammar: Grammar, layout: Layout, table: Any, block: bytes, head: bool, names: list[str]) -> None:
+    """Integers that were rounded on their way to float64 are errors; only where there are large numbers at all."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in layout.numbers:
+        column = table.column(name)
+        nested = pa.types.is_list(column.type)
+        limits = pc.min_max(pc.list_flatten(column) if nested else column).as_py()
+        if max(abs(limits["min"] or 0), abs(limits["max"] or 0)) < EXACT:
+            continue
+        for row, token in enumerate(grammar.tokens(block, head, names, name)):
+            for value in token if isinstance(token, list) else [token]:
+                if value is not None and _was_rounded(value):
+                    raise too_large(f"column {name!r}", value, None if layout.selection.where else row)
+
+
+def _was_rounded(token: Any) -> bool:
+    """True for an integer that float64 can't hold."""
+    if isinstance(token, str):
+        if len(token) < 16 or not _INTEGER.fullmatch(token):
+            return False
+        token = int(token)
+    return isinstance(token, int) and abs(token) > EXACT and int(np.float64(token)) != token
+
+
+def _files(grammar: Grammar) -> Callable[[Files, Selection], Source]:
     def read(files: Files, selection: Selection) -> Source:
-        arrow("reading delimited text")
-        selection.refuse("delimited text", "query", "dataset")
+        arrow(f"reading {grammar.kind}")
+        selection.refuse(grammar.kind, "query", "dataset")
         labels = Labels() if selection.group_by is not None else None
         parts: list[Part] = []
         first: Layout | None = None
+        schema, start = None, b""
         for path in files.paths:
-            schema = _suggested(path, delimiter)
+            if schema is None or not grammar.sparse:
+                with reading(path, grammar.kind), _opened(path) as file:
+                    start = next(_filled(file, path, grammar), b"")
+                schema = _schema(start, grammar, path, selection)
             layout = Layout(schema.names, selection, path, labels=labels)
-            layout.check(schema)
+            _check(grammar, layout, schema, start)
             first = first or layout
             layout.agree_with(first)
-            parts.append(Part(Path(path).name, _csv_reader(path, layout, delimiter), None, identity(path)))
+            types = _pinned(layout, schema, grammar)
+            reader = _file_reader(path, grammar, layout, schema.names, types)
+            parts.append(Part(files.short(path), reader, None, identity(path)))
         assert first is not None
         return Source.of_parts(parts, first.numbers, labels)
 
     return read
 
 
-def _csv_reader(path: str, layout: Layout, delimiter: str) -> Callable[[int], Iterator[Batch]]:
+def _file_reader(
+    path: str, grammar: Grammar, layout: Layout, names: list[str], types: dict[str, Any]
+) -> Callable[[int], Iterator[Batch]]:
     def batches(size: int) -> Iterator[Batch]:
-        import pyarrow as pa
-
-        with reading(path, _TEXT), pa.input_stream(path, compression="detect") as file:
-            yield from stream_of(layout, _tables(file, layout, delimiter))
+        with reading(path, grammar.kind), _opened(path) as file:
+            yield from _batches(_filled(file, path, grammar), grammar, layout, names, types)
 
     return batches
 
 
-def _csv_stream(delimiter: str) -> Callable[[Any, Selection], Source]:
+def _stream(grammar: Grammar) -> Callable[[Any, Selection], Source]:
     def read(file: Any, selection: Selection) -> Source:
-        pa = arrow("reading delimited text")
-        import pyarrow.csv as csv
-
-        place = "the stream"
+        arrow(f"reading {grammar.kind}")
+        place = stream_name(file)
         labels = Labels() if selection.group_by is not None else None
-        # the header line must be read to know the columns, and can't be read twice
-        header = file.readline()
-        if not header.strip():
-            raise SourceError(f"{place} is empty: there is no header line")
-        with reading(place, _TEXT):
-            options = csv.ParseOptions(delimiter=delimiter)
-            names = csv.read_csv(pa.BufferReader(header), parse_options=options).column_names
-        layout = Layout(names, selection, place, labels=labels)
+        blocks = _filled(file, place, grammar)
+        first = next(blocks, b"")
+        schema = _schema(first, grammar, place, selection)
+        layout = Layout(schema.names, selection, place, labels=labels)
+        _check(grammar, layout, schema, first)
+        types = _pinned(layout, schema, grammar)
 
         def batches(size: int) -> Iterator[Batch]:
-            with reading(place, _TEXT):
-                source = pa.PythonFile(_Joined(header, file), mode="r")
-                yield from stream_of(layout, _tables(source, layout, delimiter))
+            return _batches(chain([first], blocks), grammar, layout, schema.names, types)
 
-        return Source(batches, names=layout.numbers, labels=labels)
+        return Source.of_stream(batches, layout.numbers, labels)
 
     return read
 
 
-class _Joined:
-    """Some bytes that were read already, then the rest of a file."""
+def _schema(first: bytes, grammar: Grammar, place: str, selection: Selection) -> Any:
+    if not first:
+        raise SourceError(f"{place}: can't be read as {grammar.kind}: {grammar.empty}")
+    try:
+        with reading(place, grammar.kind):
+            schema = grammar.schema(first)
+            list(schema.names)  # decodes them
+    except RowError as error:
+        raise ValueError(f"{place}, row {error.row} (counting from 0): {error}") from None
+    except SourceError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+    if selection.columns is None and selection.expected is None and _looks_like_data(schema.names):
+        shown = ", ".join(schema.names[:3])
+        raise ValueError(
+            f"{place}: the first line holds numbers ({shown}) and no names of columns: put a line with names before "
+            "it, or, if these are the names, choose them with columns"
+        )
+    return schema
 
-    closed = False
 
-    def __init__(self, start: bytes, file: Any) -> None:
-        self._start, self._file = start, file
-
-    def read(self, size: int = -1) -> bytes:
-        if self._start:
-            out, self._start = self._start, b""
-            if size >= 0 and len(out) > size:
-                out, self._start = out[:size], out[size:]
-            return out
-        return self._file.read(size)
-
-    def close(self) -> None:
-        self.closed = True
+def _looks_like_data(names: list[str]) -> bool:
+    """Numbers, and not those that count columns or years."""
+    if not all(map(_is_number, names)):
+        return False
+    if not all(map(str.isdecimal, names)):
+        return True
+    whole = [int(name) for name in names]
+    return any(b <= a for a, b in pairwise(whole))
 
 
-register_format("csv", ".csv", stream=_csv_stream(","))(_csv_files(","))
-register_format("tsv", ".tsv", ".tab", stream=_csv_stream("\t"))(_csv_files("\t"))
+# -- delimited text --------------------------------------------------------------------------------
+
+
+class _Delimited:
+    kind = "delimited text"
+    empty = "Empty CSV file"
+    sparse = typed = False
+
+    def __init__(self, delimiter: str) -> None:
+        self._delimiter = delimiter
+
+    def schema(self, first: bytes) -> Any:
+        import pyarrow as pa
+        import pyarrow.csv as csv
+
+        options = csv.ParseOptions(delimiter=self._delimiter)
+        header = self._split(first)[0]
+        other = next((c for c in ";\t|," if c.encode() in header), None)
+        if self._delimiter.encode() not in header and other is not None:
+            raise ValueError(
+                f"the names {header.decode(errors='replace')[:40]!r} are separated by {other!r} and not by "
+                f"{self._delimiter!r}: rename the file (.csv for commas, .tsv for tabs), or read it with DuckDB's "
+                "read_csv"
+            )
+        some = first[: first.rfind(b"\n", 0, 2**20) + 1] or first + b"\n"
+        return csv.read_csv(pa.BufferReader(some), None, options).schema
+
+    def table(self, block: bytes, head: bool, names: list[str], types: dict[str, Any]) -> Any:
+        import pyarrow as pa
+        import pyarrow.csv as csv
+
+        body = self._split(block)[1] if head else block
+        if not body or body.isspace():
+            return pa.schema(types.items()).empty_table()
+        return csv.read_csv(
+            pa.BufferReader(body),
+            csv.ReadOptions(block_size=min(len(body), 2**30) + 1, column_names=names, use_threads=False),
+            csv.ParseOptions(delimiter=self._delimiter),
+            csv.ConvertOptions(include_columns=list(types), column_types=types, strings_can_be_null=True),
+        )
+
+    def tokens(self, block: bytes, head: bool, names: list[str], column: str) -> list[Any]:
+        import pyarrow as pa
+
+        return self.table(block, head, names, {column: pa.string()}).column(column).to_pylist()
+
+    def _split(self, first: bytes) -> tuple[bytes, bytes]:
+        """The header line and the rest of the first block."""
+        text = first.lstrip(b"\r\n")
+        end = _END.search(text)
+        return (text[: end.start()], text[end.end() :]) if end else (text, b"")
 
 
 # -- JSON lines ------------------------------------------------------------------------------------
 
 
-def _json_tables(file: Any, place: str) -> Iterator[Any]:
-    import pyarrow.json as json
+class _JsonLines:
+    kind = "JSON lines"
+    empty = "Empty file, there are no JSON lines"
+    sparse = typed = True
 
-    with reading(place, "JSON lines"):
-        yield from json.open_json(file, read_options=json.ReadOptions(block_size=_BLOCK))
+    def schema(self, first: bytes) -> Any:
+        return self._parsed(first, None).schema
+
+    def table(self, block: bytes, head: bool, names: list[str], types: dict[str, Any]) -> Any:
+        import pyarrow as pa
+
+        return self._parsed(block, pa.schema(types.items()))
+
+    def _parsed(self, block: bytes, schema: Any) -> Any:
+        import pyarrow as pa
+        import pyarrow.json as arrow_json
+
+        # a field that is missing is null; fields that nobody asked for are not even parsed
+        unexpected = "infer" if schema is None else "ignore"
+        try:
+            return arrow_json.read_json(
+                pa.BufferReader(block),
+                arrow_json.ReadOptions(block_size=len(block) + 1, use_threads=False),
+                arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
+            )
+        except pa.ArrowInvalid as error:
+            changed = _CHANGED.search(str(error))
+            if changed is None:
+                raise
+            name, before, after, row = changed.groups()
+            if not name:
+                raise RowError(f"each line must be an object {{...}}, this is {after}", int(row)) from None
+            raise RowError(f"column {name!r} changes from {before} to {after}", int(row)) from None
+
+    def tokens(self, block: bytes, head: bool, names: list[str], column: str) -> list[Any]:
+        decoder, text, found, position = json.JSONDecoder(), block.decode(), [], 0
+        while match := _START.search(text, position):
+            value, position = decoder.raw_decode(text, match.start())
+            found.append(value.get(column))
+        return found
 
 
-def _json_batches(tables: Iterator[Any], selection: Selection, place: str, labels: Labels | None) -> Iterator[Batch]:
-    layout = None
-    for table in tables:
-        if layout is None:
-            layout = Layout(table.schema.names, selection, place, labels=labels)
-            layout.check(table.schema)
-        with reading(place, "JSON lines"):
-            yield from stream_of(layout, [table])
-
-
-def _json_stream(file: Any, selection: Selection) -> Source:
-    pa = arrow("reading JSON lines")
-    labels = Labels() if selection.group_by is not None else None
-    tables = _json_tables(pa.PythonFile(_Joined(b"", file), mode="r"), "the stream")
-    start = next(tables, None)
-    if start is None:
-        raise SourceError("the stream is empty: there are no JSON lines")
-    names = Layout(start.schema.names, selection, "the stream").numbers
-    return Source(
-        lambda size: _json_batches(chain([start], tables), selection, "the stream", labels), names=names, labels=labels
-    )
-
-
-@register_format("jsonl", ".jsonl", ".ndjson", stream=_json_stream)
-def open_json(files: Files, selection: Selection) -> Source:
-    """One JSON object a line; a field of lists can be the rows themselves."""
-    pa = arrow("reading JSON lines")
-    selection.refuse("JSON lines", "query", "dataset")
-    labels = Labels() if selection.group_by is not None else None
-
-    def tables(path: str) -> Iterator[Any]:
-        with reading(path, "JSON lines"), pa.input_stream(path, compression="detect") as file:
-            yield from _json_tables(file, path)
-
-    def reader(path: str, fixed: Selection) -> Callable[[int], Iterator[Batch]]:
-        return lambda size: _json_batches(tables(path), fixed, path, labels)
-
-    with closing(tables(files.paths[0])) as opened:  # type: ignore[type-var]
-        start = next(opened, None)
-    if start is None:
-        raise SourceError(f"{files.paths[0]}: empty, there are no JSON lines")
-    first = Layout(start.schema.names, selection, files.paths[0])
-    first.check(start.schema)
-    # fields may come in another order in other files: read them by name
-    fixed = Selection(**{**vars(selection), "columns": first.numbers})
-    parts = [Part(Path(p).name, reader(p, fixed), None, identity(p)) for p in files.paths]
-    return Source.of_parts(parts, first.numbers, labels)
+for _name, _delimiter, _suffixes in (("csv", ",", (".csv",)), ("tsv", "\t", (".tsv", ".tab"))):
+    _grammar = _Delimited(_delimiter)
+    register_format(_name, *_suffixes, stream=_stream(_grammar))(_files(_grammar))
+register_format("jsonl", ".jsonl", ".ndjson", stream=_stream(_JsonLines()))(_files(_JsonLines()))

@@ -25,7 +25,7 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
-from sketchlearn.cli.pilot import PILOT_ROWS, designed, peek, recipe_text
+from sketchlearn.cli.pilot import PILOT_ROWS, designed, recipe_text
 from sketchlearn.sources import read
 
 
@@ -73,12 +73,9 @@ def register(app: typer.Typer) -> None:
                 "columns": names_in(columns), "where": where, "query": query, "dataset": dataset, "format": format,
                 "dtype": dtype,
             }  # fmt: skip
-            if data == ["-"]:
-                sample, source = peek(read(sys.stdin.buffer, **options), PILOT_ROWS)
-            else:
-                source = read(data if len(data) > 1 else data[0], **options)
-                sample = source.sample(PILOT_ROWS, seed)
-            phi = designed(sample, source.names, components, task, seed, standardize)
+            given: Any = data if len(data) > 1 else data[0]
+            source = read(sys.stdin.buffer if given == "-" else given, **options)
+            phi = designed(source.sample(PILOT_ROWS, seed), source.names, components, task, seed, standardize)
         write_bytes(output, recipe_text(phi))
         if output != "-":
             emit(

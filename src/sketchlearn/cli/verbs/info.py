@@ -13,6 +13,7 @@ from sketchlearn.cli.app import Debug, Json, emit, read_features
 from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
 from sketchlearn.engines.checkpoint import read_checkpoint
 from sketchlearn.exceptions import SketchFileError
+from sketchlearn.learn.model import Model
 from sketchlearn.sketch import Sketch, SketchTable
 from sketchlearn.sketch import file as sketch_file
 
@@ -24,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def info(
-        path: Annotated[str, typer.Argument(help="Sketch, table, feature map or checkpoint; - for standard input.")],
+        path: Annotated[str, typer.Argument(help="Sketch, table, map, model or checkpoint; - for standard input.")],
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -49,13 +50,26 @@ def register(app: typer.Typer) -> None:
             largest = sorted(counts.items(), key=lambda kv: -kv[1])[:20]
             text = repr(table) + "\n" + "\n".join(f"  {k}  {v:,}" for k, v in largest)
             text += f"\n  ... and {len(counts) - 20} more" if len(counts) > 20 else ""
+        elif data.lstrip().startswith(b"{") and b'"sketchlearn.model"' in data[:200]:
+            facts, text = _of_model(Model.from_json(data, name))
         elif data.lstrip().startswith(b"{") and path != "-":
             phi = read_features(path)
             facts = {"kind": "features", **json.loads(phi.recipe_json())}
             text = f"{phi!r}\n  {phi.describe()}"
         else:
-            raise SketchFileError(f"{name}: not a sketch, a table of sketches, a feature map or a checkpoint")
+            raise SketchFileError(f"{name}: not a sketch, a table of sketches, a feature map, a model or a checkpoint")
         emit(facts, as_json, text)
+
+
+def _of_model(model: Model) -> tuple[dict[str, Any], str]:
+    facts: dict[str, Any] = {"kind": "model", "task": model.task, "rows": model.rows, "columns": list(model.columns)}
+    short = {k: v for k, v in model.learned.items() if isinstance(v, str | int | float)}
+    lines = {"model": f"{model.task}: {model.headline}"}
+    lines |= {k: f"{v:.6g}" if isinstance(v, float) else str(v) for k, v in short.items()}
+    lines["features"] = model.sketch.get("description", "unknown")
+    width = max(map(len, lines))
+    text = "\n".join(f"{k:<{width}}  {v}" for k, v in lines.items())
+    return {**facts, **short, "sketch": dict(model.sketch)}, text
 
 
 def _of_sketch(s: Sketch) -> tuple[dict[str, Any], str | None]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 
-from sketchlearn import __version__
-from sketchlearn.cli.app import Debug, Json, check_output, emit, read_sketch, usage, write_bytes
+from sketchlearn.cli.app import Debug, Json, check_output, emit, names_in, read_sketch, usage, working, write_bytes
 from sketchlearn.decoders import DECODERS, check_components, decode
 from sketchlearn.decoders.gmm import decode_gmm
-from sketchlearn.learn.pca import CompressivePCA
 from sketchlearn.sketch.value import Sketch
 
-MODEL_VERSION = 1
+if TYPE_CHECKING:
+    from sketchlearn.learn.model import Model as LearnedModel
 
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Components = Annotated[int, typer.Option("-k", "--components", help="Number of components.")]
@@ -45,18 +43,11 @@ def register(app: typer.Typer) -> None:
         check_output(output)
         s = read_sketch(sketch)
         criterion = "medians" if medians else "means"
-        found = decode(s, check_components(s, k), decoder=decoder, criterion=criterion, random_state=seed)
-        facts = {
-            "centers": found.centers.tolist(),
-            "weights": found.weights.tolist(),
-            "inertia": found.inertia,
-            "criterion": criterion,
-            "ratio": found.ratio,
-            "reliable": found.reliable,
-            "verdict": found.verdict,
-            "decoder": found.decoder,
-        }
-        _write(output, "kmeans", s, facts, as_json, f"{k} centres; {found.verdict}")
+        with working(f"looking for {k} clusters"):
+            found = decode(s, check_components(s, k), decoder=decoder, criterion=criterion, random_state=seed)
+        from sketchlearn.learn.model import kmeans_model
+
+        _write(output, kmeans_model(s, found, criterion), as_json, f"{k} centres; {found.verdict}")
 
     @learn.command()
     def gmm(
@@ -73,17 +64,33 @@ def register(app: typer.Typer) -> None:
             raise usage(f"--covariance {covariance}: choose full, tied, diag or spherical")
         check_output(output)
         s = read_sketch(sketch)
-        found = decode_gmm(s, check_components(s, k), covariance, rng=np.random.default_rng(seed))
-        facts = {
-            "weights": found.weights.tolist(),
-            "means": found.means.tolist(),
-            "covariances": found.covariances.tolist(),
-            "covariance_type": covariance,
-            "ratio": found.ratio,
-            "reliable": found.reliable,
-            "verdict": found.verdict,
-        }
-        _write(output, "gmm", s, facts, as_json, f"{k} components; {found.verdict}")
+        with working(f"fitting {k} components"):
+            found = decode_gmm(s, check_components(s, k), covariance, rng=np.random.default_rng(seed))
+        from sketchlearn.learn.model import gmm_model
+
+        _write(output, gmm_model(s, found), as_json, f"{k} components; {found.verdict}")
+
+    @learn.command()
+    def stable(
+        sketch: Source,
+        k: Components,
+        output: Model,
+        scatter: Annotated[str, typer.Option("--scatter", help="full or diag.")] = "full",
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """A mixture of k heavy-tailed (stable) components."""
+        if scatter not in ("full", "diag"):
+            raise usage(f"--scatter {scatter}: choose full or diag")
+        check_output(output)
+        s = read_sketch(sketch)
+        from sketchlearn.decoders.stable import decode_stable
+        from sketchlearn.learn.model import stable_model
+
+        with working(f"fitting {k} components"):
+            found = decode_stable(s, check_components(s, k), scatter, rng=np.random.default_rng(seed))
+        _write(output, stable_model(s, found), as_json, f"{k} components; {found.verdict}")
 
     @learn.command()
     def pca(
@@ -97,35 +104,61 @@ def register(app: typer.Typer) -> None:
         """The first k principal components, from a sketch of quadratic features."""
         check_output(output)
         s = read_sketch(sketch)
-        if s.features.kind != "quadratic":
-            raise usage(
-                f"principal components need quadratic features, the sketch has {s.features.kind} ones: "
-                "design with --task pca"
-            )
-        model = CompressivePCA(n_components=k, random_state=seed).fit_sketch(s)
-        facts = {
-            "components": model.components_.tolist(),
-            "explained_variance": model.explained_variance_.tolist(),
-            "explained_variance_ratio": model.explained_variance_ratio_.tolist(),
-            "mean": model.mean_.tolist(),
-        }
-        share = float(model.explained_variance_ratio_.sum())
-        _write(output, "pca", s, facts, as_json, f"{k} components explain {share:.1%} of the variance")
+        _need_quadratic(s, "principal components", "pca")
+        from sketchlearn.learn import CompressivePCA
+        from sketchlearn.learn.model import Model as LearnedModel
+
+        with working(f"looking for {k} components"):
+            found = CompressivePCA(n_components=k, random_state=seed).fit_sketch(s)
+        share = float(found.explained_variance_ratio_.sum())
+        _write(output, LearnedModel.of(found), as_json, f"{k} components explain {share:.1%} of the variance")
+
+    @learn.command()
+    def regression(
+        sketch: Source,
+        output: Model,
+        target: Annotated[str, typer.Option("--target", help="Column to predict: a name or a number from 0.")],
+        predictors: Annotated[
+            list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
+        ] = None,
+        alpha: Annotated[float, typer.Option("--alpha", help="Ridge penalty.")] = 0.0,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """A linear regression of one column on others, from a sketch of quadratic features."""
+        check_output(output)
+        s = read_sketch(sketch)
+        _need_quadratic(s, "a regression", "regression")
+        from sketchlearn.learn import CompressiveRegression
+        from sketchlearn.learn.model import Model as LearnedModel
+
+        names = names_in(predictors)
+        chosen = None if names is None else [column_number(s.features.columns, s.features.dim, n) for n in names]
+        wanted = column_number(s.features.columns, s.features.dim, target)
+        found = CompressiveRegression(alpha=alpha, random_state=seed).fit_sketch(s, wanted, chosen)
+        line = f"{target} from {found.n_features_in_} columns: R² = {found.r2_:.4f}"
+        _write(output, LearnedModel.of(found), as_json, line)
 
 
-def _write(output: str, task: str, s: Sketch, facts: dict[str, Any], as_json: bool, line: str) -> None:
+def _need_quadratic(s: Sketch, what: str, task: str) -> None:
+    if s.features.kind != "quadratic":
+        raise usage(f"{what} need quadratic features, the sketch has {s.features.kind} ones: design with --task {task}")
+
+
+def column_number(columns: tuple[str, ...] | None, dim: int, name: str) -> int:
+    """Position of a column that is given by name or number."""
+    if columns and name in columns:
+        return columns.index(name)
+    if name.isdecimal() and int(name) < dim:
+        return int(name)
+    known = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "") if columns else f"0 to {dim - 1}"
+    raise usage(f"there is no column {name!r}; columns are {known}")
+
+
+def _write(output: str, model: LearnedModel, as_json: bool, line: str) -> None:
     """Write the model, and say what was found."""
-    columns = s.features.columns
-    model = {
-        "format": "sketchlearn.model",
-        "version": MODEL_VERSION,
-        "library": __version__,
-        "task": task,
-        "rows": s.count,
-        "columns": None if columns is None else list(columns),
-        **facts,
-    }
-    write_bytes(output, (json.dumps(model, indent=1, allow_nan=False) + "\n").encode())
+    write_bytes(output, model.to_json().encode())
     if output != "-":
-        short = {key: value for key, value in facts.items() if not isinstance(value, list)}
-        emit({"output": output, "task": task, **short}, as_json, f"{output}: {line}")
+        short = {k: v for k, v in model.learned.items() if not isinstance(v, list | np.ndarray)}
+        emit({"output": output, "task": model.task, **short}, as_json, f"{output}: {line}")

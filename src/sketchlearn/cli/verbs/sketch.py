@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -32,9 +31,9 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
-from sketchlearn.cli.pilot import PILOT_ROWS, announce, designed, peek
+from sketchlearn.cli.pilot import PILOT_ROWS, announce, designed
 from sketchlearn.engines import sketch
-from sketchlearn.engines.checkpoint import read_checkpoint
+from sketchlearn.engines.checkpoint import digest, read_checkpoint
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketch import Sketch, SketchTable
 from sketchlearn.sources import Selection, Source, open_source
@@ -62,7 +61,9 @@ def register(app: typer.Typer) -> None:
             bool, typer.Option("--standardize", help="Offset and spread per column, kept in the feature map.")
         ] = False,
         columns: Columns = None,
-        weight_column: Annotated[str | None, typer.Option("--weight-column", help="Column of row weights.")] = None,
+        weight_column: Annotated[
+            str | None, typer.Option("--weight-column", help="Column of row weights (name or number).")
+        ] = None,
         group_by: Annotated[
             str | None, typer.Option("--group-by", help="One sketch per value of this column; writes Parquet.")
         ] = None,
@@ -100,10 +101,8 @@ def register(app: typer.Typer) -> None:
         stdin = data == ["-"]
         for chosen, other, problem in (
             (follow, stdin or query is not None, "--follow watches files, not a stream or a database"),
-            (follow, group_by is not None, "--follow writes one sketch: leave out --group-by"),
             (follow, output == "-", "--follow rewrites its output: give a file"),
             (append, output == "-", "--append needs a file as output"),
-            (append, group_by is not None, "--append adds to one sketch: leave out --group-by"),
             (append, features is not None, "--append takes the features of the output: leave out --features"),
             (idle is not None, not follow, "--idle is for --follow"),
             ("-" in data, len(data) > 1, "standard input (-) can't be combined with files"),
@@ -136,19 +135,45 @@ def register(app: typer.Typer) -> None:
 
 def _tell(result: Sketch | SketchTable, output: str, as_json: bool) -> None:
     if isinstance(result, SketchTable):
-        rows = sum(result.counts.values())
-        emit({"output": output, "groups": len(result), "rows": rows}, as_json, f"{output}: {result!r}")
+        facts = {"output": output, "groups": len(result), "rows": _rows(result), "skipped": _skipped(result)}
+        emit(facts, as_json, f"{output}: {len(result):,} groups, {_counted(result)}")
         return
     facts = {
         "output": output, "rows": result.count, "skipped": result.skipped,
         "columns": list(result.features.columns or ()) or result.features.dim, "features": result.features.size,
     }  # fmt: skip
-    skipped = f", {result.skipped:,} invalid rows left out" if result.skipped else ""
-    emit(facts, as_json, f"{output}: {result.count:,} rows, {result.features.size} features{skipped}")
+    emit(facts, as_json, f"{output}: {_counted(result)}")
+
+
+def _rows(result: Sketch | SketchTable) -> int | float:
+    return result.count if isinstance(result, Sketch) else sum(result.counts.values())
+
+
+def _skipped(result: Sketch | SketchTable) -> int:
+    return result.skipped if isinstance(result, Sketch) else sum(s.skipped for s in result.values())
+
+
+def _counted(result: Sketch | SketchTable) -> str:
+    skipped = f", {_skipped(result):,} invalid rows left out" if _skipped(result) else ""
+    return f"{_rows(result):,} rows, {result.features.size} features{skipped}"
 
 
 _Design = tuple[int, str, int, bool]
 """Components, task, seed, whether to standardise."""
+_BASE = "sketch to append to"
+
+
+def _same_file(path: str, other: str | Path) -> bool:
+    return Path(path).exists() and Path(other).exists() and Path(path).samefile(other)
+
+
+def _without(written: Sketch | SketchTable, done: Sketch | SketchTable) -> Sketch | SketchTable:
+    """What was there before the rows of an unfinished run were added."""
+    if isinstance(written, Sketch) and isinstance(done, Sketch):
+        return written - done
+    assert isinstance(written, SketchTable)
+    assert isinstance(done, SketchTable)
+    return SketchTable({label: s - done[label] if label in done else s for label, s in written.items()})
 
 
 @dataclass
@@ -167,39 +192,65 @@ class _Job:
     restart: bool
     stdin: bool
     point: Path | None = None
-    base: Sketch | None = None
+    base: Sketch | SketchTable | None = None
+    base_mark: str | None = None
 
     def __post_init__(self) -> None:
-        if self.append and Path(self.output).exists():
-            self.base = read_sketch(self.output)
         plain = self.output != "-" and (Path(self.output).is_file() or not Path(self.output).exists())
         if plain and (self.every or self.following):
             self.point = Path(self.output + ".checkpoint")
+        if self.restart and self.point is not None:
+            self.point.unlink(missing_ok=True)
+        if self.append and Path(self.output).exists():
+            self._append_to(self._written())
+
+    def _written(self) -> Sketch | SketchTable:
+        """What the output holds."""
+        with Path(self.output).open("rb") as file:
+            table = file.read(4) == b"PAR1"
+        grouped = self.options["group_by"] is not None
+        if table != grouped:
+            raise ValueError(
+                f"{self.output} holds {'a table of groups' if table else 'one sketch'}: "
+                + ("say which column has the groups with --group-by" if table else "leave out --group-by")
+            )
+        return SketchTable.load(self.output) if table else read_sketch(self.output)
+
+    def _append_to(self, written: Sketch | SketchTable) -> None:
+        """Add to what was written, unless the rows of the unfinished run are in it already."""
+        self.base, self.base_mark = written, digest(written)
+        if self.point is not None and self.point.exists():
+            earlier = read_checkpoint(self.point)
+            if earlier.sketch is not None and earlier.result == self.base_mark:
+                self.base, self.base_mark = _without(written, earlier.sketch), earlier.settings.get(_BASE)
 
     def once(self, given: FeatureMap | None, design: _Design) -> Sketch | SketchTable:
         """One pass, written at the end."""
         phi = self._known(given)
         source = self._open(self.data, phi)
-        if not source.parts or source.labels is not None or not all(p.identity for p in source.parts):
+        if not source.parts or not all(p.identity for p in source.parts):
             self.point = None  # rows that may come in another order can't be resumed
         if phi is None:
-            source, phi = self._designed(source, design)
+            phi = self._designed(source, design)
         result = self._pass(source, phi)
         self._write(result)
         return result
 
-    def follow(self, poll: float, idle: float | None, given: FeatureMap | None, design: _Design) -> Sketch:
+    def follow(
+        self, poll: float, idle: float | None, given: FeatureMap | None, design: _Design
+    ) -> Sketch | SketchTable:
         """One pass after the other over what is new; files count when they no longer grow."""
         phi = self._known(given)
         before: set[str] = set()
         taken: list[str] = []
-        result: Sketch | None = None
+        result: Sketch | SketchTable | None = None
         quiet = time.monotonic()
         while True:
             try:
                 paths = find_files(self.data, self.options["format"]).paths
             except FileNotFoundError:
                 paths = ()
+            paths = tuple(p for p in paths if not self._own(p))
             now = {identity(p) for p in paths}
             settled = [p for p in paths if identity(p) in before]
             before = now
@@ -207,12 +258,10 @@ class _Job:
                 taken += [p for p in settled if p not in taken]
                 source = self._open(taken, phi)
                 if phi is None:
-                    source, phi = self._designed(source, design)
-                done = self._pass(source, phi)
-                assert isinstance(done, Sketch)
-                result = done
+                    phi = self._designed(source, design)
+                result = self._pass(source, phi)
                 self._write(result)
-                note(f"{self.output}: {result.count:,} rows from {len(taken)} files")
+                note(f"{self.output}: {_rows(result):,} rows from {len(taken)} files")
                 quiet = time.monotonic()
             if idle is not None and time.monotonic() - quiet > idle:
                 if result is None:
@@ -230,12 +279,18 @@ class _Job:
         selection = Selection.of(**self.options, expected=phi.columns if phi else None)
         if self.stdin:
             return open_source(sys.stdin.buffer, selection)
-        return open_source(data if len(data) > 1 else data[0], selection)
+        source = open_source(data if len(data) > 1 else data[0], selection)
+        for path in {*data, *(str(part.identity).rsplit(" ", 2)[0] for part in source.parts)}:
+            if self._own(path):
+                raise OutputError(f"{self.output}: {path} is one of the inputs; give another file as output")
+        return source
+
+    def _own(self, path: str) -> bool:
+        """True for the files that this run writes."""
+        return _same_file(path, self.output) or (self.point is not None and _same_file(path, self.point))
 
     def _known(self, given: FeatureMap | None) -> FeatureMap | None:
         """The map that was given, or of the sketch that is appended to, or of the unfinished run."""
-        if self.restart and self.point is not None:
-            self.point.unlink(missing_ok=True)
         if self.point is not None and self.point.exists():
             earlier = read_checkpoint(self.point)
             assert earlier.sketch is not None
@@ -243,29 +298,24 @@ class _Job:
             return given or earlier.sketch.features
         return given if self.base is None else self.base.features
 
-    def _designed(self, source: Source, design: _Design) -> tuple[Source, FeatureMap]:
-        if self.stdin:
-            sample, source = peek(source, PILOT_ROWS)
-        else:
-            sample = source.sample(PILOT_ROWS, design[2])
-        phi = designed(sample, source.names, *design)
+    def _designed(self, source: Source, design: _Design) -> FeatureMap:
+        phi = designed(source.sample(PILOT_ROWS, design[2]), source.names, *design)
         announce(phi)
-        return source, phi
+        return phi
 
     def _pass(self, source: Source, phi: FeatureMap) -> Sketch | SketchTable:
         options: dict[str, Any] = {}
         if self.point is not None:
             options = {"checkpoint": self.point, "checkpoint_every": self.every or 30.0}
-            if self.base is not None:
-                mark = hashlib.sha256(self.base.to_bytes()).hexdigest()[:16]
-                source = replace(source, settings={**source.settings, "sketch to append to": mark})
+            if self.base_mark is not None:
+                source = replace(source, settings={**source.settings, _BASE: self.base_mark})
         try:
             done: Sketch | SketchTable = self._run(source, phi, options)
         except OSError as error:
             if self.point is not None and error.filename == str(self.point):
                 raise OutputError(f"{self.point}: can't be written: {reason(error)}") from error
             raise
-        return done if self.base is None or isinstance(done, SketchTable) else self.base + done
+        return done if self.base is None else self.base + done  # type: ignore[operator]
 
     def _run(self, source: Source, phi: FeatureMap, options: dict[str, Any]) -> Sketch | SketchTable:
         result: Sketch | SketchTable = sketch(
@@ -275,6 +325,21 @@ class _Job:
         return result
 
     def _write(self, result: Sketch | SketchTable) -> None:
+        if not _rows(result):
+            if self.point is not None:
+                self.point.unlink(missing_ok=True)
+            skipped = _skipped(result)
+            raise ValueError(
+                f"all {skipped:,} rows hold NaN, infinity or nulls: nothing to sketch"
+                if skipped
+                else "the weights of all rows are 0: nothing to sketch"
+            )
+        if self.append and self.point is not None:
+            # a crash between the output and the end of the run must not add the rows twice
+            point = read_checkpoint(self.point)
+            assert point.sketch is not None
+            point.result = digest(result)
+            point.save(point.rows, point.sketch)
         write_bytes(self.output, result.to_bytes())
         if self.point is not None and not self.following:
             self.point.unlink(missing_ok=True)

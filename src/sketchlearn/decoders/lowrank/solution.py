@@ -25,6 +25,8 @@ DECODERS: dict[str, Callable[..., Estimate]] = {
     "greedy": greedy,
 }
 
+_EXPLAINED = 1.5  # residual over noise floor
+
 
 @dataclass(frozen=True)
 class LowRankSolution:
@@ -67,6 +69,11 @@ class LowRankSolution:
     converged: bool
     decoder: str
     verdict: str
+
+    @property
+    def explained(self) -> bool:
+        """Whether what is left is at the level of the sampling noise."""
+        return self.ratio <= _EXPLAINED
 
 
 def default_rank(features: QuadraticFeatures, n_components: int) -> int:
@@ -215,7 +222,7 @@ def _assess(problem: Problem, estimate: Estimate, mean: Array, rank: int, count:
 
 
 def _verdict(residual: float, ratio: float, rank: int, converged: bool) -> str:
-    if ratio <= 1.5:
+    if ratio <= _EXPLAINED:
         return "explains the sketch down to sampling noise"
     text = (
         f"rank {rank} leaves {residual:.2g} of the measurements unexplained, {ratio:.3g} times their sampling noise: "

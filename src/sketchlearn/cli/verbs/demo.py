@@ -1,0 +1,103 @@
+"""``sketchlearn demo``: the whole way from rows to a report, on data that it makes."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from contextlib import nullcontext, redirect_stdout
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from sketchlearn.cli.app import Debug, Json, OutputError, emit, note, usage, writing
+from sketchlearn.optional import optional
+
+_NAMES = ("age", "income", "visits", "basket", "discount", "distance")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command()
+    def demo(
+        output: Annotated[str, typer.Option("--output", "-o", help="Folder to make.")] = "sketchlearn-demo",
+        rows: Annotated[int, typer.Option("--rows", help="Rows of customers to make up.")] = 400_000,
+        seed: Annotated[int, typer.Option("--seed", help="Other numbers give other customers.")] = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Make a Parquet folder, sketch it, learn clusters, draw them and write a report; shows every command."""
+        if rows < 1000:
+            raise usage(f"--rows must be at least 1000, got {rows}")
+        folder = Path(output)
+        if folder.exists():
+            raise OutputError(f"{output}: exists already; give another folder with -o, or remove it")
+        optional("pyarrow", "files", "the demo")
+        with writing(output):
+            try:
+                folder.mkdir()
+                _make_customers(folder / "customers", rows, seed)
+                with redirect_stdout(sys.stderr) if as_json else nullcontext():
+                    files = _walk(folder)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+        emit({"output": output, "rows": rows, "files": files}, as_json, f"open {folder / 'report.html'} in a browser")
+
+
+def _make_customers(folder: Path, rows: int, seed: int) -> None:
+    """Customers of five kinds in four weekly files; one kind is rare, and grows in the last week."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(seed)
+    folder.mkdir()
+    shares = np.array([0.38, 0.27, 0.2, 0.145, 0.005])
+    centers = 10 + 4 * rng.normal(size=(5, len(_NAMES)))
+    centers[4] = centers[:4].mean(0) + 5 * (centers[4] - 10)  # the rare kind is unlike all others
+    note(f"made up: {rows:,} customers of {len(shares)} kinds, {shares[-1]:.1%} of a rare one (2% in week 4): {folder}")
+    for part, count in enumerate(np.diff(np.linspace(0, rows, 5).astype(int))):
+        if part == 3:
+            shares[[0, 4]] += -0.015, 0.015
+        values = centers[rng.choice(5, count, p=shares)] + rng.normal(size=(count, len(_NAMES)))
+        columns = {name: values[:, j] for j, name in enumerate(_NAMES)}
+        columns["week"] = np.full(count, part + 1)
+        pq.write_table(pa.table(columns), folder / f"week-{part + 1}.parquet")
+
+
+def _walk(folder: Path) -> list[str]:
+    """The commands that a person would type."""
+    from sketchlearn.cli.app import run
+
+    try:
+        optional("matplotlib", "plots", "a picture")
+        pictures = True
+    except ImportError:
+        pictures = False
+        note("(no pictures: matplotlib is not installed; the report needs none)")
+    data, sketch, model = folder / "customers", folder / "all.sketch", folder / "model.json"
+    columns = ["--columns", ",".join(_NAMES)]
+    steps = [
+        ["sketch", str(data), *columns, "-o", str(sketch)],
+        ["info", str(sketch)],
+        ["learn", "kmeans", str(sketch), "-k", "5", "-o", str(model)],
+        ["report", str(model), "--sketch", str(sketch), "--ks", "1:8", "-o", str(folder / "report.html")],
+    ]
+    if pictures:
+        steps += [
+            ["plot", "centers", str(model), "-o", str(folder / "centers.png")],
+            ["plot", "residual", str(model), "-o", str(folder / "residual.png")],
+        ]
+    weeks = folder / "weeks.parquet"
+    steps.append(["sketch", str(data), *columns, "--group-by", "week", "-f", str(sketch), "-o", str(weeks)])
+    if pictures:
+        steps.append(["plot", "drift", str(weeks), "-o", str(folder / "drift.png")])
+    for step in steps:
+        note("\n$ sketchlearn " + shlex.join(step))
+        code = run(step)
+        if code:
+            raise RuntimeError(f"sketchlearn {shlex.join(step)} ended with code {int(code)}")
+    return sorted(str(p) for p in folder.rglob("*") if p.is_file())

@@ -1,0 +1,184 @@
+"""``sketchlearn plot``: pictures of models and sketches."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import sketchlearn
+from sketchlearn.cli.app import (
+    Columns,
+    Debug,
+    Json,
+    check_output,
+    emit,
+    names_in,
+    note,
+    read_model,
+    read_sketch,
+    usage,
+    working,
+    write_bytes,
+)
+from sketchlearn.optional import optional
+
+_FORMATS = ("png", "svg", "pdf", "jpg", "webp")
+
+Model = Annotated[str, typer.Argument(help="A model that 'learn' wrote; - for standard input.")]
+Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
+Picture = Annotated[str, typer.Option("--output", "-o", help="Picture to write: " + ", ".join(_FORMATS) + ".")]
+Dpi = Annotated[int, typer.Option("--dpi", help="Dots per inch.", min=20, max=1200)]
+Standardize = Annotated[
+    bool | None, typer.Option(help="Principal components in units of each column; by default as the model was learned.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="For repeatable results.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb and its pictures."""
+    plot = typer.Typer(help="Draw a picture of a model or a sketch.", no_args_is_help=True)
+    app.add_typer(plot, name="plot")
+
+    @plot.command()
+    def centers(
+        model: Model, output: Picture, columns: Columns = None, standardize: Standardize = None, dpi: Dpi = 120,
+        as_json: Json = False, debug: Debug = False,
+    ) -> None:  # fmt: skip
+        """Centres and their weights, in two columns or the principal plane of the mixture."""
+        _prepare(output)
+        ax = sketchlearn.plots.centers(read_model(model), columns=names_in(columns), standardize=standardize)
+        _write(output, ax, dpi, as_json)
+
+    @plot.command()
+    def density(
+        model: Model, output: Picture, columns: Columns = None, standardize: Standardize = None, dpi: Dpi = 120,
+        as_json: Json = False, debug: Debug = False,
+    ) -> None:  # fmt: skip
+        """Decoded density over one column, a pair of columns, or the principal plane."""
+        _prepare(output)
+        ax = sketchlearn.plots.density(read_model(model), columns=names_in(columns), standardize=standardize)
+        _write(output, ax, dpi, as_json)
+
+    @plot.command()
+    def residual(model: Model, output: Picture, dpi: Dpi = 120, as_json: Json = False, debug: Debug = False) -> None:
+        """What the model leaves of the sketch against the noise floor, by radius."""
+        _prepare(output)
+        _write(output, sketchlearn.plots.residual(read_model(model)), dpi, as_json)
+
+    @plot.command()
+    def spectrum(model: Model, output: Picture, dpi: Dpi = 120, as_json: Json = False, debug: Debug = False) -> None:
+        """Variances of principal components."""
+        _prepare(output)
+        _write(output, sketchlearn.plots.spectrum(read_model(model)), dpi, as_json)
+
+    @plot.command()
+    def sweep(
+        sketch: Source,
+        output: Picture,
+        ks: Annotated[str, typer.Option("-k", "--ks", help="Numbers of components, e.g. 2:12 or 2,4,8.")] = "1:12",
+        task: Annotated[str, typer.Option("--task", help="kmeans or gmm.")] = "kmeans",
+        seed: Seed = 0,
+        dpi: Dpi = 120,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Misfit and inertia for many numbers of components, and the recommended one."""
+        numbers = numbers_in(ks)
+        if task not in ("kmeans", "gmm"):
+            raise usage(f"--task {task}: choose kmeans or gmm")
+        _prepare(output)
+        with working(f"trying {len(numbers)} numbers of components"):
+            table = sketchlearn.sweep(read_sketch(sketch), numbers, task=task, random_state=seed)
+        facts = {"recommended": table.recommended, "reason": table.reason, "rows": [asdict(r) for r in table]}
+        _write(output, sketchlearn.plots.sweep(table), dpi, as_json, facts, f"recommended k: {table.recommended}")
+
+    @plot.command()
+    def landscape(
+        sketch: Source,
+        output: Picture,
+        model: Annotated[str | None, typer.Option("--model", "-m", help="What was found; its centres are marked.")] = (
+            None
+        ),
+        keep: Annotated[bool, typer.Option("--keep", help="Don't take the model away from the sketch.")] = False,
+        width: Annotated[float | None, typer.Option("--width", help="Standard deviation of the probe.")] = None,
+        columns: Columns = None,
+        dpi: Dpi = 120,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """The greedy criterion over a plane: where one more component would explain most."""
+        if sketch == "-" and model == "-":
+            raise usage("standard input (-) can be read once only")
+        _prepare(output)
+        found = None if model is None else read_model(model)
+        names = names_in(columns)
+        ax = sketchlearn.plots.landscape(read_sketch(sketch), found, width=width, columns=names, remove=not keep)
+        _write(output, ax, dpi, as_json)
+
+    @plot.command()
+    def drift(
+        sketches: Annotated[list[str], typer.Argument(help="Sketches in their order, or one table of groups.")],
+        output: Picture,
+        against: Annotated[str, typer.Option("--against", help="first, previous or rest.")] = "first",
+        alpha: Annotated[float, typer.Option("--alpha", help="False-alarm rate of each comparison.")] = 0.01,
+        dpi: Dpi = 120,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Distances over a sequence of sketches, with alarms."""
+        from sketchlearn.plots import changes
+
+        if not 0 < alpha < 1:
+            raise usage(f"--alpha must be between 0 and 1, got {alpha}")
+        _prepare(output)
+        if len(sketches) == 1 and Path(sketches[0]).suffix == ".parquet":
+            found = changes(sketchlearn.SketchTable.load(sketches[0]), against=against)
+        else:
+            names = [Path(s).stem for s in sketches]
+            found = changes([read_sketch(s) for s in sketches], labels=names, against=against)
+        facts = {"against": against, "alpha": alpha, "changes": [asdict(c) for c in found]}
+        ax = sketchlearn.plots.drift(found, against=against, alpha=alpha)
+        alarms = [c.label for c in found if c.p_value < alpha]
+        line = f"{len(alarms)} of {len(found)} differ" + (f": {', '.join(alarms[:10])}" if alarms else "")
+        _write(output, ax, dpi, as_json, facts, line)
+
+
+def numbers_in(text: str) -> list[int]:
+    """Numbers of components: ``2:12`` (both ends) or ``2,4,8``."""
+    try:
+        if ":" in text:
+            low, high = (int(part) for part in text.split(":"))
+            numbers = list(range(low, high + 1))
+        else:
+            numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        raise usage(f"{text!r}: give numbers of components as 2:12 or 2,4,8")
+    return numbers
+
+
+def _prepare(output: str) -> None:
+    """Refuse what can't be written or drawn before any work is done."""
+    if output != "-" and Path(output).suffix.lstrip(".").lower() not in _FORMATS:
+        raise usage(f"{output}: pictures are {', '.join(_FORMATS)}; give the output such a suffix")
+    check_output(output)
+    optional("matplotlib", "plots", "a picture").use("Agg")
+
+
+def _write(
+    output: str, ax: Any, dpi: int, as_json: bool, facts: dict[str, Any] | None = None, line: str | None = None
+) -> None:
+    buffer = io.BytesIO()
+    kind = "png" if output == "-" else Path(output).suffix.lstrip(".").lower()
+    ax.figure.savefig(buffer, format=kind, dpi=dpi)
+    optional("matplotlib.pyplot", "plots", "a picture").close(ax.figure)
+    write_bytes(output, buffer.getvalue())
+    if output != "-":
+        emit({"output": output, **(facts or {})}, as_json, output if line is None else f"{output}: {line}")
+    elif line is not None:
+        note(line)

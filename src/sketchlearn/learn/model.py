@@ -1,0 +1,515 @@
+"""What was learned, as a value and as a JSON file: the model, and enough about its sketch to judge and draw it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.profile import Profile, residual_profile
+from sketchlearn.decoders.solution import Mixture
+from sketchlearn.exceptions import ModelFileError
+from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.sketch import file as sketch_file
+from sketchlearn.sketch.value import Sketch
+
+Array = npt.NDArray[np.float64]
+
+FORMAT, VERSION = "sketchlearn.model", 1
+TASKS = {
+    "kmeans": ("centers", "weights"),
+    "gmm": ("weights", "means", "covariances"),
+    "stable": ("weights", "locations", "scatters", "alphas"),
+    "pca": ("components", "explained_variance", "explained_variance_ratio", "mean"),
+    "regression": ("coefficients", "intercept", "predictors", "target"),
+}
+_SKETCH = {
+    "features": int,
+    "kind": str,
+    "description": str,
+    "fingerprint": str,
+    "bytes": int,
+    "skipped": int,
+    "lower": list,
+    "upper": list,
+    "noise_level": float,
+}
+_PROFILE = ("radius", "signal", "misfit", "floor", "sampling", "size")
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A learned model that can be saved, loaded and drawn; it needs neither rows nor sketch.
+
+    Attributes
+    ----------
+    task : str
+        ``"kmeans"``, ``"gmm"``, ``"stable"``, ``"pca"`` or ``"regression"``.
+    rows : int or float
+        Rows behind the sketch.
+    columns : tuple of str
+        Names of the columns (``"column 0"``, ... if the sketch has none).
+    learned : dict
+        What was learned, arrays as arrays: ``centers`` and ``weights`` for k-means (and
+        the ``spread`` of each column, if distances are in such units), ``weights``, ``means`` and
+        ``covariances`` for mixtures, ``components``, ``explained_variance`` and ``mean`` for PCA,
+        ``coefficients`` and ``intercept`` for a regression, and the decoder's ``verdict``, ``reliable`` and ``ratio``.
+    mixture : Mixture or None
+        The decoded Gaussian mixture, for k-means and Gaussian mixtures.
+    profile : Profile or None
+        Misfit and noise floor by radius.
+    sketch : dict
+        Facts about the sketch: features, fingerprint, box, noise level.
+    library : str
+        Version of sketchlearn that learned it.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(5000, 2)) + np.repeat([[1.0, 0.0], [9.0, 0.0]], 2500, axis=0)
+    >>> km = sl.CompressiveKMeans(2, random_state=0).fit(X)
+    >>> model = sl.Model.of(km)
+    >>> model
+    Model(kmeans: 2 clusters of 5,000 rows, 2 columns)
+    >>> sl.Model.from_json(model.to_json()).learned["centers"].shape
+    (2, 2)
+    """
+
+    task: str
+    rows: int | float
+    columns: tuple[str, ...]
+    learned: Mapping[str, Any]
+    mixture: Mixture | None = None
+    profile: Profile | None = None
+    sketch: Mapping[str, Any] = field(default_factory=dict)
+    library: str = ""
+    named: bool = True
+
+    # -- making one ----------------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, learned: Any) -> Model:
+        """The model of a fitted estimator.
+
+        Parameters
+        ----------
+        learned : estimator
+            A fitted :class:`CompressiveKMeans`, ``KMedians``, ``GaussianMixture``, ``StableMixture``, ``PCA`` or
+            ``Regression``.
+
+        Returns
+        -------
+        Model
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> pca = sl.CompressivePCA(2).fit(np.random.default_rng(0).normal(size=(500, 3)))
+        >>> sl.Model.of(pca).task
+        'pca'
+        """
+        for name, make in _MAKERS.items():
+            if any(name == kind.__name__ for kind in type(learned).__mro__):
+                if not hasattr(learned, "sketch_"):
+                    raise ValueError(f"this {type(learned).__name__} has learned nothing yet: call fit or fit_sketch")
+                return make(learned)
+        raise TypeError(f"no model can be made of {type(learned).__name__}; fit one of {', '.join(_MAKERS)}")
+
+    @classmethod
+    def from_sketch(cls, sketch: Sketch, task: str, learned: Mapping[str, Any], mixture: Mixture | None) -> Model:
+        """A model with the facts of the sketch that it was learned from."""
+        from sketchlearn import __version__
+
+        columns = sketch.features.columns
+        profile = None
+        if mixture is not None and isinstance(sketch.features, FourierFeatures):
+            profile = residual_profile(sketch, mixture)
+        facts: dict[str, Any] = {
+            "features": sketch.features.size,
+            "kind": sketch.features.kind,
+            "description": sketch.features.describe(),
+            "fingerprint": sketch.features.fingerprint,
+            "bytes": sketch.nbytes,
+            "skipped": sketch.skipped,
+            "lower": sketch.lower.tolist(),
+            "upper": sketch.upper.tolist(),
+        }
+        if isinstance(sketch.features, FourierFeatures):
+            facts["noise_level"] = sketch.noise_level
+        names = columns or tuple(f"column {i}" for i in range(sketch.features.dim))
+        return cls(task, sketch.count, tuple(names), learned, mixture, profile, facts, __version__, columns is not None)
+
+    # -- what it says --------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Number of clusters, components or coefficients."""
+        return len(self.learned[TASKS[self.task][0]])
+
+    @property
+    def headline(self) -> str:
+        """What it is, in a few words."""
+        rows, columns = f"{self.rows:,} rows", f"{len(self.columns)} column" + "s" * (len(self.columns) != 1)
+        things = {"kmeans": "cluster", "gmm": "Gaussian component", "stable": "stable component", "pca": "component"}
+        if self.task == "regression":
+            return f"{self.learned['target']} from {self.size} columns, {rows}"
+        return f"{self.size} {things[self.task]}{'s' * (self.size != 1)} of {rows}, {columns}"
+
+    def __repr__(self) -> str:
+        return f"Model({self.task}: {self.headline})"
+
+    # -- the file ------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """The model as JSON text."""
+        facts: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "library": self.library,
+            "task": self.task,
+            "rows": self.rows,
+            "columns": list(self.columns) if self.named else None,
+        }
+        first = TASKS[self.task]
+        for key in (*first, *sorted(set(self.learned) - set(first))):
+            facts[key] = self.learned[key]
+        if self.mixture is not None and self.task != "gmm":
+            m = self.mixture
+            facts["mixture"] = {"weights": m.weights, "means": m.means, "covariances": m.covariances}
+        if self.profile is not None:
+            facts["profile"] = {name: getattr(self.profile, name) for name in _PROFILE}
+        facts["sketch"] = dict(self.sketch)
+        return json.dumps(_plain(facts), indent=1, allow_nan=False) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a JSON file, whole or not at all."""
+        sketch_file.write(path, self.to_json().encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Model:
+        """Read a model from a JSON file.
+
+        Raises
+        ------
+        ModelFileError
+            If the file is no model, damaged, or of a version that this library doesn't know.
+        """
+        return cls.from_json(Path(path).read_bytes(), os.fsdecode(path))
+
+    @classmethod
+    def from_json(cls, text: str | bytes, name: str = "model") -> Model:
+        """The model in some JSON text; `name` is for error messages."""
+        try:
+            facts = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ModelFileError(f"{name}: not a model: it is not JSON ({error})") from None
+        if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+            raise ModelFileError(f"{name}: not a model: write one with 'sketchlearn learn' or Model.save")
+        version = facts.get("version")
+        if version != VERSION:
+            raise ModelFileError(
+                f"{name}: a model of version {version!r}, this library reads version {VERSION}: "
+                "install a newer sketchlearn, or learn it again from its sketch"
+            )
+        return _Reader(facts, name).model()
+
+
+class _Reader:
+    """Takes a model file apart and distrusts all of it."""
+
+    def __init__(self, facts: dict[str, Any], name: str) -> None:
+        self.facts, self.name = facts, name
+
+    def fail(self, text: str) -> ModelFileError:
+        return ModelFileError(f"{self.name}: a damaged model: {text}")
+
+    def array(self, facts: Any, key: str, shape: tuple[int | None, ...]) -> Array:
+        try:
+            value = np.asarray(facts[key], np.float64)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise self.fail(f"the field {key!r} is missing or not an array of numbers") from None
+        fits = value.ndim == len(shape) and all(b in (None, a) for a, b in zip(value.shape, shape, strict=True))
+        if not fits or not np.isfinite(value).all():
+            wanted = " x ".join("n" if s is None else str(s) for s in shape)
+            raise self.fail(f"the field {key!r} should have {wanted} finite numbers, it has shape {value.shape}")
+        return value
+
+    def model(self) -> Model:
+        facts = self.facts
+        task = facts.get("task")
+        if not isinstance(task, str) or task not in TASKS:
+            raise self.fail(f"the task {task!r} is none of {', '.join(TASKS)}")
+        rows = facts.get("rows")
+        if isinstance(rows, bool) or not isinstance(rows, int | float) or not (0 < rows < math.inf):
+            raise self.fail(f"the number of rows is {rows!r}")
+        learned, d = getattr(self, f"_{task}")()
+        columns = facts.get("columns")
+        if columns is not None and (
+            not isinstance(columns, list) or len(columns) != d or not all(isinstance(c, str) for c in columns)
+        ):
+            raise self.fail(f"the field 'columns' should be {d} names")
+        for key in ("verdict", "decoder", "criterion", "covariance_type"):
+            if key in facts:
+                learned[key] = str(facts[key])
+        for key in ("ratio", "inertia"):
+            if key in facts:
+                learned[key] = float(self.array(facts, key, ()))
+        if "reliable" in facts:
+            learned["reliable"] = bool(facts["reliable"])
+        return Model(
+            task,
+            rows,
+            tuple(columns) if columns else tuple(f"column {i}" for i in range(d)),
+            learned,
+            self.mixture(task, learned, d),
+            self.profile(),
+            self.sketch(d),
+            str(facts.get("library", "")),
+            bool(columns),
+        )
+
+    def _kmeans(self) -> tuple[dict[str, Any], int]:
+        centers = self.array(self.facts, "centers", (None, None))
+        learned = {"centers": centers, "weights": self.weights(self.facts, len(centers))}
+        if "spread" in self.facts:
+            learned["spread"] = self.array(self.facts, "spread", (centers.shape[1],))
+            if not (learned["spread"] > 0).all():
+                raise self.fail("the spread of columns must be positive")
+        return learned, centers.shape[1]
+
+    def _gmm(self) -> tuple[dict[str, Any], int]:
+        means = self.array(self.facts, "means", (None, None))
+        k, d = means.shape
+        kind = self.facts.get("covariance_type")
+        shapes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}
+        if not isinstance(kind, str) or kind not in shapes:
+            raise self.fail(f"the covariance type {kind!r} is none of {', '.join(shapes)}")
+        covariances = self.array(self.facts, "covariances", shapes[kind])
+        return {"weights": self.weights(self.facts, k), "means": means, "covariances": covariances}, d
+
+    def _stable(self) -> tuple[dict[str, Any], int]:
+        places = self.array(self.facts, "locations", (None, None))
+        k, d = places.shape
+        return {
+            "weights": self.weights(self.facts, k),
+            "locations": places,
+            "scatters": self.array(self.facts, "scatters", (k, d, d)),
+            "alphas": self.array(self.facts, "alphas", (k,)),
+        }, d
+
+    def _pca(self) -> tuple[dict[str, Any], int]:
+        components = self.array(self.facts, "components", (None, None))
+        k, d = components.shape
+        return {
+            "components": components,
+            "explained_variance": self.array(self.facts, "explained_variance", (k,)),
+            "explained_variance_ratio": self.array(self.facts, "explained_variance_ratio", (k,)),
+            "mean": self.array(self.facts, "mean", (d,)),
+            **({"noise_variance": float(self.array(self.facts, "noise_variance", ()))}
+               if "noise_variance" in self.facts else {}),
+        }, d  # fmt: skip
+
+    def _regression(self) -> tuple[dict[str, Any], int]:
+        coefficients = self.array(self.facts, "coefficients", (None,))
+        p = len(coefficients)
+        predictors, target = self.facts.get("predictors"), self.facts.get("target")
+        if not isinstance(predictors, list) or len(predictors) != p or not isinstance(target, str):
+            raise self.fail("a regression has as many predictors as coefficients, and a target")
+        out: dict[str, Any] = {
+            "coefficients": coefficients,
+            "intercept": float(self.array(self.facts, "intercept", ())),
+            "predictors": [str(name) for name in predictors],
+            "target": target,
+        }
+        for key in ("standard_errors", "predictor_spread"):
+            if self.facts.get(key) is not None:
+                out[key] = self.array(self.facts, key, (p,))
+        if "r2" in self.facts:
+            out["r2"] = float(self.array(self.facts, "r2", ()))
+        columns = self.facts.get("columns")
+        return out, len(columns) if isinstance(columns, list) else p + 1
+
+    def weights(self, facts: Any, k: int) -> Array:
+        weights = self.array(facts, "weights", (k,))
+        if k == 0 or (weights < 0).any() or weights.sum() <= 0:
+            raise self.fail("the weights must not be negative, nor all zero")
+        return weights
+
+    def mixture(self, task: str, learned: Mapping[str, Any], d: int) -> Mixture | None:
+        if task == "gmm":
+            return as_mixture(learned)
+        given = self.facts.get("mixture")
+        if given is None:
+            return None
+        means = self.array(given, "means", (None, d))
+        k = len(means)
+        try:
+            depth = np.ndim(given["covariances"])
+        except (KeyError, ValueError):
+            depth = 1
+        shape = {1: (k,), 2: (k, d), 3: (k, d, d)}.get(depth, (k,))
+        return Mixture(self.weights(given, k), means, self.array(given, "covariances", shape))
+
+    def sketch(self, d: int) -> dict[str, Any]:
+        """Facts about the sketch; what is missing is left out."""
+        given = self.facts.get("sketch", {})
+        if not isinstance(given, dict):
+            raise self.fail("the field 'sketch' should be an object")
+        out: dict[str, Any] = {}
+        for key, kind in _SKETCH.items():
+            value = given.get(key)
+            if value is None:
+                continue
+            if kind is list:
+                value = self.array(given, key, (d,)).tolist()
+            elif isinstance(value, bool) or not isinstance(value, kind) or value != value:
+                raise self.fail(f"the field {key!r} of the sketch is {value!r}")
+            out[key] = value
+        return out
+
+    def profile(self) -> Profile | None:
+        given = self.facts.get("profile")
+        if given is None:
+            return None
+        size = len(self.array(given, "radius", (None,)))
+        return Profile(*(self.array(given, name, (size,)) for name in _PROFILE))
+
+
+def as_mixture(learned: Mapping[str, Any]) -> Mixture:
+    """Weights, means and covariances in scikit-learn's shapes as a mixture."""
+    s = np.asarray(learned["covariances"])
+    if learned.get("covariance_type") == "tied" or (s.ndim == 2 and s.shape[0] != len(learned["means"])):
+        s = np.repeat(s[None], len(learned["means"]), 0)
+    return Mixture(learned["weights"], learned["means"], s)
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists, numbers of NumPy as numbers, what is not a number as null."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# -- from estimators ---------------------------------------------------------------------------
+
+
+def _of_clustering(model: Any) -> Model:
+    criterion = "medians" if type(model).__name__ == "CompressiveKMedians" else "means"
+    return kmeans_model(model.sketch_, model.solution_, criterion)
+
+
+def kmeans_model(sketch: Sketch, solution: Any, criterion: str = "means") -> Model:
+    """Centres with what the decoder knows about them."""
+    learned = {
+        "centers": solution.centers,
+        "weights": solution.weights,
+        "inertia": solution.inertia,
+        "criterion": criterion,
+        "ratio": solution.ratio,
+        "reliable": solution.reliable,
+        "verdict": solution.verdict,
+        "decoder": solution.decoder,
+    }
+    if isinstance(sketch.features, FourierFeatures) and sketch.features.spread is not None:
+        learned["spread"] = sketch.features.spread
+    return Model.from_sketch(sketch, "kmeans", learned, solution.mixture)
+
+
+def _of_mixture(model: Any) -> Model:
+    return gmm_model(model.sketch_, model.solution_)
+
+
+def gmm_model(sketch: Sketch, solution: Any) -> Model:
+    """A Gaussian mixture with what the decoder knows about it."""
+    learned = {
+        "weights": solution.weights,
+        "means": solution.means,
+        "covariances": solution.covariances,
+        "covariance_type": solution.covariance_type,
+        "ratio": solution.ratio,
+        "reliable": solution.reliable,
+        "verdict": solution.verdict,
+    }
+    return Model.from_sketch(sketch, "gmm", learned, solution.mixture)
+
+
+def _of_stable(model: Any) -> Model:
+    return stable_model(model.sketch_, model.solution_)
+
+
+def stable_model(sketch: Sketch, solution: Any) -> Model:
+    """A mixture of stable laws with what the decoder knows about it."""
+    scatters = np.asarray(solution.scatters)
+    if scatters.ndim == 2:
+        scatters = scatters[:, :, None] * np.eye(scatters.shape[1])
+    learned = {
+        "weights": solution.weights,
+        "locations": solution.locations,
+        "scatters": scatters,
+        "alphas": solution.alphas,
+        "ratio": solution.ratio,
+        "reliable": solution.reliable,
+        "verdict": solution.verdict,
+    }
+    return Model.from_sketch(sketch, "stable", learned, None)
+
+
+def _of_pca(model: Any) -> Model:
+    if model.embedding is not None:
+        raise TypeError("kernel principal components are directions of an embedding: there is no model of columns")
+    learned = {
+        "components": model.components_,
+        "explained_variance": model.explained_variance_,
+        "explained_variance_ratio": model.explained_variance_ratio_,
+        "noise_variance": model.noise_variance_,
+        "mean": model.mean_,
+        "verdict": model.solution_.verdict,
+        "decoder": model.solution_.decoder,
+        "reliable": bool(model.solution_.decoder == "exact" or model.solution_.explained),
+    }
+    if model.solution_.decoder != "exact":
+        learned["ratio"] = model.solution_.ratio
+    return Model.from_sketch(model.sketch_, "pca", learned, None)
+
+
+def _of_regression(model: Any) -> Model:
+    if np.ndim(model.coef_) != 1:
+        raise TypeError("a model of a regression has one target; fit each target on its own")
+    names = model.sketch_.features.columns or tuple(f"column {i}" for i in range(model.sketch_.features.dim))
+    errors = np.asarray(model.standard_errors_)
+    phi, sketch = model.sketch_.features, model.sketch_
+    spread = None
+    if phi.is_exact:
+        moments = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, float(sketch.weight)))
+        spread = np.sqrt(np.maximum(np.diag(moments)[model._predictors], 0.0))
+    learned = {
+        "target": names[model._targets[0]],
+        "predictors": [names[i] for i in model._predictors],
+        "coefficients": model.coef_,
+        "intercept": model.intercept_,
+        "standard_errors": errors if np.isfinite(errors).all() else None,
+        "predictor_spread": spread,
+        "r2": model.r2_,
+    }
+    return Model.from_sketch(model.sketch_, "regression", learned, None)
+
+
+_MAKERS = {
+    "_CompressiveClustering": _of_clustering,
+    "CompressiveGaussianMixture": _of_mixture,
+    "CompressiveStableMixture": _of_stable,
+    "CompressivePCA": _of_pca,
+    "CompressiveRegression": _of_regression,
+}

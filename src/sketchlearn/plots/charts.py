@@ -1,0 +1,188 @@
+"""Charts: misfit against noise, sweep over k, spectrum, drift."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.decoders import Sweep
+from sketchlearn.plots.axes import BAD, FAINT, GOOD, INK, axes, color, tidy
+from sketchlearn.plots.changes import Change, changes
+from sketchlearn.plots.geometry import as_model
+from sketchlearn.sketch import Sketch, SketchTable
+
+
+def residual(model: Any, *, ax: Any = None) -> Any:
+    """What the model leaves of the sketch, against what sampling noise leaves, by radius of the frequencies.
+
+    Where the misfit lies on the noise floor the model explains all that the sketch knows.  Above it at small radii:
+    something large is missing.  Above it at large radii only: fine structure is not what the model says.
+
+    Parameters
+    ----------
+    model : estimator, Model or path
+        k-means or Gaussian mixture.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(5000, 2))
+    >>> ax = sl.plots.residual(sl.CompressiveKMeans(1, random_state=0).fit(X))
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['sketch', 'misfit of the model', 'noise floor', 'sampling noise']
+    """
+    model = as_model(model)
+    p = model.profile
+    if p is None:
+        raise ValueError(f"this {model.task} model has no profile by radius; learn k-means or a Gaussian mixture")
+    ax = tidy(axes(ax))
+    ax.loglog(p.radius, p.signal, color=FAINT, linewidth=1.5, label="sketch")
+    ax.loglog(p.radius, np.maximum(p.misfit, 1e-300), "o-", color=color(0), markersize=4, label="misfit of the model")
+    ax.loglog(p.radius, np.maximum(p.floor, 1e-300), color=GOOD, linewidth=1.5, label="noise floor")
+    ax.loglog(p.radius, p.sampling, ":", color=INK, linewidth=1, label="sampling noise")
+    lowest = min(p.misfit.min(), p.floor[p.floor > 0].min(initial=np.inf))
+    ax.set_ylim(bottom=max(lowest, 1e-6 * p.sampling.max()) / 3)
+    ax.set_xlabel("radius (1: one standard deviation of the data; larger: finer)")
+    ax.set_ylabel("mean squared modulus")
+    ax.set_title(model.headline)
+    ax.legend(frameon=False)
+    return ax
+
+
+def sweep(table: Sweep, *, ax: Any = None) -> Any:
+    """Misfit over noise floor and estimated inertia against the number of components.
+
+    Parameters
+    ----------
+    table : Sweep
+        From :func:`sketchlearn.sweep`.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(6000, 2)) + np.repeat([[0, 0], [12, 0], [0, 12]], 2000, axis=0)
+    >>> s = sl.sketch(X, sl.design(X[::5], n_components=6, seed=0))
+    >>> sl.plots.sweep(sl.sweep(s, range(1, 6), random_state=0)).get_xlabel()
+    'number of components'
+    """
+    if not isinstance(table, Sweep):
+        raise TypeError(f"expected the table that sl.sweep returns, got {type(table).__name__}")
+    return table.plot(tidy(axes(ax)))
+
+
+def spectrum(model: Any, *, ax: Any = None) -> Any:
+    """Variance along each principal component, and how much the first of them explain together.
+
+    Parameters
+    ----------
+    model : estimator, Model or path
+        PCA.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(500, 3)) * [3.0, 2.0, 1.0]
+    >>> sl.plots.spectrum(sl.CompressivePCA(3).fit(X)).get_ylabel()
+    'variance'
+    """
+    model = as_model(model)
+    if model.task != "pca":
+        raise ValueError(f"a spectrum needs a PCA model, this one is {model.task}")
+    variances, shares = model.learned["explained_variance"], model.learned["explained_variance_ratio"]
+    ax = tidy(axes(ax))
+    k = np.arange(1, len(variances) + 1)
+    ax.bar(k, variances, color=color(0), width=0.7, label="variance")
+    if model.learned.get("noise_variance", 0.0) > 0:
+        level = model.learned["noise_variance"]
+        ax.axhline(level, color=INK, linestyle=":", linewidth=1, label="mean variance of the other directions")
+    ax.set_xlabel("principal component")
+    ax.set_ylabel("variance")
+    right = ax.twinx()
+    right.plot(k, 100 * np.cumsum(shares), "o-", color=color(4), markersize=4)
+    right.set_ylim(0, 105)
+    right.set_ylabel("explained together, %", color=color(4))
+    right.spines["top"].set_visible(False)
+    if len(k) <= 20:
+        ax.set_xticks(k)
+    ax.set_title(f"{model.headline}: {shares.sum():.1%} of the variance")
+    ax.legend(frameon=False, loc="center right")
+    return ax
+
+
+def drift(
+    sketches: Mapping[Any, Sketch] | SketchTable | Iterable[Sketch] | Sequence[Change],
+    *,
+    labels: Sequence[str] | None = None,
+    against: str = "first",
+    alpha: float = 0.01,
+    ax: Any = None,
+) -> Any:
+    """How far each sketch of a sequence is from the first one (or the one before), and whether noise explains it.
+
+    Parameters
+    ----------
+    sketches : mapping, SketchTable or iterable of Sketch
+        In the order to be drawn (a table: in the order of its keys), with the same feature map and no row in two of
+        them; or what :func:`sketchlearn.plots.changes` returned.
+    labels : sequence of str, optional
+        Names; by default the keys, or numbers.
+    against : {"first", "previous", "rest"}
+        What each sketch is compared with: the first, the one before, or all others together.
+    alpha : float
+        False-alarm rate of each comparison; alarms are drawn in red.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> rng = np.random.default_rng(0)
+    >>> phi = sl.FourierFeatures.draw(dim=2, size=50, scale=1.0, seed=0)
+    >>> days = [sl.sketch(rng.normal(size=(500, 2)) + (day == 2), phi) for day in range(3)]
+    >>> sl.plots.drift(days, labels=["Mon", "Tue", "Wed"]).get_ylabel()
+    'distance (MMD) from the first'
+    """
+    found = changes(sketches, labels=labels, against=against)
+    ax = tidy(axes(ax, (7.2, 4.0)))
+    at = np.arange(len(found))
+    alarm = np.array([c.p_value < alpha for c in found])
+    distance = np.array([c.observed for c in found])
+    noise = np.array([c.noise for c in found])
+    ax.fill_between(at, noise, color=FAINT, alpha=0.3, step="mid", linewidth=0, label="what sampling noise gives")
+    ax.plot(at, distance, color=INK, linewidth=1, zorder=2)
+    for mask, shade, text in ((~alarm, GOOD, "no difference beyond noise"), (alarm, BAD, f"differs (p < {alpha:g})")):
+        if mask.any():
+            ax.scatter(at[mask], distance[mask], c=shade, s=36, zorder=3, label=text)
+    every = max(1, len(at) // 12)
+    ax.set_xticks(at[::every], [found[i].label for i in at[::every]])
+    if max((len(c.label) for c in found), default=0) > 6:
+        ax.tick_params("x", rotation=30)
+    ax.set_ylim(bottom=0)
+    names = {"first": "the first", "previous": "the one before", "rest": "all others"}
+    ax.set_ylabel(f"distance (MMD) from {names[against]}")
+    ax.legend(frameon=False)
+    return ax

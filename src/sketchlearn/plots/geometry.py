@@ -1,0 +1,186 @@
+"""What pictures of mixtures are made of: planes, ellipses and marginal densities, without any drawing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders.profile import covariance_of
+from sketchlearn.decoders.solution import Mixture
+from sketchlearn.learn.model import Model
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """One or two directions to look along: coordinates are ``axes @ (x - origin)``."""
+
+    origin: Array
+    axes: Array
+    labels: tuple[str, ...]
+
+    def points(self, rows: Array) -> Array:
+        """Coordinates of points, (n, 1) or (n, 2)."""
+        return np.asarray((rows - self.origin) @ self.axes.T)
+
+    def seen(self, mixture: Mixture) -> Mixture:
+        """The mixture as seen in the plane."""
+        s = self.axes @ mixture.full_covariances() @ self.axes.T
+        return Mixture(mixture.weights, self.points(mixture.means), s)
+
+
+def as_model(model: Any) -> Model:
+    """A model from an estimator, a file or a model."""
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str | os.PathLike):
+        return Model.load(model)
+    return Model.of(model)
+
+
+def components(model: Model) -> Mixture:
+    """The components to draw: of k-means the centres with the spread of their cells, else those of the mixture."""
+    learned = model.learned
+    if model.task == "gmm":
+        assert model.mixture is not None
+        return model.mixture
+    if model.task == "stable":
+        return Mixture(learned["weights"], learned["locations"], learned["scatters"])
+    if model.task != "kmeans":
+        raise ValueError(f"a {model.task} model has no components to draw: draw one of kmeans, gmm or stable")
+    centers, weights = learned["centers"], learned["weights"]
+    if model.mixture is None:
+        return Mixture(weights, centers, np.zeros(len(weights)))
+    unit = learned.get("spread", 1.0)  # distances are meant in these units
+    order = _nearest(centers / unit, model.mixture.means / unit)
+    if len(centers) == model.mixture.n_components == len(set(order.tolist())):  # every component has its own cell
+        return Mixture(weights, centers, model.mixture.covariances[order])
+    return Mixture(weights, centers, _cells(centers, model.mixture, unit))
+
+
+def whole(model: Model) -> Mixture:
+    """The mixture that describes the density of the rows."""
+    if model.task == "stable":
+        raise ValueError("densities of stable components have no closed form: draw the centres, or use score_samples")
+    return model.mixture if model.mixture is not None else components(model)
+
+
+def _nearest(points: Array, places: Array) -> npt.NDArray[np.intp]:
+    """Index of the nearest place of each point."""
+    middle = places.mean(0)
+    points, places = points - middle, places - middle
+    return np.asarray(((places * places).sum(1) - 2 * points @ places.T).argmin(1))
+
+
+def _cells(centers: Array, mixture: Mixture, unit: Any) -> Array:
+    """Covariance of what each centre's cell holds, by points drawn from the mixture."""
+    x, w, _ = mixture.sample(20_000, np.random.default_rng(0))
+    owner = _nearest(x / unit, centers / unit)
+    out = np.zeros((len(centers), x.shape[1], x.shape[1]))
+    for l in range(len(centers)):
+        mine = owner == l
+        if w[mine].sum() > 0:
+            apart = x[mine] - np.average(x[mine], axis=0, weights=w[mine])
+            out[l] = (w[mine][:, None] * apart).T @ apart / w[mine].sum()
+    return out
+
+
+def column_numbers(columns: Sequence[str | int], names: Sequence[str]) -> list[int]:
+    """Positions of columns that are given by name or number."""
+    found = []
+    for column in columns:
+        if isinstance(column, str) and column in names:
+            found.append(list(names).index(column))
+        elif str(column).isdecimal() and int(column) < len(names):
+            found.append(int(column))
+        else:
+            known = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+            raise ValueError(f"there is no column {column!r}; columns are {known}")
+    return found
+
+
+def plane_of(
+    mixture: Mixture, names: Sequence[str], columns: Sequence[str | int] | None = None, unit: Array | None = None
+) -> Plane:
+    """Two columns, or the plane in which the mixture varies most.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        What is to be seen.
+    names : sequence of str
+        Of the columns.
+    columns : two names or numbers, optional
+        Look at these.  By default two columns are shown as they are, and more by the first two principal components
+        of the mixture's covariance.
+    unit : array (d,), optional
+        Principal components of the columns in these units.
+    """
+    d = len(names)
+    if columns is not None:
+        chosen = column_numbers(columns, names)
+        if len(chosen) not in (1, 2) or len(set(chosen)) != len(chosen):
+            raise ValueError(f"give one or two different columns to look at, got {list(columns)}")
+    elif d <= 2:
+        chosen = list(range(d))
+    else:
+        return _principal(mixture, np.ones(d) if unit is None else unit)
+    return Plane(np.zeros(d), np.eye(d)[chosen], tuple(names[i] for i in chosen))
+
+
+def column_units(model: Model, mixture: Mixture, standardize: bool | None) -> Array | None:
+    """Units of the columns for principal components: their spread, if asked for or if the model was learned so."""
+    given = model.learned.get("spread")
+    if standardize is None:
+        return None if given is None else np.asarray(given)
+    if not standardize:
+        return None
+    spread = np.sqrt(np.maximum(np.diag(covariance_of(mixture)), 0.0))
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _principal(mixture: Mixture, unit: Array) -> Plane:
+    covariance = covariance_of(mixture)
+    values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
+    values, vectors = values[::-1], vectors[:, ::-1][:, :2].T
+    vectors = vectors * np.where(vectors[np.arange(2), np.abs(vectors).argmax(1)] < 0, -1.0, 1.0)[:, None]
+    total = max(float(values.sum()), 1e-300)
+    labels = tuple(f"principal component {i + 1} ({values[i] / total:.0%} of the variance)" for i in range(2))
+    return Plane(mixture.mean, vectors / unit, labels)
+
+
+def ellipse(covariance: Array, radius: float = 1.0, points: int = 100) -> Array:
+    """Outline of ``x' S^-1 x = radius**2``, (points, 2)."""
+    values, vectors = np.linalg.eigh(covariance)
+    turn = np.linspace(0.0, 2 * np.pi, points)
+    circle = np.stack([np.cos(turn), np.sin(turn)])
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0)) @ circle).T * radius)
+
+
+def limits(mixture: Mixture, deviations: float = 3.0) -> tuple[Array, Array]:
+    """A box around the components of a mixture in a plane, a few standard deviations wide."""
+    reach = deviations * np.sqrt(np.maximum(np.diagonal(mixture.full_covariances(), axis1=1, axis2=2), 0.0))
+    lower, upper = (mixture.means - reach).min(0), (mixture.means + reach).max(0)
+    room = 0.05 * (upper - lower)
+    room = np.where(room > 0, room, 1.0)
+    return lower - room, upper + room
+
+
+def density_at(mixture: Mixture, points: Array) -> Array:
+    """Density of a mixture in a plane; components narrower than a thousandth of the picture are widened to that."""
+    lower, upper = limits(mixture)
+    least = ((upper - lower) * 1e-3) ** 2
+    out = np.zeros(len(points))
+    d = points.shape[1]
+    for a, mean, s in zip(mixture.weights, mixture.means, mixture.full_covariances(), strict=True):
+        root = np.linalg.cholesky(s + np.diag(least))
+        y = np.linalg.solve(root, (points - mean).T)
+        log = -0.5 * (y * y).sum(0) - np.log(np.diag(root)).sum() - 0.5 * d * np.log(2 * np.pi)
+        out += a * np.exp(log)
+    return out

@@ -1,0 +1,134 @@
+"""The function that greedy decoders climb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.decoders.problem import location_and_scale
+from sketchlearn.decoders.profile import characteristic
+from sketchlearn.decoders.solution import Mixture
+from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.plots.axes import axes
+from sketchlearn.plots.geometry import Plane, as_model, components, limits, plane_of
+from sketchlearn.sketch.value import Sketch
+
+_GRID = 160
+
+
+def landscape(
+    sketch: Sketch,
+    model: Any = None,
+    *,
+    width: float | None = None,
+    columns: Sequence[str | int] | None = None,
+    remove: bool = True,
+    ax: Any = None,
+) -> Any:
+    """The criterion of greedy decoding over a plane: how well one more component at x would explain the sketch.
+
+    It is the correlation ``Re <a(x), r>`` of the residual r with the sketch a(x) of a Gaussian of the given width at x,
+    over the norm of a.  Clusters that were not found yet are its hills.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of Fourier features.
+    model : estimator, Model, path or Mixture, optional
+        What was found already; it is taken away from the sketch (if `remove`), and its centres are marked.
+    width : float, optional
+        Standard deviation of the probing component; by default a tenth of the data's.  Narrow ones see detail and
+        noise, wide ones a few broad hills.
+    columns : two names or numbers, optional
+        For more than two columns: the plane of these two through the centre of the data; by default the plane of
+        the first two principal components of the model.
+    remove : bool
+        Take the model away, or only mark its centres.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(5000, 2)) + np.repeat([[1.0, 0.0], [9.0, 0.0]], 2500, axis=0)
+    >>> s = sl.sketch(X, sl.design(X[::5], n_components=2, seed=0))
+    >>> sl.plots.landscape(s).get_xlabel()
+    'column 0'
+    """
+    features = sketch.features
+    if not isinstance(features, FourierFeatures):
+        raise TypeError(f"the landscape needs Fourier features, the sketch has {features.kind} features")
+    if sketch.count == 0:
+        raise ValueError("the sketch is empty: there is no landscape")
+    names = features.columns or tuple(f"column {i}" for i in range(features.dim))
+    center, scale = location_and_scale(features, sketch.mean, sketch.lower, sketch.upper, float(sketch.count))
+    found, mixture = _found(model)
+    plane = _plane(found, names, columns, center)
+    width = 0.1 * scale if width is None else float(width)
+    if not (0 <= width < np.inf):
+        raise ValueError(f"width={width}: give a standard deviation, not negative")
+    w = features.frequencies
+    left = sketch.mean - (characteristic(mixture, w) if mixture is not None and remove else 0.0)
+    if found is not None:
+        low, high = limits(plane.seen(found))
+    else:
+        # the box of the data, unless a few far rows make it too wide to see anything
+        corners, middle = plane.points(np.stack([sketch.lower, sketch.upper])), plane.points(center[None])[0]
+        reach = 4.0 * scale * np.sqrt(features.dim)
+        low, high = np.maximum(corners.min(0), middle - reach), np.minimum(corners.max(0), middle + reach)
+    x, y, value = _criterion(plane, w, left, width, low, high)
+    ax = axes(ax)
+    image = ax.pcolormesh(x, y, value, cmap="magma", shading="nearest", rasterized=True)
+    what = "residual" if mixture is not None and remove else "sketch"
+    ax.figure.colorbar(image, ax=ax, label=f"correlation with the {what}")
+    if found is not None:
+        points = plane.points(found.means)
+        ax.plot(points[:, 0], points[:, 1], "+", color="white", markersize=9, markeredgewidth=1.6)
+    ax.set_xlabel(plane.labels[0])
+    ax.set_ylabel(plane.labels[1])
+    ax.set_title(f"greedy criterion, width {width:.3g}")
+    return ax
+
+
+def _found(model: Any) -> tuple[Mixture | None, Mixture | None]:
+    """Centres to mark, and the mixture to take away."""
+    if model is None:
+        return None, None
+    if isinstance(model, Mixture):
+        return model, model
+    learned = as_model(model)
+    marked = components(learned)
+    return marked, learned.mixture if learned.mixture is not None else marked
+
+
+def _plane(found: Mixture | None, names: Sequence[str], columns: Sequence[str | int] | None, center: Any) -> Plane:
+    d = len(names)
+    if d < 2:
+        raise ValueError("the landscape is drawn over two columns, the sketch has one")
+    if columns is None and d > 2:
+        if found is None:
+            raise ValueError(f"of {d} columns the landscape needs two (columns=) or a model whose plane is taken")
+        return plane_of(found, names)
+    at = Mixture(np.ones(1), center[None], np.zeros(1))
+    plane = plane_of(at, names, columns)
+    if len(plane.labels) != 2:
+        raise ValueError("the landscape is drawn over two columns")
+    # the plane passes through the centre of the data; coordinates stay those of the columns
+    origin = center - plane.axes.T @ (plane.axes @ center)
+    return Plane(origin, plane.axes, plane.labels)
+
+
+def _criterion(plane: Plane, w: Any, left: Any, width: float, low: Any, high: Any) -> tuple[Any, Any, Any]:
+    """Grid coordinates and the criterion on the grid."""
+    x, y = (np.linspace(a, b, _GRID) for a, b in zip(low, high, strict=True))
+    damping = np.exp(-0.5 * width**2 * (w * w).sum(1))
+    turned = left * np.exp(-1j * (w @ plane.origin)) * damping / max(float(np.linalg.norm(damping)), 1e-300)
+    # exp(-i w·x) over the grid is a product of one factor along each axis
+    along_x, along_y = (np.exp(-1j * np.outer(w @ axis, at)) for axis, at in zip(plane.axes, (x, y), strict=True))
+    return x, y, ((turned[:, None] * along_y).T @ along_x).real

@@ -1,0 +1,103 @@
+"""Tables that can be cut at any row: frames in memory, structured arrays, columns of arrays on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.sources.base import Batch, Labels, Selection, Source, as_weights
+from sketchlearn.sources.columns import Layout, arrow, stream_of
+
+
+def of_rows(
+    tables: Callable[[int, int], Any],
+    rows: int,
+    selection: Selection,
+    place: str,
+    names: Sequence[str],
+    *,
+    optional: Sequence[str] = (),
+    labels: Labels | None = None,
+) -> Source:
+    """A source from a function that gives the rows `start` to `stop` as an Arrow table with all columns.
+
+    `optional` columns are read only when they are named; `labels` are shared by the files of one source.
+    """
+    named = selection.group_by is None or isinstance(selection.group_by, str)
+    given: npt.NDArray[np.int64] | None = None
+    if selection.group_by is not None and labels is None:
+        labels = Labels()
+    if not named:
+        assert labels is not None
+        given = numbered(selection.group_by, rows, labels)
+        selection = replace(selection, group_by=None)
+    layout = Layout(names, selection, place, optional, labels if given is None else None)
+    layout.check(tables(0, min(rows, 1)).schema)
+    weights = as_weights(selection.sample_weight, rows)
+    if weights is not None:
+        selection.refuse("rows that have sample_weight; put the weights into a column", "weight_column", "where")
+    if given is not None:
+        selection.refuse("rows grouped by an array; group by a column", "where")
+
+    def batches(size: int) -> Iterator[Batch]:
+        for i in range(0, rows, size):
+            for batch in stream_of(layout, [tables(i, min(rows, i + size))]):
+                yield Batch(
+                    batch.rows,
+                    batch.weights if weights is None else weights[i : i + size],
+                    batch.groups if given is None else given[i : i + size],
+                )
+
+    length = None if selection.where else rows
+    return Source(batches, length, names=layout.numbers, labels=labels)
+
+
+def numbered(group_by: Any, rows: int, labels: Labels) -> npt.NDArray[np.int64]:
+    """Numbers of the groups from an array of labels."""
+    values = np.asarray(group_by)
+    if values.shape != (rows,):
+        raise ValueError(f"group_by must have one label per row, got shape {values.shape} for {rows} rows")
+    if values.dtype.kind == "f":
+        raise ValueError("group_by holds numbers with decimals; groups must be text, whole numbers, booleans or dates")
+    if values.dtype.kind == "O":
+        return labels.encode(values.tolist())
+    if values.dtype.kind in "iub" and rows:
+        kind = bool if values.dtype.kind == "b" else int
+        low, high = int(values.min()), int(values.max())
+        if high - low < max(rows, 2**16) and abs(low) < 2**62 > abs(high):  # count instead of sorting
+            offsets = values.astype(np.int64) - low
+            present = np.flatnonzero(np.bincount(offsets))
+            code_of = np.zeros(high - low + 1, np.int64)
+            code_of[present] = labels.encode(kind(v + low) for v in present.tolist())
+            return code_of[offsets]
+    distinct, codes = np.unique(values, return_inverse=True)
+    return labels.encode(distinct.tolist())[codes]
+
+
+def record_batch(columns: Mapping[str, npt.NDArray[Any]], group: str | None = None) -> Any:
+    """Columns of arrays (numbers, text, blocks) as an Arrow record batch."""
+    pa = arrow("choosing columns of arrays by name, or filtering and grouping arrays")
+    made = {name: _as_arrow(pa, values, name, name == group) for name, values in columns.items()}
+    return pa.RecordBatch.from_arrays(list(made.values()), list(made))
+
+
+def _as_arrow(pa: Any, values: npt.NDArray[Any], name: str, is_group: bool) -> Any:
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    if values.ndim == 2:
+        flat = _as_arrow(pa, np.ascontiguousarray(values).ravel(), name, False)
+        return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+    kind = values.dtype.kind
+    if values.ndim != 1 or kind not in "fiubOSUM":
+        raise ValueError(f"column {name!r} must hold real numbers, got dtype {values.dtype}")
+    if kind in "OSU":
+        return pa.array([v.decode() if isinstance(v, bytes) else v for v in values.tolist()])
+    if values.dtype.itemsize > 8:
+        values = values.astype(np.float64)
+    if is_group and kind == "f" and np.array_equal(values, np.rint(values)) and (np.abs(values) < 2.0**53).all():
+        values = values.astype(np.int64)  # whole numbers in an array of floats
+    return pa.array(np.ascontiguousarray(values))

@@ -1,0 +1,127 @@
+import copy
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sketchlearn as sl
+from sketchlearn.learn.model import TASKS
+
+
+def data(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 3)) + 8 * np.eye(3)[rng.integers(3, size=n)]
+
+
+@pytest.fixture(scope="module")
+def models():
+    X = data()
+    fits = {
+        "kmeans": sl.CompressiveKMeans(3, random_state=0).fit(X),
+        "medians": sl.CompressiveKMedians(3, random_state=0).fit(X),
+        "stable": sl.CompressiveStableMixture(1, random_state=0).fit(np.random.default_rng(0).normal(size=(3000, 1))),
+        "pca": sl.CompressivePCA(2, random_state=0).fit(X),
+        "regression": sl.CompressiveRegression().fit(X[:, :2], X[:, 2]),
+    }
+    for kind in ("full", "tied", "diag", "spherical"):
+        fits[kind] = sl.CompressiveGaussianMixture(3, covariance_type=kind, random_state=0).fit(X)
+    return {name: sl.Model.of(fit) for name, fit in fits.items()}
+
+
+NAMES = ["kmeans", "medians", "stable", "pca", "regression", "full", "tied", "diag", "spherical"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_round_trip(models, name, tmp_path):
+    model = models[name]
+    model.save(tmp_path / "model.json")
+    again = sl.Model.load(tmp_path / "model.json")
+    assert again.to_json() == model.to_json()
+    assert repr(again) == repr(model)
+    for key, value in model.learned.items():
+        if value is not None:
+            np.testing.assert_array_equal(again.learned[key], value)
+    if model.mixture is not None:
+        np.testing.assert_array_equal(again.mixture.full_covariances(), model.mixture.full_covariances())
+
+
+def test_every_task_is_covered(models):
+    assert {m.task for m in models.values()} == set(TASKS)
+
+
+def test_columns_are_kept_and_otherwise_numbered():
+    X = data()
+    phi = sl.design(X[:500], n_components=3).with_columns(["a", "b", "c"])
+    named = sl.Model.of(sl.CompressiveKMeans(3, random_state=0).fit_sketch(sl.sketch(X, phi)))
+    assert named.columns == ("a", "b", "c")
+    assert json.loads(named.to_json())["columns"] == ["a", "b", "c"]
+    plain = sl.Model.of(sl.CompressiveKMeans(3, random_state=0).fit(X))
+    assert plain.columns[0] == "column 0"
+    assert json.loads(plain.to_json())["columns"] is None
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda m: m.update(format="other"), "not a model"),
+        (lambda m: m.update(version=2), "version 2, this library reads version 1"),
+        (lambda m: m.update(version=None), "version None"),
+        (lambda m: m.update(task="magic"), "none of kmeans"),
+        (lambda m: m.update(rows=-1), "rows"),
+        (lambda m: m.update(rows="many"), "rows"),
+        (lambda m: m.pop("centers"), "'centers' is missing"),
+        (lambda m: m.update(centers=[[1, 2], [3]]), "centers"),
+        (lambda m: m.update(centers=[["x"]]), "centers"),
+        (lambda m: m.update(weights=[1.0]), "weights"),
+        (lambda m: m["weights"].__setitem__(0, -1.0), "negative"),
+        (lambda m: m.update(columns=["a"]), "3 names"),
+        (lambda m: m["mixture"].update(means=[[0.0]]), "means"),
+        (lambda m: m["mixture"].update(covariances=[[[1.0]]]), "covariances"),
+        (lambda m: m["mixture"].pop("covariances"), "covariances"),
+        (lambda m: m["profile"].update(misfit=[1.0]), "misfit"),
+        (lambda m: m.update(sketch=[]), "sketch"),
+        (lambda m: m.update(ratio="low"), "ratio"),
+    ],
+)
+def test_damaged_models_are_refused(models, change, word):
+    facts = json.loads(models["kmeans"].to_json())
+    change(facts)
+    with pytest.raises(sl.ModelFileError, match=word):
+        sl.Model.from_json(json.dumps(facts), "m.json")
+
+
+@pytest.mark.parametrize("text", [b"", b"\xff\xfe", b"[]", b"{", b"null", b"[" * 100_000])
+def test_what_is_no_model_at_all(text):
+    with pytest.raises(sl.ModelFileError, match="not a model"):
+        sl.Model.from_json(text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_any_damage_is_an_error_or_a_drawable_model(models, data):
+    name = data.draw(st.sampled_from(NAMES))
+    facts = json.loads(models[name].to_json())
+    key = data.draw(st.sampled_from(sorted(facts)))
+    wrong = st.one_of(st.none(), st.booleans(), st.floats(), st.text(max_size=3), st.lists(st.floats(), max_size=3))
+    changed = copy.deepcopy(facts)
+    changed[key] = data.draw(st.one_of(wrong, st.dictionaries(st.text(max_size=3), wrong, max_size=2)))
+    try:
+        model = sl.Model.from_json(json.dumps(changed))
+    except sl.ModelFileError:
+        return
+    assert sl.plots.report(model).startswith("<!doctype html>")
+
+
+def test_what_no_model_can_be_made_of():
+    with pytest.raises(TypeError, match="CompressivePCA"):
+        sl.Model.of(3)
+    with pytest.raises(ValueError, match="learned nothing yet"):
+        sl.Model.of(sl.CompressiveKMeans(2))
+    X = data(300)
+    with pytest.raises(TypeError, match="one target"):
+        sl.Model.of(sl.CompressiveRegression().fit(X[:, :1], X[:, 1:]))
+    embedding = sl.FourierFeatures.draw(dim=3, size=20, scale=1.0)
+    with pytest.raises(TypeError, match="embedding"):
+        sl.Model.of(sl.CompressivePCA(2, embedding=embedding).fit(X))

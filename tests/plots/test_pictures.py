@@ -1,0 +1,193 @@
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import sketchlearn as sl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+CENTERS = np.array([[0.0, 0.0, 0.0, 0.0], [20.0, 0.0, 0.0, 0.0], [0.0, 10.0, 0.0, 0.0]])
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    return CENTERS[rng.choice(3, 20_000, p=[0.5, 0.3, 0.2])] + rng.normal(size=(20_000, 4))
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    phi = sl.design(rows[:1000], n_components=4).with_columns(["a", "b", "c", "d"])
+    return sl.CompressiveKMeans(3, random_state=0).fit_sketch(sl.sketch(rows, phi))
+
+
+@pytest.fixture(scope="module")
+def flat(rows):
+    return sl.CompressiveKMeans(3, random_state=0).fit(rows[:, :2])
+
+
+def drawn(ax):
+    ax.figure.canvas.draw()
+    return ax
+
+
+def discs(ax):
+    return ax.collections[-1].get_offsets().data
+
+
+def test_centres_in_two_columns_are_where_they_are(flat):
+    ax = drawn(sl.plots.centers(flat))
+    np.testing.assert_allclose(discs(ax), flat.cluster_centers_)
+    sizes = ax.collections[-1].get_sizes()
+    assert (np.argsort(sizes) == np.argsort(flat.weights_)).all()
+
+
+def test_centres_of_more_columns_keep_their_distances(model):
+    # all centres lie in one plane, which the principal plane of the mixture must be
+    points = discs(drawn(sl.plots.centers(model)))
+    for a in range(3):
+        for b in range(a):
+            true = np.linalg.norm(model.cluster_centers_[a] - model.cluster_centers_[b])
+            assert np.linalg.norm(points[a] - points[b]) == pytest.approx(true, rel=0.02)
+
+
+def test_centres_by_name_and_of_one_column(model, rows):
+    ax = drawn(sl.plots.centers(model, columns=["b", "a"], rows=rows[:100]))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("b", "a")
+    np.testing.assert_allclose(discs(ax), model.cluster_centers_[:, [1, 0]])
+    one = sl.CompressiveKMeans(2, random_state=0).fit(rows[:, :1])
+    assert drawn(sl.plots.centers(one)).get_ylabel() == "weight"
+
+
+def test_densities_of_the_decoded_mixture(model, rows):
+    ax = drawn(sl.plots.density(model, columns=["a"], rows=rows))
+    x, y = ax.lines[0].get_data()
+    assert np.trapezoid(y, x) == pytest.approx(1.0, abs=0.01)
+    peak = x[np.argmax(y)]
+    assert abs(peak) < 0.1  # 70 % of the rows are at a = 0
+    assert drawn(sl.plots.density(model, columns=["a", "b"])).get_ylabel() == "b"
+    assert "principal" in drawn(sl.plots.density(model)).get_xlabel()
+
+
+def test_pictures_of_mixtures_of_every_kind(rows):
+    for kind in ("full", "tied", "diag", "spherical"):
+        gm = sl.CompressiveGaussianMixture(3, covariance_type=kind, random_state=0).fit(rows)
+        np.testing.assert_allclose(discs(drawn(sl.plots.centers(gm, columns=[0, 1]))), gm.means_[:, :2])
+        drawn(sl.plots.density(gm))
+        drawn(sl.plots.residual(gm))
+    stable = sl.CompressiveStableMixture(1, random_state=0).fit(rows[:, :1])
+    drawn(sl.plots.centers(stable))
+    with pytest.raises(ValueError, match="no closed form"):
+        sl.plots.density(stable)
+
+
+def test_residual_shows_a_missing_cluster(rows):
+    phi = sl.design(rows[:1000], n_components=4)
+    s = sl.sketch(rows, phi)
+    right, wrong = (sl.Model.of(sl.CompressiveKMeans(k, random_state=0).fit_sketch(s)) for k in (3, 1))
+    assert np.median(right.profile.misfit / right.profile.floor) < 2
+    drawn(sl.plots.residual(right))
+    drawn(sl.plots.residual(wrong))
+
+
+def test_sweep_and_spectrum(rows):
+    s = sl.sketch(rows, sl.design(rows[:1000], n_components=6))
+    table = sl.sweep(s, range(1, 6), random_state=0)
+    ax = drawn(sl.plots.sweep(table))
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), range(1, 6))
+    pca = sl.CompressivePCA(3).fit(rows)
+    ax = drawn(sl.plots.spectrum(pca))
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], pca.explained_variance_)
+
+
+def test_hills_of_the_landscape_are_the_clusters(flat):
+    ax = drawn(sl.plots.landscape(flat.sketch_))
+    mesh = ax.collections[0]
+    value = mesh.get_array().reshape(mesh.get_coordinates().shape[0] - 1, -1)
+    x = np.linspace(*ax.get_xlim(), value.shape[1])
+    y = np.linspace(*ax.get_ylim(), value.shape[0])
+    j, i = np.unravel_index(np.argmax(value), value.shape)
+    heaviest = flat.cluster_centers_[np.argmax(flat.weights_)]
+    assert np.linalg.norm([x[i], y[j]] - heaviest) < 1.0
+    before = np.abs(value).max()
+    after = np.abs(drawn(sl.plots.landscape(flat.sketch_, flat)).collections[0].get_array()).max()
+    assert after < 0.05 * before  # nothing but noise is left
+    first = sl.Mixture(np.array([0.5]), heaviest[None], np.ones(1))
+    drawn(sl.plots.landscape(flat.sketch_, first, width=1.0))
+
+
+def test_the_landscape_equals_the_sum_over_frequencies(flat):
+    from sketchlearn.plots.geometry import plane_of
+    from sketchlearn.plots.landscape import _criterion
+
+    s = flat.sketch_
+    w = s.features.frequencies
+    plane = plane_of(sl.Mixture(np.ones(1), np.zeros((1, 2)), np.ones(1)), ("a", "b"))
+    x, y, value = _criterion(plane, w, s.mean, 0.5, np.array([-1.0, -2.0]), np.array([3.0, 4.0]))
+    atom = np.exp(1j * w @ [x[7], y[30]] - 0.125 * (w * w).sum(1))
+    assert value[30, 7] == pytest.approx((s.mean * atom.conj()).sum().real / np.linalg.norm(atom))
+
+
+def test_the_landscape_of_more_columns_needs_a_plane(model):
+    with pytest.raises(ValueError, match="columns="):
+        sl.plots.landscape(model.sketch_)
+    assert drawn(sl.plots.landscape(model.sketch_, columns=["a", "b"])).get_xlabel() == "a"
+    drawn(sl.plots.landscape(model.sketch_, model, remove=False))
+
+
+def test_drift_marks_what_changed(rows):
+    phi = sl.design(rows[:1000], n_components=3)
+    days = {f"day {i}": sl.sketch(rows[3000 * i : 3000 * (i + 1)] + (i == 4), phi) for i in range(6)}
+    ax = drawn(sl.plots.drift(days, alpha=1e-4))
+    names = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert names == ["what sampling noise gives", "no difference beyond noise", "differs (p < 0.0001)"]
+    assert len(ax.collections[-1].get_offsets()) == 1
+    found = [c for c in sl.plots.changes(days, against="previous") if c.p_value < 1e-4]
+    assert [c.label for c in found] == ["day 4", "day 5"]
+    assert max(sl.plots.changes(days, against="rest"), key=lambda c: c.distance).label == "day 4"
+    table = sl.SketchTable({3: days["day 4"], 1: days["day 0"], 2: days["day 1"]})
+    assert [c.label for c in sl.plots.changes(table)] == ["2", "3"]
+
+
+def test_given_axes_are_drawn_on(model):
+    _, axes = plt.subplots(1, 2)
+    assert sl.plots.centers(model, ax=axes[0]) is axes[0]
+    assert sl.plots.residual(model, ax=axes[1]) is axes[1]
+    assert len(plt.get_fignums()) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "word"),
+    [
+        (lambda m, s: sl.plots.centers("missing.json"), FileNotFoundError, "missing"),
+        (lambda m, s: sl.plots.centers(3), TypeError, "CompressivePCA"),
+        (lambda m, s: sl.plots.centers(m, columns=["nope"]), ValueError, "no column 'nope'"),
+        (lambda m, s: sl.plots.spectrum(m), ValueError, "PCA"),
+        (lambda m, s: sl.plots.sweep(3), TypeError, "sl.sweep"),
+        (lambda m, s: sl.plots.drift([s]), ValueError, "two sketches"),
+        (lambda m, s: sl.plots.drift([s, s], labels=["a"]), ValueError, "2 sketches and 1 labels"),
+        (lambda m, s: sl.plots.drift([s, s], against="last"), ValueError, "'previous'"),
+        (lambda m, s: sl.plots.landscape(s, columns=["a"]), ValueError, "two columns"),
+        (lambda m, s: sl.plots.landscape(s, columns=["a", "b"], width=-1), ValueError, "width"),
+    ],
+)
+def test_bad_input(model, call, error, word):
+    with pytest.raises(error, match=word):
+        call(model, model.sketch_)
+
+
+def test_models_without_components(rows):
+    pca = sl.CompressivePCA(2).fit(rows)
+    with pytest.raises(ValueError, match="no components"):
+        sl.plots.centers(pca)
+    with pytest.raises(ValueError, match="no profile"):
+        sl.plots.residual(pca)
+    with pytest.raises(TypeError, match="Fourier"):
+        sl.plots.landscape(pca.sketch_)
