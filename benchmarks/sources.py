@@ -1,4 +1,4 @@
-"""What reading costs: passes over files against the pass over the same rows in memory; groups; memory; comparison.
+"""What reading costs: passes over files against the pass over the same rows in memory; groups; memory.
 
 python benchmarks/sources.py [--rows 10000000]
 """
@@ -76,38 +76,12 @@ def passes(rows, repeats):
         print(f"peak memory of a process that sketches the Parquet file: {peak} MB ({int(count):,} rows)")
 
 
-def alarms(pairs):
-    """Rate of false alarms and power of the comparison."""
-    rng = np.random.default_rng(0)
-    centres = rng.normal(size=(5, 10)) * 4
-    phi = sl.FourierFeatures.draw(dim=10, size=200, scale=3.0, seed=0)
-
-    def normal(n):
-        return rng.normal(size=(n, 10))
-
-    def clusters(n):
-        return centres[rng.integers(5, size=n)] + rng.normal(size=(n, 10))
-
-    for draw in (normal, clusters):
-        p = np.array([sl.compare(*(sl.sketch(draw(2000), phi) for _ in range(2))).p_value for _ in range(pairs)])
-        print(f"{draw.__name__}: {np.mean(p < 0.01):.2%} of {pairs} equal pairs have p < 0.01", flush=True)
-    found = 0
-    for _ in range(20):
-        X, Y = normal(100_000), normal(100_000)
-        Y[:, 0] += 0.1
-        found += sl.compare(sl.sketch(X, phi), sl.sketch(Y, phi)).p_value < 0.01
-    print(f"a shift of 0.1 in one of ten columns at n = 100 000: found in {found} of 20")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--pairs", type=int, default=0, help="pairs for the false-alarm rate of compare, e.g. 1000")
     arguments = parser.parse_args()
     passes(arguments.rows, arguments.repeats)
-    if arguments.pairs:
-        alarms(arguments.pairs)
 
 
 if __name__ == "__main__":

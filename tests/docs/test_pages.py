@@ -21,7 +21,10 @@ DOCS = ROOT / "docs"
 PAGES = [
     ROOT / "README.md",
     *(DOCS / f"{name}.md" for name in ("index", "installation", "tutorial", "sources")),
-    *(DOCS / f"{name}.md" for name in ("kmeans", "mixtures", "pca-and-regression", "pictures-and-reports")),
+    *(
+        DOCS / f"{name}.md"
+        for name in ("kmeans", "mixtures", "pca-and-regression", "pictures-and-reports", "comparing")
+    ),
     *sorted((DOCS / "how-to").glob("*.md")),
 ]
 BLOCK = re.compile(

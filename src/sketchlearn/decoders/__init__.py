@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders.clompr import decode_clompr
+from sketchlearn.decoders.compare import Comparison, compare
 from sketchlearn.decoders.metric import standardised
 from sketchlearn.decoders.solution import Mixture, Solution
 from sketchlearn.decoders.splitting import decode_splitting
@@ -17,7 +18,7 @@ from sketchlearn.decoders.sweep_gmm import as_table, sweep_gmm
 from sketchlearn.decoders.tuning_free import decode_tuning_free
 from sketchlearn.sketch.value import Sketch
 
-__all__ = ["DECODERS", "Mixture", "Solution", "Sweep", "decode", "sweep"]
+__all__ = ["DECODERS", "Comparison", "Mixture", "Solution", "Sweep", "compare", "decode", "sweep"]
 
 
 def _clomp(sketch: Sketch, n_components: int, **options: Any) -> Solution:

@@ -130,6 +130,7 @@ def decode_gmm(
     rng: np.random.Generator,
     start: Mixture | None = None,
     starts: int = 4,
+    rounds: int = _ROUNDS,
     project: bool = True,
     trace: list[dict[str, Any]] | None = None,
 ) -> MixtureSolution:
@@ -150,6 +151,8 @@ def decode_gmm(
     starts : int
         At most this many searches; no more once the misfit is at the noise floor, and none if `start` is
         given and this is 0.
+    rounds : int
+        At most this many rounds of splitting and merging after each search.
     project : bool
         For data that no such mixture explains, return the projection of a richer mixture (step 5 of the
         module) instead of the least-squares fit to the sketch.
@@ -175,7 +178,7 @@ def decode_gmm(
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
     # many small products: more than one thread only costs
     with threadpool_limits(1, "blas"):
-        return _decode(sketch, n_components, covariance_type, rng, start, starts, project, trace)
+        return _decode(sketch, n_components, covariance_type, rng, start, starts, rounds, project, trace)
 
 
 def _decode(
@@ -185,12 +188,13 @@ def _decode(
     rng: np.random.Generator,
     start: Mixture | None,
     starts: int,
+    rounds: int,
     project: bool,
     trace: list[dict[str, Any]] | None,
 ) -> MixtureSolution:
     view, matrix = whitened(sketch, kind)
     base = at_designed_scale(Problem.from_sketch(view), view)
-    task = MixtureTask(base, view, kind, k, rng, trace)
+    task = MixtureTask(base, view, kind, k, rng, trace, rounds)
     fit = None
     if start is not None:
         means, s = whiten(start.means, start.full_covariances(), "full", matrix)
@@ -305,7 +309,9 @@ class MixtureTask:
         k: int,
         rng: np.random.Generator,
         trace: list[dict[str, Any]] | None,
+        most_rounds: int = _ROUNDS,
     ) -> None:
+        self.most_rounds = most_rounds
         self.base, self.kind, self.k, self.rng, self.trace = base, kind, k, rng, trace
         self.n = base.n
         self.parameters = parameter_count(k, base.dim, kind)
@@ -412,7 +418,7 @@ class MixtureTask:
     def split_and_merge(self, fit: Fit) -> Fit:
         """Rounds of adding a component where the sketch is not explained and giving one up elsewhere."""
         failures = 0
-        for _ in range(_ROUNDS if self.k > 1 else 0):
+        for _ in range(self.most_rounds if self.k > 1 else 0):
             floor, deviation = self.noise_floor(self.exploring, fit)
             if fit.value < floor * (1.0 + _STOP * deviation) or failures >= _PATIENCE:
                 break

@@ -11,6 +11,7 @@ import numpy as np
 
 from sketchlearn.decoders.problem import Array
 from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.radial import RadialLaw
 from sketchlearn.sketch.value import Sketch
 
 
@@ -32,7 +33,7 @@ def whitened(sketch: Sketch, kind: str) -> tuple[Sketch, Array | None]:
     matrix = features.whitening
     if not keeps_shape(matrix, kind) or np.linalg.cond(matrix) > 1e12:
         return sketch, None
-    return _seen(sketch, features, matrix), matrix
+    return moved(sketch, matrix, features.radial), matrix
 
 
 def standardised(sketch: Sketch) -> tuple[Sketch, Array | None]:
@@ -43,29 +44,34 @@ def standardised(sketch: Sketch) -> tuple[Sketch, Array | None]:
     features = sketch.features
     if not isinstance(features, FourierFeatures) or features.spread is None or sketch.weight == 0:
         return sketch, None
-    return _seen(sketch, features, np.diag(1.0 / features.spread)), features.spread
+    return moved(sketch, np.diag(1.0 / features.spread), features.radial), features.spread
 
 
-def _seen(sketch: Sketch, features: FourierFeatures, matrix: Array) -> Sketch:
-    """The sketch of the rows A x."""
-    inverse = np.linalg.inv(matrix)
-    half_turns = (features.half_turns.astype(np.float64) @ inverse).astype(np.float32)
-    center = None if features.center is None else matrix @ features.center
+def moved(
+    sketch: Sketch, matrix: Array, radial: RadialLaw, *, size: int | None = None, center: Array | None = None
+) -> Sketch:
+    """The sketch of the rows A x for an invertible matrix A, with the first `size` frequencies (all of them).
+
+    `radial` is what the map says about its frequencies in the new metric; `center` replaces that of the rows x.
+    """
+    features = sketch.features
+    assert isinstance(features, FourierFeatures)
+    sums = sketch.sums[:, :size]
+    place = features.center
+    if center is not None:
+        old = np.zeros(features.dim) if place is None else place
+        turned = (sums[0] + 1j * sums[1]) * np.exp(1j * (features.frequencies[:size] @ (old - center)))
+        sums = np.rint(np.stack([turned.real, turned.imag])).astype(np.int64)
+        place = center
+    half_turns = (features.half_turns[:size].astype(np.float64) @ np.linalg.inv(matrix)).astype(np.float32)
     plain = FourierFeatures(
-        features.dim, features.size, features.scale, features.radial, features.directions, features.radii,
-        features.seed, center,
+        features.dim, len(half_turns), features.scale, radial, features.directions, features.radii,
+        features.seed, None if place is None else matrix @ place,
     ).with_random_array(half_turns)  # fmt: skip
     middle, half = 0.5 * (sketch.upper + sketch.lower), 0.5 * (sketch.upper - sketch.lower)
     reach = np.abs(matrix) @ half
-    return Sketch(
-        plain,
-        sketch.sums,
-        sketch.weight,
-        sketch.weight_bits,
-        matrix @ middle - reach,
-        matrix @ middle + reach,
-        sketch.skipped,
-    )
+    lower, upper = matrix @ middle - reach, matrix @ middle + reach
+    return Sketch(plain, sums, sketch.weight, sketch.weight_bits, lower, upper, sketch.skipped)
 
 
 def unwhiten(means: Array, covariances: Array, kind: str, matrix: Array | None) -> tuple[Array, Array]:

@@ -100,10 +100,13 @@ def search(
         particles = climb(problem, residual, variance, particles, levels, k)
         count = max(1, -(-portion // (1 + failures)), k - len(means)) if full else min(portion, k - len(means))
         union = np.vstack([means, pick(problem, residual, variance, particles, count)])
+        if not len(union):  # nothing correlates with the sketch: start somewhere
+            union = particles[:1]
         if full and failures % 2 == 1:
             # give the newcomers a chance to move before somebody must go
             a = solve_weights(*problem.gram(union, variance))
-            union = refine_shared(problem, union[a > 0], a[a > 0], variance, False, _REFINE, largest)[0]
+            if (a > 0).any():
+                union = refine_shared(problem, union[a > 0], a[a > 0], variance, False, _REFINE, largest)[0]
         new_means, new_weights = prune(problem, union, variance, k)
         free = len(new_means) >= k or full or round_ > int(np.ceil(1 / _GROW_FRACTION)) + 3
         steps = 2 * _REFINE if free else _REFINE
