@@ -16,6 +16,7 @@ LEVELS = [
     {"learn", "privacy"},
     {"datasets", "plots"},
     {"cli"},
+    {"__main__"},
 ]
 LEVEL = {room: i for i, rooms in enumerate(LEVELS) for room in rooms}
 

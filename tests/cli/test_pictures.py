@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,6 +108,9 @@ def test_reports(folder, tmp_path, run):
         (["report", "kmeans.json", "--sketch", "kmeans.json"], 5, "sketch"),
         (["report", "pca.json", "--sketch", "second.sketch"], 2, "a pca model has none"),
         (["report", "kmeans.json", "--sketch", "all.sketch", "--ks", "x"], 2, "2:12"),
+        (["report", "kmeans.json", "--sketch", "all.sketch", "--ks", "1:1000000000"], 2, "at most 1000"),
+        (["report", "kmeans.json", "--ks", "1:5"], 2, "--ks needs --sketch"),
+        (["report", "kmeans.json", "--sketch", "day0.sketch"], 5, "another sketch: its number of rows is 6000"),
         (["plot", "centers", "newer.json"], 5, "version 99"),
         (["plot", "centers", "pca.json"], 4, "no components"),
         (["plot", "centers", "kmeans.json", "-c", "z"], 4, "no column 'z'"),
@@ -142,6 +146,34 @@ def test_outputs_that_cant_be_written(folder, tmp_path, run, output, code, word)
     got, _, err = run("plot", "centers", folder / "kmeans.json", "-o", output)
     assert (got, word in err) == (code, True), err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_inputs_are_never_replaced(folder, tmp_path, run):
+    for name in ("kmeans.json", "all.sketch"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    for arguments in (
+        ["report", "kmeans.json", "-o", "kmeans.json"],
+        ["report", "kmeans.json", "--sketch", "all.sketch", "-o", "./all.sketch"],
+        ["learn", "kmeans", "all.sketch", "-k", "3", "-o", "all.sketch"],
+    ):
+        code, _, err = run(*arguments)
+        assert (code, "would be lost" in err) == (6, True), err
+    for name in ("kmeans.json", "all.sketch"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_standard_output_is_either_the_result_or_json(folder, run):
+    assert run("report", folder / "kmeans.json", "-o", "-", "--json")[0] == 2
+    assert run("plot", "centers", folder / "kmeans.json", "-o", "-", "--json")[0] == 2
+
+
+@pytest.mark.parametrize("suffix", ["svg", "pdf", "png"])
+def test_the_same_picture_has_the_same_bytes(folder, tmp_path, run, suffix):
+    pictures = []
+    for name in ("a", "b"):
+        run("plot", "centers", folder / "kmeans.json", "-o", f"{name}.{suffix}")
+        pictures.append((tmp_path / f"{name}.{suffix}").read_bytes())
+    assert pictures[0] == pictures[1]
 
 
 def test_a_full_disk(folder, run):
@@ -198,6 +230,17 @@ def test_the_demo(tmp_path, run):
     assert run("demo", "--rows", "5", "-o", "x")[0] == 2
 
 
+def test_a_demo_that_is_interrupted_leaves_nothing(tmp_path, run, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sketchlearn.cli.verbs.learn.decode", interrupted)
+    code, _, err = run("demo", "--rows", "2000", "-o", "x")
+    assert code == 130
+    assert "internal error" not in err
+    assert not (tmp_path / "x").exists()
+
+
 def test_a_report_loads_neither_scikit_learn_nor_matplotlib(folder, tmp_path):
     program = (
         "import sys; from sketchlearn.cli import main; code = main(sys.argv[1:]); "
@@ -214,3 +257,6 @@ def test_info_of_models(folder, run):
     facts = json.loads(run("info", folder / "pca.json", "--json")[1])
     assert (facts["kind"], facts["task"], facts["columns"]) == ("model", "pca", ["a", "b", "c"])
     assert run("info", folder / "newer.json")[0] == 5
+    facts = json.loads((folder / "kmeans.json").read_text())
+    Path("sorted.json").write_text(json.dumps(facts, sort_keys=True))
+    assert b"3 clusters" in run("info", "sorted.json")[1]

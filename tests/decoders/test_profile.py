@@ -12,6 +12,7 @@ MEANS = np.array([[0.0, 0.0], [6.0, 1.0], [-1.0, 7.0]])
 COVARIANCES = {
     "spherical": np.array([1.0, 0.5, 2.0]),
     "diag": np.array([[1.0, 2.0], [0.5, 0.2], [2.0, 1.0]]),
+    "tied": np.repeat([[[1.0, 0.4], [0.4, 2.0]]], 3, 0),
     "full": np.array([[[1.0, 0.4], [0.4, 2.0]], [[0.5, 0.0], [0.0, 0.2]], [[2.0, -0.3], [-0.3, 1.0]]]),
 }
 
@@ -50,10 +51,31 @@ def test_the_floor_is_that_of_the_decoders(kind):
     X = rows(mixture, 3000, 0)
     s = sl.sketch(X, sl.FourierFeatures.draw(dim=2, size=300, scale=1.0, seed=0))
     problem = Problem.from_sketch(s)
-    fit = Fit((MEANS - problem.center) / problem.scale, WEIGHTS, COVARIANCES[kind] / problem.scale**2, 0.0)
+    covariances = COVARIANCES[kind][0] if kind == "tied" else COVARIANCES[kind]
+    fit = Fit((MEANS - problem.center) / problem.scale, WEIGHTS, covariances / problem.scale**2, 0.0)
     expected = tangent_variance(problem, fit, kind).mean() / 3000
-    p = residual_profile(s, mixture)
+    p = residual_profile(s, mixture, kind)
     assert np.average(p.floor, weights=p.size) == pytest.approx(expected, rel=1e-4)
+
+
+def test_standardised_maps_have_the_profile_of_standardised_rows():
+    rng = np.random.default_rng(0)
+    rows_ = 6 * np.eye(2)[rng.integers(2, size=8000)] + rng.normal(size=(8000, 2))
+    unit = np.array([0.01, 300.0])
+    phi = sl.design(rows_[:1000], n_components=3)
+    plain, scaled = (
+        sl.Model.of(sl.CompressiveKMeans(2, random_state=0).fit_sketch(sl.sketch(X, f))).profile
+        for X, f in ((rows_, phi), (rows_ * unit, phi.standardized([0, 0], unit)))
+    )
+    np.testing.assert_allclose(scaled.floor, plain.floor, rtol=1e-3)
+    np.testing.assert_allclose(scaled.radius, plain.radius, rtol=1e-3)
+
+
+def test_points_are_judged_by_the_sampling_noise():
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    s = sl.sketch(X, sl.design(X[:500], n_components=2))
+    p = sl.Model.of(sl.CompressiveKMeans(2, decoder="clompr", random_state=0).fit_sketch(s)).profile
+    np.testing.assert_array_equal(p.floor, p.sampling)
 
 
 def test_bins_are_ordered_and_complete():

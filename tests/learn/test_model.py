@@ -83,6 +83,12 @@ def test_columns_are_kept_and_otherwise_numbered():
         (lambda m: m["profile"].update(misfit=[1.0]), "misfit"),
         (lambda m: m.update(sketch=[]), "sketch"),
         (lambda m: m.update(ratio="low"), "ratio"),
+        (lambda m: m.update(version=True), "version True"),
+        (lambda m: m.update(reliable="false"), "true or false"),
+        (lambda m: m.update(verdict=3), "should be text"),
+        (lambda m: m.update(rows=10**400), "rows"),
+        (lambda m: m.update(columns=["a", "b", "\ud800"]), "3 names"),
+        (lambda m: m["mixture"].update(covariances=[-1.0, 1.0, 1.0]), "negative variances"),
     ],
 )
 def test_damaged_models_are_refused(models, change, word):
@@ -111,7 +117,33 @@ def test_any_damage_is_an_error_or_a_drawable_model(models, data):
         model = sl.Model.from_json(json.dumps(changed))
     except sl.ModelFileError:
         return
-    assert sl.plots.report(model).startswith("<!doctype html>")
+    assert sl.plots.report(model).encode().startswith(b"<!doctype html>")
+
+
+def test_a_regression_on_some_columns_can_be_read_back():
+    s = sl.sketch(data(), sl.design(data()[:500], n_components=2, task="regression"))
+    model = sl.Model.of(sl.CompressiveRegression().fit_sketch(s, 2, [0]))
+    assert sl.Model.from_json(model.to_json()).columns == ("column 0", "column 1", "column 2")
+    assert model.headline == "column 2 from 1 column, 4,000 rows"
+
+
+def test_frames_give_their_names():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(data(), columns=["x", "y", "z"])
+    assert sl.Model.of(sl.CompressiveKMeans(3, random_state=0).fit(frame)).columns == ("x", "y", "z")
+    model = sl.Model.of(sl.CompressiveRegression().fit(frame[["x", "y"]], frame["z"]))
+    assert (model.learned["predictors"], model.columns) == (["x", "y"], ("x", "y", "target"))
+    assert sl.Model.from_json(model.to_json()).to_json() == model.to_json()
+
+
+def test_fractional_weights_and_subclasses():
+    class Mine(sl.CompressiveKMedians):
+        pass
+
+    X = data(500)
+    model = sl.Model.of(Mine(3, random_state=0).fit(X, sample_weight=np.full(500, 0.75)))
+    assert model.learned["criterion"] == "medians"
+    assert model.headline.startswith("3 clusters of 375.0 rows")
 
 
 def test_what_no_model_can_be_made_of():

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.decoders.profile import residual_profile
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -38,6 +39,10 @@ def drawn(ax):
     return ax
 
 
+def labels(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
 def discs(ax):
     return ax.collections[-1].get_offsets().data
 
@@ -67,6 +72,7 @@ def test_centres_by_name_and_of_one_column(model, rows):
 
 
 def test_densities_of_the_decoded_mixture(model, rows):
+    assert drawn(sl.plots.density(model, columns="a")).get_xlabel() == "a"
     ax = drawn(sl.plots.density(model, columns=["a"], rows=rows))
     x, y = ax.lines[0].get_data()
     assert np.trapezoid(y, x) == pytest.approx(1.0, abs=0.01)
@@ -91,10 +97,16 @@ def test_pictures_of_mixtures_of_every_kind(rows):
 def test_residual_shows_a_missing_cluster(rows):
     phi = sl.design(rows[:1000], n_components=4)
     s = sl.sketch(rows, phi)
-    right, wrong = (sl.Model.of(sl.CompressiveKMeans(k, random_state=0).fit_sketch(s)) for k in (3, 1))
+    right, wrong = (sl.Model.of(sl.CompressiveKMeans(k, random_state=0).fit_sketch(s)) for k in (3, 2))
     assert np.median(right.profile.misfit / right.profile.floor) < 2
-    drawn(sl.plots.residual(right))
-    drawn(sl.plots.residual(wrong))
+    assert "misfit of the model" in labels(drawn(sl.plots.residual(right)))
+    # two round components don't explain three clusters: the centres come from more, and the picture says so
+    assert wrong.learned["ratio"] > 100
+    assert f"{wrong.mixture.n_components} components behind the 2 centres" in "".join(
+        labels(drawn(sl.plots.residual(wrong)))
+    )
+    one = residual_profile(s, sl.decode(s, 1, decoder="clompr", random_state=0).mixture)
+    assert one.misfit[0] > 100 * one.floor[0]
 
 
 def test_sweep_and_spectrum(rows):
@@ -135,6 +147,18 @@ def test_the_landscape_equals_the_sum_over_frequencies(flat):
     assert value[30, 7] == pytest.approx((s.mean * atom.conj()).sum().real / np.linalg.norm(atom))
 
 
+def test_the_landscape_of_a_standardised_map(rows):
+    unit = np.array([1.0, 1e4])
+    phi = sl.design(rows[:1000, :2], n_components=4)
+    pictures = []
+    for X, f in ((rows[:, :2], phi), (rows[:, :2] * unit, phi.standardized([0, 0], unit))):
+        s = sl.sketch(X, f)
+        ax = drawn(sl.plots.landscape(s, sl.CompressiveKMeans(3, random_state=0).fit_sketch(s), remove=False))
+        pictures.append((ax.collections[0].get_array(), np.array([ax.get_xlim(), ax.get_ylim()])))
+    np.testing.assert_allclose(pictures[1][0], pictures[0][0], atol=0.01 * np.abs(pictures[0][0]).max())
+    np.testing.assert_allclose(pictures[1][1], pictures[0][1] * unit[:, None], rtol=0.01)
+
+
 def test_the_landscape_of_more_columns_needs_a_plane(model):
     with pytest.raises(ValueError, match="columns="):
         sl.plots.landscape(model.sketch_)
@@ -169,6 +193,8 @@ def test_given_axes_are_drawn_on(model):
         (lambda m, s: sl.plots.centers("missing.json"), FileNotFoundError, "missing"),
         (lambda m, s: sl.plots.centers(3), TypeError, "CompressivePCA"),
         (lambda m, s: sl.plots.centers(m, columns=["nope"]), ValueError, "no column 'nope'"),
+        (lambda m, s: sl.plots.centers(m, columns=["a", "b"], rows=np.zeros((5, 1))), ValueError, "4 columns"),
+        (lambda m, s: sl.plots.drift(sl.plots.changes([s, s]), labels=["x"]), ValueError, "labels already"),
         (lambda m, s: sl.plots.spectrum(m), ValueError, "PCA"),
         (lambda m, s: sl.plots.sweep(3), TypeError, "sl.sweep"),
         (lambda m, s: sl.plots.drift([s]), ValueError, "two sketches"),

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy.linalg import LinAlgWarning
 
 import sketchlearn as sl
 
@@ -99,6 +100,34 @@ def test_very_many_covariances_are_left_out():
     learned = {"centers": mixture.means, "weights": mixture.weights}
     model = sl.Model("kmeans", 1000, tuple(f"c{i}" for i in range(d)), learned, mixture)
     assert len(sl.plots.report(model)) < 1_000_000
+    many = sl.Mixture(np.full(700, 1 / 700), np.zeros((700, 300)), np.ones((700, 300)))
+    learned = {"centers": many.means, "weights": many.weights}
+    sl.plots.report(sl.Model("kmeans", 1000, tuple(f"c{i}" for i in range(300)), learned, many))
+
+
+def test_columns_far_from_zero_keep_their_digits():
+    times = 1.7e9 + np.array([0.0, 600.0, 1200.0])
+    X = times[np.random.default_rng(0).integers(3, size=9000)] + np.random.default_rng(1).normal(size=9000) * 30
+    page = sl.plots.report(sl.CompressiveKMeans(3, random_state=0).fit(X[:, None]))
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
+    np.testing.assert_allclose(np.sort(np.ravel(data["components"]["means"])), times, atol=5)
+    shown = re.findall(r">1,7\d\d,\d\d\d,\d\d\d<", page)
+    assert len(set(shown)) == 3
+
+
+def test_the_report_never_replaces_its_model(models, tmp_path):
+    sl.Model.of(models["pca"]).save(tmp_path / "m.json")
+    with pytest.raises(ValueError, match="would replace its model"):
+        sl.plots.report(tmp_path / "m.json", tmp_path / "m.json")
+
+
+def test_a_constant_predictor_has_no_t_value():
+    X = np.c_[np.ones(500), np.random.default_rng(0).normal(size=500)]
+    with pytest.warns(LinAlgWarning, match="collinear"):
+        model = sl.CompressiveRegression().fit(X, X[:, 1])
+    page = sl.plots.report(model)
+    assert "<td>\u2013</td>" in page
+    assert "'inf'" not in page
 
 
 # -- in a browser ----------------------------------------------------------------------------------
@@ -139,23 +168,34 @@ try {
     seen.chosen = all("tr.chosen").map((r) => r.dataset.component);
     seen.dimmed = all("#map .dim").length;
     const column = () => all("#components tbody tr").map((r) => Number(r.cells[1].dataset.value));
-    q("#components th:nth-child(2)").click();
+    q("#components th:nth-child(2) button").click();
     seen.down = column();
-    q("#components th:nth-child(2)").click();
+    q("#components th:nth-child(2) button").click();
+    seen.sorted = q("#components th:nth-child(2)").ariaSort;
     seen.up = column();
   }
-  const made = [];
+  const row = q("tr[data-component]");
+  if (row) {
+    const before = all("tr.chosen").length;
+    row.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+    seen.keyboard = all("tr.chosen").length !== before || all(".dim").length > 0;
+  }
+  seen.focusable = all("button, select, input, [tabindex]").length;
   const create = document.createElement.bind(document);
   document.createElement = (tag) => {
     const element = create(tag);
-    if (tag === "a") element.click = () => made.push(element);
+    if (tag === "a") element.click = () => (seen.download = element.download);
     return element;
   };
+  const pack = URL.createObjectURL;
+  URL.createObjectURL = (blob) => { window.blob = blob; return pack(blob); };
   if (q("button[data-table]")) q("button[data-table]").click();
-  seen.csv = made.map((a) => decodeURIComponent(a.href));
 } catch (e) { wrong.push("test: " + e); }
-seen.wrong = wrong;
-q("#seen").textContent = JSON.stringify(seen);
+Promise.resolve(window.blob ? blob.text() : "").then((text) => {
+  seen.csv = text;
+  seen.wrong = wrong;
+  q("#seen").textContent = JSON.stringify(seen);
+});
 </script>"""
 
 
@@ -197,9 +237,10 @@ def test_a_person_can_use_the_page(models, sketch, tmp_path):
     assert seen["chosen"] == ["0"]
     assert seen["dimmed"] == 3
     assert seen["down"] == sorted(seen["down"], reverse=True) == seen["up"][::-1]
-    lines = seen["csv"][0].splitlines()
+    assert (seen["sorted"], seen["keyboard"], seen["download"]) == ("ascending", True, "components.csv")
+    lines = seen["csv"].splitlines()
     assert len(lines) == 5
-    assert lines[0].endswith(
+    assert lines[0] == (
         'cluster,share,rows (estimated),age,in</script><script>bad()</script>,a & b,"\'q""<i>",größe 漢'
     )
 

@@ -197,14 +197,14 @@ def usage(text: str) -> typer.BadParameter:
     return typer.BadParameter(text)
 
 
-def names_in(columns: list[str] | None) -> list[str] | None:
+def names_in(columns: list[str] | None, option: str = "--columns") -> list[str] | None:
     """Column names from repeated, comma-separated options."""
     if not columns:
         return None
     # a name that holds a comma is put into double quotes
     names = [name.strip() for row in csv.reader(columns, skipinitialspace=True) for name in row]
     if not names or not all(names):
-        raise usage(f"--columns {','.join(columns)!r} has an empty name")
+        raise usage(f"{option} {','.join(columns)!r} has an empty name")
     return names
 
 
@@ -227,8 +227,11 @@ def read_model(path: str) -> Model:
 def read_features(path: str) -> FeatureMap:
     """A feature map from a file that `design` wrote, or the one of a sketch."""
     data = Path(path).read_bytes()
-    if data.startswith(sketch_file.MAGIC):
-        return load(path).features
+    return load(path).features if data.startswith(sketch_file.MAGIC) else features_in(data, path)
+
+
+def features_in(data: bytes, path: str) -> FeatureMap:
+    """The feature map that `design` wrote; `path` is for error messages."""
     try:
         recipe = json.loads(data)
         if not isinstance(recipe, dict) or "features" not in recipe:
@@ -247,8 +250,13 @@ def writing(path: str) -> Iterator[None]:
         raise OutputError(f"{path}: can't be written: {reason(error)}") from error
 
 
-def check_output(path: str) -> None:
-    """Refuse an output that can't be written before any work is done."""
+def check_output(path: str, *inputs: str | None, as_json: bool = False) -> None:
+    """Refuse an output that can't be written, or would replace an input, before any work is done."""
+    for given in {*inputs} - {None, "-"} if path != "-" and Path(path).exists() else ():
+        if Path(str(given)).exists() and Path(path).samefile(str(given)):
+            raise OutputError(f"{path}: is read by this command and would be lost; give another output")
+    if path == "-" and as_json:
+        raise usage("-o - writes the result itself to standard output: leave out --json")
     if path == "-":
         if sys.stdout.isatty():
             raise usage("-o - writes bytes to standard output: redirect it to a file")

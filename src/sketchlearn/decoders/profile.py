@@ -65,7 +65,7 @@ def characteristic(mixture: Mixture, frequencies: Array) -> npt.NDArray[np.compl
     return value
 
 
-def residual_profile(sketch: Sketch, mixture: Mixture, bins: int = _BINS) -> Profile:
+def residual_profile(sketch: Sketch, mixture: Mixture, kind: str | None = None, bins: int = _BINS) -> Profile:
     """Misfit of a mixture and its noise floor, by radius.
 
     Parameters
@@ -74,6 +74,8 @@ def residual_profile(sketch: Sketch, mixture: Mixture, bins: int = _BINS) -> Pro
         Of Fourier features.
     mixture : Mixture
         Decoded from it, or any other.
+    kind : {"shared", "spherical", "diag", "full", "tied", "points"}, optional
+        Which parameters of the covariances were fitted; by default what their shape says.
     bins : int
         Of about equally many frequencies, at most.
 
@@ -92,6 +94,10 @@ def residual_profile(sketch: Sketch, mixture: Mixture, bins: int = _BINS) -> Pro
     order = np.argsort(radius)
     groups = np.array_split(order, max(1, min(bins, len(order) // _FEWEST)))
 
+    sampling = np.maximum(1.0 - np.abs(z) ** 2, 0.0)
+    kind = _kind(mixture) if kind is None else kind
+    noise = sampling if kind == "points" else _conditional_variance(mixture, w, kind)
+
     def averages(values: Array) -> Array:
         return np.array([values[g].mean() for g in groups])
 
@@ -99,8 +105,8 @@ def residual_profile(sketch: Sketch, mixture: Mixture, bins: int = _BINS) -> Pro
         radius=np.exp(averages(np.log(radius))),
         signal=averages(np.abs(z) ** 2),
         misfit=averages(left),
-        floor=averages(_conditional_variance(mixture, w)) / n,
-        sampling=averages(np.maximum(1.0 - np.abs(z) ** 2, 0.0)) / n,
+        floor=averages(noise) / n,
+        sampling=averages(sampling) / n,
         size=np.array([float(len(g)) for g in groups]),
     )
 
@@ -124,21 +130,30 @@ def _exponents(mixture: Mixture, w: Array) -> list[Array]:
     return [np.asarray(squares @ np.broadcast_to(s, w.shape[1:])) for s in mixture.covariances]
 
 
-def _conditional_variance(mixture: Mixture, w: Array) -> Array:
+def _kind(mixture: Mixture) -> str:
+    """What was fitted, by the shape of the covariances."""
+    s = mixture.covariances
+    if not s.any():
+        return "points"
+    if s.ndim == 1:
+        return "shared" if len(s) > 1 and np.ptp(s) == 0 else "spherical"
+    return "diag" if s.ndim == 2 else "full"
+
+
+def _conditional_variance(mixture: Mixture, w: Array, kind: str) -> Array:
     """Variance (times n) of each entry that no change of weights, means and own covariances explains.
 
     Within a component exp(i w·x) is projected on the scores of its parameters; with q = w'Sw there is
-    1 - exp(-q)(1 + q + h) left, h = q^2/2 for full covariances (see decoders.refine.tangent_variance).
+    1 - exp(-q)(1 + q + h) left, h = q^2/2 for full covariances (see decoders.refine.tangent_variance).  What all
+    components share absorbs next to nothing in each.
     """
     total = np.zeros(len(w))
-    s = mixture.covariances
-    shared = s.ndim == 1 and len(s) > 1 and np.ptp(s) == 0  # one width for all absorbs next to nothing in each
-    for a, part, q in zip(mixture.weights, s, _exponents(mixture, w), strict=True):
-        if s.ndim == 3:
+    for a, part, q in zip(mixture.weights, mixture.covariances, _exponents(mixture, w), strict=True):
+        if kind == "full":
             h = q * q / 2
-        elif s.ndim == 2:
+        elif kind == "diag":
             h = ((w * w) ** 2 @ part**2) / 2
         else:
-            h = np.zeros_like(q) if shared else q * q / (2 * w.shape[1])
+            h = q * q / (2 * w.shape[1]) if kind == "spherical" else np.zeros_like(q)
         total += a * np.maximum(1.0 - np.exp(-q) * (1.0 + q + h), 0.0)
     return total

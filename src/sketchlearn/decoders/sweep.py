@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from sketchlearn.decoders.solution import Mixture
 from sketchlearn.sketch.value import Sketch
 
 _DROP = 1.6  # of the misfit, by one more component that is a cluster
-_EXPLAINED = 1.5  # misfit over noise floor up to which a model explains the data
+EXPLAINED = 1.5  # misfit over noise floor up to which a model explains the data
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class Sweep:
             ax = plt.subplots(figsize=(6, 4))[1]
         k = self.column("k")
         ax.semilogy(k, self.column("ratio"), "o-", label="misfit / noise floor")
-        ax.axhline(_EXPLAINED, color="gray", linestyle=":", label="explained")
+        ax.axhline(EXPLAINED, color="gray", linestyle=":", label="explained")
         ax.axvline(self.recommended, color="C2", linestyle="--", label=f"recommended: {self.recommended}")
         ax.set_xlabel("number of components")
         ax.set_ylabel("misfit / noise floor")
@@ -135,14 +134,16 @@ def _next(problem: Problem, k: int, rng: np.random.Generator, last: Found | None
 
 def _recommend(rows: list[SweepRow]) -> tuple[int, str]:
     for row in rows:
-        if row.ratio < _EXPLAINED:
+        if row.ratio < EXPLAINED:
             return row.k, f"the smallest k whose misfit is at the noise floor (ratio {row.ratio:.2f})"
     # no k explains the data: clusters are not round, and more components than clusters still help, but slowly
-    best = rows[0]
-    for before, row in itertools.pairwise(rows):
-        if before.residual > _DROP * row.residual:
-            best = row
-    return best.k, (
-        f"the last k that lowers the misfit by a factor of {_DROP}, a weak reason: no k brings it down to the noise, "
-        "so the clusters are not round Gaussians of one width or k must be larger"
-    )
+    because = "no k brings it down to the noise: the clusters are not round Gaussians of one width, or k must be larger"
+    chosen, least, at = None, rows[0].residual, rows[0].k
+    for row in rows[1:]:
+        if row.residual * _DROP ** (row.k - at) < least:
+            chosen = row.k
+        if row.residual < least:
+            least, at = row.residual, row.k
+    if chosen is None:
+        return rows[0].k, f"the smallest k, a weak reason: no other lowers the misfit much, and {because}"
+    return chosen, f"the last k whose clusters lower the misfit by a factor of {_DROP} each, a weak reason: {because}"

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ TASKS = {
     "pca": ("components", "explained_variance", "explained_variance_ratio", "mean"),
     "regression": ("coefficients", "intercept", "predictors", "target"),
 }
-_SKETCH = {
+_SKETCH: dict[str, Any] = {
     "features": int,
     "kind": str,
     "description": str,
@@ -40,7 +40,7 @@ _SKETCH = {
     "skipped": int,
     "lower": list,
     "upper": list,
-    "noise_level": float,
+    "noise_level": (int, float),
 }
 _PROFILE = ("radius", "signal", "misfit", "floor", "sampling", "size")
 
@@ -70,6 +70,8 @@ class Model:
         Facts about the sketch: features, fingerprint, box, noise level.
     library : str
         Version of sketchlearn that learned it.
+    named : bool
+        Whether the columns have names of their own.
 
     Examples
     --------
@@ -120,18 +122,20 @@ class Model:
             if any(name == kind.__name__ for kind in type(learned).__mro__):
                 if not hasattr(learned, "sketch_"):
                     raise ValueError(f"this {type(learned).__name__} has learned nothing yet: call fit or fit_sketch")
-                return make(learned)
+                return _named_after(make(learned), getattr(learned, "feature_names_in_", None))
         raise TypeError(f"no model can be made of {type(learned).__name__}; fit one of {', '.join(_MAKERS)}")
 
     @classmethod
-    def from_sketch(cls, sketch: Sketch, task: str, learned: Mapping[str, Any], mixture: Mixture | None) -> Model:
-        """A model with the facts of the sketch that it was learned from."""
+    def from_sketch(
+        cls, sketch: Sketch, task: str, learned: Mapping[str, Any], mixture: Mixture | None, kind: str | None = None
+    ) -> Model:
+        """A model with the facts of the sketch that it was learned from; `kind` as for a profile."""
         from sketchlearn import __version__
 
         columns = sketch.features.columns
         profile = None
         if mixture is not None and isinstance(sketch.features, FourierFeatures):
-            profile = residual_profile(sketch, mixture)
+            profile = residual_profile(sketch, mixture, kind)
         facts: dict[str, Any] = {
             "features": sketch.features.size,
             "kind": sketch.features.kind,
@@ -155,12 +159,24 @@ class Model:
         return len(self.learned[TASKS[self.task][0]])
 
     @property
+    def row_count(self) -> str:
+        """Number of rows, to be read; weights can make it a fraction."""
+        return f"{self.rows:,}" if isinstance(self.rows, int) else f"{self.rows:,.1f}"
+
+    @property
+    def behind(self) -> str:
+        """What the mixture is: the model, or a richer one that its centres were computed from."""
+        if self.mixture is None or self.mixture.n_components == self.size:
+            return "model"
+        return f"{self.mixture.n_components} components behind the {self.size} centres"
+
+    @property
     def headline(self) -> str:
         """What it is, in a few words."""
-        rows, columns = f"{self.rows:,} rows", f"{len(self.columns)} column" + "s" * (len(self.columns) != 1)
+        rows, columns = f"{self.row_count} rows", f"{len(self.columns)} column" + "s" * (len(self.columns) != 1)
         things = {"kmeans": "cluster", "gmm": "Gaussian component", "stable": "stable component", "pca": "component"}
         if self.task == "regression":
-            return f"{self.learned['target']} from {self.size} columns, {rows}"
+            return f"{self.learned['target']} from {self.size} column{'s' * (self.size != 1)}, {rows}"
         return f"{self.size} {things[self.task]}{'s' * (self.size != 1)} of {rows}, {columns}"
 
     def __repr__(self) -> str:
@@ -177,6 +193,7 @@ class Model:
             "task": self.task,
             "rows": self.rows,
             "columns": list(self.columns) if self.named else None,
+            "n_columns": len(self.columns),
         }
         first = TASKS[self.task]
         for key in (*first, *sorted(set(self.learned) - set(first))):
@@ -214,7 +231,7 @@ class Model:
         if not isinstance(facts, dict) or facts.get("format") != FORMAT:
             raise ModelFileError(f"{name}: not a model: write one with 'sketchlearn learn' or Model.save")
         version = facts.get("version")
-        if version != VERSION:
+        if isinstance(version, bool) or version != VERSION:
             raise ModelFileError(
                 f"{name}: a model of version {version!r}, this library reads version {VERSION}: "
                 "install a newer sketchlearn, or learn it again from its sketch"
@@ -248,22 +265,26 @@ class _Reader:
         if not isinstance(task, str) or task not in TASKS:
             raise self.fail(f"the task {task!r} is none of {', '.join(TASKS)}")
         rows = facts.get("rows")
-        if isinstance(rows, bool) or not isinstance(rows, int | float) or not (0 < rows < math.inf):
+        if isinstance(rows, bool) or not isinstance(rows, int | float) or not (0 < rows < 2**63):
             raise self.fail(f"the number of rows is {rows!r}")
         learned, d = getattr(self, f"_{task}")()
         columns = facts.get("columns")
         if columns is not None and (
-            not isinstance(columns, list) or len(columns) != d or not all(isinstance(c, str) for c in columns)
+            not isinstance(columns, list) or len(columns) != d or not all(map(_is_text, columns))
         ):
             raise self.fail(f"the field 'columns' should be {d} names")
         for key in ("verdict", "decoder", "criterion", "covariance_type"):
-            if key in facts:
-                learned[key] = str(facts[key])
+            if facts.get(key) is not None:
+                if not _is_text(facts[key]):
+                    raise self.fail(f"the field {key!r} should be text, it is {facts[key]!r}")
+                learned[key] = facts[key]
         for key in ("ratio", "inertia"):
-            if key in facts:
+            if facts.get(key) is not None:
                 learned[key] = float(self.array(facts, key, ()))
-        if "reliable" in facts:
-            learned["reliable"] = bool(facts["reliable"])
+        if facts.get("reliable") is not None:
+            if not isinstance(facts["reliable"], bool):
+                raise self.fail(f"the field 'reliable' should be true or false, it is {facts['reliable']!r}")
+            learned["reliable"] = facts["reliable"]
         return Model(
             task,
             rows,
@@ -292,7 +313,7 @@ class _Reader:
         shapes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}
         if not isinstance(kind, str) or kind not in shapes:
             raise self.fail(f"the covariance type {kind!r} is none of {', '.join(shapes)}")
-        covariances = self.array(self.facts, "covariances", shapes[kind])
+        covariances = self.covariances(self.facts, "covariances", shapes[kind])
         return {"weights": self.weights(self.facts, k), "means": means, "covariances": covariances}, d
 
     def _stable(self) -> tuple[dict[str, Any], int]:
@@ -301,7 +322,7 @@ class _Reader:
         return {
             "weights": self.weights(self.facts, k),
             "locations": places,
-            "scatters": self.array(self.facts, "scatters", (k, d, d)),
+            "scatters": self.covariances(self.facts, "scatters", (k, d, d)),
             "alphas": self.array(self.facts, "alphas", (k,)),
         }, d
 
@@ -313,29 +334,42 @@ class _Reader:
             "explained_variance": self.array(self.facts, "explained_variance", (k,)),
             "explained_variance_ratio": self.array(self.facts, "explained_variance_ratio", (k,)),
             "mean": self.array(self.facts, "mean", (d,)),
-            **({"noise_variance": float(self.array(self.facts, "noise_variance", ()))}
-               if "noise_variance" in self.facts else {}),
-        }, d  # fmt: skip
+            **self.number("noise_variance"),
+        }, d
 
     def _regression(self) -> tuple[dict[str, Any], int]:
         coefficients = self.array(self.facts, "coefficients", (None,))
         p = len(coefficients)
         predictors, target = self.facts.get("predictors"), self.facts.get("target")
-        if not isinstance(predictors, list) or len(predictors) != p or not isinstance(target, str):
+        if not isinstance(predictors, list) or len(predictors) != p or not all(map(_is_text, [*predictors, target])):
             raise self.fail("a regression has as many predictors as coefficients, and a target")
         out: dict[str, Any] = {
             "coefficients": coefficients,
             "intercept": float(self.array(self.facts, "intercept", ())),
-            "predictors": [str(name) for name in predictors],
+            "predictors": predictors,
             "target": target,
+            **self.number("r2"),
         }
         for key in ("standard_errors", "predictor_spread"):
             if self.facts.get(key) is not None:
                 out[key] = self.array(self.facts, key, (p,))
-        if "r2" in self.facts:
-            out["r2"] = float(self.array(self.facts, "r2", ()))
-        columns = self.facts.get("columns")
-        return out, len(columns) if isinstance(columns, list) else p + 1
+        columns = self.facts.get("n_columns", p + 1)
+        if isinstance(columns, bool) or not isinstance(columns, int) or columns <= p:
+            raise self.fail(f"the field 'n_columns' is {columns!r}, with {p} predictors")
+        return out, columns
+
+    def number(self, key: str) -> dict[str, float]:
+        """A number that may be missing."""
+        return {} if self.facts.get(key) is None else {key: float(self.array(self.facts, key, ()))}
+
+    def covariances(self, facts: Any, key: str, shape: tuple[int, ...]) -> Array:
+        """Variances or covariance matrices."""
+        value = self.array(facts, key, shape)
+        matrices = value.ndim == 3 or (value.ndim == 2 and self.facts.get("covariance_type") == "tied")
+        least = np.linalg.eigvalsh(value) if matrices else value
+        if value.size and least.min() < -1e-6 * np.abs(value).max():
+            raise self.fail(f"the field {key!r} has negative variances")
+        return value
 
     def weights(self, facts: Any, k: int) -> Array:
         weights = self.array(facts, "weights", (k,))
@@ -356,7 +390,7 @@ class _Reader:
         except (KeyError, ValueError):
             depth = 1
         shape = {1: (k,), 2: (k, d), 3: (k, d, d)}.get(depth, (k,))
-        return Mixture(self.weights(given, k), means, self.array(given, "covariances", shape))
+        return Mixture(self.weights(given, k), means, self.covariances(given, "covariances", shape))
 
     def sketch(self, d: int) -> dict[str, Any]:
         """Facts about the sketch; what is missing is left out."""
@@ -370,7 +404,7 @@ class _Reader:
                 continue
             if kind is list:
                 value = self.array(given, key, (d,)).tolist()
-            elif isinstance(value, bool) or not isinstance(value, kind) or value != value:
+            elif isinstance(value, bool) or not isinstance(value, kind) or not (_is_text(value) or 0 <= value < 2**63):
                 raise self.fail(f"the field {key!r} of the sketch is {value!r}")
             out[key] = value
         return out
@@ -381,6 +415,22 @@ class _Reader:
             return None
         size = len(self.array(given, "radius", (None,)))
         return Profile(*(self.array(given, name, (size,)) for name in _PROFILE))
+
+
+def _is_text(value: Any) -> bool:
+    """Text that can be written to a file: JSON can hold halves of surrogate pairs."""
+    return isinstance(value, str) and not any(0xD800 <= ord(c) < 0xE000 for c in value)
+
+
+def _named_after(model: Model, names: Any) -> Model:
+    """The model with the names of the columns of a frame that it was fitted to."""
+    if names is None or model.named:
+        return model
+    given = tuple(str(name) for name in names)
+    if model.task == "regression" and len(given) == model.size:
+        learned = {**model.learned, "predictors": list(given), "target": "target"}
+        return replace(model, columns=(*given, "target"), learned=learned, named=True)
+    return replace(model, columns=given, named=True) if len(given) == len(model.columns) else model
 
 
 def as_mixture(learned: Mapping[str, Any]) -> Mixture:
@@ -406,8 +456,7 @@ def _plain(value: Any) -> Any:
 
 
 def _of_clustering(model: Any) -> Model:
-    criterion = "medians" if type(model).__name__ == "CompressiveKMedians" else "means"
-    return kmeans_model(model.sketch_, model.solution_, criterion)
+    return kmeans_model(model.sketch_, model.solution_, model._criterion)
 
 
 def kmeans_model(sketch: Sketch, solution: Any, criterion: str = "means") -> Model:
@@ -424,7 +473,19 @@ def kmeans_model(sketch: Sketch, solution: Any, criterion: str = "means") -> Mod
     }
     if isinstance(sketch.features, FourierFeatures) and sketch.features.spread is not None:
         learned["spread"] = sketch.features.spread
-    return Model.from_sketch(sketch, "kmeans", learned, solution.mixture)
+    kind = _fitted_shape(solution.mixture, learned.get("spread"))
+    return Model.from_sketch(sketch, "kmeans", learned, solution.mixture, kind)
+
+
+def _fitted_shape(mixture: Mixture, spread: Array | None) -> str | None:
+    """Widths that were round in standardised columns are no diagonals; None for what its shape tells."""
+    s = mixture.covariances
+    if spread is None or s.ndim != 2 or not s.any():
+        return None
+    round_ = s / spread**2
+    if not np.allclose(round_, round_[:, :1], rtol=1e-9):
+        return None
+    return "shared" if len(s) > 1 and np.allclose(round_, round_[0, 0], rtol=1e-9) else "spherical"
 
 
 def _of_mixture(model: Any) -> Model:
@@ -442,7 +503,7 @@ def gmm_model(sketch: Sketch, solution: Any) -> Model:
         "reliable": solution.reliable,
         "verdict": solution.verdict,
     }
-    return Model.from_sketch(sketch, "gmm", learned, solution.mixture)
+    return Model.from_sketch(sketch, "gmm", learned, solution.mixture, solution.covariance_type)
 
 
 def _of_stable(model: Any) -> Model:

@@ -28,6 +28,8 @@ class Change:
         Of no difference.
     rows : int or float
         Rows behind the sketch.
+    against : str
+        The kind of reference: ``"first"``, ``"previous"`` or ``"rest"``.
     """
 
     label: str
@@ -37,6 +39,7 @@ class Change:
     distance: float
     p_value: float
     rows: int | float
+    against: str = "first"
 
 
 def changes(
@@ -75,6 +78,8 @@ def changes(
     else:
         values = list(sketches)  # type: ignore[arg-type]
         if values and all(isinstance(v, Change) for v in values):
+            if labels is not None:
+                raise ValueError("these changes have labels already")
             return values  # type: ignore[return-value]
         names = [str(i) for i in range(len(values))]
     if labels is not None:
@@ -93,7 +98,7 @@ def changes(
             other, name = values[j], names[j]
         c = sketchlearn.compare(other, values[i])
         observed, noise = float(c.statistic) ** 0.5, float(c.expected) ** 0.5
-        found.append(Change(names[i], name, observed, noise, c.distance, c.p_value, values[i].count))
+        found.append(Change(names[i], name, observed, noise, c.distance, c.p_value, values[i].count, against))
     return found
 
 

@@ -45,7 +45,8 @@ def residual(model: Any, *, ax: Any = None) -> Any:
         raise ValueError(f"this {model.task} model has no profile by radius; learn k-means or a Gaussian mixture")
     ax = tidy(axes(ax))
     ax.loglog(p.radius, p.signal, color=FAINT, linewidth=1.5, label="sketch")
-    ax.loglog(p.radius, np.maximum(p.misfit, 1e-300), "o-", color=color(0), markersize=4, label="misfit of the model")
+    what = f"misfit of the {model.behind}"
+    ax.loglog(p.radius, np.maximum(p.misfit, 1e-300), "o-", color=color(0), markersize=4, label=what)
     ax.loglog(p.radius, np.maximum(p.floor, 1e-300), color=GOOD, linewidth=1.5, label="noise floor")
     ax.loglog(p.radius, p.sampling, ":", color=INK, linewidth=1, label="sampling noise")
     lowest = min(p.misfit.min(), p.floor[p.floor > 0].min(initial=np.inf))
@@ -183,6 +184,6 @@ def drift(
         ax.tick_params("x", rotation=30)
     ax.set_ylim(bottom=0)
     names = {"first": "the first", "previous": "the one before", "rest": "all others"}
-    ax.set_ylabel(f"distance (MMD) from {names[against]}")
+    ax.set_ylabel(f"distance (MMD) from {names[found[0].against]}")
     ax.legend(frameon=False)
     return ax

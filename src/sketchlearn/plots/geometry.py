@@ -27,6 +27,8 @@ class Plane:
 
     def points(self, rows: Array) -> Array:
         """Coordinates of points, (n, 1) or (n, 2)."""
+        if rows.ndim != 2 or rows.shape[1] != len(self.origin):
+            raise ValueError(f"rows to draw must have {len(self.origin)} columns, got an array of shape {rows.shape}")
         return np.asarray((rows - self.origin) @ self.axes.T)
 
     def seen(self, mixture: Mixture) -> Mixture:
@@ -91,9 +93,10 @@ def _cells(centers: Array, mixture: Mixture, unit: Any) -> Array:
     return out
 
 
-def column_numbers(columns: Sequence[str | int], names: Sequence[str]) -> list[int]:
-    """Positions of columns that are given by name or number."""
+def column_numbers(columns: str | int | Sequence[str | int], names: Sequence[str]) -> list[int]:
+    """Positions of columns (or of one) that are given by name or number."""
     found = []
+    columns = [columns] if isinstance(columns, str | int) else columns
     for column in columns:
         if isinstance(column, str) and column in names:
             found.append(list(names).index(column))
@@ -106,7 +109,10 @@ def column_numbers(columns: Sequence[str | int], names: Sequence[str]) -> list[i
 
 
 def plane_of(
-    mixture: Mixture, names: Sequence[str], columns: Sequence[str | int] | None = None, unit: Array | None = None
+    mixture: Mixture,
+    names: Sequence[str],
+    columns: str | int | Sequence[str | int] | None = None,
+    unit: Array | None = None,
 ) -> Plane:
     """Two columns, or the plane in which the mixture varies most.
 
@@ -126,7 +132,7 @@ def plane_of(
     if columns is not None:
         chosen = column_numbers(columns, names)
         if len(chosen) not in (1, 2) or len(set(chosen)) != len(chosen):
-            raise ValueError(f"give one or two different columns to look at, got {list(columns)}")
+            raise ValueError(f"give one or two different columns to look at, got {columns!r}")
     elif d <= 2:
         chosen = list(range(d))
     else:
@@ -173,13 +179,13 @@ def limits(mixture: Mixture, deviations: float = 3.0) -> tuple[Array, Array]:
 
 
 def density_at(mixture: Mixture, points: Array) -> Array:
-    """Density of a mixture in a plane; components narrower than a thousandth of the picture are widened to that."""
+    """Density of a mixture in a plane; components too narrow to be seen are widened to a 200th of the picture."""
     lower, upper = limits(mixture)
-    least = ((upper - lower) * 1e-3) ** 2
+    least = ((upper - lower) / 200) ** 2
     out = np.zeros(len(points))
     d = points.shape[1]
     for a, mean, s in zip(mixture.weights, mixture.means, mixture.full_covariances(), strict=True):
-        root = np.linalg.cholesky(s + np.diag(least))
+        root = np.linalg.cholesky(s + np.diag(np.maximum(least - np.diag(s), 1e-9 * least)))
         y = np.linalg.solve(root, (points - mean).T)
         log = -0.5 * (y * y).sum(0) - np.log(np.diag(root)).sum() - 0.5 * d * np.log(2 * np.pi)
         out += a * np.exp(log)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from sketchlearn.decoders.metric import standardised
 from sketchlearn.decoders.problem import location_and_scale
 from sketchlearn.decoders.profile import characteristic
 from sketchlearn.decoders.solution import Mixture
@@ -39,7 +40,8 @@ def landscape(
     model : estimator, Model, path or Mixture, optional
         What was found already; it is taken away from the sketch (if `remove`), and its centres are marked.
     width : float, optional
-        Standard deviation of the probing component; by default a tenth of the data's.  Narrow ones see detail and
+        Standard deviation of the probing component (in standardised columns, if the map standardises); by default a
+        tenth of the data's.  Narrow ones see detail and
         noise, wide ones a few broad hills.
     columns : two names or numbers, optional
         For more than two columns: the plane of these two through the centre of the data; by default the plane of
@@ -67,33 +69,44 @@ def landscape(
     if sketch.count == 0:
         raise ValueError("the sketch is empty: there is no landscape")
     names = features.columns or tuple(f"column {i}" for i in range(features.dim))
-    center, scale = location_and_scale(features, sketch.mean, sketch.lower, sketch.upper, float(sketch.count))
-    found, mixture = _found(model)
+    view, spread = standardised(sketch)  # decoders look at standardised columns, if the map says so
+    features = cast(FourierFeatures, view.features)
+    center, scale = location_and_scale(features, view.mean, view.lower, view.upper, float(view.count))
+    found, mixture = (None if m is None else m.stretched(None if spread is None else 1 / spread) for m in _found(model))
     plane = _plane(found, names, columns, center)
     width = 0.1 * scale if width is None else float(width)
     if not (0 <= width < np.inf):
         raise ValueError(f"width={width}: give a standard deviation, not negative")
     w = features.frequencies
-    left = sketch.mean - (characteristic(mixture, w) if mixture is not None and remove else 0.0)
+    left = view.mean - (characteristic(mixture, w) if mixture is not None and remove else 0.0)
     if found is not None:
         low, high = limits(plane.seen(found))
     else:
         # the box of the data, unless a few far rows make it too wide to see anything
-        corners, middle = plane.points(np.stack([sketch.lower, sketch.upper])), plane.points(center[None])[0]
+        corners, middle = plane.points(np.stack([view.lower, view.upper])), plane.points(center[None])[0]
         reach = 4.0 * scale * np.sqrt(features.dim)
         low, high = np.maximum(corners.min(0), middle - reach), np.minimum(corners.max(0), middle + reach)
     x, y, value = _criterion(plane, w, left, width, low, high)
+    unit = _shown_units(plane, spread)
+    x, y = x * unit[0], y * unit[1]
     ax = axes(ax)
     image = ax.pcolormesh(x, y, value, cmap="magma", shading="nearest", rasterized=True)
     what = "residual" if mixture is not None and remove else "sketch"
     ax.figure.colorbar(image, ax=ax, label=f"correlation with the {what}")
     if found is not None:
-        points = plane.points(found.means)
+        points = plane.points(found.means) * unit
         ax.plot(points[:, 0], points[:, 1], "+", color="white", markersize=9, markeredgewidth=1.6)
     ax.set_xlabel(plane.labels[0])
     ax.set_ylabel(plane.labels[1])
-    ax.set_title(f"greedy criterion, width {width:.3g}")
+    ax.set_title(f"greedy criterion, width {width:.3g}" + (" (standardised columns)" if spread is not None else ""))
     return ax
+
+
+def _shown_units(plane: Plane, spread: Any) -> Any:
+    """What one unit along each axis is in the units of its column; principal planes stay standardised."""
+    if spread is None or np.count_nonzero(plane.axes) != 2:
+        return np.ones(2)
+    return plane.axes @ spread
 
 
 def _found(model: Any) -> tuple[Mixture | None, Mixture | None]:

@@ -17,12 +17,12 @@ _LABELLED = 30  # components beyond which numbers are only clutter
 def centers(
     model: Any,
     *,
-    columns: Sequence[str | int] | None = None,
+    columns: str | int | Sequence[str | int] | None = None,
     standardize: bool | None = None,
     rows: Any = None,
     ax: Any = None,
 ) -> Any:
-    """Centres as discs whose area is their weight, with the outline of each component at two standard deviations.
+    """Centres as discs, larger for more weight, with the outline of each component at two standard deviations.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def centers(
 def density(
     model: Any,
     *,
-    columns: Sequence[str | int] | None = None,
+    columns: str | int | Sequence[str | int] | None = None,
     standardize: bool | None = None,
     rows: Any = None,
     ax: Any = None,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
+from pathlib import Path
 from string import Template
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 from sketchlearn.decoders import Sweep
 from sketchlearn.decoders.profile import covariance_of
 from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.sweep import EXPLAINED
 from sketchlearn.learn.model import Model
 from sketchlearn.plots.axes import COLORS
 from sketchlearn.plots.geometry import Plane, as_model, column_units, components, plane_of
@@ -58,7 +61,9 @@ def report(
     (True, True)
     """
     learned = as_model(model)
-    heading = learned.headline if title is None else title
+    if path is not None and isinstance(model, str | os.PathLike) and Path(path).resolve() == Path(model).resolve():
+        raise ValueError(f"{os.fsdecode(path)}: the report would replace its model")
+    heading = title or learned.headline
     data: dict[str, Any] = {"task": learned.task, "columns": list(learned.columns), "colors": list(COLORS)}
     parts = [_header(learned, heading), _verdict(learned), _tiles(learned)]
     if learned.task in ("kmeans", "gmm", "stable"):
@@ -102,7 +107,7 @@ def _rounded(value: Any) -> Any:
         return {k: _rounded(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_rounded(v) for v in value]
-    return float(f"{value:.7g}") if isinstance(value, float) else value
+    return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
 # -- parts of the page -------------------------------------------------------------------------
@@ -128,13 +133,14 @@ def _verdict(model: Model) -> str:
     if not words:
         return ""
     good = bool(model.learned.get("reliable"))
-    title = "The model explains the data" if good else "Read with care"
+    fine = "The sketch is good enough for this" if model.task == "pca" else "The model explains the data"
+    title = fine if good else "Read with care"
     return f"<section class='verdict{' good' * good}'><h2>{title}</h2><p>{escape(words)}.</p></section>"
 
 
 def _tiles(model: Model) -> str:
     learned = model.learned
-    tiles = [(f"{model.rows:,}", "rows"), (f"{len(model.columns):,}", "columns")]
+    tiles = [(model.row_count, "rows"), (f"{len(model.columns):,}", "columns")]
     names = {"kmeans": "clusters", "pca": "components", "regression": "predictors"}
     tiles.append((f"{model.size:,}", names.get(model.task, "components")))
     if "inertia" in learned:
@@ -155,9 +161,11 @@ def _tiles(model: Model) -> str:
 
 def _components(model: Model, data: dict[str, Any]) -> list[str]:
     found = components(model)
-    everything = model.mixture if model.mixture is not None else None
+    everything = model.mixture
     thing = "cluster" if model.task == "kmeans" else "component"
     data["thing"] = thing
+    spread = np.sqrt(np.maximum(np.diag(covariance_of(everything or found)), 0.0))
+    data["digits"] = [_decimals(s) for s in spread.tolist()]
     data["components"] = _light(found)
     data["mixture"] = None if everything is None else _light(everything)
     if len(model.columns) > 1:
@@ -176,7 +184,7 @@ def _map(model: Model, found: Mixture, everything: Mixture | None, data: dict[st
             "mixture": None if everything is None else _in_plane(plane, everything),
         }
     what = "two standard deviations" if model.task != "stable" else "scatter matrices (stable laws reach much farther)"
-    hint = f"Outlines: {what}. Discs: area is the share of the rows. Click one to find it in the table."
+    hint = f"Outlines: {what}. Larger discs: more rows. Click one to find it in the table."
     if everything is None:
         density = "<input type='checkbox' id='show-density' hidden>"
     else:
@@ -204,8 +212,9 @@ def _component_table(model: Model, found: Mixture, everything: Mixture, thing: s
             f"<td data-value='{weight * model.rows:.0f}'>{weight * model.rows:,.0f}</td>",
         ]
         cells += [f"<td data-value='{value[l]:.6g}'>{value[l]:.3f}</td>" for _, value in extra]
-        cells += [_heat(v, (v - m) / s) for v, m, s in zip(center, mean, spread, strict=True)][: len(names)]
-        body.append(f"<tr data-component='{l}'>{''.join(cells)}</tr>")
+        for v, m, s in list(zip(center, mean, spread, strict=True))[: len(names)]:
+            cells.append(_heat(v, (v - m) / s, _decimals(s)))
+        body.append(f"<tr data-component='{l}' tabindex='0'>{''.join(cells)}</tr>")
     more = f" The first {_MOST_COLUMNS} columns are shown." if len(model.columns) > _MOST_COLUMNS else ""
     return (
         f"<section><h2>What makes each {thing} different</h2>"
@@ -221,12 +230,12 @@ def _share(share: float, part: float) -> str:
     return f"<td class='share' style='--part:{100 * part:.1f}%' data-value='{share:.6g}'>{share:.2%}</td>"
 
 
-def _heat(value: float, deviations: float) -> str:
-    shade = "--heat" if deviations > 0 else "--cold"
+def _heat(value: float, deviations: float, decimals: int) -> str:
+    shade = "--above" if deviations > 0 else "--below"
     strength = min(abs(deviations) / 2.5, 1.0) * 0.55
     return (
-        f"<td data-value='{value:.8g}' style='background:rgba(var({shade}),{strength:.2f})' "
-        f"title='{deviations:+.2f} standard deviations'>{_number(value)}</td>"
+        f"<td data-value='{value:.12g}' style='background:rgba(var({shade}),{strength:.2f})' "
+        f"title='{deviations:+.2f} standard deviations'>{_fixed(value, decimals)}</td>"
     )
 
 
@@ -254,7 +263,7 @@ def _pca(model: Model, data: dict[str, Any]) -> str:
 
 
 def _loading(value: float, part: float) -> str:
-    shade = "--heat" if part > 0 else "--cold"
+    shade = "--above" if part > 0 else "--below"
     return (
         f"<td data-value='{value:.8g}' style='background:rgba(var({shade}),{abs(part) * 0.55:.2f})'>{value:+.3f}</td>"
     )
@@ -276,8 +285,8 @@ def _regression(model: Model, data: dict[str, Any]) -> str:
     for i, name in enumerate(learned["predictors"]):
         cells = [f"<td>{escape(name)}</td>", _cell(coefficients[i])]
         if errors is not None:
-            t = coefficients[i] / errors[i] if errors[i] > 0 else np.inf
-            cells += [_cell(errors[i]), _cell(t)]
+            cells.append(_cell(errors[i]))
+            cells.append(_cell(coefficients[i] / errors[i]) if errors[i] > 0 else "<td>\u2013</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     head = ["column", "coefficient"] + (["standard error", "t"] if errors is not None else [])
     return (
@@ -297,6 +306,7 @@ def _cell(value: float) -> str:
 def _sweep(sweep: Sweep, data: dict[str, Any]) -> str:
     data["sweep"] = {
         "recommended": sweep.recommended,
+        "explained": EXPLAINED,
         "rows": [{"k": r.k, "ratio": float(r.ratio), "inertia": float(r.inertia)} for r in sweep],
     }
     return (
@@ -308,8 +318,8 @@ def _sweep(sweep: Sweep, data: dict[str, Any]) -> str:
 def _residual(model: Model, data: dict[str, Any]) -> str:
     assert model.profile is not None
     richer = ""
-    if model.mixture is not None and model.mixture.n_components > model.size:
-        richer = f" Drawn for the {model.mixture.n_components} components that the centres were computed from."
+    if model.behind != "model":
+        richer = f" Drawn for the {model.behind}."
     data["profile"] = {name: getattr(model.profile, name) for name in vars(model.profile)}
     return (
         "<section><h2>Does the model explain the sketch?</h2><p class='soft'>Where the misfit lies on the noise floor, "
@@ -353,7 +363,9 @@ def _footer(model: Model) -> str:
 
 
 def _table(name: str, head: Sequence[str], rows: Iterable[str]) -> str:
-    cells = "".join(f"<th title='{escape(h, quote=True)}'>{escape(h)}</th>" for h in head)
+    cells = "".join(
+        f"<th scope='col' title='{escape(h, quote=True)}'><button class='head'>{escape(h)}</button></th>" for h in head
+    )
     return (
         f"<div class='scroll'><table class='sortable' id='{name}'><thead><tr>{cells}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
@@ -363,7 +375,7 @@ def _table(name: str, head: Sequence[str], rows: Iterable[str]) -> str:
 def _light(mixture: Mixture) -> dict[str, Any]:
     """A mixture for the page; very many covariances lose their correlations."""
     s = mixture.covariances
-    if s.size > _MOST_NUMBERS:
+    if s.ndim == 3 and s.size > _MOST_NUMBERS:
         s = np.diagonal(s, axis1=1, axis2=2)
     return {"weights": mixture.weights, "means": mixture.means, "covariances": s}
 
@@ -371,6 +383,15 @@ def _light(mixture: Mixture) -> dict[str, Any]:
 def _in_plane(plane: Plane, mixture: Mixture) -> dict[str, Any]:
     seen = plane.seen(mixture)
     return {"means": seen.means, "covariances": seen.covariances}
+
+
+def _decimals(spread: float) -> int:
+    """Decimals that tell a hundredth of the spread of a column."""
+    return int(np.clip(2 - math.floor(math.log10(spread)), 0, 12)) if spread > 1e-12 else 3
+
+
+def _fixed(value: float, decimals: int) -> str:
+    return f"{value:,.{decimals}f}" if abs(value) < 1e15 else f"{value:.6g}"
 
 
 def _number(value: float) -> str:

@@ -37,14 +37,15 @@ def register(app: typer.Typer) -> None:
             raise OutputError(f"{output}: exists already; give another folder with -o, or remove it")
         optional("pyarrow", "files", "the demo")
         with writing(output):
-            try:
-                folder.mkdir()
+            folder.mkdir()
+        try:
+            with writing(output):
                 _make_customers(folder / "customers", rows, seed)
-                with redirect_stdout(sys.stderr) if as_json else nullcontext():
-                    files = _walk(folder)
-            except BaseException:
-                shutil.rmtree(folder, ignore_errors=True)
-                raise
+            with redirect_stdout(sys.stderr) if as_json else nullcontext():
+                files = _walk(folder, ["--debug"] if debug else [])
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         emit({"output": output, "rows": rows, "files": files}, as_json, f"open {folder / 'report.html'} in a browser")
 
 
@@ -68,7 +69,7 @@ def _make_customers(folder: Path, rows: int, seed: int) -> None:
         pq.write_table(pa.table(columns), folder / f"week-{part + 1}.parquet")
 
 
-def _walk(folder: Path) -> list[str]:
+def _walk(folder: Path, extra: list[str]) -> list[str]:
     """The commands that a person would type."""
     from sketchlearn.cli.app import run
 
@@ -97,7 +98,7 @@ def _walk(folder: Path) -> list[str]:
         steps.append(["plot", "drift", str(weeks), "-o", str(folder / "drift.png")])
     for step in steps:
         note("\n$ sketchlearn " + shlex.join(step))
-        code = run(step)
+        code = run([*step, *extra])
         if code:
-            raise RuntimeError(f"sketchlearn {shlex.join(step)} ended with code {int(code)}")
+            raise typer.Exit(code)  # the step has said why
     return sorted(str(p) for p in folder.rglob("*") if p.is_file())

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, emit, read_features
+from sketchlearn.cli.app import Debug, Json, emit, features_in, usage
 from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
 from sketchlearn.engines.checkpoint import read_checkpoint
 from sketchlearn.exceptions import SketchFileError
-from sketchlearn.learn.model import Model
+from sketchlearn.learn.model import FORMAT, Model
 from sketchlearn.sketch import Sketch, SketchTable
 from sketchlearn.sketch import file as sketch_file
 
@@ -34,6 +34,8 @@ def register(app: typer.Typer) -> None:
         name = "standard input" if path == "-" else path
         if data.startswith(sketch_file.MAGIC):
             facts, text = _of_sketch(sketch_file.decode(data, name))
+        elif data.startswith(CHECKPOINT) and path == "-":
+            raise usage("a checkpoint is read from its file, not from standard input")
         elif data.startswith(CHECKPOINT):
             point = read_checkpoint(path)
             facts = {
@@ -50,15 +52,22 @@ def register(app: typer.Typer) -> None:
             largest = sorted(counts.items(), key=lambda kv: -kv[1])[:20]
             text = repr(table) + "\n" + "\n".join(f"  {k}  {v:,}" for k, v in largest)
             text += f"\n  ... and {len(counts) - 20} more" if len(counts) > 20 else ""
-        elif data.lstrip().startswith(b"{") and b'"sketchlearn.model"' in data[:200]:
+        elif data.lstrip().startswith(b"{") and _is_model(data):
             facts, text = _of_model(Model.from_json(data, name))
-        elif data.lstrip().startswith(b"{") and path != "-":
-            phi = read_features(path)
+        elif data.lstrip().startswith(b"{"):
+            phi = features_in(data, name)
             facts = {"kind": "features", **json.loads(phi.recipe_json())}
             text = f"{phi!r}\n  {phi.describe()}"
         else:
             raise SketchFileError(f"{name}: not a sketch, a table of sketches, a feature map, a model or a checkpoint")
         emit(facts, as_json, text)
+
+
+def _is_model(data: bytes) -> bool:
+    try:
+        return bool(json.loads(data).get("format") == FORMAT)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _of_model(model: Model) -> tuple[dict[str, Any], str]:

@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
         """Centres of k clusters."""
         if decoder != "auto" and decoder not in DECODERS:
             raise usage(f"--decoder {decoder}: choose auto or one of {', '.join(DECODERS)}")
-        check_output(output)
+        check_output(output, sketch)
         s = read_sketch(sketch)
         criterion = "medians" if medians else "means"
         with working(f"looking for {k} clusters"):
@@ -62,7 +62,7 @@ def register(app: typer.Typer) -> None:
         """A mixture of k Gaussians."""
         if covariance not in ("full", "tied", "diag", "spherical"):
             raise usage(f"--covariance {covariance}: choose full, tied, diag or spherical")
-        check_output(output)
+        check_output(output, sketch)
         s = read_sketch(sketch)
         with working(f"fitting {k} components"):
             found = decode_gmm(s, check_components(s, k), covariance, rng=np.random.default_rng(seed))
@@ -83,7 +83,7 @@ def register(app: typer.Typer) -> None:
         """A mixture of k heavy-tailed (stable) components."""
         if scatter not in ("full", "diag"):
             raise usage(f"--scatter {scatter}: choose full or diag")
-        check_output(output)
+        check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.decoders.stable import decode_stable
         from sketchlearn.learn.model import stable_model
@@ -102,7 +102,7 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """The first k principal components, from a sketch of quadratic features."""
-        check_output(output)
+        check_output(output, sketch)
         s = read_sketch(sketch)
         _need_quadratic(s, "principal components", "pca")
         from sketchlearn.learn import CompressivePCA
@@ -127,15 +127,17 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """A linear regression of one column on others, from a sketch of quadratic features."""
-        check_output(output)
+        check_output(output, sketch)
         s = read_sketch(sketch)
         _need_quadratic(s, "a regression", "regression")
         from sketchlearn.learn import CompressiveRegression
         from sketchlearn.learn.model import Model as LearnedModel
+        from sketchlearn.plots.geometry import column_numbers
 
-        names = names_in(predictors)
-        chosen = None if names is None else [column_number(s.features.columns, s.features.dim, n) for n in names]
-        wanted = column_number(s.features.columns, s.features.dim, target)
+        names = names_in(predictors, "--predictors")
+        columns = s.features.columns or tuple(str(i) for i in range(s.features.dim))
+        chosen = None if names is None else column_numbers(names, columns)
+        [wanted] = column_numbers([target], columns)
         found = CompressiveRegression(alpha=alpha, random_state=seed).fit_sketch(s, wanted, chosen)
         line = f"{target} from {found.n_features_in_} columns: R² = {found.r2_:.4f}"
         _write(output, LearnedModel.of(found), as_json, line)
@@ -144,16 +146,6 @@ def register(app: typer.Typer) -> None:
 def _need_quadratic(s: Sketch, what: str, task: str) -> None:
     if s.features.kind != "quadratic":
         raise usage(f"{what} need quadratic features, the sketch has {s.features.kind} ones: design with --task {task}")
-
-
-def column_number(columns: tuple[str, ...] | None, dim: int, name: str) -> int:
-    """Position of a column that is given by name or number."""
-    if columns and name in columns:
-        return columns.index(name)
-    if name.isdecimal() and int(name) < dim:
-        return int(name)
-    known = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "") if columns else f"0 to {dim - 1}"
-    raise usage(f"there is no column {name!r}; columns are {known}")
 
 
 def _write(output: str, model: LearnedModel, as_json: bool, line: str) -> None:

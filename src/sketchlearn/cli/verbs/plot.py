@@ -26,6 +26,7 @@ from sketchlearn.cli.app import (
 )
 from sketchlearn.optional import optional
 
+_MOST = 1000  # numbers of components in a sweep
 _FORMATS = ("png", "svg", "pdf", "jpg", "webp")
 
 Model = Annotated[str, typer.Argument(help="A model that 'learn' wrote; - for standard input.")]
@@ -49,7 +50,7 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False, debug: Debug = False,
     ) -> None:  # fmt: skip
         """Centres and their weights, in two columns or the principal plane of the mixture."""
-        _prepare(output)
+        _prepare(output, as_json, model)
         ax = sketchlearn.plots.centers(read_model(model), columns=names_in(columns), standardize=standardize)
         _write(output, ax, dpi, as_json)
 
@@ -59,20 +60,20 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False, debug: Debug = False,
     ) -> None:  # fmt: skip
         """Decoded density over one column, a pair of columns, or the principal plane."""
-        _prepare(output)
+        _prepare(output, as_json, model)
         ax = sketchlearn.plots.density(read_model(model), columns=names_in(columns), standardize=standardize)
         _write(output, ax, dpi, as_json)
 
     @plot.command()
     def residual(model: Model, output: Picture, dpi: Dpi = 120, as_json: Json = False, debug: Debug = False) -> None:
         """What the model leaves of the sketch against the noise floor, by radius."""
-        _prepare(output)
+        _prepare(output, as_json, model)
         _write(output, sketchlearn.plots.residual(read_model(model)), dpi, as_json)
 
     @plot.command()
     def spectrum(model: Model, output: Picture, dpi: Dpi = 120, as_json: Json = False, debug: Debug = False) -> None:
         """Variances of principal components."""
-        _prepare(output)
+        _prepare(output, as_json, model)
         _write(output, sketchlearn.plots.spectrum(read_model(model)), dpi, as_json)
 
     @plot.command()
@@ -90,7 +91,7 @@ def register(app: typer.Typer) -> None:
         numbers = numbers_in(ks)
         if task not in ("kmeans", "gmm"):
             raise usage(f"--task {task}: choose kmeans or gmm")
-        _prepare(output)
+        _prepare(output, as_json, sketch)
         with working(f"trying {len(numbers)} numbers of components"):
             table = sketchlearn.sweep(read_sketch(sketch), numbers, task=task, random_state=seed)
         facts = {"recommended": table.recommended, "reason": table.reason, "rows": [asdict(r) for r in table]}
@@ -113,7 +114,7 @@ def register(app: typer.Typer) -> None:
         """The greedy criterion over a plane: where one more component would explain most."""
         if sketch == "-" and model == "-":
             raise usage("standard input (-) can be read once only")
-        _prepare(output)
+        _prepare(output, as_json, sketch, model)
         found = None if model is None else read_model(model)
         names = names_in(columns)
         ax = sketchlearn.plots.landscape(read_sketch(sketch), found, width=width, columns=names, remove=not keep)
@@ -134,14 +135,15 @@ def register(app: typer.Typer) -> None:
 
         if not 0 < alpha < 1:
             raise usage(f"--alpha must be between 0 and 1, got {alpha}")
-        _prepare(output)
+        _prepare(output, as_json, *sketches)
         if len(sketches) == 1 and Path(sketches[0]).suffix == ".parquet":
             found = changes(sketchlearn.SketchTable.load(sketches[0]), against=against)
         else:
             names = [Path(s).stem for s in sketches]
+            names = names if len(set(names)) == len(names) else sketches
             found = changes([read_sketch(s) for s in sketches], labels=names, against=against)
         facts = {"against": against, "alpha": alpha, "changes": [asdict(c) for c in found]}
-        ax = sketchlearn.plots.drift(found, against=against, alpha=alpha)
+        ax = sketchlearn.plots.drift(found, alpha=alpha)
         alarms = [c.label for c in found if c.p_value < alpha]
         line = f"{len(alarms)} of {len(found)} differ" + (f": {', '.join(alarms[:10])}" if alarms else "")
         _write(output, ax, dpi, as_json, facts, line)
@@ -152,21 +154,21 @@ def numbers_in(text: str) -> list[int]:
     try:
         if ":" in text:
             low, high = (int(part) for part in text.split(":"))
-            numbers = list(range(low, high + 1))
+            numbers = list(range(low, min(high, low + _MOST) + 1))
         else:
             numbers = [int(part) for part in text.split(",")]
     except ValueError:
         numbers = []
-    if not numbers or min(numbers) < 1:
-        raise usage(f"{text!r}: give numbers of components as 2:12 or 2,4,8")
+    if not numbers or min(numbers) < 1 or len(numbers) > _MOST:
+        raise usage(f"{text!r}: give at most {_MOST} numbers of components, as 2:12 or 2,4,8")
     return numbers
 
 
-def _prepare(output: str) -> None:
+def _prepare(output: str, as_json: bool, *inputs: str | None) -> None:
     """Refuse what can't be written or drawn before any work is done."""
     if output != "-" and Path(output).suffix.lstrip(".").lower() not in _FORMATS:
         raise usage(f"{output}: pictures are {', '.join(_FORMATS)}; give the output such a suffix")
-    check_output(output)
+    check_output(output, *inputs, as_json=as_json)
     optional("matplotlib", "plots", "a picture").use("Agg")
 
 
@@ -175,7 +177,10 @@ def _write(
 ) -> None:
     buffer = io.BytesIO()
     kind = "png" if output == "-" else Path(output).suffix.lstrip(".").lower()
-    ax.figure.savefig(buffer, format=kind, dpi=dpi)
+    # the same picture has the same bytes
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with optional("matplotlib", "plots", "a picture").rc_context({"svg.hashsalt": "sketchlearn"}):
+        ax.figure.savefig(buffer, format=kind, dpi=dpi, metadata=dates.get(kind))
     optional("matplotlib.pyplot", "plots", "a picture").close(ax.figure)
     write_bytes(output, buffer.getvalue())
     if output != "-":

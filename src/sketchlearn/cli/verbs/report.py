@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -10,6 +9,9 @@ import typer
 import sketchlearn
 from sketchlearn.cli.app import Debug, Json, check_output, emit, read_model, read_sketch, usage, working, write_bytes
 from sketchlearn.cli.verbs.plot import numbers_in
+from sketchlearn.exceptions import IncompatibleSketchError
+from sketchlearn.learn.model import Model
+from sketchlearn.sketch.value import Sketch
 
 
 def register(app: typer.Typer) -> None:
@@ -25,13 +27,15 @@ def register(app: typer.Typer) -> None:
         sketch: Annotated[
             str | None, typer.Option("--sketch", help="Its sketch: adds how the misfit depends on k.")
         ] = None,
-        ks: Annotated[str, typer.Option("--ks", help="Numbers of components to try on the sketch.")] = "1:12",
+        ks: Annotated[str | None, typer.Option("--ks", help="Numbers of components to try on it, e.g. 1:12.")] = None,
         seed: Annotated[int, typer.Option("--seed", help="For repeatable results.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
         """Write a page with tables and interactive pictures that works offline, in light and dark."""
-        check_output(output)
+        check_output(output, model, sketch, as_json=as_json)
+        if ks is not None and sketch is None:
+            raise usage("--ks needs --sketch: other numbers of components are decoded from the sketch")
         if model == "-" and sketch == "-":
             raise usage("standard input (-) can be read once only")
         learned = read_model(model)
@@ -39,14 +43,27 @@ def register(app: typer.Typer) -> None:
         if sketch is not None:
             if learned.task not in ("kmeans", "gmm"):
                 raise usage(f"--sketch adds a choice of k, a {learned.task} model has none")
-            kind, numbers = learned.learned.get("covariance_type", "full"), numbers_in(ks)
+            kind, numbers = learned.learned.get("covariance_type", "full"), numbers_in(ks or "1:12")
+            s = read_sketch(sketch)
+            _check_same(learned, s)
             with working(f"trying {len(numbers)} numbers of components"):
-                s = read_sketch(sketch)
                 table = sketchlearn.sweep(s, numbers, task=learned.task, covariance_type=kind, random_state=seed)
         page = sketchlearn.plots.report(learned, title=title, sweep=table)
         write_bytes(output, page.encode())
         if output != "-":
             facts = {"output": output, "task": learned.task, "bytes": len(page.encode())}
             emit(facts, as_json, f"{output}: {learned.headline}; open it in a browser")
-        else:
-            sys.stdout.flush()
+
+
+def _check_same(model: Model, sketch: Sketch) -> None:
+    """Refuse a sketch that the model was not learned from, as far as that can be told."""
+    own = model.sketch
+    for what, mine, other in (
+        ("feature map", own.get("fingerprint"), sketch.features.fingerprint),
+        ("number of rows", model.rows, sketch.count),
+        ("lower bounds", own.get("lower"), sketch.lower.tolist()),
+        ("upper bounds", own.get("upper"), sketch.upper.tolist()),
+    ):
+        if mine is not None and mine != other:
+            text = f"the model was learned from another sketch: its {what} is {mine}, not {other}"
+            raise IncompatibleSketchError(text)

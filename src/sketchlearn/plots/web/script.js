@@ -9,6 +9,7 @@
     const size = Math.abs(v);
     return size >= 1e6 || size < 1e-3 ? v.toExponential(2) : String(Number(v.toPrecision(4)));
   };
+  const fixed = (v, decimals) => (Math.abs(v) < 1e15 ? v.toFixed(decimals) : v.toPrecision(6));
   const percent = (v) => (100 * v).toFixed(v < 0.1 ? 2 : 1) + " %";
 
   // -- light and dark -----------------------------------------------------------------------------
@@ -63,13 +64,23 @@
       this.x = scale(x, logX, this.box.left, this.width - this.box.right);
       this.y = scale(y, logY, height - this.box.bottom, this.box.top);
       const bottom = height - this.box.bottom;
-      for (const t of xTicks || ticks(...x, logX)) {
+      this.svg.setAttribute("aria-label", `${labels[1]} against ${labels[0]}`);
+      // as many digits as the step between ticks needs, also far from zero
+      const named = (all, log) => {
+        const step = all.length > 1 && !log ? Math.abs(all[1] - all[0]) : 0;
+        const top = Math.max(...all.map(Math.abs));
+        const plain = step >= 1e-6 && top < 1e12 && top / step > 1e3;
+        return (t) => (plain ? t.toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9))) : format(Math.abs(t) < 1e-9 * top ? 0 : t));
+      };
+      const across = xTicks || ticks(...x, logX), up = ticks(...y, logY);
+      const nameX = named(across, logX), nameY = named(up, logY);
+      for (const t of across) {
         node("line", { x1: this.x(t), x2: this.x(t), y1: this.box.top, y2: bottom, class: "axis" }, this.svg);
-        text(this.svg, this.x(t), bottom + 17, format(t), { "text-anchor": "middle" });
+        text(this.svg, this.x(t), bottom + 17, nameX(t), { "text-anchor": "middle" });
       }
-      for (const t of ticks(...y, logY)) {
+      for (const t of up) {
         node("line", { x1: this.box.left, x2: this.width - this.box.right, y1: this.y(t), y2: this.y(t), class: "axis" }, this.svg);
-        text(this.svg, this.box.left - 8, this.y(t) + 4, format(t), { "text-anchor": "end" });
+        text(this.svg, this.box.left - 8, this.y(t) + 4, nameY(t), { "text-anchor": "end" });
       }
       text(this.svg, (this.width + this.box.left) / 2, height - 6, labels[0], { "text-anchor": "middle" });
       text(this.svg, 0, 0, labels[1], { "text-anchor": "middle", transform: `translate(14 ${bottom / 2}) rotate(-90)` });
@@ -121,6 +132,13 @@
     for (const mark of document.querySelectorAll("[data-mark]"))
       mark.classList.toggle("dim", chosen !== null && Number(mark.dataset.mark) !== chosen);
   };
+  const clickable = (element, act) => {
+    element.addEventListener("click", act);
+    element.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(); }
+    });
+  };
+  const restore = () => { const kept = chosen; chosen = null; if (kept !== null) choose(kept); };
   const entry = (covariances, l, a, b) => {
     const s = covariances[l];
     if (typeof s === "number") return a === b ? s : 0;
@@ -183,7 +201,7 @@
     });
     let top = 0;
     for (const v of sum) top = Math.max(top, v);
-    const [r, g, b] = css("--heat").split(",").map(Number);
+    const [r, g, b] = css("--above").split(",").map(Number);
     const context = canvas.getContext("2d"), image = context.createImageData(columns, rows);
     for (let i = 0; i < sum.length; i++) image.data.set([r, g, b, 215 * Math.sqrt(sum[i] / top)], 4 * i);
     context.putImageData(image, 0, 0);
@@ -202,7 +220,7 @@
     const heaviest = Math.max(...data.components.weights);
     const outlines = $("show-outlines").checked;
     data.components.weights.forEach((weight, l) => {
-      const group = node("g", { class: "mark", "data-mark": l }, chart.inside);
+      const group = node("g", { class: "mark", "data-mark": l, tabindex: 0, role: "button", "aria-label": `${data.thing} ${l}` }, chart.inside);
       if (outlines) {
         const d = ellipse(view.means[l], view.covariances[l], 2).map(([p, q], i) => `${i ? "L" : "M"}${chart.x(p).toFixed(1)} ${chart.y(q).toFixed(1)}`).join("");
         node("path", { d: d + "Z", fill: color(l), "fill-opacity": 0.1, stroke: color(l), "stroke-opacity": 0.8 }, group);
@@ -210,13 +228,12 @@
       const [cx, cy] = [chart.x(view.means[l][0]), chart.y(view.means[l][1])];
       node("circle", { cx, cy, r: 5 + 12 * Math.sqrt(weight / heaviest), fill: color(l), stroke: css("--card"), "stroke-width": 1.5 }, group);
       if (data.components.weights.length <= 40) text(group, cx, cy + 4, String(l), { "text-anchor": "middle", class: "name" });
-      const shown = data.columns.slice(0, 12).map((name, j) => `${name}: ${format(data.components.means[l][j])}`);
+      const shown = data.columns.slice(0, 12).map((name, j) => `${name}: ${fixed(data.components.means[l][j], data.digits[j])}`);
       if (data.columns.length > 12) shown.push("...");
       chart.hover(group, [`${data.thing} ${l}: ${percent(weight)} of the rows`, ...shown].join("\n"));
-      group.addEventListener("click", () => choose(l));
+      clickable(group, () => choose(l));
     });
-    const kept = chosen; chosen = null;
-    if (kept !== null) choose(kept);
+    restore();
   };
   if ($("map")) {
     for (const id of ["axis-x", "axis-y"]) {
@@ -234,9 +251,9 @@
     }
     $("show-density").onchange = $("show-outlines").onchange = drawMap;
     redraws.push(drawMap);
-    for (const row of document.querySelectorAll("tr[data-component]"))
-      row.addEventListener("click", () => choose(Number(row.dataset.component)));
   }
+  for (const row of document.querySelectorAll("tr[data-component]"))
+    clickable(row, () => choose(Number(row.dataset.component)));
 
   // -- one column: a curve instead of a map ---------------------------------------------------------
   if ($("curve")) redraws.push(() => {
@@ -254,9 +271,10 @@
     data.components.weights.forEach((weight, l) => {
       const group = node("g", { class: "mark", "data-mark": l }, chart.inside);
       node("circle", { cx: chart.x(data.components.means[l][0]), cy: chart.y(0) - 7, r: 6, fill: color(l) }, group);
-      chart.hover(group, `${data.thing} ${l}: ${percent(weight)} of the rows\n${data.columns[0]}: ${format(data.components.means[l][0])}`);
-      group.addEventListener("click", () => choose(l));
+      chart.hover(group, `${data.thing} ${l}: ${percent(weight)} of the rows\n${data.columns[0]}: ${fixed(data.components.means[l][0], data.digits[0])}`);
+      clickable(group, () => choose(l));
     });
+    restore();
   });
 
   // -- misfit against noise, sweep, spectrum ----------------------------------------------------------
@@ -278,7 +296,7 @@
       const dot = node("circle", { cx: chart.x(r), cy: chart.y(misfit[i]), r: 4.5, fill: css("--accent"), class: "mark" }, chart.inside);
       chart.hover(dot, `radius ${format(r)}, ${p.size[i]} frequencies\nmisfit ${format(p.misfit[i])}\nnoise floor ${format(p.floor[i])}\nratio ${format(p.misfit[i] / Math.max(p.floor[i], 1e-300))}`);
     });
-    chart.legend([["sketch", css("--soft")], ["misfit of the model", css("--accent")], ["noise floor", css("--good")], ["sampling noise", css("--ink"), true]]);
+    chart.legend([["sketch", css("--soft")], ["misfit", css("--accent")], ["noise floor", css("--good")], ["sampling noise", css("--ink"), true]]);
   });
   if ($("sweep")) redraws.push(() => {
     const rows = data.sweep.rows, ks = rows.map((r) => r.k);
@@ -286,13 +304,15 @@
       x: [Math.min(...ks) - 0.5, Math.max(...ks) + 0.5], y: spread([...rows.map((r) => r.ratio), 1]), logY: true,
       labels: ["number of components", "misfit / noise floor"], xTicks: ks.length <= 25 ? ks : undefined, height: 340,
     });
-    chart.line([[Math.min(...ks) - 0.5, 1], [Math.max(...ks) + 0.5, 1]], css("--good"), "5 4", 1.4);
+    const level = data.sweep.explained;
+    chart.line([[Math.min(...ks) - 0.5, level], [Math.max(...ks) + 0.5, level]], css("--good"), "5 4", 1.4);
     chart.line(rows.map((r) => [r.k, r.ratio]), css("--accent"));
     for (const r of rows) {
       const best = r.k === data.sweep.recommended;
       const dot = node("circle", { cx: chart.x(r.k), cy: chart.y(r.ratio), r: best ? 9 : 5, fill: css(best ? "--good" : "--accent"), class: "mark" }, chart.inside);
       chart.hover(dot, `k = ${r.k}${best ? " (recommended)" : ""}\nmisfit / noise floor ${format(r.ratio)}\nmean squared distance ${format(r.inertia)}`);
     }
+    chart.legend([["misfit / noise floor", css("--accent")], ["explained", css("--good"), true]]);
   });
   const bars = (host, labels, values, errors, axis) => {
     const low = Math.min(0, ...values.map((v, i) => v - 2 * errors[i])), high = Math.max(0, ...values.map((v, i) => v + 2 * errors[i])) || 1;
@@ -323,12 +343,14 @@
     const body = table.tBodies[0];
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       let down = false;
-      head.addEventListener("click", () => {
+      head.querySelector("button").addEventListener("click", () => {
         down = !down;
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
         const key = (row) => Number(row.cells[column].dataset.value);
         const order = (a, b) => {
           const [x, y] = [key(a), key(b)];
-          const by = Number.isNaN(x) ? a.cells[column].textContent.localeCompare(b.cells[column].textContent) : x - y;
+          const by = Number.isNaN(x - y) ? a.cells[column].textContent.localeCompare(b.cells[column].textContent) : x - y;
           return down ? -by : by;
         };
         body.append(...[...body.rows].sort(order));
@@ -337,10 +359,10 @@
   }
   for (const button of document.querySelectorAll("button[data-table]"))
     button.onclick = () => {
-      const quote = (words) => (/[",\n]/.test(words) ? `"${words.replaceAll('"', '""')}"` : words);
+      const quote = (words) => (/[",\r\n]/.test(words) ? `"${words.replaceAll('"', '""')}"` : words);
       const rows = [...$(button.dataset.table).rows].map((row) => [...row.cells].map((c) => quote(c.dataset.value ?? c.textContent.trim())).join(","));
       const link = document.createElement("a");
-      link.href = "data:text/csv;charset=utf-8," + encodeURIComponent(rows.join("\n") + "\n");
+      link.href = URL.createObjectURL(new Blob([rows.join("\n") + "\n"], { type: "text/csv" }));
       link.download = button.dataset.table + ".csv";
       link.click();
     };
