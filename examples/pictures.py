@@ -28,32 +28,32 @@ sketch = sl.sketch(rows(200_000), phi)
 # %%
 # How many clusters?  The misfit falls to the noise floor where the number is right.
 table = sl.sweep(sketch, range(1, 11), random_state=0)
-sl.plots.sweep(table)
+ax = sl.plots.sweep(table)
 
 # %%
 # Where are they?  Four columns are seen in the plane in which the decoded mixture varies most.
 model = sl.CompressiveKMeans(table.recommended, random_state=0).fit_sketch(sketch)
-sl.plots.centers(model)
+ax = sl.plots.centers(model)
 
 # %%
 # How are the rows spread over two columns?
-sl.plots.density(model, columns=["age", "income"])
+ax = sl.plots.density(model, columns=["age", "income"])
 
 # %%
 # Does the model explain the sketch?  At every scale what it leaves is what sampling noise leaves.
-sl.plots.residual(model)
+ax = sl.plots.residual(model)
 
 # %%
 # What does a decoder see that has found only the three heaviest clusters?
 mixture = model.solution_.mixture
 order = np.argsort(mixture.weights)[::-1][:3]
 found = sl.Mixture(mixture.weights[order], mixture.means[order], mixture.covariances[order])
-sl.plots.landscape(sketch, found, columns=["age", "income"])
+ax = sl.plots.landscape(sketch, found, columns=["age", "income"])
 
 # %%
 # Since when is the data different?  From the seventh day on the first column has moved by a tenth of its deviation.
 days = [sl.sketch(rows(20_000) + (day >= 6) * np.array([0.5, 0, 0, 0]), phi) for day in range(12)]
-sl.plots.drift(days, labels=[f"day {day + 1}" for day in range(12)])
+ax = sl.plots.drift(days, labels=[f"day {day + 1}" for day in range(12)])
 
 # %%
 # All of it on one page that can be sent to somebody: ``report.html``, without any link to the outside.

@@ -417,7 +417,10 @@ def _setting(value: Any) -> str:
     """A value in words; of labels for each row only a checksum."""
     if isinstance(value, str | int | tuple):
         return repr(value)
-    return hashlib.sha256(repr(np.asarray(value).tolist()).encode()).hexdigest()
+    labels = np.asarray(value)
+    plain = labels.dtype.kind in "biufSUM"  # a million labels must not become a million Python objects
+    text = np.ascontiguousarray(labels).tobytes() if plain else repr(labels.tolist()).encode()
+    return hashlib.blake2b(labels.dtype.str.encode() + text, digest_size=32).hexdigest()
 
 
 Opener = Callable[[Any, Selection], "Source | None"]
