@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import chdtrc
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.decoders.describe import describe
@@ -33,7 +34,7 @@ from sketchlearn.sketch.value import Sketch, check_same_features
 
 _F64 = npt.NDArray[np.float64]
 _C128 = npt.NDArray[np.complex128]
-_MOST = 1000  # frequencies that are used: more cost time and gain little
+_CHOSEN = slice(0, 1000)  # frequencies that are used: they come in random order, and more gain little
 _BANDS = 10  # of lengths of frequencies, in which the misfit is averaged
 _STRETCH = 100.0  # variance of an entry over that of the mixture, up to which its correlations are believed
 _ROUNDING = 2.0**-20  # added to the variances: features are rounded to 2**-22, which matters at far too large scales
@@ -106,6 +107,12 @@ def compare(a: Sketch, b: Sketch, mixture: Any = None) -> Comparison:
     >>> sl.compare(sl.sketch(monday, phi), sl.sketch(tuesday, phi)).p_value < 1e-6
     True
     """
+    check_comparable(a, b)
+    return compared(a, b, sampling_noise(a + b, mixture))
+
+
+def check_comparable(a: Sketch, b: Sketch) -> None:
+    """Refuse sketches whose noise is not that of counting rows, or that have different maps."""
     check_same_features(a, b)
     if not isinstance(a.features, FourierFeatures):
         raise ValueError(f"compare needs Fourier features, these are {a.features.kind}")
@@ -114,18 +121,25 @@ def compare(a: Sketch, b: Sketch, mixture: Any = None) -> Comparison:
             raise ValueError("compare needs rows that count one each; this sketch has fractional weights")
         if s.weight < 2:
             raise ValueError(f"compare needs at least two rows on each side, got {s.weight}")
-    both = a + b
-    chosen = slice(0, _MOST)  # radii and directions come in random order: the first are a fair choice
-    w = a.features.frequencies[chosen]
-    difference = a.mean[chosen] - b.mean[chosen]
-    n = float(a.count) * float(b.count) / float(both.count)
-    found = describe(both) if mixture is None else as_mixture(mixture, a.features.dim)
-    statistic = float(np.sum(np.abs(difference) ** 2))
+
+
+def sampling_noise(sketch: Sketch, mixture: Any = None) -> _F64:
+    """Traces of powers of the covariance of one row's features, for the rows behind a sketch; `mixture` as above."""
+    features = sketch.features
+    assert isinstance(features, FourierFeatures)
+    found = describe(sketch) if mixture is None else as_mixture(mixture, features.dim)
     with threadpool_limits(1, "blas"):  # as many threads as there are comparisons, and no more
-        traces = noise_traces(found, w, both.mean[chosen], float(both.count))
+        return noise_traces(found, features.frequencies[_CHOSEN], sketch.mean[_CHOSEN], float(sketch.count))
+
+
+def compared(a: Sketch, b: Sketch, traces: _F64) -> Comparison:
+    """The comparison of two sketches that :func:`compare` has checked, given the sampling noise."""
+    difference = a.mean[_CHOSEN] - b.mean[_CHOSEN]
+    n = 1.0 / (1.0 / float(a.count) + 1.0 / float(b.count))
+    statistic = float(np.sum(np.abs(difference) ** 2))
     p = tail(n * statistic, traces)
     expected = float(traces[0]) / n
-    m = len(w)
+    m = len(difference)
     return Comparison(
         distance=float(np.sqrt(max(statistic - expected, 0.0) / m)),
         p_value=p,
@@ -226,9 +240,11 @@ def tail(statistic: float, traces: _F64) -> float:
         freedom = 1 / s1**2
     standard = (statistic - c1) / np.sqrt(2 * c2)
     value = standard * np.sqrt(2.0) * root + freedom + delta
-    from scipy.stats import chi2, ncx2
+    if delta > 0:  # never for traces of one matrix, by the inequality of Cauchy and Schwarz
+        from scipy.stats import ncx2  # slow to import
 
-    return float(np.clip(ncx2.sf(value, freedom, delta) if delta > 0 else chi2.sf(value, freedom), 0.0, 1.0))
+        return float(np.clip(ncx2.sf(value, freedom, delta), 0.0, 1.0))
+    return float(chdtrc(freedom, max(value, 0.0)))
 
 
 def as_mixture(given: Any, dim: int) -> Mixture:

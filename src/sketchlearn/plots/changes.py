@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import sketchlearn
+from sketchlearn.decoders.compare import check_comparable, compared, sampling_noise
 from sketchlearn.sketch import Sketch, SketchTable, merge
 
 
@@ -50,6 +50,8 @@ def changes(
 ) -> list[Change]:
     """Compare each sketch of a sequence with the first one, the one before or all others.
 
+    The sampling noise is learned once, from all sketches together.
+
     Parameters
     ----------
     sketches, labels, against
@@ -86,19 +88,25 @@ def changes(
         names = [str(label) for label in labels]
     if len(names) != len(values):
         raise ValueError(f"there are {len(values)} sketches and {len(names)} labels")
+    for value in values:
+        if not isinstance(value, Sketch):
+            raise TypeError(f"expected sketches, got {type(value).__name__}")
     if len(values) < 2:
         raise ValueError(f"a sequence needs at least two sketches, got {len(values)}")
-    total = merge(values) if against == "rest" else None
+    for value in values:
+        check_comparable(values[0], value)
+    total = merge(values)
+    noise = sampling_noise(total)  # of a row, whichever sketch it is in
     found = []
     for i in range(0 if against == "rest" else 1, len(values)):
-        if total is not None:
+        if against == "rest":
             other, name = total - values[i], "all others"
         else:
             j = 0 if against == "first" else i - 1
             other, name = values[j], names[j]
-        c = sketchlearn.compare(other, values[i])
-        observed, noise = float(c.statistic) ** 0.5, float(c.expected) ** 0.5
-        found.append(Change(names[i], name, observed, noise, c.distance, c.p_value, values[i].count, against))
+        c = compared(other, values[i], noise)
+        observed, by_noise = float(c.statistic) ** 0.5, float(c.expected) ** 0.5
+        found.append(Change(names[i], name, observed, by_noise, c.distance, c.p_value, values[i].count, against))
     return found
 
 

@@ -137,11 +137,13 @@ def register(app: typer.Typer) -> None:
             raise usage(f"--alpha must be between 0 and 1, got {alpha}")
         _prepare(output, as_json, *sketches)
         if len(sketches) == 1 and Path(sketches[0]).suffix == ".parquet":
-            found = changes(sketchlearn.SketchTable.load(sketches[0]), against=against)
+            given: Any = sketchlearn.SketchTable.load(sketches[0])
         else:
             names = [Path(s).stem for s in sketches]
             names = names if len(set(names)) == len(names) else sketches
-            found = changes([read_sketch(s) for s in sketches], labels=names, against=against)
+            given = dict(zip(names, map(read_sketch, sketches), strict=True))
+        with working(f"comparing {len(given)} sketches"):
+            found = changes(given, against=against)
         facts = {"against": against, "alpha": alpha, "changes": [asdict(c) for c in found]}
         ax = sketchlearn.plots.drift(found, alpha=alpha)
         alarms = [c.label for c in found if c.p_value < alpha]
