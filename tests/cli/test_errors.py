@@ -257,7 +257,7 @@ CASES = [
     ("nothing passes the condition", [*SKETCH, "good.parquet", "--where", "x > 99"], 4, "no rows"),
     ("wrong dtype", [*SKETCH, "good.parquet", "--dtype", "int8"], 4, "'float32' or 'float64'"),
     ("query on files", [*SKETCH, "good.parquet", "--query", "SELECT 1"], 4, "query doesn't apply to Parquet"),
-    ("database without query", [*SKETCH, "real.db"], 4, "say what to read with query"),
+    ("database without query", [*SKETCH, "real.db"], 4, "say what to read with --query"),
     ("bad SQL", [*SKETCH, "real.db", "--query", "SELEC x"], 3, "syntax error"),
     ("unknown table", [*SKETCH, "real.db", "--query", "SELECT * FROM u"], 3, "no such table"),
     ("text from SQL", [*SKETCH, "real.db", "--query", "SELECT * FROM t"], 4, "column 'y' holds text"),

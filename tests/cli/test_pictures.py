@@ -235,7 +235,7 @@ def test_a_demo_that_is_interrupted_leaves_nothing(tmp_path, run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("sketchlearn.cli.verbs.learn.decode", interrupted)
-    code, _, err = run("demo", "--rows", "2000", "-o", "x")
+    code, _, err = run("demo", "--rows", "10000", "-o", "x")
     assert code == 130
     assert "internal error" not in err
     assert not (tmp_path / "x").exists()

@@ -236,3 +236,55 @@ def test_debug_shows_the_traceback(run, where):
     code, _, err = run(*(["--debug", *arguments] if where == "before" else [*arguments, "--debug"]))
     assert code == 3
     assert "Traceback" in err
+
+
+def test_an_unfinished_run_is_not_resumed_with_another_design(tmp_path, run):
+    rng = np.random.default_rng(0)
+    for part in range(3):
+        np.save(tmp_path / f"{part}.npy", rng.normal(size=(3000, 2)))
+    arguments = ["sketch", "0.npy", "1.npy", "2.npy", "-k", "3", "-o", "all.sketch", "--checkpoint-every", "0.0001"]
+    stopped = (
+        "import sys; import sketchlearn.engines.local as local; from sketchlearn.cli import main\n"
+        "from sketchlearn.engines.checkpoint import Checkpoint\n"
+        "save = Checkpoint.save\n"
+        "def once(self, *a, **k):\n    save(self, *a, **k); raise KeyboardInterrupt\n"
+        "Checkpoint.save = once; sys.exit(main(sys.argv[1:]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", stopped, *arguments], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 130, done.stderr
+    for other in (["--standardize"], ["--seed", "7"], ["--task", "gmm"], ["-k", "5"]):
+        code, _, err = run(*arguments, *other)
+        assert (code, "run it as it was, or begin again with --restart" in err) == (4, True), err
+    assert run(*arguments)[0] == 0
+    assert sl.load(tmp_path / "all.sketch").count == 9000
+
+
+def test_a_column_that_decides_alone_is_named(tmp_path, run):
+    rng = np.random.default_rng(0)
+    (tmp_path / "x.csv").write_text(
+        "age,income\n" + "\n".join(f"{a:.3f},{b:.1f}" for a, b in rng.normal(size=(500, 2)) * [1, 1e4])
+    )
+    assert "column 'income' has 100.0% of the variance; --standardize" in run("sketch", "x.csv", "-o", "a.sketch")[2]
+    assert "variance" not in run("sketch", "x.csv", "--standardize", "-o", "b.sketch")[2]
+    assert b"standardised" in run("info", "b.sketch")[1]
+    assert b"standardised" not in run("info", "a.sketch")[1]
+
+
+def test_inputs_of_merge_and_subtract_are_never_replaced(tmp_path, run):
+    phi = sl.FourierFeatures.draw(dim=2, size=10, scale=1.0)
+    sl.sketch(np.zeros((5, 2)), phi).save(tmp_path / "a.sketch")
+    sl.sketch(np.ones((3, 2)), phi).save(tmp_path / "b.sketch")
+    assert run("merge", "a.sketch", "b.sketch", "-o", "a.sketch")[0] == 6
+    assert run("subtract", "a.sketch", "b.sketch", "-o", "b.sketch")[0] == 6
+    assert "counted twice" in run("merge", "a.sketch", "a.sketch", "-o", "c.sketch")[2]
+    assert sl.load(tmp_path / "a.sketch").count == 5
+
+
+def test_the_wrong_kind_of_file_is_named(tmp_path, run):
+    phi = sl.FourierFeatures.draw(dim=2, size=10, scale=1.0)
+    s = sl.sketch(np.random.default_rng(0).normal(size=(50, 2)), phi)
+    s.save(tmp_path / "a.sketch")
+    sl.SketchTable({"x": s}).save(tmp_path / "groups.table.parquet")
+    _, _, err = run("learn", "kmeans", "groups.table.parquet", "-k", "2", "-o", "m")
+    assert "'sketchlearn merge groups.table.parquet" in err
+    assert "not a model but a sketch" in run("report", "a.sketch")[2]

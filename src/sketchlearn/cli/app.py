@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import pkgutil
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -119,6 +120,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more: not an error
         return Code.DONE
     except Exception as error:
+        if hasattr(error, "format_message") and not error.format_message():
+            return Code.USAGE  # nothing was asked for, and the help has been shown
         if _State.debug:
             traceback.print_exc()
         return _say(*_explained(error))
@@ -128,7 +131,7 @@ def _explained(error: Exception) -> tuple[str, Code]:
     """What went wrong, in one line, and the exit code."""
     if hasattr(error, "format_message"):  # what typer says about arguments
         return error.format_message(), Code.USAGE
-    text = " ".join(str(error).split()).replace("on_invalid='skip'", "--skip-invalid")
+    text = _as_options(" ".join(str(error).split()))
     text = text.replace("delete it to start again", "--restart begins again")
     if isinstance(error, MissingPackageError):
         return text, Code.PACKAGE
@@ -147,6 +150,14 @@ def _explained(error: Exception) -> tuple[str, Code]:
             error
         ).__name__, Code.DATA
     return f"internal error, please report it (--debug shows where): {type(error).__name__}: {text}", Code.BUG
+
+
+def _as_options(text: str) -> str:
+    """Hints about parameters of Python as options of the command line."""
+    text = text.replace("on_invalid='skip'", "--skip-invalid").replace("query='SELECT ...'", "--query 'SELECT ...'")
+    text = text.replace("say its format, one of", "say its format with --format, one of")
+    text = text.replace("two (columns=) or a model", "two columns (-c a,b) or a model (-m)")
+    return re.sub(r"columns=\[([^\]]*)\]", lambda m: "-c " + m[1].replace("'", "").replace(", ", ","), text)
 
 
 def reason(error: OSError) -> str:
@@ -208,10 +219,23 @@ def names_in(columns: list[str] | None, option: str = "--columns") -> list[str] 
     return names
 
 
+def is_table(path: str) -> bool:
+    """Whether a file is a table of sketches (or other Parquet), by its first bytes."""
+    if path == "-" or not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
 def read_sketch(path: str) -> Sketch:
     """A sketch from a file, or from standard input for ``-``."""
     if path == "-":
         return Sketch.from_bytes(sys.stdin.buffer.read())
+    if is_table(path):
+        raise SketchFileError(
+            f"{path}: Parquet, not a sketch: of a table of groups make one with 'sketchlearn merge {path} -o x.sketch'"
+            f", of rows with 'sketchlearn sketch {path} -o x.sketch'"
+        )
     return load(path)
 
 
@@ -221,7 +245,11 @@ def read_model(path: str) -> Model:
 
     if path == "-":
         return Model.from_json(sys.stdin.buffer.read(), "standard input")
-    return Model.load(path)
+    data = Path(path).read_bytes()
+    if data.startswith(sketch_file.MAGIC):
+        hint = f"learn one first, e.g. 'sketchlearn learn kmeans {path} -k 5 -o model.json'"
+        raise ModelFileError(f"{path}: not a model but a sketch: {hint}")
+    return Model.from_json(data, path)
 
 
 def read_features(path: str) -> FeatureMap:

@@ -14,6 +14,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.fourier import FourierFeatures
 
 PILOT_ROWS = 20_000
+_DOMINANT = 0.95  # share of the variance that is worth a word
 
 
 def designed(
@@ -39,8 +40,20 @@ def designed(
         phi = phi.standardized(offset, spread)
     else:
         phi = design(rows, n_components=components, task=task, seed=seed)
+        if task == "kmeans":
+            _warn_of_units(rows, names)
     named = cast(FeatureMap, phi)
     return named.with_columns(names) if names and len(names) == named.dim else named
+
+
+def _warn_of_units(rows: npt.NDArray[np.float64], names: tuple[str, ...] | None) -> None:
+    """Distances are decided by the widest column: say so where there is hardly any other."""
+    variances = rows.var(0)
+    k = int(np.argmax(variances))
+    if len(variances) > 1 and variances[k] > _DOMINANT * variances.sum():
+        name = repr(names[k]) if names and len(names) == len(variances) else k
+        share = variances[k] / variances.sum()
+        note(f"note: column {name} has {share:.1%} of the variance; --standardize gives every column the same say")
 
 
 def recipe_text(phi: FeatureMap) -> bytes:

@@ -13,8 +13,8 @@ from sketchlearn.decoders.compare import Comparison, compare
 from sketchlearn.decoders.metric import standardised
 from sketchlearn.decoders.solution import Mixture, Solution
 from sketchlearn.decoders.splitting import decode_splitting
-from sketchlearn.decoders.sweep import Sweep, sweep_kmeans
 from sketchlearn.decoders.sweep_gmm import as_table, sweep_gmm
+from sketchlearn.decoders.sweep_kmeans import Sweep, sweep_kmeans
 from sketchlearn.decoders.tuning_free import decode_tuning_free
 from sketchlearn.sketch.value import Sketch
 

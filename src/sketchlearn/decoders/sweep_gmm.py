@@ -9,7 +9,7 @@ import numpy as np
 
 from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm, mismatch_limit
 from sketchlearn.decoders.refine import n_parameters
-from sketchlearn.decoders.sweep import Sweep, SweepRow
+from sketchlearn.decoders.sweep_kmeans import Sweep, SweepRow
 from sketchlearn.sketch.value import Sketch
 
 

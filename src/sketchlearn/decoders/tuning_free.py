@@ -194,8 +194,9 @@ def _verdict(reliable: bool, fit: _Outcome, found: Found) -> str:
             f"so the components ({fit.path}) explain the data"
         )
     return (
-        f"not certified: with k round components the misfit is {found.ratio:.3g} times the noise floor. Either "
-        "clusters are missing (try more components, a larger sketch or another seed) or they are not round Gaussians, "
-        f"as on most real data; the centres then come from a richer model ({fit.path}) and are usually close to "
+        f"not certified: with {len(found.means)} round components the misfit is {found.ratio:.3g} times the noise "
+        "floor. Either clusters are missing (try more components, a larger sketch or another seed), or they are not "
+        "round Gaussians (columns in different units should be standardised), as on most real data; the centres "
+        f"then come from a richer model ({fit.path}) and are usually close to "
         "those of k-means"
     )

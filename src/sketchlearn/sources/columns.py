@@ -112,7 +112,7 @@ class Layout:
                 or types.is_decimal(value) or types.is_null(value)
             ):  # fmt: skip
                 numeric = [f.name for f in schema if types.is_floating(f.type) or types.is_integer(f.type)]
-                hint = f"choose numeric columns, e.g. columns={numeric[:3]}" if numeric else "there is no numeric one"
+                hint = f"choose numeric columns, e.g. columns={numeric[:20]}" if numeric else "there is no numeric one"
                 raise ValueError(f"{self.place}: column {name!r} holds {_word(t)}, not numbers; {hint}")
         if self.weight is not None:
             t = schema.field(self.weight).type

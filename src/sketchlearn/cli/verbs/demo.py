@@ -16,6 +16,12 @@ from sketchlearn.cli.app import Debug, Json, OutputError, emit, note, usage, wri
 from sketchlearn.optional import optional
 
 _NAMES = ("age", "income", "visits", "basket", "discount", "distance")
+_KINDS = np.array(  # years, thousands a year, visits a year, money a visit, percent, kilometres
+    [[23, 18, 60, 14, 35, 8], [41, 55, 30, 62, 22, 16], [68, 33, 45, 30, 27, 9], [36, 88, 18, 48, 12, 22],
+     [52, 125, 32, 115, 14, 35]], float
+)  # fmt: skip
+_WIDTH = 3.0
+_FEWEST = 10_000
 
 
 def register(app: typer.Typer) -> None:
@@ -30,8 +36,8 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Make a Parquet folder, sketch it, learn clusters, draw them and write a report; shows every command."""
-        if rows < 1000:
-            raise usage(f"--rows must be at least 1000, got {rows}")
+        if rows < _FEWEST:
+            raise usage(f"--rows must be at least {_FEWEST}, got {rows}: the rare kind needs some")
         folder = Path(output)
         if folder.exists():
             raise OutputError(f"{output}: exists already; give another folder with -o, or remove it")
@@ -57,13 +63,11 @@ def _make_customers(folder: Path, rows: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     folder.mkdir()
     shares = np.array([0.38, 0.27, 0.2, 0.145, 0.005])
-    centers = 10 + 4 * rng.normal(size=(5, len(_NAMES)))
-    centers[4] = centers[:4].mean(0) + 5 * (centers[4] - 10)  # the rare kind is unlike all others
     note(f"made up: {rows:,} customers of {len(shares)} kinds, {shares[-1]:.1%} of a rare one (2% in week 4): {folder}")
     for part, count in enumerate(np.diff(np.linspace(0, rows, 5).astype(int))):
         if part == 3:
             shares[[0, 4]] += -0.015, 0.015
-        values = centers[rng.choice(5, count, p=shares)] + rng.normal(size=(count, len(_NAMES)))
+        values = _KINDS[rng.choice(5, count, p=shares)] + _WIDTH * rng.normal(size=(count, len(_NAMES)))
         columns = {name: values[:, j] for j, name in enumerate(_NAMES)}
         columns["week"] = np.full(count, part + 1)
         pq.write_table(pa.table(columns), folder / f"week-{part + 1}.parquet")

@@ -17,6 +17,7 @@ from sketchlearn.learn.model import FORMAT, Model
 from sketchlearn.sketch import Sketch, SketchTable
 from sketchlearn.sketch import file as sketch_file
 
+_ROWS, _COLUMNS = 30, 10  # of a table
 _CANNOT = "single rows, which rows touched the box, order and time of rows, columns that were not read"
 
 
@@ -77,8 +78,36 @@ def _of_model(model: Model) -> tuple[dict[str, Any], str]:
     lines |= {k: f"{v:.6g}" if isinstance(v, float) else str(v) for k, v in short.items()}
     lines["features"] = model.sketch.get("description", "unknown")
     width = max(map(len, lines))
-    text = "\n".join(f"{k:<{width}}  {v}" for k, v in lines.items())
+    text = "\n".join(f"{k:<{width}}  {v}" for k, v in lines.items()) + "\n" + _learned(model)
     return {**facts, **short, "sketch": dict(model.sketch)}, text
+
+
+def _learned(model: Model) -> str:
+    """What was learned, as a table: the first rows and columns of it."""
+    learned = model.learned
+    if model.task == "regression":
+        rows = zip(learned["predictors"], learned["coefficients"], strict=True)
+        return _table(["column", "coefficient"], [[name, f"{value:.6g}"] for name, value in rows])
+    if model.task == "pca":
+        parts = [[f"{v:.4g}", f"{s:.1%}"] for v, s in zip(
+            learned["explained_variance"], learned["explained_variance_ratio"], strict=True)]  # fmt: skip
+        values, head = learned["components"], ["component", "variance", "share"]
+    else:
+        parts = [[f"{w:.2%}"] for w in learned["weights"]]
+        values = learned[{"kmeans": "centers", "gmm": "means", "stable": "locations"}[model.task]]
+        head = ["cluster" if model.task == "kmeans" else "component", "share"]
+    names = list(model.columns[:_COLUMNS])
+    rows_ = [[str(i), *part, *(f"{v:.5g}" for v in value[:_COLUMNS])] for i, (part, value) in
+             enumerate(zip(parts, values, strict=True))]  # fmt: skip
+    more = f"\n  ... and {len(model.columns) - _COLUMNS} more columns" if len(model.columns) > _COLUMNS else ""
+    return _table([*head, *names], rows_) + more
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    shown = [head, *rows[:_ROWS]]
+    widths = [max(len(row[j]) for row in shown) for j in range(len(head))]
+    lines = ["  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in shown]
+    return "\n".join(lines) + (f"\n  ... and {len(rows) - _ROWS} more" if len(rows) > _ROWS else "")
 
 
 def _of_sketch(s: Sketch) -> tuple[dict[str, Any], str | None]:
@@ -98,6 +127,12 @@ def _of_sketch(s: Sketch) -> tuple[dict[str, Any], str | None]:
     shown = s.summary()
     if columns:
         shown["columns"] = f"{len(columns)}: {', '.join(columns[:12])}" + (", ..." if len(columns) > 12 else "")
+    spread = getattr(s.features, "spread", None)
+    if spread is not None:
+        names = columns or [f"column {i}" for i in range(len(spread))]
+        some = ", ".join(f"{name} / {v:.4g}" for name, v in list(zip(names, spread, strict=True))[:12])
+        shown["standardised"] = some + (", ..." if len(spread) > 12 else "")
+    facts["standardised"] = None if spread is None else spread.tolist()
     shown["can't tell"] = _CANNOT
     width = max(map(len, shown))
     return facts, "\n".join(f"{k:<{width}}  {v}" for k, v in shown.items())

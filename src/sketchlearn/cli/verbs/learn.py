@@ -104,7 +104,7 @@ def register(app: typer.Typer) -> None:
         """The first k principal components, from a sketch of quadratic features."""
         check_output(output, sketch)
         s = read_sketch(sketch)
-        _need_quadratic(s, "principal components", "pca")
+        _need_quadratic(s, "PCA", "pca")
         from sketchlearn.learn import CompressivePCA
         from sketchlearn.learn.model import Model as LearnedModel
 
@@ -145,7 +145,9 @@ def register(app: typer.Typer) -> None:
 
 def _need_quadratic(s: Sketch, what: str, task: str) -> None:
     if s.features.kind != "quadratic":
-        raise usage(f"{what} need quadratic features, the sketch has {s.features.kind} ones: design with --task {task}")
+        raise usage(
+            f"{what} needs quadratic features, the sketch has {s.features.kind} ones: design with --task {task}"
+        )
 
 
 def _write(output: str, model: LearnedModel, as_json: bool, line: str) -> None:

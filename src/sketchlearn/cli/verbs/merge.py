@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, read_sketch, usage, write_bytes
+from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, is_table, note, read_sketch, usage, write_bytes
 from sketchlearn.sketch import Sketch, SketchTable, merge
 
 
@@ -26,20 +25,21 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Add up sketches; of tables, all groups or those named by --group."""
-        check_output(output)
+        check_output(output, *sketches)
         total = merge(_all(sketches, group))
         write_bytes(output, total.to_bytes())
         if output != "-":
             emit(
                 {"output": output, "rows": total.count, "merged": len(sketches)},
                 as_json,
-                f"{output}: {total.count:,} rows from {len(sketches)} files",
+                f"{output}: {total.count:,} rows from {len(sketches)} file{'s' * (len(sketches) > 1)}",
             )
 
 
 def _all(paths: list[str], groups: list[str] | None) -> Iterator[Sketch]:
+    seen: list[Sketch] = []
     for path in paths:
-        if path != "-" and Path(path).suffix == ".parquet":
+        if is_table(path):
             table = SketchTable.load(path)
             chosen = {str(label): label for label in table}
             for name in groups or chosen:
@@ -48,6 +48,10 @@ def _all(paths: list[str], groups: list[str] | None) -> Iterator[Sketch]:
                     raise ValueError(f"{path} has no group {name!r}; it has {len(chosen)}: {some}")
                 yield table[chosen[name]]
         elif groups:
-            raise usage(f"--group is for tables of sketches (.parquet), {path} is not one")
+            raise usage(f"--group is for tables of sketches, {path} is not one")
         else:
-            yield read_sketch(path)
+            found = read_sketch(path)
+            if found in seen:
+                note(f"warning: {path} is the same sketch as another one: its rows are counted twice")
+            seen.append(found)
+            yield found

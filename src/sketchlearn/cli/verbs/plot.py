@@ -16,6 +16,7 @@ from sketchlearn.cli.app import (
     Json,
     check_output,
     emit,
+    is_table,
     names_in,
     note,
     read_model,
@@ -136,7 +137,7 @@ def register(app: typer.Typer) -> None:
         if not 0 < alpha < 1:
             raise usage(f"--alpha must be between 0 and 1, got {alpha}")
         _prepare(output, as_json, *sketches)
-        if len(sketches) == 1 and Path(sketches[0]).suffix == ".parquet":
+        if len(sketches) == 1 and is_table(sketches[0]):
             given: Any = sketchlearn.SketchTable.load(sketches[0])
         else:
             names = [Path(s).stem for s in sketches]
@@ -162,7 +163,7 @@ def numbers_in(text: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 1 or len(numbers) > _MOST:
-        raise usage(f"{text!r}: give at most {_MOST} numbers of components, as 2:12 or 2,4,8")
+        raise usage(f"{text!r}: write numbers of components as 2:12 or 2,4,8, at most {_MOST}")
     return numbers
 
 

@@ -161,6 +161,7 @@ def _counted(result: Sketch | SketchTable) -> str:
 _Design = tuple[int, str, int, bool]
 """Components, task, seed, whether to standardise."""
 _BASE = "sketch to append to"
+_DESIGN = "design of the feature map"
 
 
 def _same_file(path: str, other: str | Path) -> bool:
@@ -194,6 +195,7 @@ class _Job:
     point: Path | None = None
     base: Sketch | SketchTable | None = None
     base_mark: str | None = None
+    design_mark: str | None = None
 
     def __post_init__(self) -> None:
         plain = self.output != "-" and (Path(self.output).is_file() or not Path(self.output).exists())
@@ -226,7 +228,7 @@ class _Job:
 
     def once(self, given: FeatureMap | None, design: _Design) -> Sketch | SketchTable:
         """One pass, written at the end."""
-        phi = self._known(given)
+        phi = self._known(given, design)
         source = self._open(self.data, phi)
         if not source.parts or not all(p.identity for p in source.parts):
             self.point = None  # rows that may come in another order can't be resumed
@@ -240,39 +242,43 @@ class _Job:
         self, poll: float, idle: float | None, given: FeatureMap | None, design: _Design
     ) -> Sketch | SketchTable:
         """One pass after the other over what is new; files count when they no longer grow."""
-        phi = self._known(given)
+        phi = self._known(given, design)
         before: set[str] = set()
         taken: list[str] = []
         result: Sketch | SketchTable | None = None
         quiet = time.monotonic()
         while True:
+            busy = False
             try:
-                paths = find_files(self.data, self.options["format"]).paths
-            except FileNotFoundError:
-                paths = ()
-            paths = tuple(p for p in paths if not self._own(p))
-            now = {identity(p) for p in paths}
-            settled = [p for p in paths if identity(p) in before]
-            before = now
-            if [p for p in settled if p not in taken]:
-                taken += [p for p in settled if p not in taken]
-                source = self._open(taken, phi)
-                if phi is None:
-                    phi = self._designed(source, design)
-                result = self._pass(source, phi)
-                self._write(result)
-                note(f"{self.output}: {_rows(result):,} rows from {len(taken)} files")
-                quiet = time.monotonic()
-            if idle is not None and time.monotonic() - quiet > idle:
-                if result is None:
-                    raise ValueError(f"no file came within {idle:g} seconds")
-                return result
-            try:
+                settled, before = self._settled(before)
+                if [p for p in settled if p not in taken]:
+                    busy = True
+                    taken += [p for p in settled if p not in taken]
+                    source = self._open(taken, phi)
+                    if phi is None:
+                        phi = self._designed(source, design)
+                    result = self._pass(source, phi)
+                    self._write(result)
+                    note(f"{self.output}: {_rows(result):,} rows from {len(taken)} files")
+                    quiet, busy = time.monotonic(), False
+                if idle is not None and time.monotonic() - quiet > idle:
+                    if result is None:
+                        raise ValueError(f"no file came within {idle:g} seconds")
+                    return result
                 time.sleep(poll)
-            except KeyboardInterrupt:
-                if result is None:
+            except KeyboardInterrupt:  # the way to end it, unless it comes amidst a pass
+                if busy or result is None:
                     raise
                 return result
+
+    def _settled(self, before: set[str]) -> tuple[list[str], set[str]]:
+        """Files that no longer grow, and the identities of all files to compare with the next time."""
+        try:
+            paths = find_files(self.data, self.options["format"]).paths
+        except FileNotFoundError:
+            paths = ()
+        paths = tuple(p for p in paths if not self._own(p))
+        return [p for p in paths if identity(p) in before], {identity(p) for p in paths}
 
     def _open(self, data: list[str], phi: FeatureMap | None) -> Source:
         # tables may have more columns than the map was made for
@@ -289,11 +295,21 @@ class _Job:
         """True for the files that this run writes."""
         return _same_file(path, self.output) or (self.point is not None and _same_file(path, self.point))
 
-    def _known(self, given: FeatureMap | None) -> FeatureMap | None:
+    def _known(self, given: FeatureMap | None, design: _Design) -> FeatureMap | None:
         """The map that was given, or of the sketch that is appended to, or of the unfinished run."""
+        if given is None and self.base is None:
+            k, task, seed, standardize = design
+            self.design_mark = f"-k {k} --task {task} --seed {seed}" + " --standardize" * standardize
         if self.point is not None and self.point.exists():
             earlier = read_checkpoint(self.point)
             assert earlier.sketch is not None
+            before, now = earlier.settings.get(_DESIGN), self.design_mark
+            if before is not None and now is not None and before != now:
+                raise ValueError(
+                    f"{self.point}: the unfinished run had {before}, this one has {now}: run it as it was, or begin "
+                    "again with --restart"
+                )
+            self.design_mark = before
             note(f"going on after {earlier.rows:,} rows (--restart begins again)")
             return given or earlier.sketch.features
         return given if self.base is None else self.base.features
@@ -307,8 +323,9 @@ class _Job:
         options: dict[str, Any] = {}
         if self.point is not None:
             options = {"checkpoint": self.point, "checkpoint_every": self.every or 30.0}
-            if self.base_mark is not None:
-                source = replace(source, settings={**source.settings, _BASE: self.base_mark})
+            marks = {_BASE: self.base_mark, _DESIGN: self.design_mark}
+            known = {name: mark for name, mark in marks.items() if mark is not None}
+            source = replace(source, settings={**source.settings, **known})
         try:
             done: Sketch | SketchTable = self._run(source, phi, options)
         except OSError as error:

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
         """Take the rows of some sketches out of another; they must have been added before."""
         if [whole, *parts].count("-") > 1:
             raise usage("standard input (-) can be read once only")
-        check_output(output)
+        check_output(output, whole, *parts)
         rest = read_sketch(whole)
         for path in parts:
             rest = rest - read_sketch(path)

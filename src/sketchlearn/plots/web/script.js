@@ -70,7 +70,7 @@
         const step = all.length > 1 && !log ? Math.abs(all[1] - all[0]) : 0;
         const top = Math.max(...all.map(Math.abs));
         const plain = step >= 1e-6 && top < 1e12 && top / step > 1e3;
-        return (t) => (plain ? t.toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9))) : format(Math.abs(t) < 1e-9 * top ? 0 : t));
+        return (t) => (plain ? t.toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9))) : format(!log && Math.abs(t) < 1e-9 * top ? 0 : t));
       };
       const across = xTicks || ticks(...x, logX), up = ticks(...y, logY);
       const nameX = named(across, logX), nameY = named(up, logY);
