@@ -91,3 +91,15 @@ def test_without_looking_at_a_row():
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         sl.design(**arguments)
+
+
+def test_frames_give_their_names_to_the_map():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(rng.normal(size=(500, 3)) * [1, 5, 9], columns=["a", "b", "c"])
+    for task in ("kmeans", "gmm", "pca"):
+        phi = sl.design(frame, n_components=2, task=task)
+        assert phi.columns == ("a", "b", "c")
+        assert sl.sketch(frame[["c", "a", "b"]], phi) == sl.sketch(frame, phi)
+    assert sl.design(frame.to_numpy(), n_components=2).columns is None
+    assert sl.design(frame.rename(columns={"b": "a"}), n_components=2).columns is None

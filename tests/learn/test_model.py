@@ -157,3 +157,23 @@ def test_what_no_model_can_be_made_of():
     embedding = sl.FourierFeatures.draw(dim=3, size=20, scale=1.0)
     with pytest.raises(TypeError, match="embedding"):
         sl.Model.of(sl.CompressivePCA(2, embedding=embedding).fit(X))
+
+
+def test_models_predict_like_their_estimators(models):
+    X = data(300, seed=9)
+    pandas = pytest.importorskip("pandas")
+    unit = np.array([1.0, 100.0, 0.01])
+    phi = sl.design(data()[:500], n_components=3).standardized([0, 0, 0], unit).with_columns(["x", "y", "z"])
+    scaled = sl.CompressiveKMeans(3, random_state=0).fit_sketch(sl.sketch(data() * unit, phi))
+    frame = pandas.DataFrame(X * unit, columns=["x", "y", "z"])[["z", "x", "y"]]
+    model = sl.Model.from_json(sl.Model.of(scaled).to_json())
+    np.testing.assert_array_equal(model.predict(frame), scaled.predict(X * unit))
+    for kind in ("full", "tied", "diag", "spherical"):
+        gm = sl.CompressiveGaussianMixture(3, covariance_type=kind, random_state=0).fit(data())
+        np.testing.assert_array_equal(sl.Model.of(gm).predict(X), gm.predict(X))
+    regression = sl.CompressiveRegression().fit(X[:, :2], X[:, 2])
+    np.testing.assert_allclose(sl.Model.of(regression).predict(X[:, :2]), regression.predict(X[:, :2]))
+    with pytest.raises(TypeError, match="predicts nothing"):
+        models["pca"].predict(X)
+    with pytest.raises(ValueError, match="3 columns"):
+        models["kmeans"].predict(X[:, :2])

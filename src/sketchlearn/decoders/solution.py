@@ -70,6 +70,17 @@ class Mixture:
             return self.covariances[:, :, None] * np.eye(d)
         return self.covariances
 
+    def log_densities(self, rows: Array) -> Array:
+        """Logarithm of weight times density of each component at some points, (n, k)."""
+        out = np.empty((len(rows), len(self.weights)))
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights)
+        for l, (mean, s) in enumerate(zip(self.means, self.full_covariances(), strict=True)):
+            root = np.linalg.cholesky(s)
+            y = np.linalg.solve(root, (rows - mean).T)
+            out[:, l] = logs[l] - np.log(np.diag(root)).sum() - 0.5 * (y * y).sum(0)
+        return out - 0.5 * rows.shape[1] * np.log(2 * np.pi)
+
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, Array, npt.NDArray[np.intp]]:
         """About n points, their weights and components: antithetic pairs, half of them shared out evenly."""
         k, d = self.means.shape

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from sketchlearn.design import gmm, kmeans, pca, stable
 from sketchlearn.design.scale import RULES
+from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.radial import RadialLaw
 
 __all__ = ["RULES", "TASKS", "design"]
@@ -75,6 +76,11 @@ def design(
     >>> "no row looked at" in why
     True
     """
+
+    def named(phi: FeatureMap) -> FeatureMap:
+        names = _column_names(sample)
+        return phi if names is None else phi.with_columns(names)
+
     k = _positive(n_components, "n_components")
     m = None if size is None else _positive(size, "size")
     if task not in TASKS:
@@ -94,13 +100,13 @@ def design(
             f"{mixture_map.size} features for {k} {shape} components: half at all scales of the data, half at that of "
             f"one component, both read off {len(rows)} pilot rows"
         )
-        return (mixture_map, why) if explain else mixture_map
+        return (named(mixture_map), why) if explain else named(mixture_map)
     if task in ("pca", "regression"):
         if scale is not None or radial is not None:
             raise ValueError(f"task={task!r} has no scale and no radial law")
         quadratic = pca.design_pca if task == "pca" else pca.design_regression
         quadratic_map, why = quadratic(sample, n_components=k, dim=dim, bounds=bounds, size=m, seed=seed)
-        return (quadratic_map, why) if explain else quadratic_map
+        return (named(quadratic_map), why) if explain else named(quadratic_map)
     if sum(x is not None for x in (sample, bounds)) > 1:
         raise ValueError("give a sample or bounds, not both")
     if sample is not None:
@@ -120,7 +126,7 @@ def design(
         phi, why = kmeans.from_spread(_positive(dim, "dim"), float(scale), k, m, seed)
     else:
         raise ValueError("nothing to design from: give a sample of rows, bounds=(lower, upper), or scale= and dim=")
-    return (phi, why) if explain else phi
+    return (named(phi), why) if explain else named(phi)
 
 
 def _positive(value: Any, name: str) -> int:
@@ -157,3 +163,12 @@ def _box(
         i = int(np.argmax(wrong))
         raise ValueError(f"bounds of column {i} are [{lower[i]}, {upper[i]}]: the lower must be below the upper")
     return lower, upper
+
+
+def _column_names(sample: Any) -> list[str] | None:
+    """Names of the columns of a frame, so that another order of columns is no silent mistake later."""
+    names = getattr(sample, "columns", None)
+    if names is None or callable(names):
+        return None
+    texts = [name for name in names if isinstance(name, str)]
+    return texts if len(texts) == len(names) == len(set(texts)) else None

@@ -182,6 +182,42 @@ class Model:
     def __repr__(self) -> str:
         return f"Model({self.task}: {self.headline})"
 
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Cluster or component of each row, or the predicted target of a regression.
+
+        Parameters
+        ----------
+        X : array or frame (n, d)
+            Rows with all columns of the model; of a regression only the predictors.
+
+        Returns
+        -------
+        ndarray (n,)
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> X = np.random.default_rng(0).normal(size=(5000, 2)) + np.repeat([[1.0, 0.0], [9.0, 0.0]], 2500, axis=0)
+        >>> km = sl.CompressiveKMeans(2, random_state=0).fit(X)
+        >>> bool((sl.Model.of(km).predict(X) == km.predict(X)).all())
+        True
+        """
+        if self.task not in ("kmeans", "gmm", "regression"):
+            raise TypeError(f"a {self.task} model of a file predicts nothing; use the estimator")
+        names = self.learned["predictors"] if self.task == "regression" else self.columns
+        if self.named and hasattr(X, "columns"):
+            X = X[list(names)]  # a frame may have more columns, in another order
+        rows = np.asarray(X, np.float64)
+        if rows.ndim != 2 or rows.shape[1] != len(names):
+            raise ValueError(f"expected rows with {len(names)} columns, got an array of shape {rows.shape}")
+        if self.task == "regression":
+            return np.asarray(rows @ self.learned["coefficients"] + self.learned["intercept"])
+        if self.task == "gmm":
+            assert self.mixture is not None
+            return self.mixture.log_densities(rows).argmax(1)
+        unit = self.learned.get("spread", 1.0)
+        return nearest(rows / unit, self.learned["centers"] / unit)
+
     # -- the file ------------------------------------------------------------------------------
 
     def to_json(self) -> str:
@@ -431,6 +467,13 @@ def _named_after(model: Model, names: Any) -> Model:
         learned = {**model.learned, "predictors": list(given), "target": "target"}
         return replace(model, columns=(*given, "target"), learned=learned, named=True)
     return replace(model, columns=given, named=True) if len(given) == len(model.columns) else model
+
+
+def nearest(points: Array, places: Array) -> npt.NDArray[np.intp]:
+    """Index of the nearest place of each point."""
+    middle = places.mean(0)
+    points, places = points - middle, places - middle
+    return np.asarray(((places * places).sum(1) - 2 * points @ places.T).argmin(1))
 
 
 def as_mixture(learned: Mapping[str, Any]) -> Mixture:

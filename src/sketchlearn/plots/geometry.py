@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sketchlearn.decoders.profile import covariance_of
 from sketchlearn.decoders.solution import Mixture
-from sketchlearn.learn.model import Model
+from sketchlearn.learn.model import Model, nearest
 
 Array = npt.NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def components(model: Model) -> Mixture:
     if model.mixture is None:
         return Mixture(weights, centers, np.zeros(len(weights)))
     unit = learned.get("spread", 1.0)  # distances are meant in these units
-    order = _nearest(centers / unit, model.mixture.means / unit)
+    order = nearest(centers / unit, model.mixture.means / unit)
     if len(centers) == model.mixture.n_components == len(set(order.tolist())):  # every component has its own cell
         return Mixture(weights, centers, model.mixture.covariances[order])
     return Mixture(weights, centers, _cells(centers, model.mixture, unit))
@@ -73,17 +73,10 @@ def whole(model: Model) -> Mixture:
     return model.mixture if model.mixture is not None else components(model)
 
 
-def _nearest(points: Array, places: Array) -> npt.NDArray[np.intp]:
-    """Index of the nearest place of each point."""
-    middle = places.mean(0)
-    points, places = points - middle, places - middle
-    return np.asarray(((places * places).sum(1) - 2 * points @ places.T).argmin(1))
-
-
 def _cells(centers: Array, mixture: Mixture, unit: Any) -> Array:
     """Covariance of what each centre's cell holds, by points drawn from the mixture."""
     x, w, _ = mixture.sample(20_000, np.random.default_rng(0))
-    owner = _nearest(x / unit, centers / unit)
+    owner = nearest(x / unit, centers / unit)
     out = np.zeros((len(centers), x.shape[1], x.shape[1]))
     for l in range(len(centers)):
         mine = owner == l
