@@ -1,6 +1,6 @@
 """False alarms, power and time of the comparison of sketches, over distributions, maps and numbers of rows.
 
-python benchmarks/compare.py [--pairs 1000] [--decodes 10] [--seed 1] [--only uniform] [--cases 3,5]
+python benchmarks/compare.py [--pairs 1000] [--decodes 10] [--seed 1] [--only uniform] [--cases 3,5] [--shift]
 
 A line a case: the share of pairs from one distribution with p < 0.05, 0.01 and 0.001 (in percent, with the binomial
 95 % interval for 0.01), the share of pairs found different at 0.01 if one column of the second is shifted by 0.1 (0.5
@@ -182,7 +182,13 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="laws by name, separated by commas")
     parser.add_argument("--cases", default="", help="numbers of cases, separated by commas")
+    parser.add_argument(
+        "--shift", action="store_true", help="only the power: 0.1 sigma in one of ten columns, 10^5 rows"
+    )
     arguments = parser.parse_args()
+    if arguments.shift:
+        small_shift(arguments.seed, 20)
+        return
     cases = CASES
     if arguments.cases:
         cases = [CASES[int(i)] for i in arguments.cases.split(",")]

@@ -1,6 +1,6 @@
 """What reading costs: passes over files against the pass over the same rows in memory; groups; memory.
 
-python benchmarks/sources.py [--rows 10000000]
+python benchmarks/sources.py [--rows 10000000] [--groups]
 """
 
 import argparse
@@ -76,11 +76,48 @@ def passes(rows, repeats):
         print(f"peak memory of a process that sketches the Parquet file: {peak} MB ({int(count):,} rows)")
 
 
+def groups(repeats):
+    """Grouped over ungrouped passes, 1000 groups in random order, by size of data and sketch."""
+    rng = np.random.default_rng(0)
+    for rows, columns, size, dtype in (
+        (1_000_000, 10, 1000, "float32"),
+        (1_000_000, 10, 1000, "float64"),
+        (1_000_000, 50, 1000, "float32"),
+        (300_000, 10, 1000, "float64"),
+        (1_000_000, 10, 200, "float64"),
+    ):
+        X, labels = rng.normal(size=(rows, columns)).astype(dtype), rng.integers(1000, size=rows)
+        phi = sl.FourierFeatures.draw(dim=columns, size=size, scale=3.0, seed=0)
+        names = [f"c{i}" for i in range(columns)]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "x.parquet"
+            table = {name: X[:, i] for i, name in enumerate(names)}
+            pq.write_table(pa.table({**table, "key": [f"k{v}" for v in labels]}), path)
+            best, _ = interleaved(
+                {
+                    "memory": lambda X=X, phi=phi: sl.sketch(X, phi),
+                    "memory, groups": lambda X=X, phi=phi, g=labels: sl.sketch(X, phi, group_by=g),
+                    "Parquet": lambda p=path, phi=phi, c=names: sl.sketch(p, phi, columns=c),
+                    "Parquet, groups": lambda p=path, phi=phi, c=names: sl.sketch(p, phi, columns=c, group_by="key"),
+                },
+                repeats + 1,
+            )
+        in_memory, parquet = (best[f"{kind}, groups"] / best[kind] for kind in ("memory", "Parquet"))
+        print(
+            f"{rows:>9,} x {columns} {dtype}, m = {size}: groups cost {in_memory:.2f}, from Parquet {parquet:.2f}",
+            flush=True,
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--groups", action="store_true", help="only what groups cost, by size")
     arguments = parser.parse_args()
+    if arguments.groups:
+        groups(arguments.repeats)
+        return
     passes(arguments.rows, arguments.repeats)
 
 
