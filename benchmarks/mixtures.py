@@ -30,7 +30,7 @@ from sklearn.mixture import GaussianMixture
 import sketchlearn as sl
 from sketchlearn.atoms import sample_stable
 from sketchlearn.decoders.sweep_gmm import sweep_gmm
-from sketchlearn.design.gmm import design_gmm
+from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.learn.mixture import CompressiveGaussianMixture
 from sketchlearn.learn.stable import CompressiveStableMixture
 

@@ -10,7 +10,7 @@ LEVELS = [
     {"exceptions", "optional"},
     {"kernels"},
     {"features"},
-    {"sketch", "design"},
+    {"sketches", "designs"},
     {"sources", "engines", "atoms"},
     {"decoders"},
     {"learn", "privacy"},

@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from sketchlearn.decoders import Comparison, Mixture, Solution, Sweep, compare, decode, sweep
-from sketchlearn.design import design
+from sketchlearn.designs import design
 from sketchlearn.engines import sketch
 from sketchlearn.exceptions import (
     IncompatibleSketchError,
@@ -15,7 +15,7 @@ from sketchlearn.exceptions import (
 )
 from sketchlearn.features import FeatureMap, FourierFeatures, QuadraticFeatures
 from sketchlearn.kernels import active_kernel
-from sketchlearn.sketch import Sketch, SketchTable, load, merge
+from sketchlearn.sketches import Sketch, SketchTable, load, merge
 from sketchlearn.sources import Source, read
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import pytest
 import sketchlearn as sl
 from sketchlearn.atoms import Atom, KnownGaussian
 from sketchlearn.decoders.families import decode_family
-from sketchlearn.design.gmm import design_gmm
+from sketchlearn.designs.gmm import design_gmm
 
 
 class Laplace(Atom):

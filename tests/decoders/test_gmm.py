@@ -10,7 +10,7 @@ from sketchlearn.decoders.metric import keeps_shape, unwhiten, whiten, whitened
 from sketchlearn.decoders.refine import Fit
 from sketchlearn.decoders.shapes import from_full, reduce_mixture, split, to_full
 from sketchlearn.decoders.sweep_gmm import sweep_gmm
-from sketchlearn.design.gmm import design_gmm, parameter_count
+from sketchlearn.designs.gmm import design_gmm, parameter_count
 
 KINDS = ["spherical", "diag", "full", "tied"]
 

@@ -45,7 +45,7 @@ def _objective(chunk, v):
     p = chunk.problem
     means, weights, s, _, lower = chunk._move(v)
     full = sl.Mixture(weights, means, module.broadcast(s, chunk.kind)).full_covariances()
-    w, z = p.operator.matrix.astype(float), p.z[0].astype(float) + 1j * p.z[1]
+    w, z = p.operator._matrix.astype(float), p.z[0].astype(float) + 1j * p.z[1]
     atoms = np.exp(1j * w @ means.T - 0.5 * np.einsum("ja,kab,jb->jk", w, np.broadcast_to(full, (3, 3, 3)), w))
     value = p.u.astype(float) @ np.abs(z - atoms @ weights) ** 2
     if chunk.strength:

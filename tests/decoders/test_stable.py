@@ -5,7 +5,7 @@ from scipy import stats
 import sketchlearn as sl
 from sketchlearn.atoms import sample_stable, stable_log_density
 from sketchlearn.decoders.stable import decode_stable
-from sketchlearn.design.stable import design_stable
+from sketchlearn.designs.stable import design_stable
 
 
 @pytest.mark.parametrize("scatter_type", ["diag", "full"])

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import sketchlearn as sl
-from sketchlearn.design.gmm import design_gmm
+from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.learn.mixture import CompressiveGaussianMixture
 from sketchlearn.learn.pilot import checked_weights, pilot
 from sketchlearn.learn.stable import CompressiveStableMixture

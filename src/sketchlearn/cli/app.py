@@ -28,8 +28,8 @@ from sketchlearn.exceptions import (
     SourceError,
 )
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.sketch import Sketch, load
-from sketchlearn.sketch import file as sketch_file
+from sketchlearn.sketches import Sketch, load
+from sketchlearn.sketches import file as sketch_file
 
 if TYPE_CHECKING:
     from sketchlearn.learn.model import Model

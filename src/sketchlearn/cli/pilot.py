@@ -27,19 +27,18 @@ def designed(
             "ask for fewer components (-k)"
         )
     rows = np.asarray(sample, np.float64)
-    design: Any = vars(sketchlearn)["design"]
     if standardize:
         offset, spread = rows.mean(0), rows.std(0)
         if not (spread > 0).all():
             k = int(np.argmin(spread))
             name = repr(names[k]) if names and len(names) == len(spread) else k
             raise ValueError(f"column {name} is constant in the pilot and can't be standardised: leave it out")
-        phi = design((rows - offset) / spread, n_components=components, task=task, seed=seed)
+        phi = sketchlearn.design((rows - offset) / spread, n_components=components, task=task, seed=seed)
         if not isinstance(phi, FourierFeatures):
             raise ValueError(f"--standardize needs Fourier features, the task {task!r} uses {phi.kind}")
         phi = phi.standardized(offset, spread)
     else:
-        phi = design(rows, n_components=components, task=task, seed=seed)
+        phi = sketchlearn.design(rows, n_components=components, task=task, seed=seed)
         if task == "kmeans":
             _warn_of_units(rows, names)
     named = cast(FeatureMap, phi)

@@ -16,7 +16,7 @@ from sketchlearn.decoders.splitting import decode_splitting
 from sketchlearn.decoders.sweep_gmm import as_table, sweep_gmm
 from sketchlearn.decoders.sweep_kmeans import Sweep, sweep_kmeans
 from sketchlearn.decoders.tuning_free import decode_tuning_free
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 __all__ = ["DECODERS", "Comparison", "Mixture", "Solution", "Sweep", "compare", "decode", "sweep"]
 

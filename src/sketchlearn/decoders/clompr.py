@@ -18,7 +18,7 @@ from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.search import lbfgs, noise_floor, refine_shared, solve_weights
 from sketchlearn.decoders.solution import Mixture, Solution
 from sketchlearn.features.operator import F32
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 INITS = ("uniform", "gaussian", "sample", "k++")
 _REFINED = 3  # of the candidates of step 1 are refined by gradient ascent

@@ -30,7 +30,7 @@ from sketchlearn.decoders.describe import describe
 from sketchlearn.decoders.profile import covariance_of
 from sketchlearn.decoders.solution import Mixture
 from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.sketch.value import Sketch, check_same_features
+from sketchlearn.sketches.value import Sketch, check_same_features
 
 _F64 = npt.NDArray[np.float64]
 _C128 = npt.NDArray[np.complex128]

@@ -17,10 +17,10 @@ from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm
 from sketchlearn.decoders.metric import moved
 from sketchlearn.decoders.problem import Array
 from sketchlearn.decoders.solution import Mixture
-from sketchlearn.design.gmm import parameter_count
+from sketchlearn.designs.gmm import parameter_count
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import GaussianLaw
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 _LADDER = (8, 16, 32)  # components that are tried after one
 _PARAMETERS = 400  # of the mixture, at most: more cost time and change little

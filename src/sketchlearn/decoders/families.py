@@ -11,7 +11,7 @@ from sketchlearn.atoms.base import Atom
 from sketchlearn.decoders.family import FamilyFit, FamilyProblem
 from sketchlearn.decoders.gaussian_clompr import clompr
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 _ENOUGH = 2.0  # misfit over noise floor at which no further start is tried
 
@@ -71,7 +71,7 @@ def decode_family(
     >>> import numpy as np, sketchlearn as sl
     >>> from sketchlearn.atoms import KnownGaussian
     >>> from sketchlearn.decoders.families import decode_family
-    >>> from sketchlearn.design.gmm import design_gmm
+    >>> from sketchlearn.designs.gmm import design_gmm
     >>> X = np.random.default_rng(0).normal(size=(4000, 1)) + np.repeat([[5.0], [14.0]], 2000, axis=0)
     >>> s = sl.sketch(X, design_gmm(X[::4], 2, "spherical", seed=0))
     >>> solution = decode_family(s, 2, KnownGaussian(1.0), rng=np.random.default_rng(0))
@@ -82,7 +82,7 @@ def decode_family(
         raise ValueError(f"n_components and starts must be positive, got {n_components!r} and {starts!r}")
     base = Problem.from_sketch(sketch)
     # shapes mean what they mean in the units of the rows, so those are kept; only the place is centred
-    w = base.operator.matrix.astype(np.float64) / base.scale
+    w = base.operator._matrix.astype(np.float64) / base.scale
     z = base.z.astype(np.float64)
     problem = FamilyProblem(
         atom=atom,

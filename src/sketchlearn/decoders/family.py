@@ -40,7 +40,7 @@ class FamilyProblem:
         z = problem.z.astype(np.float64)
         return cls(
             atom,
-            problem.operator.matrix.astype(np.float64),
+            problem.operator._matrix.astype(np.float64),
             z[0] + 1j * z[1],
             problem.u.astype(np.float64),
             problem.n,

@@ -20,8 +20,8 @@ from sketchlearn.decoders.metric import whitened
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.refine import Fit
 from sketchlearn.decoders.search import lbfgs
-from sketchlearn.design.gmm import check_covariance_type
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.designs.gmm import check_covariance_type
+from sketchlearn.sketches.value import Sketch
 
 _INNER, _FINAL = 60, 600  # quasi-Newton steps within the loop and at the end
 
@@ -62,7 +62,7 @@ def decode_gaussian_clompr(
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.design.gmm import design_gmm
+    >>> from sketchlearn.designs.gmm import design_gmm
     >>> from sketchlearn.decoders.gaussian_clompr import decode_gaussian_clompr
     >>> X = np.random.default_rng(0).normal(size=(4000, 1)) + np.repeat([[5.0], [14.0]], 2000, axis=0)
     >>> s = sl.sketch(X, design_gmm(X[::4], 2, "diag", seed=0))

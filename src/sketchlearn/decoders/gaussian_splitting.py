@@ -14,7 +14,7 @@ from sketchlearn.atoms.gaussian import DiagonalGaussian, SphericalGaussian
 from sketchlearn.decoders.family import FamilyFit, FamilyProblem
 from sketchlearn.decoders.gaussian_clompr import ascend, decode_published, hard_threshold, width
 from sketchlearn.decoders.gmm import MixtureSolution
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 _INNER, _FINAL = 100, 600
 
@@ -55,7 +55,7 @@ def decode_gaussian_splitting(
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.design.gmm import design_gmm
+    >>> from sketchlearn.designs.gmm import design_gmm
     >>> from sketchlearn.decoders.gaussian_splitting import decode_gaussian_splitting
     >>> X = np.random.default_rng(0).normal(size=(4000, 1)) + np.repeat([[5.0], [9.0]], 2000, axis=0)
     >>> s = sl.sketch(X, design_gmm(X[::4], 2, "diag", seed=0))

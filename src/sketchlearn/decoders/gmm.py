@@ -38,11 +38,11 @@ from sketchlearn.decoders.shapes import (
     to_full,
 )
 from sketchlearn.decoders.solution import Mixture
-from sketchlearn.design.gmm import check_covariance_type, parameter_count
+from sketchlearn.designs.gmm import check_covariance_type, parameter_count
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import DenseOperator
 from sketchlearn.features.radial import MixedLaw, MultiscaleLaw
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 _LIMITS = (1.5, 4.0)  # misfit over noise floor beyond which the model is taken to be wrong, at least and at most
 _DEVIATIONS = 6.0  # and in between: 1 plus this many standard deviations (the tail is that of a chi-square law)
@@ -89,7 +89,7 @@ class MixtureSolution:
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.design.gmm import design_gmm
+    >>> from sketchlearn.designs.gmm import design_gmm
     >>> from sketchlearn.decoders.gmm import decode_gmm
     >>> X = np.random.default_rng(0).normal(size=(4000, 2)) + np.repeat([[0.0, 0.0], [9.0, 0.0]], 2000, axis=0)
     >>> s = sl.sketch(X, design_gmm(X[::4], 2, "diag", seed=0))
@@ -139,7 +139,7 @@ def decode_gmm(
     Parameters
     ----------
     sketch : Sketch
-        Of Fourier features, best from :func:`sketchlearn.design.gmm.design_gmm`.
+        Of Fourier features, best from :func:`sketchlearn.designs.gmm.design_gmm`.
     n_components : int
         Number of components.
     covariance_type : {"full", "tied", "diag", "spherical"}
@@ -166,7 +166,7 @@ def decode_gmm(
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.design.gmm import design_gmm
+    >>> from sketchlearn.designs.gmm import design_gmm
     >>> X = np.random.default_rng(0).normal(size=(4000, 1)) * 3 + 5
     >>> s = sl.sketch(X, design_gmm(X[:500], 1, seed=0))
     >>> solution = decode_gmm(s, 1, rng=np.random.default_rng(0))
@@ -234,7 +234,7 @@ def at_designed_scale(problem: Problem, sketch: Sketch) -> Problem:
     if factor <= 1.0:
         return problem
     return Problem(
-        DenseOperator(problem.operator.matrix * np.float32(factor)),
+        DenseOperator(problem.operator._matrix * np.float32(factor)),
         problem.z,
         problem.u,
         problem.n,
@@ -254,7 +254,7 @@ def floor_deviation(problem: Problem, fit: Fit, kind: str, rng: np.random.Genera
     """
     m, d = problem.size, problem.dim
     part = np.arange(m) if m <= _PAIRS else np.sort(rng.choice(m, _PAIRS, replace=False))
-    w = problem.operator.matrix[part].astype(np.float64)
+    w = problem.operator._matrix[part].astype(np.float64)
     u = problem.u[part].astype(np.float64)
     k = len(fit.weights)
     matrices = to_full(fit.covariances, kind, k, d)
@@ -290,7 +290,7 @@ def _simplex(weights: Array) -> Array:
 
 def _with_total(problem: Problem, raw: Array, weight: float) -> tuple[Problem, float]:
     """The problem with one more equation, "the weights sum to 1" (frequency 0), and the sum of all raw weights."""
-    operator = DenseOperator(np.vstack([problem.operator.matrix, np.zeros((1, problem.dim), np.float32)]))
+    operator = DenseOperator(np.vstack([problem.operator._matrix, np.zeros((1, problem.dim), np.float32)]))
     z = np.concatenate([problem.z, np.array([[1.0], [0.0]], np.float32)], 1)
     u = np.append(raw, weight)
     total = float(u.sum())
@@ -607,7 +607,7 @@ class MixtureTask:
         unresolved = np.zeros(k, bool)
         for l in range(k):
             values, vectors = np.linalg.eigh(matrices[l])
-            y2 = (problem.operator.matrix @ (vectors * np.sqrt(np.maximum(values, 1e-30))).astype(np.float32)) ** 2
+            y2 = (problem.operator._matrix @ (vectors * np.sqrt(np.maximum(values, 1e-30))).astype(np.float32)) ** 2
             # curvature of the misfit in the log width of each axis, against that of the pseudo-row
             evidence = weights[l] ** 2 * (energy[l] @ y2**2)
             prior = (

@@ -12,7 +12,7 @@ import numpy as np
 from sketchlearn.decoders.problem import Array
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import RadialLaw
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 
 def keeps_shape(matrix: Array | None, kind: str) -> bool:

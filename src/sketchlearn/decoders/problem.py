@@ -16,7 +16,7 @@ from scipy.optimize import isotonic_regression
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import F32, DenseOperator
 from sketchlearn.kernels import atoms as _kernels
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 _compiled: Any = _kernels
@@ -70,7 +70,7 @@ class Problem:
         importance = features.importance_weights
         u = 1.0 / np.maximum(1.0 - np.abs(z) ** 2, _VARIANCE_FLOOR) / importance**2
         return cls(
-            operator=features.operator(scale),
+            operator=DenseOperator.of(features.frequencies * scale),
             z=np.stack([z.real, z.imag]).astype(np.float32),
             u=(u / u.sum()).astype(np.float32),
             n=n,
@@ -148,9 +148,9 @@ class Problem:
         if s.ndim == 1:
             return (np.float32(-0.5) * s)[:, None] * self.operator.squared_norms
         if s.ndim == 2:
-            return np.asarray((np.float32(-0.5) * s) @ self.operator.squares.T, np.float32)
+            return np.asarray((np.float32(-0.5) * s) @ self.operator._squares.T, np.float32)
         a, b = np.tril_indices(self.dim)
-        return np.asarray((np.float32(-0.5) * s[:, a, b]) @ self.operator.products().T, np.float32)
+        return np.asarray((np.float32(-0.5) * s[:, a, b]) @ self.operator._products.T, np.float32)
 
     def atoms(self, means: Any, covariances: Any, weights: Any) -> tuple[F32, F32, F32]:
         """Atoms (cosine and sine parts, (k, m)) and the weighted model (2, m); buffers that the next call reuses."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sketchlearn.decoders.problem import Array
 from sketchlearn.decoders.solution import Mixture
 from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 _BINS = 24
 _FEWEST = 8  # frequencies per bin

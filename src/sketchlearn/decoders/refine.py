@@ -60,7 +60,7 @@ def tangent_variance(problem: Problem, fit: Fit, kind: str) -> Array:
     if kind == "spherical":
         h = q * q / (2.0 * problem.dim)
     elif kind == "diag":
-        h = 0.5 * ((fit.covariances**2) @ (problem.operator.squares.astype(np.float64) ** 2).T)
+        h = 0.5 * ((fit.covariances**2) @ (problem.operator._squares.astype(np.float64) ** 2).T)
     elif kind == "tied":
         h = np.zeros_like(q)  # one covariance for all components absorbs next to nothing in each
     else:
@@ -193,17 +193,17 @@ class _Chunk:
             h_c = (a2 * (e2 * y2).sum(1) / d)[:, None] * np.ones((1, d))
             h_s = a2 * (e2 * y2 * y2).sum(1)
         elif self.kind == "diag":
-            h_c = a2[:, None] * (e2 @ op.squares) * self.base
-            h_s = a2[:, None] * (e2 @ (op.squares**2)) * self.base**2
+            h_c = a2[:, None] * (e2 @ op._squares) * self.base
+            h_s = a2[:, None] * (e2 @ (op._squares**2)) * self.base**2
         elif self.kind == "tied":
-            y2 = (op.matrix @ self.factor.astype(np.float32)) ** 2
+            y2 = (op._matrix @ self.factor.astype(np.float32)) ** 2
             h_c = a2[:, None] * (e2 @ y2)
             total = a2.astype(np.float32) @ e2
             h_s = ((y2 * total[:, None]).T @ y2)[self.a, self.b]
         else:
             h_c, h_s = np.empty((k, d)), np.empty((k, len(self.a)))
             for i in range(k):
-                y2 = (op.matrix @ self.factor[i].astype(np.float32)) ** 2
+                y2 = (op._matrix @ self.factor[i].astype(np.float32)) ** 2
                 h_c[i] = a2[i] * (e2[i] @ y2)
                 h_s[i] = a2[i] * ((y2 * e2[i][:, None]).T @ y2)[self.a, self.b]
         if self.strength > 0:
@@ -275,11 +275,11 @@ class _Chunk:
         if self.kind == "spherical":
             return weights * (products @ op.squared_norms)
         if self.kind == "diag":
-            return weights[:, None] * (products @ op.squares)
+            return weights[:, None] * (products @ op._squares)
         if self.kind == "tied":
-            packed = (weights.astype(np.float32) @ products) @ op.products()
+            packed = (weights.astype(np.float32) @ products) @ op._products
         else:
-            packed = weights[:, None] * (products @ op.products())
+            packed = weights[:, None] * (products @ op._products)
         packed = packed / np.where(self.diagonal, 1.0, 2.0)
         g = np.zeros((*packed.shape[:-1], d, d))
         g[..., self.a, self.b] = packed

@@ -17,7 +17,7 @@ from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.refine import Fit, noise_floor, refine
 from sketchlearn.decoders.search import solve_weights
 from sketchlearn.decoders.solution import Mixture, Solution
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 
 def decode_splitting(

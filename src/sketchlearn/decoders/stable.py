@@ -21,10 +21,10 @@ from sketchlearn.decoders.gaussian_clompr import hard_threshold
 from sketchlearn.decoders.metric import unwhiten, whitened
 from sketchlearn.decoders.problem import Array, Problem, check_information
 from sketchlearn.decoders.search import climb, pick, search
-from sketchlearn.design.stable import stable_parameter_count
+from sketchlearn.designs.stable import stable_parameter_count
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import DenseOperator
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 MISMATCH = 2.0
 _STARTS = (1, 2, 3, 2, 3)
@@ -82,7 +82,7 @@ def decode_stable(
     Parameters
     ----------
     sketch : Sketch
-        Of Fourier features, best from :func:`sketchlearn.design.stable.design_stable`.
+        Of Fourier features, best from :func:`sketchlearn.designs.stable.design_stable`.
     n_components : int
         Number of components.
     scatter_type : {"full", "diag"}
@@ -99,7 +99,7 @@ def decode_stable(
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.design.stable import design_stable
+    >>> from sketchlearn.designs.stable import design_stable
     >>> from sketchlearn.decoders.stable import decode_stable
     >>> X = np.random.default_rng(0).standard_cauchy(size=(20_000, 1))
     >>> s = sl.sketch(X, design_stable(X[:1000], 1, seed=0))

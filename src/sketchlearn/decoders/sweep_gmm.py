@@ -10,7 +10,7 @@ import numpy as np
 from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm, mismatch_limit
 from sketchlearn.decoders.refine import n_parameters
 from sketchlearn.decoders.sweep_kmeans import Sweep, SweepRow
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ def sweep_gmm(
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.design.gmm import design_gmm
+    >>> from sketchlearn.designs.gmm import design_gmm
     >>> from sketchlearn.decoders.sweep_gmm import sweep_gmm
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(9 * i, 1, (2000, 2)) for i in range(3)])

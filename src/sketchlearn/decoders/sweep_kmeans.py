@@ -13,7 +13,7 @@ from sketchlearn.decoders.partition import partition
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.search import Found, search
 from sketchlearn.decoders.solution import Mixture
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 _DROP = 1.6  # of the misfit, by one more component that is a cluster
 EXPLAINED = 1.5  # misfit over noise floor up to which a model explains the data

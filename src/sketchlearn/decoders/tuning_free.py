@@ -21,7 +21,7 @@ from sketchlearn.decoders.refine import Fit, noise_floor, refine
 from sketchlearn.decoders.search import Found, conditional_variance, search
 from sketchlearn.decoders.search import noise_floor as noise_floor_shared
 from sketchlearn.decoders.solution import Mixture, Solution
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 MISMATCH = 3.0  # misfit over noise floor beyond which the model is taken to be wrong
 _RESTARTS = 3

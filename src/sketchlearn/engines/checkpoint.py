@@ -19,9 +19,9 @@ from typing import Any
 
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.sketch import file
-from sketchlearn.sketch.table import SketchTable
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches import file
+from sketchlearn.sketches.table import SketchTable
+from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources.base import Source
 
 MAGIC = b"\x89SKPOINT"

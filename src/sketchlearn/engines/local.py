@@ -24,8 +24,8 @@ from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report, reporting
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.kernels.fourier import RowSums
-from sketchlearn.sketch.table import SketchTable
-from sketchlearn.sketch.value import WEIGHT_BITS, Sketch
+from sketchlearn.sketches.table import SketchTable
+from sketchlearn.sketches.value import WEIGHT_BITS, Sketch
 from sketchlearn.sources.base import Batch, Selection, Source, open_source
 
 _CHUNK_WORK = 1e9  # multiply-adds per chunk: some tens of milliseconds

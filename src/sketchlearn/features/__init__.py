@@ -1,7 +1,9 @@
 """What one row becomes."""
 
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.radial import (
     AdaptedLaw,
@@ -12,16 +14,21 @@ from sketchlearn.features.radial import (
     RadialLaw,
     WeightedLaw,
 )
+from sketchlearn.features.second_moment import SecondMomentMap
 
 __all__ = [
     "AdaptedLaw",
+    "CharacteristicMap",
+    "DenseOperator",
     "FeatureMap",
     "FoldedLaw",
     "FourierFeatures",
     "GaussianLaw",
     "MixedLaw",
     "MultiscaleLaw",
+    "Operator",
     "QuadraticFeatures",
     "RadialLaw",
+    "SecondMomentMap",
     "WeightedLaw",
 ]

@@ -32,7 +32,8 @@ from sketchlearn.features.base import (
     encode_array,
     register,
 )
-from sketchlearn.features.operator import DenseOperator
+from sketchlearn.features.characteristic import CharacteristicMap
+from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.radial import LAWS, RadialLaw
 from sketchlearn.kernels import fourier as kernel
 from sketchlearn.kernels._constants import ENTRY_BOUND, GRID_BITS
@@ -44,7 +45,7 @@ _ORTHOGONAL_ROWS = 64  # rows per orthogonal block in high dimension; exact bloc
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class FourierFeatures(FeatureMap):
+class FourierFeatures(CharacteristicMap):
     """Random Fourier features of a recipe; see :meth:`sketchlearn.FourierFeatures.draw` and :func:`sketchlearn.design`.
 
     Attributes
@@ -260,7 +261,7 @@ class FourierFeatures(FeatureMap):
         """Euclidean norms of the frequencies, (size,)."""
         return np.sqrt((self.frequencies**2).sum(1))
 
-    def operator(self, scale: float = 1.0) -> DenseOperator:
+    def operator(self, scale: float = 1.0, dtype: npt.DTypeLike = np.float32) -> Operator:
         """Products with the frequencies times `scale`, forward and adjoint: all that decoders use of the map.
 
         Examples
@@ -270,7 +271,14 @@ class FourierFeatures(FeatureMap):
         >>> phi.operator().forward([[0.0, 1.0]]).shape
         (1, 8)
         """
-        return DenseOperator.of(self.frequencies * scale)
+        return DenseOperator.of(self.frequencies * scale, dtype)
+
+    @property
+    def designed_width(self) -> float | None:
+        """Standard deviation of the rows that a map of many scales was designed for."""
+        if self.whitening is not None or not self.radial.many_scales:
+            return None
+        return self.scale * math.sqrt(self.radial.second_moment(self.dim) / self.dim)
 
     @property
     def importance_weights(self) -> npt.NDArray[np.float64]:

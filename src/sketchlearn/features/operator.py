@@ -1,67 +1,314 @@
-"""The linear part of a feature map, as decoders use it: phases of points, and the adjoint.
+"""The linear part of a feature map, as decoders use it: all that they know about the frequencies w_1 ... w_m.
 
-Decoders only ever call :meth:`forward` and :meth:`adjoint` (and the norms), so a structured operator
-with fast products is a drop-in replacement.
+An operator gives products (phases of points and their adjoint), quadratic forms ``w'Sw`` and their adjoint, and
+itself again for some of the frequencies, in other units or in another metric.  A structured operator defines
+:meth:`Operator.forward` and :meth:`Operator.adjoint`; everything else has a definition in terms of these two.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 F32 = npt.NDArray[np.float32]
+Real = npt.NDArray[Any]
+Index = npt.NDArray[np.intp]
+
+_DOUBLE_ENTRIES = 2**24  # integer directions are kept in float64 up to here, in float32 up to 8 times as many,
+_SINGLE_ENTRIES = 2**27  # and beyond that as the bytes they are drawn as
+_BLOCK = 2**22  # entries of the frequencies that are looked at together
 
 
-@dataclass(frozen=True, eq=False)
-class DenseOperator:
-    """Products with the frequencies, (size, dim), in float32."""
+class Operator(ABC):
+    """Frequencies (size, dim) as a linear operator; numbers are of :attr:`dtype`."""
 
-    matrix: F32
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """(size, dim)."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type of what the products give."""
+
+    @abstractmethod
+    def forward(self, points: npt.ArrayLike) -> Real:
+        """Phases w·c of points (k, dim), as (k, size)."""
+
+    @abstractmethod
+    def adjoint(self, values: Real) -> Real:
+        """Sums ``sum_j v_j w_j`` over the frequencies, (k, size) to (k, dim)."""
+
+    # -- quadratic forms -----------------------------------------------------------------------
 
     @cached_property
-    def _transposed(self) -> F32:
-        return np.ascontiguousarray(self.matrix.T)
+    def squared_norms(self) -> Real:
+        """|w|^2, (size,)."""
+        return self.quadratic(np.ones((1, self.shape[1])))[0]
+
+    def quadratic(self, covariances: npt.ArrayLike) -> Real:
+        """Quadratic forms ``w'Sw``, one row per covariance.
+
+        Parameters
+        ----------
+        covariances : array
+            One variance ``()``, variances ``(k,)``, diagonals ``(k, dim)`` or matrices ``(k, dim, dim)``.
+
+        Returns
+        -------
+        ndarray (k, size)
+            With one row for a single variance.
+        """
+        s = np.asarray(covariances, self.dtype)
+        if s.ndim < 2:
+            return np.asarray(np.atleast_1d(s)[:, None] * self.squared_norms)
+        out = np.zeros((len(s), self.shape[0]), self.dtype)
+        for at, w in self._coordinates():
+            if s.ndim == 2:
+                out += s[:, at] @ (w * w)
+            else:
+                for l, matrix in enumerate(s):
+                    out[l] += (w * self.forward(matrix[at])).sum(0)
+        return out
+
+    def quadratic_adjoint(self, values: Real, like: str) -> Real:
+        """Adjoint of :meth:`quadratic`: ``sum_j v_j w_j w_j'`` for rows of values (k, size).
+
+        Parameters
+        ----------
+        values : ndarray (k, size)
+            One row per covariance.
+        like : {"spherical", "diag", "full"}
+            The trace ``(k,)``, the diagonal ``(k, dim)`` or all of it ``(k, dim, dim)``.
+        """
+        v = np.asarray(values, self.dtype)
+        if like == "spherical":
+            return np.asarray(v @ self.squared_norms)
+        k, d = len(v), self.shape[1]
+        out = np.zeros((k, d) if like == "diag" else (k, d, d), self.dtype)
+        for at, w in self._coordinates():
+            if like == "diag":
+                out[:, at] = v @ (w * w).T
+            else:
+                for l in range(k):
+                    out[l, at] = self.adjoint(v[l] * w)
+        return out
+
+    def normal(self, weights: Real, points: Real) -> tuple[Real, Real]:
+        """``sum_p (w·c_p)^2`` (size,), and ``sum_j weights_j w_j (w_j·c_p)`` (k, dim), in one sweep."""
+        projected = self.forward(points)
+        return (projected * projected).sum(0), self.adjoint(projected * weights)
+
+    def _coordinates(self) -> Iterator[tuple[slice, Real]]:
+        """Coordinates of all frequencies, some at a time: (slice of columns, (columns, size))."""
+        size, dim = self.shape
+        step = max(1, min(dim, _BLOCK // max(size, 1)))
+        for i in range(0, dim, step):
+            at = slice(i, min(i + step, dim))
+            yield at, self.forward(np.eye(dim, dtype=self.dtype)[at])
+
+    # -- the same frequencies, seen otherwise -----------------------------------------------------
+
+    def rows(self, index: Index) -> Operator:
+        """The operator of some of the frequencies; index -1 stands for the frequency 0."""
+        return DerivedOperator(self, index=np.asarray(index, np.intp))
+
+    def scaled(self, factor: float) -> Operator:
+        """All frequencies times a number: points in units of `factor`."""
+        return DerivedOperator(self, factor=float(factor))
+
+    def transformed(self, matrix: Real) -> Operator:
+        """The frequencies for rows ``A x`` instead of rows x: ``w'(A^-1 y)`` for points y."""
+        return DerivedOperator(self, inverse=np.linalg.inv(np.asarray(matrix, np.float64)))
+
+    @abstractmethod
+    def astype(self, dtype: npt.DTypeLike) -> Operator:
+        """The same in another precision."""
+
+
+class DenseOperator(Operator):
+    """Frequencies kept as a matrix (size, dim)."""
+
+    def __init__(self, matrix: Real) -> None:
+        self._matrix = np.ascontiguousarray(matrix)
+
+    @classmethod
+    def of(cls, frequencies: Real, dtype: npt.DTypeLike = np.float32) -> DenseOperator:
+        """From frequencies in the units of the points."""
+        return cls(np.ascontiguousarray(frequencies, dtype))
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(size, dim)."""
-        return self.matrix.shape
+        return self._matrix.shape  # type: ignore[return-value]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._matrix.dtype
 
     @cached_property
-    def squared_norms(self) -> F32:
-        """|w|^2, (size,)."""
-        return (self.matrix * self.matrix).sum(1)
+    def _transposed(self) -> Real:
+        return np.ascontiguousarray(self._matrix.T)
+
+    def forward(self, points: npt.ArrayLike) -> Real:
+        return np.asarray(points, self.dtype) @ self._transposed
+
+    def adjoint(self, values: Real) -> Real:
+        return np.asarray(values, self.dtype) @ self._matrix
 
     @cached_property
-    def squares(self) -> F32:
-        """Squared coordinates of the frequencies, (size, dim): what diagonal covariances need."""
-        return self.matrix * self.matrix
-
-    def products(self) -> F32:
-        """Products w_a w_b for a >= b, doubled off the diagonal, (size, dim (dim + 1) / 2): for full covariances."""
-        return self._products
+    def squared_norms(self) -> Real:
+        return np.asarray(self._squares.sum(1))
 
     @cached_property
-    def _products(self) -> F32:
+    def _squares(self) -> Real:
+        return self._matrix * self._matrix
+
+    @cached_property
+    def _products(self) -> Real:
+        """Products w_a w_b for a >= b, doubled off the diagonal, (size, dim (dim + 1) / 2)."""
         a, b = np.tril_indices(self.shape[1])
-        return self.matrix[:, a] * self.matrix[:, b] * np.where(a == b, 1, 2).astype(np.float32)
+        return self._matrix[:, a] * self._matrix[:, b] * np.where(a == b, 1, 2).astype(self.dtype)
 
-    def forward(self, points: npt.ArrayLike) -> F32:
-        """Phases w·c of points (k, dim), as (k, size)."""
-        return np.asarray(points, np.float32) @ self._transposed
+    def quadratic(self, covariances: npt.ArrayLike) -> Real:
+        s = np.asarray(covariances, self.dtype)
+        if s.ndim < 2:
+            return super().quadratic(s)
+        if s.ndim == 2:
+            return np.asarray(s @ self._squares.T)
+        a, b = np.tril_indices(self.shape[1])
+        return np.asarray(s[:, a, b] @ self._products.T)
 
-    def adjoint(self, values: F32) -> F32:
-        """Sums over the frequencies, (k, size) to (k, dim)."""
-        return values @ self.matrix
+    def quadratic_adjoint(self, values: Real, like: str) -> Real:
+        v = np.asarray(values, self.dtype)
+        if like == "spherical":
+            return np.asarray(v @ self.squared_norms)
+        if like == "diag":
+            return np.asarray(v @ self._squares)
+        d = self.shape[1]
+        a, b = np.tril_indices(d)
+        packed = (v @ self._products) / np.where(a == b, 1, 2).astype(self.dtype)
+        out = np.empty((len(v), d, d), self.dtype)
+        out[:, a, b] = packed
+        out[:, b, a] = packed
+        return out
 
-    def rows(self, index: npt.NDArray[np.intp]) -> DenseOperator:
-        """The operator of some of the frequencies."""
-        return DenseOperator(np.ascontiguousarray(self.matrix[index]))
+    def rows(self, index: Index) -> DenseOperator:
+        index = np.asarray(index, np.intp)
+        chosen = self._matrix[index]
+        chosen[index < 0] = 0
+        return DenseOperator(chosen)
 
-    @staticmethod
-    def of(frequencies: npt.NDArray[np.float64]) -> DenseOperator:
-        """From frequencies in the units of the points."""
-        return DenseOperator(np.ascontiguousarray(frequencies, np.float32))
+    def scaled(self, factor: float) -> DenseOperator:
+        return DenseOperator(self._matrix * self.dtype.type(factor))
+
+    def transformed(self, matrix: Real) -> DenseOperator:
+        inverse = np.linalg.inv(np.asarray(matrix, np.float64))
+        return DenseOperator((self._matrix.astype(np.float64) @ inverse).astype(self.dtype))
+
+    def astype(self, dtype: npt.DTypeLike) -> DenseOperator:
+        return self if self.dtype == dtype else DenseOperator(self._matrix.astype(dtype))
+
+
+class DerivedOperator(Operator):
+    """Some rows of another operator, in other units or in another metric, through its products."""
+
+    def __init__(
+        self, base: Operator, index: Index | None = None, factor: float = 1.0, inverse: Real | None = None
+    ) -> None:
+        self._base, self._index, self._factor, self._inverse = base, index, factor, inverse
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        size, dim = self._base.shape
+        return (size if self._index is None else len(self._index)), dim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._base.dtype
+
+    def forward(self, points: npt.ArrayLike) -> Real:
+        x = np.asarray(points, np.float64)
+        if self._inverse is not None:
+            x = x @ self._inverse.T
+        out = self._base.forward(x * self._factor)
+        if self._index is None:
+            return out
+        chosen = out[:, self._index]
+        chosen[:, self._index < 0] = 0
+        return chosen
+
+    def adjoint(self, values: Real) -> Real:
+        v = np.asarray(values, self.dtype)
+        if self._index is not None:
+            spread = np.zeros((len(v), self._base.shape[0]), self.dtype)
+            known = self._index >= 0
+            np.add.at(spread.T, self._index[known], v[:, known].T)
+            v = spread
+        out = self._base.adjoint(v)
+        if self._inverse is not None:
+            out = (out @ self._inverse).astype(self.dtype)
+        return np.asarray(out * self.dtype.type(self._factor))
+
+    def astype(self, dtype: npt.DTypeLike) -> Operator:
+        return DerivedOperator(self._base.astype(dtype), self._index, self._factor, self._inverse)
+
+
+class IntegerOperator(Operator):
+    """Directions of small integers, kept as a matrix or, where that is too large, as bytes widened block by block.
+
+    Products come as float64 whatever is kept.
+    """
+
+    def __init__(self, directions: npt.NDArray[np.int8]) -> None:
+        self._bytes = directions
+        if directions.size <= _DOUBLE_ENTRIES:
+            self._kept: Real = directions.astype(np.float64)
+        elif directions.size <= _SINGLE_ENTRIES:
+            self._kept = directions.astype(np.float32)
+        else:
+            self._kept = directions
+        self._real = np.float64 if self._kept.dtype == np.float64 else np.float32
+        self._step = len(directions) if self._kept.dtype != np.int8 else max(1, 2**23 // directions.shape[1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._bytes.shape  # type: ignore[return-value]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float64)
+
+    def _blocks(self) -> Iterator[tuple[slice, Real]]:
+        for i in range(0, self.shape[0], self._step):
+            yield slice(i, i + self._step), self._kept[i : i + self._step].astype(self._real, copy=False)
+
+    def forward(self, points: npt.ArrayLike) -> Real:
+        x = np.asarray(points).astype(self._real, copy=False).T
+        out = np.empty((x.shape[1], self.shape[0]))
+        for at, block in self._blocks():
+            out[:, at] = (block @ x).T
+        return out
+
+    def adjoint(self, values: Real) -> Real:
+        out = np.zeros((len(values), self.shape[1]))
+        for at, block in self._blocks():
+            out += np.asarray(values[:, at].astype(self._real, copy=False) @ block)
+        return out
+
+    def normal(self, weights: Real, points: Real) -> tuple[Real, Real]:
+        lengths, out = np.empty(self.shape[0]), np.zeros(points.shape)
+        x = np.asarray(points).astype(self._real, copy=False).T
+        for at, block in self._blocks():
+            t = block @ x
+            lengths[at] = np.einsum("ij,ij->i", t, t)
+            out += (block.T @ (t * weights[at, None].astype(self._real))).T
+        return lengths, out
+
+    def astype(self, dtype: npt.DTypeLike) -> Operator:
+        return DenseOperator(self._bytes.astype(dtype))

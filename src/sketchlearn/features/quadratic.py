@@ -37,6 +37,8 @@ from sketchlearn.features.base import (
     encode_array,
     register,
 )
+from sketchlearn.features.operator import IntegerOperator, Operator
+from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.kernels import _pairs
 from sketchlearn.kernels import quadratic as kernel
 from sketchlearn.kernels.fourier import RowSums
@@ -54,7 +56,7 @@ def _normal_table() -> npt.NDArray[np.int8]:
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class QuadraticFeatures(FeatureMap):
+class QuadraticFeatures(SecondMomentMap):
     """Random quadratic features of a recipe; make one with :meth:`sketchlearn.QuadraticFeatures.draw`.
 
     Attributes
@@ -202,7 +204,8 @@ class QuadraticFeatures(FeatureMap):
         return self.variant == "exact"
 
     @property
-    def _paired(self) -> bool:
+    def paired(self) -> bool:
+        """Whether a feature has two directions: number j and number ``size + j``."""
         return self.variant in ("complex", "difference")
 
     @cached_property
@@ -211,7 +214,7 @@ class QuadraticFeatures(FeatureMap):
         if self._embedded is not None:
             drawn = self._embedded
         else:
-            rows = 0 if self.is_exact else self.size * (1 + self._paired)
+            rows = 0 if self.is_exact else self.size * (1 + self.paired)
             drawn = np.empty((rows, self.dim), np.int8)
             flat, table, bits = drawn.reshape(-1), _normal_table(), portable.Bits(self.seed, 4)
             step = 2**22
@@ -222,6 +225,10 @@ class QuadraticFeatures(FeatureMap):
         check_fingerprint(self._expected, digest(drawn))
         drawn.flags.writeable = False
         return drawn
+
+    def direction_operator(self) -> Operator:
+        """Products with all directions."""
+        return IntegerOperator(self.directions)
 
     @cached_property
     def squared_norms(self) -> npt.NDArray[np.float64]:
@@ -245,7 +252,7 @@ class QuadraticFeatures(FeatureMap):
     @cached_property
     def _bounds(self) -> npt.NDArray[np.float64]:
         """What the squared projections of one unit of the grid are divided by, per direction."""
-        if not self._paired:
+        if not self.paired:
             return self.squared_norms
         largest = np.maximum(self.squared_norms[: self.size], self.squared_norms[self.size :])
         return np.concatenate([largest, largest])
@@ -263,7 +270,7 @@ class QuadraticFeatures(FeatureMap):
         return self.directions
 
     def with_random_array(self, array: npt.NDArray[Any]) -> QuadraticFeatures:
-        rows = 0 if self.is_exact else self.size * (1 + self._paired)
+        rows = 0 if self.is_exact else self.size * (1 + self.paired)
         if array.shape != (rows, self.dim) or array.dtype != np.int8:
             raise ValueError(f"embedded directions are {array.dtype} {array.shape}, expected int8 {(rows, self.dim)}")
         return self._replace(_embedded=np.ascontiguousarray(array))
@@ -304,7 +311,7 @@ class QuadraticFeatures(FeatureMap):
             i, j = np.triu_indices(self.dim)
             return rows[:, i] * rows[:, j]
         squares = kernel.project(self.directions, np.ascontiguousarray(rows.T)).T ** 2 * self.factors
-        return squares[:, : self.size] + squares[:, self.size :] if self._paired else squares
+        return squares[:, : self.size] + squares[:, self.size :] if self.paired else squares
 
     @cached_property
     def _centre(self) -> npt.NDArray[np.float64]:
@@ -329,7 +336,7 @@ class QuadraticFeatures(FeatureMap):
 
     @property
     def row_cost(self) -> float:
-        return 0.5 * self.dim * (self.dim + 10.0) if self.is_exact else super().row_cost * (1 + self._paired)
+        return 0.5 * self.dim * (self.dim + 10.0) if self.is_exact else super().row_cost * (1 + self.paired)
 
     @property
     def fewest_rows(self) -> int:
@@ -368,7 +375,7 @@ class QuadraticFeatures(FeatureMap):
             tail = self.dim + (self.radius is None)
             squares = [p.sums[..., :-tail] for p in parts]
             part = part.with_sums(np.concatenate([*squares, part.sums[..., -tail:]], axis=-1))
-        if not self._paired:
+        if not self.paired:
             return part
         first, second, rest = np.split(part.sums, [self.size, 2 * self.size], axis=-1)
         sign = -1 if self.variant == "difference" else 1

@@ -24,6 +24,8 @@ class RadialLaw(ABC):
     """Base of the radial laws; subclasses are frozen dataclasses whose fields are the law's parameters."""
 
     name: ClassVar[str]
+    many_scales: ClassVar[bool] = False
+    """Whether radii are in units of 1 / (standard deviation of the data) and span many scales."""
 
     @abstractmethod
     def quantile(self, u: Array, dim: int) -> Array:
@@ -132,6 +134,7 @@ class MultiscaleLaw(RadialLaw):
     high: float = 64.0
     decay: float = 2.0
     name: ClassVar[str] = "multiscale"
+    many_scales: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.knee < self.high or not self.decay > 0:
@@ -179,6 +182,7 @@ class MixedLaw(RadialLaw):
     high: float = 64.0
     decay: float = 2.0
     name: ClassVar[str] = "mixed"
+    many_scales: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1 or not self.inner > 0:

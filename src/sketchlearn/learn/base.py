@@ -16,7 +16,7 @@ from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.pilot import checked_weights, enough_frequencies, pilot
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 
@@ -147,7 +147,7 @@ class SketchedMixture(DensityMixin, BaseEstimator, ABC):
         Examples
         --------
         >>> import numpy as np, sketchlearn as sl
-        >>> from sketchlearn.design.gmm import design_gmm
+        >>> from sketchlearn.designs.gmm import design_gmm
         >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
         >>> X = np.random.default_rng(0).normal(size=(2000, 2)) * [1.0, 5.0]
         >>> s = sl.sketch(X, design_gmm(X[:500], 1, "diag"))

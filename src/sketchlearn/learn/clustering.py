@@ -13,11 +13,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from sketchlearn.decoders import check_components, decode
 from sketchlearn.decoders.solution import Solution
-from sketchlearn.design import design
-from sketchlearn.design.kmeans import multiscale_map, rounded_moments
+from sketchlearn.designs import design
+from sketchlearn.designs.kmeans import multiscale_map, rounded_moments
 from sketchlearn.engines.local import sketch as make_sketch
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.sketch.value import WEIGHT_BITS, Sketch
+from sketchlearn.sketches.value import WEIGHT_BITS, Sketch
 
 _PILOT = 1000
 

@@ -20,10 +20,10 @@ from sketchlearn.decoders.gaussian_splitting import decode_gaussian_splitting
 from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm
 from sketchlearn.decoders.shapes import to_full
 from sketchlearn.decoders.solution import Mixture
-from sketchlearn.design.gmm import check_covariance_type, default_size, design_gmm, parameter_count
+from sketchlearn.designs.gmm import check_covariance_type, default_size, design_gmm, parameter_count
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.base import SketchedMixture
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 

@@ -18,8 +18,8 @@ from sketchlearn.decoders.profile import Profile, residual_profile
 from sketchlearn.decoders.solution import Mixture
 from sketchlearn.exceptions import ModelFileError
 from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.sketch import file as sketch_file
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches import file as sketch_file
+from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 

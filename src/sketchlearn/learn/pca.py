@@ -13,12 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from sketchlearn.decoders.lowrank import LowRankSolution, decode_second_moment, default_rank
-from sketchlearn.design.pca import design_pca
+from sketchlearn.designs.pca import design_pca
 from sketchlearn.engines.local import sketch as make_sketch
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.quadratic import QuadraticFeatures
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 _LEARNED = frozenset(
     [

@@ -14,10 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from sketchlearn.decoders.lowrank import decode_second_moment, full_matrix
-from sketchlearn.design.pca import design_regression
+from sketchlearn.designs.pca import design_regression
 from sketchlearn.engines.local import sketch as make_sketch
 from sketchlearn.features.quadratic import QuadraticFeatures
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 _LEARNED = frozenset(

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.atoms.stable import sample_stable, stable_log_density
 from sketchlearn.decoders.stable import decode_stable
-from sketchlearn.design.stable import default_size, design_stable
+from sketchlearn.designs.stable import default_size, design_stable
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.base import SketchedMixture
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sketchlearn.decoders.compare import check_comparable, compared, sampling_noise
-from sketchlearn.sketch import Sketch, SketchTable, merge
+from sketchlearn.sketches import Sketch, SketchTable, merge
 
 
 @dataclass(frozen=True)

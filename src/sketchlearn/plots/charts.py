@@ -11,7 +11,7 @@ from sketchlearn.decoders import Sweep
 from sketchlearn.plots.axes import BAD, FAINT, GOOD, INK, axes, color, tidy
 from sketchlearn.plots.changes import Change, changes
 from sketchlearn.plots.geometry import as_model
-from sketchlearn.sketch import Sketch, SketchTable
+from sketchlearn.sketches import Sketch, SketchTable
 
 
 def residual(model: Any, *, ax: Any = None) -> Any:

@@ -14,7 +14,7 @@ from sketchlearn.decoders.solution import Mixture
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.plots.axes import axes
 from sketchlearn.plots.geometry import Plane, as_model, components, limits, plane_of
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 _GRID = 160
 

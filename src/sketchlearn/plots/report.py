@@ -21,7 +21,7 @@ from sketchlearn.decoders.sweep_kmeans import EXPLAINED
 from sketchlearn.learn.model import Model
 from sketchlearn.plots.axes import COLORS
 from sketchlearn.plots.geometry import Plane, as_model, column_units, components, plane_of
-from sketchlearn.sketch import file as sketch_file
+from sketchlearn.sketches import file as sketch_file
 
 _MOST_NUMBERS = 200_000  # of covariances in a page; beyond it they are shown without correlations
 _MOST_COLUMNS = 200  # of a table

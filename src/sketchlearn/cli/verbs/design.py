@@ -63,8 +63,7 @@ def register(app: typer.Typer) -> None:
         if bounds is not None:
             if standardize:
                 raise usage("--standardize needs data")
-            choose: Any = vars(sketchlearn)["design"]
-            phi = choose(bounds=bounds, n_components=components, task=task, seed=seed)
+            phi = sketchlearn.design(bounds=bounds, n_components=components, task=task, seed=seed)
             names = names_in(columns)
             phi = phi if names is None else phi.with_columns(names)
         else:

@@ -14,8 +14,8 @@ from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
 from sketchlearn.engines.checkpoint import read_checkpoint
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.learn.model import FORMAT, Model
-from sketchlearn.sketch import Sketch, SketchTable
-from sketchlearn.sketch import file as sketch_file
+from sketchlearn.sketches import Sketch, SketchTable
+from sketchlearn.sketches import file as sketch_file
 
 _ROWS, _COLUMNS = 30, 10  # of a table
 _CANNOT = "single rows, which rows touched the box, order and time of rows, columns that were not read"

@@ -10,7 +10,7 @@ import typer
 from sketchlearn.cli.app import Debug, Json, check_output, emit, names_in, read_sketch, usage, working, write_bytes
 from sketchlearn.decoders import DECODERS, check_components, decode
 from sketchlearn.decoders.gmm import decode_gmm
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 if TYPE_CHECKING:
     from sketchlearn.learn.model import Model as LearnedModel

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, is_table, note, read_sketch, usage, write_bytes
-from sketchlearn.sketch import Sketch, SketchTable, merge
+from sketchlearn.sketches import Sketch, SketchTable, merge
 
 
 def register(app: typer.Typer) -> None:

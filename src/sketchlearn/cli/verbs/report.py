@@ -11,7 +11,7 @@ from sketchlearn.cli.app import Debug, Json, check_output, emit, read_model, rea
 from sketchlearn.cli.verbs.plot import numbers_in
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.learn.model import Model
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 
 def register(app: typer.Typer) -> None:

@@ -35,7 +35,7 @@ from sketchlearn.cli.pilot import PILOT_ROWS, announce, designed
 from sketchlearn.engines import sketch
 from sketchlearn.engines.checkpoint import digest, read_checkpoint
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.sketch import Sketch, SketchTable
+from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sources import Selection, Source, open_source
 from sketchlearn.sources.paths import find_files, identity
 

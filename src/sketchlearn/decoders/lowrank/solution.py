@@ -15,7 +15,7 @@ from sketchlearn.decoders.lowrank.positive import positive
 from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
 from sketchlearn.decoders.lowrank.thresholding import thresholding
 from sketchlearn.features.quadratic import QuadraticFeatures
-from sketchlearn.sketch.value import Sketch
+from sketchlearn.sketches.value import Sketch
 
 DECODERS: dict[str, Callable[..., Estimate]] = {
     "burer-monteiro": burer_monteiro,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
-from sketchlearn.sketch import file
+from sketchlearn.sketches import file
 
 DATA = Path(__file__).parent / "data"
 PHI = sl.FourierFeatures.draw(dim=2, size=6, scale=1.0, seed=5)
@@ -17,7 +17,7 @@ SKETCH = sl.sketch(np.arange(10.0).reshape(5, 2), PHI)
 
 
 def _golden():
-    """What tests/sketch/data/version1*.sketch hold."""
+    """What tests/sketches/data/version1*.sketch hold."""
     phi = sl.FourierFeatures.draw(dim=2, size=6, scale=1.5, radial="multiscale", seed=5, center=[1.0, -2.0])
     X = np.arange(-10, 10).reshape(10, 2) / 4
     return sl.sketch(X, phi, sample_weight=np.arange(10) / 2)

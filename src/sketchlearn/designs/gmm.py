@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 from threadpoolctl import threadpool_limits
 
-from sketchlearn.design.kmeans import resolution_radius
+from sketchlearn.designs.kmeans import resolution_radius
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
 
@@ -79,7 +79,7 @@ def design_gmm(
     Examples
     --------
     >>> import numpy as np
-    >>> from sketchlearn.design.gmm import design_gmm
+    >>> from sketchlearn.designs.gmm import design_gmm
     >>> X = np.random.default_rng(0).normal(size=(500, 3)) * [1.0, 10.0, 100.0]
     >>> phi = design_gmm(X, n_components=4, covariance_type="diag", seed=0)
     >>> phi.size, phi.radial.name, phi.whitening.shape

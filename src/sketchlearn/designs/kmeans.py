@@ -13,7 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.design.scale import RULES, expected_separation, spread_of
+from sketchlearn.designs.scale import RULES, expected_separation, spread_of
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MultiscaleLaw, RadialLaw
 

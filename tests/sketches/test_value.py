@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchlearn as sl
-from sketchlearn.sketch.value import check_range
+from sketchlearn.sketches.value import check_range
 
 PHI = sl.FourierFeatures.draw(dim=3, size=40, scale=1.0, seed=0)
 

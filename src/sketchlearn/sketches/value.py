@@ -252,14 +252,14 @@ class Sketch:
         >>> sl.Sketch.from_bytes(s.to_bytes()) == s
         True
         """
-        from sketchlearn.sketch import file
+        from sketchlearn.sketches import file
 
         return file.encode(self, embed_frequencies=embed_frequencies)
 
     @staticmethod
     def from_bytes(data: bytes | bytearray | memoryview) -> Sketch:
         """Inverse of :meth:`to_bytes`; raises :class:`~sketchlearn.SketchFileError` for anything else."""
-        from sketchlearn.sketch import file
+        from sketchlearn.sketches import file
 
         return file.decode(data)
 
@@ -276,7 +276,7 @@ class Sketch:
         ...     sl.load(pathlib.Path(folder) / "day.sketch") == s
         True
         """
-        from sketchlearn.sketch import file
+        from sketchlearn.sketches import file
 
         file.write(path, self.to_bytes(embed_frequencies=embed_frequencies))
 

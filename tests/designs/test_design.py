@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
-from sketchlearn.design.kmeans import resolution_radius, rounded_moments
-from sketchlearn.design.scale import RULES, expected_separation
+from sketchlearn.designs.kmeans import resolution_radius, rounded_moments
+from sketchlearn.designs.scale import RULES, expected_separation
 
 PILOT = np.random.default_rng(0).normal(size=(500, 4)) * 3 + 7
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.design import gmm, kmeans, pca, stable
-from sketchlearn.design.scale import RULES
+from sketchlearn.designs import gmm, kmeans, pca, stable
+from sketchlearn.designs.scale import RULES
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.radial import RadialLaw
 

@@ -11,8 +11,8 @@ from typing import Any
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.optional import optional
-from sketchlearn.sketch import file
-from sketchlearn.sketch.value import Sketch, merge
+from sketchlearn.sketches import file
+from sketchlearn.sketches.value import Sketch, merge
 
 _KIND = b"sketchlearn.table"
 _VERSION = b"1"

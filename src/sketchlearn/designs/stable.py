@@ -7,8 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.design.gmm import weighted_rows, within_scale
-from sketchlearn.design.kmeans import resolution_radius
+from sketchlearn.designs.gmm import weighted_rows, within_scale
+from sketchlearn.designs.kmeans import resolution_radius
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
 
@@ -60,7 +60,7 @@ def design_stable(
     Examples
     --------
     >>> import numpy as np
-    >>> from sketchlearn.design.stable import design_stable
+    >>> from sketchlearn.designs.stable import design_stable
     >>> X = np.random.default_rng(0).standard_cauchy(size=(500, 2))
     >>> design_stable(X, n_components=2, seed=0).radial.name
     'mixed'

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap, digest
-from sketchlearn.sketch.value import Sketch, check_range
+from sketchlearn.sketches.value import Sketch, check_range
 
 MAGIC = b"\x89SKETCH\n"
 VERSION = 1

@@ -48,7 +48,7 @@ def design_pca(
 
     Examples
     --------
-    >>> from sketchlearn.design.pca import design_pca
+    >>> from sketchlearn.designs.pca import design_pca
     >>> phi, why = design_pca(dim=500, n_components=5)
     >>> phi.size, phi.variant
     (20000, 'sphere')
@@ -80,7 +80,7 @@ def design_regression(
 
     Examples
     --------
-    >>> from sketchlearn.design.pca import design_regression
+    >>> from sketchlearn.designs.pca import design_regression
     >>> design_regression(dim=20)[0].variant
     'exact'
     """

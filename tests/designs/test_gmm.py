@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
-from sketchlearn.design.gmm import design_gmm, parameter_count, within_metric
-from sketchlearn.design.stable import design_stable
+from sketchlearn.designs.gmm import design_gmm, parameter_count, within_metric
+from sketchlearn.designs.stable import design_stable
 
 RNG = np.random.default_rng(0)
 BLOBS = RNG.normal(size=(900, 3)) + 20 * RNG.integers(3, size=(900, 1))

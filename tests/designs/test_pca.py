@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
-from sketchlearn.design.pca import design_pca, design_regression
+from sketchlearn.designs.pca import design_pca, design_regression
 
 
 def test_sizes_and_places():

@@ -1,0 +1,63 @@
+"""Maps whose averages are samples of the characteristic function: what decoders of mixtures need to know of them.
+
+The average of such features over rows is ``E exp(i w·x)`` at the map's frequencies, up to sampling noise (and
+whatever else :attr:`sketchlearn.Sketch.variances` knows about).  Fourier features are the plain case; quantised,
+subsampled or structured ones are others.  A decoder asks for a :class:`CharacteristicMap` and never for one of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.operator import Operator
+
+Array = npt.NDArray[np.float64]
+
+
+class CharacteristicMap(FeatureMap):
+    """A feature map whose averages are values of the characteristic function of the rows, (size,) complex.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> from sketchlearn.features import CharacteristicMap
+    >>> isinstance(sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=3), CharacteristicMap)
+    True
+    """
+
+    center: Array | None = None
+    """A point near the rows, if the map knows one."""
+    spread: Array | None = None
+    """Units of the columns in which distances are meant, (dim,); None for those of the rows."""
+    whitening: Array | None = None
+    """The metric that the frequencies were drawn in, (dim, dim); None for that of the rows."""
+
+    @abstractmethod
+    def operator(self, scale: float = 1.0, dtype: npt.DTypeLike = np.float32) -> Operator:
+        """Products with the frequencies times `scale`, forward and adjoint."""
+
+    @property
+    def importance_weights(self) -> Array:
+        """What features and atoms are divided by when they are compared, (size,)."""
+        return np.ones(self.size)
+
+    @property
+    def broad(self) -> npt.NDArray[np.bool_]:
+        """Which frequencies span all scales (rather than one at which clusters are told apart), (size,)."""
+        return np.zeros(self.size, bool)
+
+    @property
+    def designed_width(self) -> float | None:
+        """Standard deviation of the rows that the map was designed for; None if it is not known."""
+        return None
+
+
+def characteristic(features: FeatureMap, what: str = "this decoder") -> CharacteristicMap:
+    """The map, if it is one that decoders of mixtures can use; TypeError with the reason if not."""
+    if not isinstance(features, CharacteristicMap):
+        raise TypeError(f"{what} needs Fourier features, the sketch has {features.kind} features")
+    return features

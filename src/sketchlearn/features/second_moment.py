@@ -1,0 +1,69 @@
+"""Maps whose averages are linear in the second moment of the rows: what PCA, regression and their decoders need."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.operator import Operator
+
+Array = npt.NDArray[np.float64]
+
+
+class SecondMomentMap(FeatureMap):
+    """A feature map whose averages are measurements of the second moment; the mean of the rows comes along.
+
+    A feature is the sum over its directions q of ``factor * (q·x)**2``, or, of an exact map, a product of two columns.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> from sketchlearn.features import SecondMomentMap
+    >>> isinstance(sl.QuadraticFeatures.draw(dim=3), SecondMomentMap)
+    True
+    """
+
+    radius: float | None = None
+    """Rows are clipped to this distance from the centre; None if they are not."""
+
+    @property
+    @abstractmethod
+    def is_exact(self) -> bool:
+        """Whether the features are all products of two columns, row by row of the upper triangle."""
+
+    @property
+    @abstractmethod
+    def paired(self) -> bool:
+        """Whether a feature has two directions: number j and number ``size + j``."""
+
+    @property
+    @abstractmethod
+    def factors(self) -> Array:
+        """Factor of each direction's square, as many as there are directions."""
+
+    @abstractmethod
+    def direction_operator(self) -> Operator:
+        """Products with all directions: an operator of shape (directions, dim)."""
+
+    @abstractmethod
+    def row_mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+        """Average row."""
+
+    @abstractmethod
+    def centred_mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+        """Average features of the rows minus their mean."""
+
+    @abstractmethod
+    def precision_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+        """Rounding error to expect in the variance of each column: what can't be told from zero."""
+
+
+def second_moment(features: FeatureMap, what: str) -> SecondMomentMap:
+    """The map, if it measures second moments; TypeError with the reason if not."""
+    if not isinstance(features, SecondMomentMap):
+        raise TypeError(f"{what} needs quadratic features, the sketch has {features.kind} features")
+    return features

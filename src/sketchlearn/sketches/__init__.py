@@ -1,0 +1,7 @@
+"""The Sketch value, its algebra and its file."""
+
+from sketchlearn.sketches.file import load
+from sketchlearn.sketches.table import SketchTable
+from sketchlearn.sketches.value import Sketch, merge
+
+__all__ = ["Sketch", "SketchTable", "load", "merge"]
