@@ -154,8 +154,31 @@ class Sketch:
         return self.features.mean_from_sums(self.sums, float(self.weight))
 
     @property
+    def effective_count(self) -> float:
+        """Number of equally weighted rows whose averages would be as noisy as these."""
+        return float(self.count)
+
+    @property
+    def variances(self) -> npt.NDArray[np.float64]:
+        """Variance of each entry of the mean: sampling noise, and whatever a release added.
+
+        For complex entries the sum of the variances of both parts; ``(1 - |z|^2) / n`` for Fourier features.
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=3, scale=0.01, seed=0)
+        >>> s = sl.sketch(np.linspace(0, 1, 10_000)[:, None], phi)
+        >>> s.variances.round(5)
+        array([0.0001, 0.0001, 0.0001])
+        """
+        if self.weight == 0:
+            raise ValueError("the sketch is empty: it has no mean")
+        return self.features.feature_variances(self.sums, float(self.weight)) / self.effective_count
+
+    @property
     def standard_errors(self) -> npt.NDArray[np.float64]:
-        """Sampling error of each entry of the mean; ``sqrt((1 - |z|^2) / n)`` for Fourier features.
+        """Standard deviation of the noise of each entry of the mean: the root of :attr:`variances`.
 
         Examples
         --------
@@ -165,9 +188,7 @@ class Sketch:
         >>> s.standard_errors.round(2)
         array([0.01, 0.01, 0.01])
         """
-        if self.weight == 0:
-            raise ValueError("the sketch is empty: it has no mean")
-        return np.sqrt(self.features.feature_variances(self.sums, float(self.weight)) / float(self.count))
+        return np.sqrt(self.variances)
 
     @property
     def noise_level(self) -> float:
