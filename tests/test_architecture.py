@@ -7,7 +7,7 @@ import sketchlearn
 
 ROOT = Path(sketchlearn.__file__).parent
 LEVELS = [
-    {"exceptions", "optional"},
+    {"exceptions", "optional", "threads"},
     {"kernels"},
     {"features"},
     {"sketches", "designs"},
