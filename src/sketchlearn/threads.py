@@ -40,7 +40,7 @@ def available_cores(root: str = "/sys/fs/cgroup") -> int:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
         cores = os.cpu_count() or 1
-    return max(1, min(cores, math.ceil(_quota(root))))
+    return max(1, math.ceil(min(cores, _quota(root))))
 
 
 def _quota(root: str) -> float:
