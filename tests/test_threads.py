@@ -43,7 +43,7 @@ def test_the_blas_gets_its_threads_back():
         assert blas_threads() == before
 
 
-def test_overlapping_blocks_in_two_threads_share_the_limit():
+def test_overlapping_blocks_of_two_threads_leave_nothing_behind():
     entered, leave = threading.Event(), threading.Event()
 
     def other():
@@ -51,16 +51,18 @@ def test_overlapping_blocks_in_two_threads_share_the_limit():
             entered.set()
             leave.wait(10)
 
-    with threadpool_limits(2, "blas"):
-        before = blas_threads()
-        with single_blas_thread:
-            thread = threading.Thread(target=other)
-            thread.start()
-            entered.wait(10)
-        assert blas_threads() == {1}  # the other block is still open
-        leave.set()
-        thread.join()
-        assert blas_threads() == before
+    before = blas_threads()
+    with single_blas_thread:
+        thread = threading.Thread(target=other)
+        thread.start()
+        entered.wait(10)
+        assert blas_threads() == {1}
+    leave.set()
+    thread.join()
+    assert blas_threads() == before
+    with single_blas_thread:
+        assert blas_threads() == {1}
+    assert blas_threads() == before
 
 
 def test_an_error_inside_gives_the_threads_back():

@@ -58,24 +58,33 @@ def _quota(root: str) -> float:
 
 
 class _SingleThread:
-    """Holds the BLAS to one thread while anybody asks for it; may be entered from many threads, and again inside."""
+    """Holds the BLAS to one thread; may be entered again inside, and from several threads at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._owner: int | None = None
         self._inside = 0
         self._held: Any = None
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._inside == 0:
-                self._held = _controller().limit(limits=1, user_api="blas")
-            self._inside += 1
+            if self._owner is None:
+                self._owner, self._held = threading.get_ident(), _held_to_one()
+            if self._owner == threading.get_ident():
+                self._inside += 1
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
+            if self._owner != threading.get_ident():
+                return
             self._inside -= 1
             if self._inside == 0:
                 self._held.restore_original_limits()
+                self._owner = None
+
+
+def _held_to_one() -> Any:
+    return _controller().limit(limits=1, user_api="blas")
 
 
 @cache
@@ -90,8 +99,8 @@ def _controller() -> ThreadpoolController:
 single_blas_thread = _SingleThread()
 """``with single_blas_thread:`` holds the BLAS to one thread and then gives back what was set before.
 
-The limit of a BLAS is one for the whole process.  Blocks that overlap in different threads share it: the first sets it,
-the last one gives it back.
+The limit of most BLAS is one for the whole process, and who has set it must give it back: where blocks of several
+threads overlap, the thread that came first does both, and the others change nothing.
 """
 
 
@@ -130,7 +139,7 @@ def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         return [function(x) for x in work]
 
     def alone(x: T) -> R:
-        with limited(1):
+        with limited(1), _held_to_one():  # (some BLAS have a limit for each thread)
             return function(x)
 
     with single_blas_thread, ThreadPoolExecutor(threads) as pool:
