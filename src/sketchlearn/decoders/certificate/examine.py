@@ -17,22 +17,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from sketchlearn.decoders.certificate.whitened import Array, State, Whitened, quadratic, real, simplex_basis
 
-RESIDUAL, SPLIT = 4.0, 6.0  # standard deviations up to which chance explains it
+F32 = npt.NDArray[np.float32]
+T = TypeVar("T", np.float32, np.float64)
+
+RESIDUAL, SPLIT = 4.0, 8.0  # standard deviations up to which chance explains it
 COORDINATE, DISTANCE = 0.5, 1.0  # widths: standard error of a coordinate, root mean square distance of a mean
+REACH = 1.0
 _POWER = 1.64  # with which what could have been seen is seen in 95 % of the cases
 _AWAY = 4.0  # widths from all others: where the smallest cluster is looked for
-_DRAWS = 300  # rows that measure the noise
+_DRAWS = 200  # rows that measure the noise
 _LIGHTEST = 0.5  # rows: a component with fewer explains nothing by moving
 _JITTER = 1e-11  # of the normal equations, whose diagonal is 1
-_PLACES = 240
-_CHANGES = 12  # changes of a covariance that measure the information on it
-_SAMPLED = 6  # components that measure what the fit has used up of it
+_PLACES = 180
+_PROBES = 16  # random signs that measure traces
+_TRACE = 5.0  # standard deviations of a single number that chance explains
 
 
 def missing_limit(d: int) -> float:
@@ -62,6 +68,13 @@ class Examination:
         Largest standard error of a coordinate, and root mean square distance of a mean from its place, in widths.
     worst : int
         The component that is known least.
+    width_error : float
+        Largest relative standard error of a width.
+    reach : float
+        Length of the longest frequencies times the width of the narrowest component: below 1 nobody sees whether a
+        component is one cluster.
+    share : float
+        Largest smallest weight that is asked for: half of an even share.
     """
 
     residual: float
@@ -78,6 +91,9 @@ class Examination:
     worst_coordinate: float
     worst_distance: float
     worst: int
+    width_error: float
+    reach: float
+    share: float
 
     @property
     def explained(self) -> bool:
@@ -86,13 +102,18 @@ class Examination:
 
     @property
     def determined(self) -> bool:
-        """Every centre is known to within its width."""
-        return self.worst_coordinate < COORDINATE and self.worst_distance < DISTANCE
+        """Every centre is known to within its width, and so is the width."""
+        return self.worst_coordinate < COORDINATE and self.worst_distance < DISTANCE and self.width_error < COORDINATE
+
+    @property
+    def resolved(self) -> bool:
+        """The map sees the shape of the components, and a cluster of ordinary size would have been noticed."""
+        return self.reach > REACH and self.smallest < self.share
 
     @property
     def passed(self) -> bool:
-        """Both."""
-        return self.explained and self.determined
+        """All of it."""
+        return self.explained and self.determined and self.resolved
 
 
 class Tangent:
@@ -114,14 +135,20 @@ class Tangent:
         self._factor = cho_factor(normal, lower=True, overwrite_a=True, check_finite=False)
         self.model = model
         self.residual = problem.white(problem.y - model)
+        # what follows only chooses directions of tests: single precision will do
+        basis = solve_triangular(self._factor[0], columns.T, lower=True, check_finite=False)
+        self.basis = np.ascontiguousarray(basis, np.float32)
+        self.left = self.off(self.residual[:, None])[:, 0]
 
     def solve(self, values: Array) -> Array:
         """Inverse of the normal equations, times columns."""
         return np.asarray(cho_solve(self._factor, values, check_finite=False))
 
-    def off(self, values: Array) -> Array:
+    def off(self, values: npt.NDArray[T]) -> npt.NDArray[T]:
         """Whitened vectors (2 m, p) less what a change of the parameters explains."""
-        return values - self.columns @ self.solve(self.columns.T @ values)
+        if values.dtype == np.float64:
+            return np.asarray(values - self.columns @ self.solve(self.columns.T @ values))
+        return np.asarray(values - self.basis.T @ (self.basis @ values))
 
     def covariance(self) -> Array:
         """Of the parameters (means, then weights), times n: what labels would leave, plus what the sketch adds."""
@@ -146,20 +173,42 @@ class Tangent:
         return out
 
 
-def remainders(problem: Whitened, rng: np.random.Generator, count: int = _DRAWS) -> Array:
+    def width_error(self) -> float:
+        """Largest relative standard error of a width."""
+        state = self.problem.state
+        k, d = state.means.shape
+        first = k * d + k - 1
+        s = state.covariances
+        pick = np.arange(first, len(self.scale))
+        if s.ndim == 3:  # the diagonals of the matrices
+            a, b = np.tril_indices(d)
+            pick = pick.reshape(k, -1)[:, a == b].ravel()
+            s = np.diagonal(s, axis1=1, axis2=2)
+        unit = np.zeros((len(self.scale), len(pick)))
+        unit[pick, np.arange(len(pick))] = 1.0
+        variance = self.solve(unit)[pick, np.arange(len(pick))]
+        scale = np.where(np.isinf(self.scale[pick]), 1e-12, self.scale[pick])
+        error = np.sqrt(np.maximum(variance, 0.0) / self.problem.n) / scale / s.ravel()
+        return 0.5 * float(error.reshape(len(s), -1).min(1).max())
+
+
+def remainders(problem: Whitened, rng: np.random.Generator, count: int = _DRAWS) -> F32:
     """Whitened noise of rows drawn from the mixture, without what counts for weights and means, (2 m, count)."""
     state, w = problem.state, problem.w
     k, d = state.means.shape
     owner = rng.choice(k, count, p=state.weights)
     step = np.einsum("nab,nb->na", state.roots()[owner], rng.standard_normal((count, d)))
-    moves = w @ step.T
+    moves = (w @ step.T).astype(np.float32)
     q = quadratic(w, state.covariances)
-    envelope = np.exp(-0.5 * (q if q.shape[1] == 1 else q[:, owner]))
-    plain = np.exp(1j * (w @ state.means.T))[:, owner]
-    return problem.white(real(plain * (np.exp(1j * moves) - envelope * (1.0 + 1j * moves))))
+    envelope = np.exp(-0.5 * (q if q.shape[1] == 1 else q[:, owner])).astype(np.float32)
+    turns = (w @ state.means.T).astype(np.float32)
+    c, s = np.cos(turns)[:, owner], np.sin(turns)[:, owner]
+    # (where the moves are small, the difference is taken of numbers close to 1: an error of 1e-7, below the ridge)
+    along, across = np.cos(moves) - envelope, np.sin(moves) - envelope * moves
+    return problem.white(np.concatenate([c * along - s * across, s * along + c * across]))
 
 
-def residual_test(tangent: Tangent, noise: Array) -> float:
+def residual_test(tangent: Tangent, noise: F32) -> float:
     """n |r|^2, standardised.
 
     Not only the part of r off the derivatives: a fit that has not converged must not pass.
@@ -172,7 +221,7 @@ def residual_test(tangent: Tangent, noise: Array) -> float:
     else:
         total = _block_trace(problem)
     left = tangent.off(noise)
-    used = float((noise * noise).sum() - (left * left).sum()) / count
+    used = float(np.vdot(noise, noise) - np.vdot(left, left)) / count
     mean = max(total - used, 0.0)
     release = problem.n * float(problem.extra.max(initial=0.0)) > 0
     gram = left.T @ left
@@ -220,13 +269,16 @@ def examine(problem: Whitened, box: tuple[Array, Array], rng: np.random.Generato
         worst_coordinate=float(coordinate.max()),
         worst_distance=float(distance.max()),
         worst=int(coordinate.argmax()),
+        width_error=tangent.width_error(),
+        reach=float(np.sqrt((problem.w**2).sum(1).max()) * state.widths.min()),
+        share=0.5 / k,
     )
 
 
 # -- a component that is missing ---------------------------------------------------------------
 
 
-def score(tangent: Tangent, points: Array, noise: Array) -> tuple[Array, Array]:
+def score(tangent: Tangent, points: Array, noise: F32) -> tuple[Array, Array]:
     """Score of a component at each point, and the standard error of its weight.
 
     The noise in the direction of each is that of the drawn rows, and no less than what the metric says: below it the
@@ -235,20 +287,21 @@ def score(tangent: Tangent, points: Array, noise: Array) -> tuple[Array, Array]:
     problem = tangent.problem
     w, state = problem.w, problem.state
     phases = (w @ points.T).astype(np.float32)  # only the direction of the test depends on them
-    envelope = np.exp(-0.5 * (w * w).sum(1) * state.width**2)[:, None]
+    envelope = np.exp(-0.5 * (w * w).sum(1) * state.width**2).astype(np.float32)[:, None]
     atoms = np.concatenate([envelope * np.cos(phases), envelope * np.sin(phases)])
-    g = tangent.off(problem.white(atoms - tangent.model[:, None]))
-    norm = np.maximum(np.sqrt((g * g).sum(0)), 1e-12)
-    g /= norm
+    atoms -= tangent.model.astype(np.float32)[:, None]
+    g = tangent.off(problem.white(atoms))
+    norm = np.maximum(np.sqrt(np.einsum("ij,ij->j", g, g, dtype=np.float64)), 1e-9)
     spread = np.ones(len(points))
     if not problem.dense:
-        spread = np.sqrt(np.maximum(((g.T @ noise) ** 2).mean(1), 1.0))
+        spread = np.sqrt(np.maximum(((g.T @ noise) ** 2).mean(1) / norm**2, 1.0))
     root = math.sqrt(problem.n)
-    return root * (g.T @ tangent.residual) / spread, spread / (norm * root)
+    # (r off the derivatives, in double precision: what single precision leaves of them in g meets nothing)
+    return root * (tangent.left @ g) / (norm * spread), spread / (norm * root)
 
 
 def search_missing(
-    tangent: Tangent, noise: Array, box: tuple[Array, Array], rng: np.random.Generator, count: int = _PLACES
+    tangent: Tangent, noise: F32, box: tuple[Array, Array], rng: np.random.Generator, count: int = _PLACES
 ) -> tuple[float, Array, float, Array, Array]:
     """Largest score, its place, standard error of the weight there; and places all over, with theirs."""
     state = tangent.problem.state
@@ -256,14 +309,14 @@ def search_missing(
     low, high = box
     places = _places(state, low, high, count, rng)
     scores, errors = score(tangent, places, noise)
-    climbed = np.clip(_climb(tangent, places[rng.permutation(len(places))[: min(48, count)]], box), low, high)
+    climbed = np.clip(_climb(tangent, places[rng.permutation(len(places))[: min(32, count)]], box), low, high)
     more, more_errors = score(tangent, climbed, noise)
     points, scores, errors_all = np.vstack([places, climbed]), np.append(scores, more), np.append(errors, more_errors)
     best = np.argsort(-scores)[:4]
     x, tx, ex = points[best].copy(), scores[best].copy(), errors_all[best].copy()
     step = np.ones(len(x))
     for _ in range(10):
-        if tx.max() < 3.0:  # chance: no need to know its exact height
+        if tx.max() < 0.6 * missing_limit(d):  # chance: no need to know its exact height
             break
         trial = x[:, None] + (step * state.width)[:, None, None] * rng.standard_normal((len(x), 8, d)) / math.sqrt(d)
         trial = np.clip(trial, low, high)
@@ -295,24 +348,27 @@ def _climb(tangent: Tangent, points: Array, box: tuple[Array, Array]) -> Array:
     problem = tangent.problem
     w, state = problem.w, problem.state
     m, d = w.shape
-    left = problem.white_adjoint(tangent.off(tangent.residual[:, None])[:, 0])
-    target = left[:m] - 1j * left[m:]
+    left = problem.white_adjoint(tangent.left)
     r2 = (w * w).sum(1)
     radius = np.sqrt(np.quantile(r2, 0.9))
     longest = 0.5 * float(np.linalg.norm(box[1] - box[0]))
     x = points.copy()
-    smooth = 1.2
+    smooth, width = 1.2, state.width
     while smooth < 1.6 * radius:
-        envelope = np.exp(-0.5 * r2 * (state.width**2 + 1.0 / smooth**2))
+        envelope = np.exp(-0.5 * r2 * (width**2 + 1.0 / smooth**2))
         step = d / max(float((envelope * r2).sum() / max(envelope.sum(), 1e-300)), 1e-300)
+        seen = envelope > 1e-3
+        v = w[seen].astype(np.float32)
+        top = max(float(np.abs(left).max()), 1e-300)
+        p, q = ((part[seen] * envelope[seen] / top).astype(np.float32) for part in (left[:m], left[m:]))
         for _ in range(2):
-            values = np.exp(1j * (x @ w.T)) * (target * envelope)
-            height = values.real.sum(1)
-            gradient = -values.imag @ w
+            phases = (x @ v.T).astype(np.float32)
+            c, s = np.cos(phases), np.sin(phases)
+            height = c @ p + s @ q
+            gradient = ((c * q - s * p) @ v).astype(np.float64)
             length = np.sqrt((gradient**2).sum(1))
-            reach = np.sqrt(step)
-            move = np.minimum(reach, length * step / np.maximum(height, 0.25 * np.abs(height).max() + 1e-300))
-            x += gradient * (np.minimum(move, longest) / np.maximum(length, 1e-300))[:, None]
+            move = length * step / np.maximum(height, 0.25 * np.abs(height).max() + 1e-30)
+            x += gradient * (np.minimum(np.minimum(move, math.sqrt(step)), longest) / np.maximum(length, 1e-300))[:, None]
         smooth *= 1.8
     return x
 
@@ -351,57 +407,60 @@ def _split_exactly(tangent: Tangent) -> tuple[Array, Array]:
 
 
 def _split_evenly(tangent: Tangent) -> tuple[Array, Array]:
-    """With an information that is the same in all directions, as random frequencies make it nearly.
+    """With the squared length of the scores, whose mean and variance need no information matrix.
 
-    A change D of a component's covariance without trace then has information A |D|^2.  The noise of its score is that of
-    the component's own sample covariance (2 s^4 / a for a unit D, times A^2), and A for the rest.
+    For component l, let H be the information on changes D of its covariance without trace: a sum over frequencies of
+    ``o_j v_j v_j'`` with v_j the matrix ww' without its trace.  The scores have the covariance c H H + e H, c = 2 s^4 / a
+    of the component's own sample covariance and e the rest of the noise; traces of powers of H come from the products
+    ``(w_i·w_j)^2 - |w_i|^2 |w_j|^2 / d``.  A change of the trace is tested alone.
     """
     problem = tangent.problem
     w, state = problem.w, problem.state
     m, (k, d) = len(w), state.means.shape
     weighted = problem.atoms(state) * state.weights
-    left = problem.white_adjoint(tangent.residual)
+    left = problem.white_adjoint(tangent.left)
     pull = -0.5 * (left[:m, None] * weighted.real + left[m:, None] * weighted.imag)
-    # a few unit changes without trace, and the trace itself
-    rng = np.random.default_rng(0)
-    axes = np.linalg.qr(rng.standard_normal((_CHANGES, d, 2)))[0] if d > 1 else np.ones((1, 1, 2))
-    forms = ((w @ axes[:, :, 0].T) ** 2 - (w @ axes[:, :, 1].T) ** 2) / math.sqrt(2.0)
-    forms = np.concatenate([forms, (w * w).sum(1)[:, None] / math.sqrt(d)], 1)
-    raw, kept = np.zeros((k, forms.shape[1])), np.ones(forms.shape[1])
-    sample = set(np.linspace(0, k - 1, min(k, _SAMPLED)).astype(int).tolist())
-    losses = []
-    rest_share = other_noise(problem)
-    rest = np.zeros((k, forms.shape[1]))
-    for l in range(k):
-        g = problem.white(real(-0.5 * weighted[:, l : l + 1] * forms))
-        squares = (g * g)[:m] + (g * g)[m:]
-        raw[l] = squares.sum(0)
-        rest[l] = rest_share[:, l] @ squares
-        if l in sample:
-            losses.append((tangent.off(g) ** 2).sum(0) / np.maximum(raw[l], 1e-300))
-    kept = np.mean(losses, axis=0)
-    information = raw * kept
-    flat = information[:, :-1].mean(1) if d > 1 else np.zeros(k)
-    share = rest / np.maximum(raw, 1e-300)
-    even = share[:, :-1].mean(1) if d > 1 else np.zeros(k)
-    second = np.stack([(w * pull[:, l : l + 1]).T @ w for l in range(k)])
-    trace = np.trace(second, axis1=1, axis2=2)
-    off = second - trace[:, None, None] / d * np.eye(d)
+    r2 = (w * w).sum(1)
+    power = weighted.real**2 + weighted.imag**2
+    total = problem._first**2 + problem._second**2 + problem._cross**2  # of both parts
+    strength = 0.25 * power * (2.0 / total)[:, None]  # o_j, (m, k)
+    # what the fit has used up of it: on average over directions, the share of the parameters in the numbers
+    used = 1.0 - float(np.isfinite(tangent.scale).sum()) / (2.0 * m)
     sampling = 2.0 * state.widths**4 / np.maximum(state.weights, 1e-12)
-    total, freedom = np.zeros(k), 0
+    rest = other_noise(problem)
+    scores, information = np.zeros(k), np.zeros(k)
     if d > 1:
-        variance = flat**2 * sampling + flat * even
-        total += problem.n * (off**2).sum((1, 2)) / np.maximum(variance, 1e-300)
-        freedom += d * (d + 1) // 2 - 1
+        kernel = (w @ w.T) ** 2 - np.outer(r2, r2) / d
+        probes = np.random.default_rng(0).choice([-1.0, 1.0], (m, _PROBES))
+        freedom, e = d * (d + 1) // 2 - 1, 1.0
+        powers: list[float] = []
+        for l in range(k):
+            if l == 0 or state.kind != "shared":  # (components of one width differ by the squares of their weights)
+                o = used * strength[:, l] / state.weights[l] ** 2
+                once = kernel @ (o[:, None] * probes)
+                twice = kernel @ (o[:, None] * once)
+                parts = probes * twice, once * twice, twice * twice
+                powers = [float(o @ np.diag(kernel)), *(float((o[:, None] * part).sum()) / _PROBES for part in parts)]
+                e = float((rest[:, l] * o) @ np.diag(kernel)) / max(powers[0], 1e-300)
+            first, second, third, fourth = (max(x, 0.0) * state.weights[l] ** (2 * i + 2) for i, x in enumerate(powers))
+            c = sampling[l]
+            matrix = (w * pull[:, l : l + 1]).T @ w
+            matrix -= np.trace(matrix) / d * np.eye(d)
+            mean = c * second + e * first
+            variance = 2.0 * (c * c * fourth + 2.0 * c * e * third + e * e * second)
+            scores[l] = (problem.n * float((matrix**2).sum()) - mean) / math.sqrt(max(variance, 1e-300))
+            information[l] = 1.0 / (c + e * freedom / max(first, 1e-300))
     if state.kind == "shared" and k > 1:
-        along = information[:, -1]
-        variance = along**2 * sampling + along * share[:, -1]
-        total += problem.n * trace**2 / d / np.maximum(variance, 1e-300)
-        freedom += 1
-    spread = freedom * (1.0 + freedom / (2.0 * m))  # the information is not quite the same in all directions
-    scores = (total - freedom) / math.sqrt(2.0 * spread)
-    effective = 1.0 / (sampling + even / np.maximum(flat, 1e-300))
-    closest = np.array([_closest(e, problem.n, freedom) for e in effective]) / state.widths
+        g = tangent.off(problem.white(real(-0.5 * weighted * (r2 / math.sqrt(d))[:, None])))
+        along = (g * g).sum(0)
+        share = np.einsum("jl,jl->l", rest, (g * g)[:m] + (g * g)[m:]) / np.maximum(along, 1e-300)
+        noise = along**2 * sampling + along * share
+        trace = np.abs(tangent.left @ g) * np.sqrt(problem.n / np.maximum(noise, 1e-300))
+        scores = np.maximum(scores, SPLIT / _TRACE * trace)
+        if d == 1:
+            information = along**2 / np.maximum(noise, 1e-300)
+    freedom = max(d * (d + 1) // 2, 1)
+    closest = np.array([_closest(each, problem.n, freedom) for each in information]) / state.widths
     return scores, closest
 
 

@@ -22,12 +22,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 Array = npt.NDArray[np.float64]
+T = TypeVar("T", np.float32, np.float64)
 
 DENSE = 300  # frequencies up to which all of R is used,
 FEW = 5  # or dimensions
@@ -134,17 +136,21 @@ class Whitened:
             self._cross = cs / self._first
             self._second = np.sqrt(np.maximum(ss - self._cross**2, 0.5 * floor))
 
-    def white(self, values: Array) -> Array:
+    def white(self, values: npt.NDArray[T]) -> npt.NDArray[T]:
         """Real vectors (2 m, ...) over the noise."""
         if self.dense:
-            return np.asarray(solve_triangular(self._root, values, lower=True, check_finite=False))
+            out = solve_triangular(self._root, values, lower=True, check_finite=False)
+            return np.asarray(out, values.dtype)
         m = len(self.w)
         shape = (m,) + (1,) * (values.ndim - 1)
+        first, cross, second = (
+            part.astype(values.dtype).reshape(shape)
+            for part in (1.0 / self._first, self._cross / self._second, 1.0 / self._second)
+        )
         out = np.empty_like(values)
-        np.divide(values[:m], self._first.reshape(shape), out=out[:m])
-        np.multiply(out[:m], -self._cross.reshape(shape), out=out[m:])
-        out[m:] += values[m:]
-        out[m:] /= self._second.reshape(shape)
+        np.multiply(values[:m], first, out=out[:m])
+        np.multiply(values[m:], second, out=out[m:])
+        out[m:] -= cross * out[:m]
         return out
 
     def white_adjoint(self, values: Array) -> Array:
