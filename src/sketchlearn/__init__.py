@@ -3,7 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from sketchlearn.decoders import Comparison, Mixture, Solution, Sweep, compare, decode, sweep
+from sketchlearn.comparison import Comparison, compare
+from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
 from sketchlearn.designs import design
 from sketchlearn.engines import sketch
 from sketchlearn.exceptions import (
