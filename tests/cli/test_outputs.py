@@ -74,7 +74,11 @@ def test_names_are_shown_and_not_obeyed(run, made):
     pq.write_table(pa.table({name: X[:, 0], "b": X[:, 1]}), made / "odd.parquet")
     code, out, err = run("sketch", "odd.parquet", "-o", "odd.sketch")
     assert code == 0
-    for command in (["info", "odd.sketch"], ["learn", "kmeans", "odd.sketch", "-k", "2"]):
+    for command in (
+        ["info", "odd.sketch"],
+        ["learn", "kmeans", "odd.sketch", "-k", "2", "-o", "odd.json"],
+        ["info", "odd.json"],
+    ):
         code, out, err = run(*command)
         assert code == 0
         assert "\x1b" not in out.decode() + err
