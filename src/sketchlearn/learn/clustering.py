@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from sketchlearn.decoders import check_components, decode
-from sketchlearn.decoders.solution import Solution
+from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.designs import design
 from sketchlearn.designs.kmeans import multiscale_map, rounded_moments
 from sketchlearn.engines.local import sketch as make_sketch
@@ -163,7 +163,7 @@ class _CompressiveClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         for name in ("_solution", "_rows", "_labels"):
             self.__dict__.pop(name, None)
 
-    def _solve(self) -> Solution:
+    def _solve(self) -> ClusterSolution:
         if "_solution" not in self.__dict__:
             check_components(self.sketch_, self.n_clusters)
             seed = self.__dict__.get("_seed")
@@ -182,12 +182,12 @@ class _CompressiveClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     # -- what was learned ------------------------------------------------------------------------
 
-    def _fitted(self) -> Solution:
+    def _fitted(self) -> ClusterSolution:
         check_is_fitted(self, "sketch_")
         return self._solve()
 
     @property
-    def solution_(self) -> Solution:
+    def solution_(self) -> ClusterSolution:
         """All that the decoder knows: mixture, misfit, noise floor, certificate, verdict."""
         return self._fitted_or_missing("solution_")
 
@@ -220,7 +220,7 @@ class _CompressiveClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             self._labels = self.predict(self._rows)
         return self._labels
 
-    def _fitted_or_missing(self, name: str) -> Solution:
+    def _fitted_or_missing(self, name: str) -> ClusterSolution:
         if "sketch_" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__} has no {name} yet: call fit, partial_fit or fit_sketch first")
         return self._solve()
@@ -353,7 +353,7 @@ class CompressiveKMeans(_CompressiveClustering):
         Labels of the rows given to `fit`, by a second pass when first asked for.
     sketch_ : Sketch
         The sketch: save it, merge it, decode it with another number of clusters.
-    solution_ : Solution
+    solution_ : ClusterSolution
         What the decoder knows, with the certificate and its verdict in words.
     reliable_ : bool
         The certificate.

@@ -15,11 +15,12 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sketchlearn.decoders import MixtureSolution
+from sketchlearn.decoders.covariances import KINDS
 from sketchlearn.decoders.gaussian_clompr import decode_gaussian_clompr
 from sketchlearn.decoders.gaussian_splitting import decode_gaussian_splitting
-from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm
-from sketchlearn.decoders.shapes import to_full
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.gmm import decode_gmm
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.designs.gmm import check_covariance_type, default_size, design_gmm, parameter_count
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.base import SketchedMixture
@@ -248,7 +249,7 @@ class CompressiveGaussianMixture(SketchedMixture):
     # -- pieces ------------------------------------------------------------------------------
 
     def _full_covariances(self) -> Array:
-        return to_full(self.covariances_, self.covariance_type, len(self.weights_), self.means_.shape[1])
+        return KINDS[self.covariance_type].to_full(self.covariances_, len(self.weights_), self.means_.shape[1])
 
     def _log_densities(self, X: Array) -> Array:
         """log N(x; mean_l, S_l), (n, k)."""
@@ -288,7 +289,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         separate = float((self.weights_[heavy] * (np.log(self.weights_[heavy]) - entropy[heavy])).sum())
         if len(self.weights_) == 1:
             return separate
-        x, w, owner = mixture.sample(_LIKELIHOOD_POINTS, np.random.default_rng(0))
+        x, w, owner = mixture.weighted_points(_LIKELIHOOD_POINTS, np.random.default_rng(0))
         log = self._weighted_log_densities(x)
         own = log[np.arange(len(x)), owner]
         seen = w > 0

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import Profile, residual_profile
-from sketchlearn.decoders.solution import Mixture
 from sketchlearn.exceptions import ModelFileError
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.sketches import file as sketch_file
@@ -389,7 +389,7 @@ def _of_pca(model: Any) -> Model:
         "mean": model.mean_,
         "verdict": model.solution_.verdict,
         "decoder": model.solution_.decoder,
-        "reliable": bool(model.solution_.decoder == "exact" or model.solution_.explained),
+        "reliable": model.solution_.reliable,
     }
     if model.solution_.decoder != "exact":
         learned["ratio"] = model.solution_.ratio

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import Profile
-from sketchlearn.decoders.solution import Mixture
 from sketchlearn.exceptions import ModelFileError
 from sketchlearn.learn.model import PROFILE, TASKS, Model, as_mixture
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.profile import covariance_of
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.learn.model import Model, nearest
 
 Array = npt.NDArray[np.float64]
@@ -75,7 +74,7 @@ def whole(model: Model) -> Mixture:
 
 def _cells(centers: Array, mixture: Mixture, unit: Any) -> Array:
     """Covariance of what each centre's cell holds, by points drawn from the mixture."""
-    x, w, _ = mixture.sample(20_000, np.random.default_rng(0))
+    x, w, _ = mixture.weighted_points(20_000, np.random.default_rng(0))
     owner = nearest(x / unit, centers / unit)
     out = np.zeros((len(centers), x.shape[1], x.shape[1]))
     for l in range(len(centers)):
@@ -140,12 +139,12 @@ def column_units(model: Model, mixture: Mixture, standardize: bool | None) -> Ar
         return None if given is None else np.asarray(given)
     if not standardize:
         return None
-    spread = np.sqrt(np.maximum(np.diag(covariance_of(mixture)), 0.0))
+    spread = np.sqrt(np.maximum(np.diag(mixture.covariance), 0.0))
     return np.where(spread > 0, spread, 1.0)
 
 
 def _principal(mixture: Mixture, unit: Array) -> Plane:
-    covariance = covariance_of(mixture)
+    covariance = mixture.covariance
     values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
     values, vectors = values[::-1], vectors[:, ::-1][:, :2].T
     vectors = vectors * np.where(vectors[np.arange(2), np.abs(vectors).argmax(1)] < 0, -1.0, 1.0)[:, None]

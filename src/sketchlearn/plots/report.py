@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders import Sweep
-from sketchlearn.decoders.profile import covariance_of
-from sketchlearn.decoders.solution import Mixture
-from sketchlearn.decoders.sweep_kmeans import EXPLAINED
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.sweep import EXPLAINED
 from sketchlearn.learn.model import Model
 from sketchlearn.plots.axes import COLORS
 from sketchlearn.plots.geometry import Plane, as_model, column_units, components, plane_of
@@ -164,7 +163,7 @@ def _components(model: Model, data: dict[str, Any]) -> list[str]:
     everything = model.mixture
     thing = "cluster" if model.task == "kmeans" else "component"
     data["thing"] = thing
-    spread = np.sqrt(np.maximum(np.diag(covariance_of(everything or found)), 0.0))
+    spread = np.sqrt(np.maximum(np.diag((everything or found).covariance), 0.0))
     data["digits"] = [_decimals(s) for s in spread.tolist()]
     data["components"] = _light(found)
     data["mixture"] = None if everything is None else _light(everything)
@@ -200,7 +199,7 @@ def _map(model: Model, found: Mixture, everything: Mixture | None, data: dict[st
 def _component_table(model: Model, found: Mixture, everything: Mixture, thing: str) -> str:
     names = model.columns[:_MOST_COLUMNS]
     mean = everything.mean
-    spread = np.sqrt(np.maximum(np.diag(covariance_of(everything)), 1e-300))
+    spread = np.sqrt(np.maximum(np.diag(everything.covariance), 1e-300))
     extra = [("alpha", model.learned["alphas"])] if model.task == "stable" else []
     head = [thing, "share", "rows (estimated)", *(name for name, _ in extra), *names]
     top = max(float(found.weights.max()), 1e-300)
