@@ -26,6 +26,7 @@ from sketchlearn.decoders.solution import (
 )
 from sketchlearn.decoders.sweep import Sweep, sweep_by_certificate
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
 
 __all__ = [
     "DECODERS",
@@ -99,7 +100,8 @@ def decode(
     decoders = decoders_of(task)
     chosen = decoders.choose(decoder)
     k = check_components(sketch, n_components, groups=decoders.groups)
-    return chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
+    with single_blas_thread:  # many small products: more than one thread only costs
+        return chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
 
 
 def check_components(sketch: Sketch, n_components: int, *, groups: bool = True) -> int:
@@ -159,8 +161,9 @@ def sweep(
     """
     decoders = decoders_of(task)
     rng = as_generator(random_state)
-    if task in _SWEEPS:
-        module, _, function = _SWEEPS[task].partition(":")
-        table: Sweep = getattr(importlib.import_module(module), function)(sketch, ks, rng=rng, **options)
-        return table
-    return sweep_by_certificate(decoders[decoders.default], sketch, ks, rng=rng, **options)
+    with single_blas_thread:
+        if task in _SWEEPS:
+            module, _, function = _SWEEPS[task].partition(":")
+            table: Sweep = getattr(importlib.import_module(module), function)(sketch, ks, rng=rng, **options)
+            return table
+        return sweep_by_certificate(decoders[decoders.default], sketch, ks, rng=rng, **options)

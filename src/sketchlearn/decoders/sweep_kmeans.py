@@ -26,7 +26,7 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
     for k in numbers:
         found = _next(problem, k, rng, found)
         mixture = Mixture(_simplex(found.weights), found.means, np.full(k, found.variance))
-        centers_cost = partition(mixture, k, rng, start=found.means, points=4000, restarts=0)[2]
+        centers_cost = partition(mixture, k, rng, start=found.means, points=4000, restarts=0).cost
         parameters = k * (problem.dim + 1) + 1
         criterion = 2 * problem.size * np.log(found.value) + parameters * np.log(2 * problem.size)
         inertia = centers_cost * problem.scale**2

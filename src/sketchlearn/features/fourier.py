@@ -392,4 +392,3 @@ def _product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDAr
     for k in range(b.shape[0]):
         out = out + a[:, k, None] * b[k]
     return out
-

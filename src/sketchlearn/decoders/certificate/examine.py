@@ -1,7 +1,7 @@
 """What is known of a fitted mixture: standard errors, what is left of the residual, what may be missing.
 
-All tests look at the whitened residual r of :mod:`sketchlearn.decoders.certificate.whitened`, off the derivatives of the
-model (the fit has used those up):
+All tests look at the whitened residual r of :mod:`sketchlearn.decoders.certificate.whitened`, off the derivatives of
+the model (the fit has used those up):
 
 - *residual*: n |r|^2 against its mean and variance under the model;
 - *missing*: for a component at x, the score of its weight, ``sqrt(n) g'r / |g|`` with g the whitened atom at x less the
@@ -30,8 +30,9 @@ T = TypeVar("T", np.float32, np.float64)
 
 RESIDUAL, SPLIT = 4.0, 8.0  # standard deviations up to which chance explains it
 COORDINATE, DISTANCE = 0.5, 1.0  # widths: standard error of a coordinate, root mean square distance of a mean
-REACH = 1.0
-_POWER = 1.64  # with which what could have been seen is seen in 95 % of the cases
+REACH = 1.5  # radians
+_POWER = 1.64  # with which the closest pair is seen in 95 % of the cases
+_SURE, _EVERYWHERE = 2.5, 0.98  # with which the smallest cluster is seen, and at which share of the places in the box
 _AWAY = 4.0  # widths from all others: where the smallest cluster is looked for
 _DRAWS = 200  # rows that measure the noise
 _LIGHTEST = 0.5  # rows: a component with fewer explains nothing by moving
@@ -43,7 +44,7 @@ _TRACE = 5.0  # standard deviations of a single number that chance explains
 
 def missing_limit(d: int) -> float:
     """Largest score that chance leaves: it is a maximum over places in d dimensions."""
-    return math.sqrt(25.0 + 1.6 * d)
+    return math.sqrt(28.0 + 2.0 * d)
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Examination:
     means_std, weights_std : ndarray (k, d), (k,)
         Standard errors.
     smallest : float
-        Weight of a cluster that would have been noticed wherever it is (95 % of the places in the box).
+        Weight of a cluster that would have been noticed wherever it is (98 % of the places in the box).
     closest : ndarray (k,)
         Distance in widths at which a component that is an equal pair would have been noticed.
     worst_coordinate, worst_distance : float
@@ -70,9 +71,11 @@ class Examination:
         The component that is known least.
     width_error : float
         Largest relative standard error of a width.
+    splits : ndarray (k,)
+        Score of each component being two.
     reach : float
-        Length of the longest frequencies times the width of the narrowest component: below 1 nobody sees whether a
-        component is one cluster.
+        The longest frequencies times the width of a component, or half its distance to the next, whichever is more, at
+        the worst component: far below 1 only moments of the data are seen, and other clusters have the same.
     share : float
         Largest smallest weight that is asked for: half of an even share.
     """
@@ -92,8 +95,15 @@ class Examination:
     worst_distance: float
     worst: int
     width_error: float
+    splits: Array
     reach: float
     share: float
+
+    def covariance_of(self, k: int) -> Array:
+        """Of the means (k d) and weights (k) of the first k components."""
+        count, d = self.means_std.shape
+        keep = np.concatenate([np.arange(k * d), count * d + np.arange(k)])
+        return self.covariance[np.ix_(keep, keep)]
 
     @property
     def explained(self) -> bool:
@@ -152,7 +162,7 @@ class Tangent:
 
     def covariance(self) -> Array:
         """Of the parameters (means, then weights), times n: what labels would leave, plus what the sketch adds."""
-        problem, state = self.problem, self.problem.state
+        state = self.problem.state
         k, d = state.means.shape
         count = k * d + k - 1
         inverse = self.solve(np.eye(len(self.scale))[:, :count])[:count]
@@ -171,7 +181,6 @@ class Tangent:
         a = state.weights
         out[k * d :, k * d :] += np.diag(a) - np.outer(a, a)
         return out
-
 
     def width_error(self) -> float:
         """Largest relative standard error of a width."""
@@ -238,8 +247,34 @@ def _block_trace(problem: Whitened) -> float:
     return 2.0 * len(first) - problem.ridge * float(inverse.sum())
 
 
-def examine(problem: Whitened, box: tuple[Array, Array], rng: np.random.Generator) -> Examination:
-    """All tests and standard errors at the present state."""
+def _smallest(error: float, d: int) -> float:
+    """Rows of a cluster that is noticed, if the standard error of their number is `error`.
+
+    The score is then above its limit by some of its own standard deviations, and by some of those with which a number
+    of rows stands for a share.
+    """
+    needed = (missing_limit(d) + _SURE) * error
+    return (0.5 * (_SURE + math.sqrt(_SURE**2 + 4.0 * needed))) ** 2
+
+
+def _reach(problem: Whitened, core: int) -> float:
+    """See :class:`Examination`."""
+    state, d = problem.state, problem.w.shape[1]
+    lengths = np.sort((problem.w**2).sum(1))
+    longest = math.sqrt(lengths[-min(d + 1, len(lengths))])  # (a few of them, in all directions)
+    apart = ((state.means[:, None] - state.means) ** 2).sum(2)
+    np.fill_diagonal(apart, np.inf)
+    nearest = apart.min(1)
+    if len(nearest) == 1:
+        nearest = np.zeros(1)
+    return longest * math.sqrt(float((state.widths**2 + nearest / 4.0)[:core].min()))
+
+
+def examine(
+    problem: Whitened, box: tuple[Array, Array], rng: np.random.Generator, core: int | None = None
+) -> Examination:
+    """All tests and standard errors at the present state; only the first `core` components need be determined."""
+    core = core or len(problem.state.weights)
     tangent = Tangent(problem)
     state = problem.state
     k, d = state.means.shape
@@ -252,8 +287,8 @@ def examine(problem: Whitened, box: tuple[Array, Array], rng: np.random.Generato
     split, closest = split_test(tangent)
     away = np.sqrt(((places[:, None] - state.means) ** 2).sum(2)).min(1) > _AWAY * state.width
     errors = errors[away] if away.any() else errors
-    coordinate = (means_std / state.widths[:, None]).max(1)
-    distance = np.sqrt((means_std**2).sum(1)) / state.widths
+    coordinate = (means_std / state.widths[:, None]).max(1)[:core]
+    distance = (np.sqrt((means_std**2).sum(1)) / state.widths)[:core]
     return Examination(
         residual=residual,
         missing=missing,
@@ -264,14 +299,15 @@ def examine(problem: Whitened, box: tuple[Array, Array], rng: np.random.Generato
         means_std=means_std,
         weights_std=weights_std,
         covariance=covariance,
-        smallest=float(np.quantile(errors, 0.95)) * (missing_limit(d) + _POWER),
+        smallest=_smallest(float(np.quantile(errors, _EVERYWHERE)) * problem.n, d) / problem.n,
         closest=closest,
         worst_coordinate=float(coordinate.max()),
         worst_distance=float(distance.max()),
         worst=int(coordinate.argmax()),
         width_error=tangent.width_error(),
-        reach=float(np.sqrt((problem.w**2).sum(1).max()) * state.widths.min()),
-        share=0.5 / k,
+        splits=split,
+        reach=_reach(problem, core),
+        share=0.5 / core,
     )
 
 
@@ -305,7 +341,7 @@ def search_missing(
 ) -> tuple[float, Array, float, Array, Array]:
     """Largest score, its place, standard error of the weight there; and places all over, with theirs."""
     state = tangent.problem.state
-    k, d = state.means.shape
+    d = state.means.shape[1]
     low, high = box
     places = _places(state, low, high, count, rng)
     scores, errors = score(tangent, places, noise)
@@ -368,7 +404,10 @@ def _climb(tangent: Tangent, points: Array, box: tuple[Array, Array]) -> Array:
             gradient = ((c * q - s * p) @ v).astype(np.float64)
             length = np.sqrt((gradient**2).sum(1))
             move = length * step / np.maximum(height, 0.25 * np.abs(height).max() + 1e-30)
-            x += gradient * (np.minimum(np.minimum(move, math.sqrt(step)), longest) / np.maximum(length, 1e-300))[:, None]
+            x += (
+                gradient
+                * (np.minimum(np.minimum(move, math.sqrt(step)), longest) / np.maximum(length, 1e-300))[:, None]
+            )
         smooth *= 1.8
     return x
 
@@ -410,9 +449,9 @@ def _split_evenly(tangent: Tangent) -> tuple[Array, Array]:
     """With the squared length of the scores, whose mean and variance need no information matrix.
 
     For component l, let H be the information on changes D of its covariance without trace: a sum over frequencies of
-    ``o_j v_j v_j'`` with v_j the matrix ww' without its trace.  The scores have the covariance c H H + e H, c = 2 s^4 / a
-    of the component's own sample covariance and e the rest of the noise; traces of powers of H come from the products
-    ``(w_i·w_j)^2 - |w_i|^2 |w_j|^2 / d``.  A change of the trace is tested alone.
+    ``o_j v_j v_j'`` with v_j the matrix ww' without its trace.  The scores have the covariance c H H + e H, with
+    c = 2 s^4 / a of the component's own sample covariance and e the rest of the noise; traces of powers of H come from
+    the products ``(w_i·w_j)^2 - |w_i|^2 |w_j|^2 / d``.  A change of the trace is tested alone.
     """
     problem = tangent.problem
     w, state = problem.w, problem.state

@@ -1,8 +1,8 @@
-"""Mending a fit where the tests point: components are added where one is missing and taken away where one is not needed.
+"""Mending a fit where the tests point: components are added where one is missing, and those not needed taken away.
 
-A search that has put one component on two clusters, or two on one, is in a local minimum that no small step leaves.  The
-score of a missing component says where to add one; with enough of them everything is explained, and the components that
-matter least can go again until as many are left as were asked for.
+A search that has put one component on two clusters, or two on one, is in a local minimum that no small step leaves.
+The score of a missing component says where to add one; with enough of them everything is explained, and the components
+that matter least can go again until as many are left as were asked for.
 """
 
 from __future__ import annotations

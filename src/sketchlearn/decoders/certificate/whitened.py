@@ -1,9 +1,9 @@
 """A sketch in the metric of its own sampling noise, around a fitted mixture.
 
 Let a row of component l be ``c + s g`` with g standard normal.  Its feature exp(i w·x) is split by the Hermite
-polynomials of g: what is constant in g is a multiple of the atom (the row counts for the weight of l), what is linear is
-a multiple of the derivative of the atom in c (the row pulls the mean of l), and the rest is uncorrelated with both.  So
-the noise of the sketch is exactly
+polynomials of g: what is constant in g is a multiple of the atom (the row counts for the weight of l), what is linear
+is a multiple of the derivative of the atom in c (the row pulls the mean of l), and the rest is uncorrelated with both.
+So the noise of the sketch is exactly
 
     N = T C T' + R,
 
@@ -12,17 +12,18 @@ have, and R the covariance of the rest, with ``q12 = w1'Sw2``
 
     R(w1, w2) = sum_l a_l exp(i (w1 - w2)·c_l) [exp(-(q11 + q22 - 2 q12)/2) - exp(-(q11 + q22)/2) (1 + q12)],
 
-and -w2 for the conjugate.  Generalised least squares with N and with R are the same estimate (they differ in the span of
-T alone), and its covariance is C plus the one that R alone would leave.  R is close to diagonal in more than a few
-dimensions, where no two frequencies are near each other: small sketches take all of it, large ones the 2 x 2 blocks of
-cosine and sine, and what that leaves out is measured by rows drawn from the mixture (:mod:`sketchlearn.decoders.certificate.examine`).
+and -w2 for the conjugate.  Generalised least squares with N and with R are the same estimate (they differ in the
+span of T alone), and its covariance is C plus the one that R alone would leave.  R is close to diagonal in more than a
+few dimensions, where no two frequencies are near each other: small sketches take all of it, large ones the 2 x 2 blocks
+of cosine and sine, and what that leaves out is measured by rows drawn from the mixture
+(:mod:`sketchlearn.decoders.certificate.examine`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ T = TypeVar("T", np.float32, np.float64)
 
 DENSE = 300  # frequencies up to which all of R is used,
 FEW = 5  # or dimensions
+_FURTHEST = 5.0  # standard deviations of the data that a mean may go in one step
 
 
 @dataclass
@@ -139,7 +141,7 @@ class Whitened:
     def white(self, values: npt.NDArray[T]) -> npt.NDArray[T]:
         """Real vectors (2 m, ...) over the noise."""
         if self.dense:
-            out = solve_triangular(self._root, values, lower=True, check_finite=False)
+            out: Any = solve_triangular(self._root, values, lower=True, check_finite=False)
             return np.asarray(out, values.dtype)
         m = len(self.w)
         shape = (m,) + (1,) * (values.ndim - 1)
@@ -202,7 +204,9 @@ class Whitened:
         """The state after a step in the parameters, kept possible."""
         state = self.state
         k, d = state.means.shape
-        means = state.means + step[: k * d].reshape(k, d)
+        move = step[: k * d].reshape(k, d)
+        # what the sketch does not determine must not run away
+        means = state.means + move * np.minimum(1.0, _FURTHEST / np.maximum(np.abs(move).max(1), 1e-300))[:, None]
         weights = state.weights + (simplex_basis(k) @ step[k * d : k * d + k - 1] if k > 1 else 0.0)
         weights = np.maximum(weights, 1e-9)
         tail, s = step[k * d + k - 1 :], state.covariances
