@@ -212,6 +212,23 @@ class FeatureMap(ABC):
         """Sums of two groups of rows put together, in a new array or in ``out`` (which may be one of them)."""
         return np.add(a, b, out=out)
 
+    def negated(self, sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What takes these sums away when it is added."""
+        return np.negative(sums)
+
+    def shifted(self, sums: npt.NDArray[Any], bits: int) -> npt.NDArray[Any]:
+        """Sums times ``2**bits``; to the right they must have that many bits in common."""
+        if self.sums_dtype != np.int64:
+            return np.asarray(sums * 2.0**bits)
+        return sums << bits if bits >= 0 else sums >> -bits
+
+    def common_bits(self, sums: npt.NDArray[Any]) -> int:
+        """How many times two divides all sums; as many as one likes (62) where they can be shifted freely."""
+        if self.sums_dtype != np.int64:
+            return 62
+        gcd = int(np.gcd.reduce(sums, axis=None)) if sums.size else 0
+        return (gcd & -gcd).bit_length() - 1 if gcd else 62
+
     @abstractmethod
     def sum_rows(
         self, X: npt.NDArray[np.floating], weights: npt.NDArray[np.int64] | None = None, skip_invalid: bool = False
@@ -230,6 +247,19 @@ class FeatureMap(ABC):
             self.sum_rows(X[a:b], None if weights is None else weights[a:b], skip_invalid) for a, b in pairwise(starts)
         ]
 
+    def valid(self, X: npt.NDArray[np.floating]) -> npt.NDArray[np.bool_]:
+        """Which rows have features; the others are invalid."""
+        found = np.ones(len(X), np.bool_)
+        waiting = [(0, len(X))]
+        while waiting:
+            a, b = waiting.pop()
+            skipped = self.sum_rows(X[a:b], None, True).skipped
+            if skipped == b - a:
+                found[a:b] = False
+            elif skipped:
+                waiting += [(a, (a + b) // 2), ((a + b) // 2, b)]
+        return found
+
     @abstractmethod
     def mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[Any]:
         """Average features from their sums and the total weight."""
@@ -237,6 +267,14 @@ class FeatureMap(ABC):
     def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
         """Variances of the features over the rows; ``1 - |z|**2`` for features of modulus 1."""
         return np.maximum(1.0 - np.abs(self.mean_from_sums(sums, weight)) ** 2, 0.0)
+
+    def release_variances(
+        self, sums: npt.NDArray[Any], weight: float, sums_variance: float, weight_variance: float
+    ) -> npt.NDArray[np.float64]:
+        """Variance of each entry of the mean (both parts of complex ones) that noise of the sums and the weight adds."""
+        unit = np.abs(self.mean_from_sums(np.ones_like(sums), 1.0)) ** 2
+        mean = np.abs(self.mean_from_sums(sums, weight)) ** 2
+        return np.asarray((unit * sums_variance + mean * weight_variance) / weight**2)
 
     @abstractmethod
     def impossible(self, sums: npt.NDArray[Any], weight: int) -> str | None:
