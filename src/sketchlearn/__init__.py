@@ -15,7 +15,7 @@ from sketchlearn.exceptions import (
 )
 from sketchlearn.features import FeatureMap, FourierFeatures, QuadraticFeatures
 from sketchlearn.kernels import active_kernel
-from sketchlearn.sketches import Sketch, SketchTable, load, merge
+from sketchlearn.sketches import Accumulator, Sketch, SketchTable, load, merge
 from sketchlearn.sources import Source, read
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accumulator",
     "Comparison",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",

@@ -3,6 +3,7 @@ import json
 import os
 import struct
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,9 @@ def _golden():
 @pytest.mark.parametrize("name", ["version1.sketch", "version1-embedded.sketch"])
 def test_golden_files_stay_readable(name):
     loaded = sl.load(DATA / name)
-    assert loaded == _golden()
+    # the squares of fractional weights are not in files of version 1: the total weight stands for them
+    assert loaded == replace(_golden(), squared_weights=-1)
+    assert loaded.effective_count == loaded.count
     assert loaded.features.fingerprint == _golden().features.fingerprint
     np.testing.assert_allclose(loaded.mean, _golden().mean)
     assert loaded.to_bytes(embed_frequencies="embedded" in name) == (DATA / name).read_bytes()

@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,7 +111,9 @@ def test_fractional_weights_on_the_grid():
     half = sl.sketch(X, PHI, sample_weight=np.full(30, 0.5))
     assert half.count == 15
     np.testing.assert_allclose(half.mean, sl.sketch(X, PHI).mean, atol=1e-12)
-    assert half + half == sl.sketch(X, PHI)
+    # two halves weigh as much as one, but come from twice as many rows
+    assert replace(half + half, squared_weights=-1) == sl.sketch(X, PHI)
+    assert (half + half).effective_count == 60
     assert (half + half - half).to_bytes() == half.to_bytes()
     third = sl.sketch(X, PHI, sample_weight=np.full(30, 1 / 3))
     assert third.count == pytest.approx(10, rel=1e-4)

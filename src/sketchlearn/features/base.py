@@ -271,7 +271,7 @@ class FeatureMap(ABC):
     def release_variances(
         self, sums: npt.NDArray[Any], weight: float, sums_variance: float, weight_variance: float
     ) -> npt.NDArray[np.float64]:
-        """Variance of each entry of the mean (both parts of complex ones) that noise of the sums and the weight adds."""
+        """Variance that noise of sums and weight adds to each entry of the mean (to both parts of complex ones)."""
         unit = np.abs(self.mean_from_sums(np.ones_like(sums), 1.0)) ** 2
         mean = np.abs(self.mean_from_sums(sums, weight)) ** 2
         return np.asarray((unit * sums_variance + mean * weight_variance) / weight**2)

@@ -63,7 +63,7 @@ def summed(
     skip_invalid: bool,
     column: Callable[[int, int], str] | None = None,
 ) -> Summed:
-    """Sums of some rows; :class:`~sketchlearn.arrays.RowError` names the first that has none, unless they are skipped."""
+    """Sums of some rows; :class:`~sketchlearn.arrays.RowError` for the first that has none, if it isn't skipped."""
     units, whole = on_grid(weights)
     part = summer.sum_rows(rows, units, skip_invalid)
     if part.first_invalid is not None and not skip_invalid:

@@ -200,9 +200,7 @@ def _arrays(body: memoryview, specification: Any) -> dict[str, npt.NDArray[Any]]
     return out
 
 
-def _check_box(
-    lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], weight: int, private: bool
-) -> None:
+def _check_box(lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], weight: int, private: bool) -> None:
     empty = np.isposinf(lower).all() and np.isneginf(upper).all()
     full = np.isfinite(lower).all() and np.isfinite(upper).all() and (lower <= upper).all()
     unknown = np.isneginf(lower).all() and np.isposinf(upper).all()

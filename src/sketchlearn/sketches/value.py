@@ -353,8 +353,10 @@ class Sketch:
             facts["rows"] += f", as good as {self.effective_count:,.6g} of equal weight"
         if self.weight:
             z = np.abs(self.mean)
-            source = "sampling error of the averages" if self.privacy is None else "sampling error and noise of the release"
-            facts["noise level"] = f"{self.noise_level:.3g} per feature ({source})"
+            source = (
+                "sampling error of the averages" if self.privacy is None else "sampling error and noise of the release"
+            )
+            facts["noise level"] = f"{self.noise_level:.3g} per feature (sampling error {source})"
             facts["signal"] = (
                 f"{np.mean(z > 3 * self.standard_errors):.0%} of the features stand above 3 standard errors"
             )

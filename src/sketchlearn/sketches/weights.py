@@ -45,16 +45,24 @@ def squared(units: npt.NDArray[np.int64]) -> int:
 
     A whole weight w stands for w rows and adds w; any other adds its square.
     """
+    blocks = (units[i : i + _ROWS] for i in range(0, len(units), _ROWS))
+    return sum(squared_runs(block, np.zeros(1, np.int64))[0] for block in blocks)
+
+
+def squared_runs(units: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> list[int]:
+    """The same for each run of rows that begins at ``starts[g]``; there are no empty ones, and at most 2**24 rows."""
     whole = units & ((1 << WEIGHT_BITS) - 1) == 0
-    total = sum(int((units[whole][i : i + _ROWS] >> WEIGHT_BITS).sum()) for i in range(0, len(units), _ROWS))
-    total <<= SQUARED_BITS
-    rest = units[~whole]
-    for i in range(0, len(rest), _ROWS):
-        limbs = [(rest[i : i + _ROWS] >> (_LIMB * k)) & ((1 << _LIMB) - 1) for k in range(3)]
-        for j, a in enumerate(limbs):
-            for k, b in enumerate(limbs):
-                total += int(np.dot(a, b)) << (_LIMB * (j + k))
-    return total
+    rows = np.add.reduceat(np.where(whole, units >> WEIGHT_BITS, 0), starts)
+    totals = [int(v) << SQUARED_BITS for v in rows]
+    rest = np.where(whole, 0, units)
+    limbs = [(rest >> (_LIMB * k)) & ((1 << _LIMB) - 1) for k in range(3)]
+    for j, a in enumerate(limbs):
+        for k in range(j + 1):
+            if a.any() and limbs[k].any():
+                shift = _LIMB * (j + k) + (j != k)  # products of two different limbs come twice
+                for g, v in enumerate(np.add.reduceat(a * limbs[k], starts).tolist()):
+                    totals[g] += v << shift
+    return totals
 
 
 def repeated(weight: int, bits: int) -> int:

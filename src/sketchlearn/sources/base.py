@@ -3,36 +3,60 @@
 from __future__ import annotations
 
 import bisect
-import hashlib
-import operator
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-EXACT = 2**53  # integers up to here are float64 numbers
+from sketchlearn.arrays import RowError, as_rows
+from sketchlearn.sources.selection import ReadOptions, Selection
+
 _PILOT_PARTS = 32
 _PILOT_ROWS = 2**20  # rows looked at for a pilot, in all parts together
 
 
 class Batch(NamedTuple):
-    """Some rows, float32 or float64, with their weights and the numbers of their groups if there are any."""
+    """Some rows with their weights and groups, if there are any.
+
+    Attributes
+    ----------
+    rows : array (n, dim)
+        Numbers, float32 or float64.
+    weights : array (n,), optional
+        Weights, float64.
+    groups : array (n,), optional
+        For each row the place of its group in `labels`.
+    labels : tuple, optional
+        Labels of groups; those of the next batch may be others.
+    """
 
     rows: npt.NDArray[np.floating]
     weights: npt.NDArray[np.float64] | None = None
     groups: npt.NDArray[np.int64] | None = None
+    labels: tuple[Any, ...] | None = None
 
     def cut(self, start: int, stop: int | None = None) -> Batch:
         """Some of the rows, as views."""
-        return Batch(*(None if a is None else a[start:stop] for a in self))  # type: ignore[arg-type]
+        weights = None if self.weights is None else self.weights[start:stop]
+        groups = None if self.groups is None else self.groups[start:stop]
+        return Batch(self.rows[start:stop], weights, groups, self.labels)
+
+
+def coded(labels: Iterable[Any]) -> tuple[npt.NDArray[np.int64], tuple[Any, ...]]:
+    """Groups and labels of a batch from the label of each row."""
+    numbers: dict[Any, int] = {}
+    codes = np.fromiter((numbers.setdefault(label, len(numbers)) for label in labels), np.int64)
+    return codes, tuple(numbers)
 
 
 class Part(NamedTuple):
-    """A stretch of a source that can be opened on its own: a file, or some row groups of one."""
+    """A stretch of a source that can be opened on its own, here or in another process: a file, or some groups of rows.
+
+    A part of files pickles: `batches` is a value that knows the path, not a function that has it open.
+    """
 
     name: str
     batches: Callable[[int], Iterator[Batch]]
@@ -41,38 +65,85 @@ class Part(NamedTuple):
     """Changes whenever the content does (for files: path, size and time); None if that can't be known."""
 
 
-def located(batches: Iterator[Batch], start: int, place: Callable[[int], str]) -> Iterator[Batch]:
-    """The same batches, the first of which begins with row `start`; errors about a row say which one it is."""
+class Reading:
+    """One way through the rows of a source: an iterator of batches that knows where it stands.
+
+    Errors about a row (:class:`~sketchlearn.arrays.RowError`) have its number in the source; :meth:`place` says the
+    rest.
+    """
+
+    def __init__(self, source: Source, size: int, start: int = 0) -> None:
+        self._filtered = "where" in source.settings
+        self._trail: list[tuple[int, str]] = []
+        if source.parts:
+            batches = self._chained(source.parts, size, start)
+        else:
+            batches = _without(source.batches(size), start)
+        self._batches = _counted(batches, start)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        self._batches.close()
+
+    def place(self, row: int) -> str:
+        """Where a row that was read is, in words: ``", row 3 of b.parquet"``; empty where there is one place only."""
+        return placed(self._trail, row, self._filtered)
+
+    def _chained(self, parts: Sequence[Part], size: int, start: int) -> Iterator[Batch]:
+        """Batches of the parts in turn from row `start`; parts of known length before it are not even opened."""
+        position = 0
+        for part in parts:
+            self._trail.append((position, part.name))
+            if part.rows is not None and position + part.rows <= start:
+                position += part.rows
+                continue
+            for batch in part.batches(size):
+                end = position + len(batch.rows)
+                if end > start:
+                    yield batch.cut(max(0, start - position))
+                position = end
+
+
+def placed(trail: Sequence[tuple[int, str]], row: int, filtered: bool) -> str:
+    """Where a row is, in words, from the first rows and names of the parts up to it."""
+    number = bisect.bisect_right(trail, row, key=lambda step: step[0]) - 1
+    if number < 0:
+        return ""
+    first, name = trail[number]
+    while number and trail[number - 1][1] == name:
+        number -= 1
+        first = trail[number][0]
+    which = "of those that pass the condition in" if filtered else "of"
+    return f", row {row - first} {which} {name}"
+
+
+def _counted(batches: Iterator[Batch], start: int) -> Generator[Batch, None, None]:
+    """The same batches, the first of which begins with row `start`; errors about a row count from there."""
     position = start
     try:
         for batch in batches:
             yield batch
             position += len(batch.rows)
     except RowError as error:
-        if error.row is None:
-            raise
-        row = position + error.row
-        raise RowError(f"row {row} (counting from 0{place(row)}): {error}") from None
+        raise error.after(position) from None
+    finally:
+        close = getattr(batches, "close", None)
+        if close:
+            close()
 
 
-class Labels:
-    """Group labels, numbered in the order of their first appearance."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._numbers: dict[Any, int] = {}
-
-    def number(self, label: Any) -> int:
-        """The number of a label, a new one if it was never seen."""
-        found = self._numbers.get(label)
-        if found is None:
-            found = self._numbers[label] = len(self.values)
-            self.values.append(label)
-        return found
-
-    def encode(self, labels: Iterable[Any]) -> npt.NDArray[np.int64]:
-        """Numbers of many labels."""
-        return np.fromiter((self.number(v) for v in labels), np.int64)
+def located(batches: Iterator[Batch], place: Callable[[int], str]) -> Iterator[Batch]:
+    """The same batches; errors about a row say which one it is."""
+    try:
+        yield from _counted(batches, 0)
+    except RowError as error:
+        raise error.placed(place) from None
 
 
 @dataclass(frozen=True)
@@ -93,8 +164,8 @@ class Source:
         Called now and then during the pass to give memory back to the system (memory-mapped files).
     names : tuple of str or None
         Names of the columns, where they have any.
-    labels : Labels or None
-        Labels of the groups, complete after the last batch.
+    grouped : bool
+        Batches say the groups of their rows.
     parts : tuple of Part
         Stretches that can be opened on their own, in order; empty for sources that can't be divided.
     settings : mapping
@@ -117,58 +188,75 @@ class Source:
     in_memory: bool = False
     release: Callable[[], None] | None = None
     names: tuple[str, ...] | None = None
-    labels: Labels | None = None
+    grouped: bool = False
     parts: tuple[Part, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     once: Once | None = None
-    _trail: list[tuple[int, str]] = field(default_factory=list, repr=False)
 
     @classmethod
-    def of_parts(
-        cls, parts: Sequence[Part], names: tuple[str, ...] | None = None, labels: Labels | None = None
-    ) -> Source:
+    def of_parts(cls, parts: Sequence[Part], names: tuple[str, ...] | None = None, grouped: bool = False) -> Source:
         """One part after the other."""
         lengths = [part.rows for part in parts]
         total = None if any(v is None for v in lengths) else sum(v for v in lengths if v is not None)
-        trail: list[tuple[int, str]] = []
-
-        def batches(size: int) -> Iterator[Batch]:
-            return _chain(parts, size, 0, trail)
-
-        return cls(batches, total, names=names, labels=labels, parts=tuple(parts), _trail=trail)
+        return cls(_Chain(tuple(parts)), total, names=names, grouped=grouped, parts=tuple(parts))
 
     @classmethod
     def of_stream(
         cls,
         batches: Callable[[int], Iterator[Batch]],
         names: tuple[str, ...] | None = None,
-        labels: Labels | None = None,
+        grouped: bool = False,
     ) -> Source:
         """Rows that come once; a pilot sample of them is kept for the pass."""
         once = Once(batches)
-        return cls(once.batches, names=names, labels=labels, once=once)
+        return cls(once.batches, names=names, grouped=grouped, once=once)
 
-    def stream(self, size: int, start: int = 0) -> Iterator[Batch]:
+    def stream(self, size: int, start: int = 0) -> Reading:
         """Batches of about `size` rows, leaving out the first `start` rows."""
-        if start == 0:
-            batches = self.batches(size)
-        elif self.parts:
-            batches = _chain(self.parts, size, start, self._trail)
-        else:
-            batches = _without(self.batches(size), start)
-        return located(batches, start, self.place)
+        return Reading(self, size, start)
 
-    def place(self, row: int) -> str:
-        """Where a row that was read is, in words: ``", row 3 of b.parquet"``; empty where there is one place only."""
-        number = bisect.bisect_right(self._trail, row, key=lambda step: step[0]) - 1
-        if number < 0:
-            return ""
-        first, name = self._trail[number]
-        while number and self._trail[number - 1][1] == name:
-            number -= 1
-            first = self._trail[number][0]
-        which = "of those that pass the condition in" if "where" in self.settings else "of"
-        return f", row {row - first} {which} {name}"
+    def map(
+        self,
+        function: Callable[[npt.NDArray[np.floating]], npt.ArrayLike],
+        names: Sequence[str] | None = None,
+        mark: str | None = None,
+    ) -> Source:
+        """The same source with other columns: blocks of rows go through a function as they are read.
+
+        Weights, groups and the order of rows stay.  An engine of several processes needs a function that pickles.
+
+        Parameters
+        ----------
+        function : callable
+            From a block of rows (n, columns) to a block (n, other columns); each row must come out on its own.
+        names : sequence of str, optional
+            Names of the new columns.
+        mark : str, optional
+            What the function does, in words that change when it does: checkpoints compare it.  Without one, a pass
+            can't be resumed.
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> source = sl.read(np.arange(6.0).reshape(3, 2)).map(lambda rows: rows[:, :1] ** 2)
+        >>> [rows.tolist() for rows in source]
+        [[[0.0], [4.0], [16.0]]]
+        """
+        chosen = None if names is None else tuple(names)
+        if self.once is not None:
+            return Source.of_stream(_Mapped(self.once.batches, function), chosen, self.grouped)
+        parts = tuple(
+            p._replace(batches=_Mapped(p.batches, function), identity=p.identity if mark is not None else None)
+            for p in self.parts
+        )
+        return replace(
+            self,
+            batches=_Mapped(self.batches, function),
+            in_memory=False,
+            names=chosen,
+            parts=parts,
+            settings=self.settings if mark is None else {**self.settings, "map": mark},
+        )
 
     def column(self, number: int, dim: int) -> str:
         """A column in words: its name, or its number where it has none."""
@@ -201,7 +289,7 @@ class Source:
         for part in parts:
             seen = 0
             where = part.name
-            for batch in located(part.batches(8192), 0, lambda row, at=where: f" in a part of {at}" if at else ""):  # type: ignore[misc]
+            for batch in located(part.batches(8192), lambda row, at=where: f" in a part of {at}" if at else ""):  # type: ignore[misc]
                 block = batch.rows[np.isfinite(batch.rows).all(1)]
                 # the rows with the smallest of independent random keys are a uniform sample
                 keys = np.concatenate([keys, rng.random(len(block))])
@@ -217,8 +305,12 @@ class Source:
         return kept
 
     def __iter__(self) -> Iterator[npt.NDArray[np.floating]]:
-        for batch in self.stream(65536):
-            yield batch.rows
+        reading = self.stream(65536)
+        try:
+            for batch in reading:
+                yield batch.rows
+        except RowError as error:
+            raise error.placed(reading.place) from None
 
 
 class Once:
@@ -251,23 +343,36 @@ class Once:
             raise ValueError("this stream can be read once, and it was: open it again")
 
 
-def _chain(parts: Sequence[Part], size: int, start: int, trail: list[tuple[int, str]]) -> Iterator[Batch]:
-    """Batches of the parts in turn from row `start`; parts of known length before it are not even opened."""
-    position = 0
-    trail.clear()
-    for part in parts:
-        trail.append((position, part.name))
-        if part.rows is not None and position + part.rows <= start:
-            position += part.rows
-            continue
-        for batch in part.batches(size):
-            end = position + len(batch.rows)
-            if end > start:
-                yield batch.cut(max(0, start - position))
-            position = end
+@dataclass(frozen=True)
+class _Chain:
+    """Batches of the parts in turn."""
+
+    parts: tuple[Part, ...]
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        for part in self.parts:
+            yield from part.batches(size)
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    """Batches whose rows went through a function."""
+
+    batches: Callable[[int], Iterator[Batch]]
+    function: Callable[[npt.NDArray[np.floating]], npt.ArrayLike]
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        for batch in self.batches(size):
+            rows = as_rows(self.function(batch.rows), "what the function gives")
+            if len(rows) != len(batch.rows):
+                raise ValueError(f"the function makes {len(rows)} rows of {len(batch.rows)}: it must keep all of them")
+            yield batch._replace(rows=rows)
 
 
 def _without(batches: Iterator[Batch], start: int) -> Iterator[Batch]:
+    if start == 0:
+        yield from batches
+        return
     position = 0
     for batch in batches:
         if position + len(batch.rows) > start:
@@ -321,18 +426,7 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
     )
 
 
-def read(
-    data: Any,
-    *,
-    columns: Sequence[str | int] | str | None = None,
-    weight_column: str | int | None = None,
-    group_by: Any = None,
-    where: Any = None,
-    query: str | None = None,
-    dataset: str | None = None,
-    format: str | None = None,
-    dtype: str | None = None,
-) -> Source:
+def read(data: Any, *, group_by: Any = None, **options: Unpack[ReadOptions]) -> Source:
     """Open a file, a folder, a query, a frame or an array as a stream of rows.
 
     :func:`sketchlearn.sketch` takes the same options and calls this itself; call it to look at the column
@@ -364,6 +458,8 @@ def read(
     dtype : {"float32", "float64"}, optional
         Read all columns as this type.  Text is read as float64 by default; say "float32" for text that was
         written from float32.
+    sample_weight : array, optional
+        One weight per row, for rows in memory.
 
     Returns
     -------
@@ -379,10 +475,4 @@ def read(
     ...     source.names, [rows.tolist() for rows in source]
     (('x', 'y'), [[[1.0, 2.0], [3.0, 4.0]]])
     """
-    return open_source(
-        data,
-        Selection.of(
-            columns=columns, weight_column=weight_column, group_by=group_by, where=where, query=query,
-            dataset=dataset, format=format, dtype=dtype,
-        ),
-    )  # fmt: skip
+    return open_source(data, Selection.of(group_by=group_by, **options))

@@ -6,7 +6,6 @@ import re
 from typing import Any, NamedTuple
 
 
-
 class Condition(NamedTuple):
     """A row filter: column, comparison, value."""
 

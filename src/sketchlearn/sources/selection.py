@@ -57,6 +57,9 @@ class Selection:
     @classmethod
     def of(cls, **options: Any) -> Selection:
         """Checked and in canonical form."""
+        unknown = sorted(set(options) - {f.name for f in fields(cls)})
+        if unknown:
+            raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
         columns = options.pop("columns", None)
         if columns is not None:
             columns = (columns,) if isinstance(columns, str | int) else tuple(columns)
