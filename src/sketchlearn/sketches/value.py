@@ -169,7 +169,8 @@ class Sketch:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was ever added, not even an invalid row."""
-        return self.weight == 0 and self.skipped == 0 and not self.sums.any() and np.isposinf(self.lower).all()
+        nothing = self.weight == 0 and self.skipped == 0 and not self.sums.any()
+        return bool(nothing and np.isposinf(self.lower).all())
 
     @property
     def has_box(self) -> bool:

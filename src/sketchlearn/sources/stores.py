@@ -90,7 +90,8 @@ def open_zarr(files: Files, selection: Selection) -> Source:
     """One 2-D array, found by itself if there is only one, or 1-D arrays by name."""
     zarr = optional("zarr", "zarr", "reading Zarr")
     selection.refuse("Zarr", "query")
-    opened, shapes = [], []
+    opened: list[_Opened] = []
+    shapes = []
     for path in files.paths:
         with reading(path, "Zarr"):
             store = zarr.open(path, mode="r")
