@@ -10,18 +10,13 @@ from typing import Any, TypeVar
 from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report, silent
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.sketches.accumulator import Summer
+from sketchlearn.kernels import Plan, Summer
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources.base import Source
 
-Prepare = Callable[[FeatureMap], Summer]
-"""How an engine gets something that sums rows; a map itself does it on this processor."""
-
-
-def itself(features: FeatureMap) -> Summer:
-    """The map as its own summer."""
-    return features
+Prepare = Callable[[Plan], Summer]
+"""How an engine gets what sums rows from what is to be summed."""
 
 
 @dataclass(frozen=True)

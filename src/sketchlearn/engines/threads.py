@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import RowError
-from sketchlearn.engines.base import Engine, Job, Prepare, itself, register_engine
+from sketchlearn.engines.base import Engine, Job, Prepare, register_engine
 from sketchlearn.engines.chunks import Numbering, available_cores, chunk_rows, read_ahead, rechunk
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.sketches.accumulator import Accumulator, Summed, Summer, invalid, summed
+from sketchlearn.sketches.accumulator import Accumulator, Summed, invalid, summed
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sketches.weights import SQUARED_BITS, on_grid, squared_runs
@@ -41,10 +41,10 @@ class ThreadEngine(Engine):
     Parameters
     ----------
     prepare : callable, optional
-        How to get what sums rows from a feature map; by default the map sums them itself.
+        From the plan of a feature map to what sums rows; by default :func:`sketchlearn.kernels.prepare`.
     """
 
-    def __init__(self, prepare: Prepare = itself) -> None:
+    def __init__(self, prepare: Prepare | None = None) -> None:
         self.prepare = prepare
 
     def run(self, job: Job) -> Sketch | SketchTable | None:
@@ -58,8 +58,8 @@ class ChunkSummer:
     The rows of a chunk are sorted by group and every run of equal groups is summed on its own.
     """
 
-    def __init__(self, features: FeatureMap, skip: bool, source: Source, prepare: Prepare = itself) -> None:
-        self._summer: Summer = prepare(features)
+    def __init__(self, features: FeatureMap, skip: bool, source: Source, prepare: Prepare | None = None) -> None:
+        self._summer = features.summer if prepare is None else prepare(features.plan())
         self._skip, self._column = skip, source.column
         self._space = threading.local()
 
@@ -143,11 +143,11 @@ class Pass:
         What to do.
     workers : int
         Threads (of other kinds of passes: processes).
-    prepare : callable
-        How to get what sums rows from a feature map.
+    prepare : callable, optional
+        From the plan of a feature map to what sums rows.
     """
 
-    def __init__(self, job: Job, workers: int, prepare: Prepare = itself) -> None:
+    def __init__(self, job: Job, workers: int, prepare: Prepare | None = None) -> None:
         self.job, self.workers, self._prepare = job, workers, prepare
         self.source, self.features = job.source, job.features
         start = job.checkpoint.rows if job.checkpoint else 0

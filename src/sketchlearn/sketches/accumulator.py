@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sketchlearn.arrays import InvalidRowError, RowError, as_rows, as_weights, nowhere
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.kernels.fourier import RowSums
+from sketchlearn.kernels import RowSums, Summer
 from sketchlearn.sketches import file
 from sketchlearn.sketches.value import Sketch, check_range
 from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, on_grid, squared
@@ -22,30 +22,6 @@ _MAGIC = b"\x89SKACCUM"
 _STATE = struct.Struct("<8sIBQ")  # magic, version, skips invalid rows, length of the first sketch
 _VERSION = 1
 _CHOICES = ("raise", "skip")
-
-
-class Summer(Protocol):
-    """What sums the features of rows: a feature map itself, or what an engine prepared for it."""
-
-    def sum_rows(
-        self, X: npt.NDArray[np.floating], weights: npt.NDArray[np.int64] | None = None, skip_invalid: bool = False
-    ) -> RowSums:
-        """Sums of the rounded features of the rows of X."""
-        ...
-
-    def sum_runs(
-        self,
-        X: npt.NDArray[np.floating],
-        starts: npt.NDArray[np.int64],
-        weights: npt.NDArray[np.int64] | None = None,
-        skip_invalid: bool = False,
-    ) -> list[RowSums]:
-        """The same for each run of rows ``starts[g]`` to ``starts[g + 1]``."""
-        ...
-
-    def valid(self, X: npt.NDArray[np.floating]) -> npt.NDArray[np.bool_]:
-        """Which rows have features."""
-        ...
 
 
 class Summed(NamedTuple):
@@ -137,7 +113,7 @@ class _Sums:
         made = cls(sketch.features, bits)
         if not sketch.is_empty:
             shift = bits - sketch.weight_bits
-            made.sums = np.array(sketch.features.shifted(sketch.sums, shift))
+            made.sums = np.array(sketch.features.shift_sums(sketch.sums, shift))
             made.weight, made.skipped, made.squared = sketch.weight << shift, sketch.skipped, sketch.squared_weights
             made.lower, made.upper = sketch.lower.copy(), sketch.upper.copy()
         return made
@@ -208,7 +184,7 @@ class Accumulator:
         names = self.features.columns
         column = None if names is None else lambda k, _: f"column {names[k]!r}"
         try:
-            self.add(summed(self.features, block, weights, self.on_invalid == "skip", column))
+            self.add(summed(self.features.summer, block, weights, self.on_invalid == "skip", column))
         except RowError as error:
             raise error.placed(nowhere) from None
 

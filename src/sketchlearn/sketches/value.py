@@ -125,7 +125,7 @@ class Sketch:
             return self
         return replace(
             self,
-            sums=self.features.shifted(self.sums, -shift),
+            sums=self.features.shift_sums(self.sums, -shift),
             weight=self.weight >> shift,
             weight_bits=self.weight_bits - shift,
         )
@@ -259,7 +259,9 @@ class Sketch:
             )
         weight = left[1] - right[1]
         # nothing left is nothing: float64 sums may keep rounding errors of what was there
-        sums = self.features.add_sums(left[0], self.features.negated(right[0])) if weight else np.zeros_like(left[0])
+        sums = (
+            self.features.add_sums(left[0], self.features.negate_sums(right[0])) if weight else np.zeros_like(left[0])
+        )
         problem = self.features.impossible(sums, weight)
         if problem:
             raise ValueError(f"can't subtract a sketch that was never added: {problem}")
@@ -476,7 +478,7 @@ def _at_bits(s: Sketch, bits: int) -> tuple[npt.NDArray[Any], int]:
     if shift == 0:
         return s.sums, s.weight
     check_range(s.features, s.weight << shift)
-    return s.features.shifted(s.sums, shift), s.weight << shift
+    return s.features.shift_sums(s.sums, shift), s.weight << shift
 
 
 def check_same_features(a: Sketch, b: Sketch) -> None:
