@@ -200,12 +200,12 @@ def test_ctrl_c_says_how_to_go_on(run, features, tmp_path, monkeypatch):
     _write(tmp_path / "a.parquet", X)
 
     def interrupted(*arguments, checkpoint, **options):
-        checkpoint.write_bytes(b"")
+        checkpoint.path.write_bytes(b"")
         raise KeyboardInterrupt
 
-    from sketchlearn.cli.verbs import sketch as verb
+    from sketchlearn import engines
 
-    monkeypatch.setattr(verb, "sketch", interrupted)
+    monkeypatch.setattr(engines, "run", interrupted)
     code, _, err = run("sketch", "a.parquet", "-f", "map.json", "-o", "s")
     assert code == 130
     assert "run the same command again" in err
