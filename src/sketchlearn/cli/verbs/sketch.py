@@ -115,7 +115,8 @@ def register(app: typer.Typer) -> None:
         )
         run = Run(
             None if output == "-" else Path(output), group_by is not None, append, restart, follow, checkpoint_every,
-            write=lambda content: write_bytes(output, content), say=lambda text: note(text.replace("restart=True", "--restart")),
+            write=lambda content: write_bytes(output, content),
+            say=lambda text: note(text.replace("restart=True", "--restart")),
         )  # fmt: skip
         options = Options("skip" if skip_invalid else "raise", workers=workers, progress=progress)
 
