@@ -60,9 +60,9 @@ def compiled(function=None, **options):
     """The decorator of all compiled loops."""
 
     def decorate(f):
-        return njit(
-            nogil=True, cache=CACHE, error_model="numpy", boundscheck=False, no_cfunc_wrapper=True, **options
-        )(f)
+        return njit(nogil=True, cache=CACHE, error_model="numpy", boundscheck=False, no_cfunc_wrapper=True, **options)(
+            f
+        )
 
     return decorate if function is None else decorate(function)
 
