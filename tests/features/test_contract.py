@@ -157,7 +157,7 @@ def test_the_algebra_of_float_sums():
 )
 def test_release_variances_are_those_of_noisy_means(phi):
     rng = np.random.default_rng(1)
-    s = sl.sketch(rng.normal(size=(4000, 2)) + [1.0, 0.0], phi)
+    s = sl.sketch(rng.normal(size=(4000, 2)) + np.array([1.0, 0.0]), phi)
     scale = np.abs(s.sums[..., : phi.size]).mean() / 30
     means = []
     for _ in range(4000):
