@@ -7,7 +7,7 @@ import sketchlearn
 
 ROOT = Path(sketchlearn.__file__).parent
 LEVELS = [
-    {"exceptions", "optional", "threads"},
+    {"arrays", "exceptions", "files", "optional", "threads"},
     {"kernels"},
     {"features"},
     {"sketches", "designs"},

@@ -58,8 +58,12 @@ def _sums() -> None:
     rng = np.random.default_rng(0)
     d = 23  # whole vectors of columns and some left over
     center, directions = np.zeros(d), rng.integers(-99, 99, (3, d)).astype(np.int8)
-    fourier = {"half_turns": rng.normal(size=(3, d)).astype(np.float32), "center": center, "rms": np.ones(d)}
-    squares = {"center": center, "directions": directions, "bounds": np.full(3, 1e6)}
+    fourier: dict[str, Any] = {
+        "half_turns": rng.normal(size=(3, d)).astype(np.float32),
+        "center": center,
+        "rms": np.ones(d),
+    }
+    squares: dict[str, Any] = {"center": center, "directions": directions, "bounds": np.full(3, 1e6)}
     integer, real = np.dtype(np.int64), np.dtype(np.float64)
     triangle = d * (d + 1) // 2
     plans = [
