@@ -16,7 +16,7 @@ from sketchlearn.atoms.gaussian import GAUSSIANS
 from sketchlearn.decoders.atom_clompr import clompr
 from sketchlearn.decoders.atom_problem import AtomFit, AtomProblem
 from sketchlearn.decoders.gaussian.certificate import Certificate, certify, solution
-from sketchlearn.decoders.gaussian.setting import Setting, simplex
+from sketchlearn.decoders.gaussian.setting import Setting
 from sketchlearn.decoders.gmm import mixture_problem
 from sketchlearn.decoders.refine import Fit
 from sketchlearn.decoders.solution import MixtureSolution
@@ -101,9 +101,7 @@ def decode_published(
         for start in range(starts):
             found = run(problem)
             covariances = atom.describe(found.shapes, base.dim)["covariances"]
-            # the weights that are returned sum to 1, so those are certified
-            weights = simplex(np.maximum(found.weights, 1e-6))
-            certificate = certify(setting, Fit(found.means, weights, covariances))
+            certificate = certify(setting, Fit(found.means, np.maximum(found.weights, 1e-6), covariances))
             setting.note(start=start, ratio=certificate.ratio)
             setting.rounds += 1
             if best is None or found.value < best[0]:
