@@ -25,7 +25,7 @@ _MEMORY = 12
 def fit_factored(
     problem: Problem, start: Fit, rank: int, steps: int, rng: np.random.Generator, *, largest: float, strength: float
 ) -> Fit:
-    """Improve a mixture with diagonal covariances (k, d); the result has matrices (k, d, d), or diagonals for rank 0."""
+    """Improve a mixture with diagonals (k, d) as covariances; the result has matrices (k, d, d), or diagonals for rank 0."""
     fit = _Factored(problem, start, rank, rng, largest, strength)
     v, _, _ = lbfgs(fit.objective, fit.start, fit.lower, fit.upper, steps, _MEMORY, 1e-8)
     return fit.unpacked(v)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sketchlearn.decoders.gaussian.certificate import finish, in_rows, solution
 from sketchlearn.decoders.gaussian.moves import explore, from_start
@@ -32,6 +31,7 @@ from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
 
 _ROUNDS = 12  # of splitting and merging
 
@@ -91,7 +91,7 @@ def decode_gmm(
     if n_components < 1:
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
     # many small products: more than one thread only costs
-    with threadpool_limits(1, "blas"):
+    with single_blas_thread:
         problem = mixture_problem(sketch, covariance_type)
         return decode_problem(
             problem,

@@ -1,11 +1,14 @@
 """The default decoder for k-means: nothing to tune, and it says whether it worked.
 
-1. Search k components with a shared width (:mod:`sketchlearn.decoders.search`), restarting while the
-   certificate (misfit over noise floor) says that something is missing.
-2. If the misfit stays above three noise floors, the isotropic model is wrong.  Per-component variances are
-   tried first; if they don't halve the misfit, an over-complete mixture with a full covariance per
-   component is fitted, with shrinkage scaled to the misfit, several times, and the fits are pooled.
-3. k-means (or k-medians) on the decoded mixture gives the centres.
+1. Search k components with a shared width (:mod:`sketchlearn.decoders.search`), restarting while the misfit is above
+   the noise floor and searches disagree.
+2. If the misfit is near the noise floor, the fit is polished and examined in the metric of the sampling noise, and
+   mended where a test says that a cluster is missing (:mod:`sketchlearn.decoders.certificate`); then the same with a
+   width per component.  What passes is certified.
+3. If it is not, and some components are clusters while others are not, the search has failed, and mending starts from
+   those.  Otherwise the model is wrong: an over-complete mixture, with a diagonal plus a few factors as covariance of
+   each component, is fitted several times, with shrinkage scaled to the misfit, and the fits are pooled.
+4. k-means (or k-medians) on the decoded mixture gives the centres.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.certificate import Certified, Certifier, State
 from sketchlearn.decoders.certificate.examine import SPLIT, missing_limit
+from sketchlearn.decoders.factored import fit_factored
 from sketchlearn.decoders.metric import View, standard_metric
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.partition import (
@@ -41,8 +45,11 @@ _MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missi
 _MISSING = 100.0
 _SHRINKAGE = 0.1
 _NOISE_CAP = 0.01  # frequencies count at most 1 / this times more than those with the full noise
-_FULL_STEPS = 200  # half as many in more than 20 dimensions, where each costs much and the last ones gain little
-_DECODES = 3  # pooled fits of the richer model
+_RANK = 5  # factors of a covariance, and one for so many dimensions, if that is more
+_DIAGONAL_STEPS, _STEPS = 60, 100
+_REPLACEMENTS = 4
+_DECODES, _MORE_DECODES, _SMALL = 3, 5, 200  # pooled fits of the richer model, more where k d is small
+_AGREE = 1.05  # two searches with misfits that close have found what there is
 _WHOLE = 0.4  # share of components that must be clusters as they are for the others to be worth mending
 _SCARCE = 4.0  # frequencies per number of the model below which a search may fail on the right model
 _ROWS_PER_COMPONENT = 20  # below this, covariances can't be learned
@@ -132,7 +139,8 @@ def _best_of_restarts(
     best: Found | None = None
     values: list[float] = []
     for attempt in range(_MORE_RESTARTS):
-        if best is not None and attempt >= _RESTARTS and (best.ratio < _MISSING or max(values[-3:]) < 1.2 * best.value):
+        agree = len(values) > 1 and sorted(values)[1] < _AGREE * min(values)
+        if best is not None and (agree or (attempt >= _RESTARTS and best.ratio < _MISSING)):
             break  # close enough, or the searches agree: the model is wrong, not the search
         effort = 1 + attempt % _RESTARTS
         found = search(problem, k, rng, start=begin if attempt == 0 else None, effort=effort, trace=trace)
@@ -272,33 +280,35 @@ def _richer(
     """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
     d, m = problem.dim, problem.size
     count = min(2 * k, max(m // (2 * (d + 2)), k))
-    seeds = rng.spawn(n_decodes or _DECODES)
+    rank = min(max(_RANK, d // _RANK), d - 1)
+    fits_wanted = n_decodes or (_MORE_DECODES if k * d <= _SMALL else _DECODES)
 
     def fitted(own: np.random.Generator) -> Fit:
-        part = problem.reweighted(problem.u)  # (buffers of its own)
-        return _full_covariances(part, search(part, count, own, replacements=8, trace=trace))
+        part = problem.reweighted(problem.u)  # (with buffers of its own)
+        found = search(part, count, own, replacements=_REPLACEMENTS, trace=trace)
+        return _with_covariances(part, found, rank, own)
 
-    fits = in_parallel(fitted, seeds)
+    fits = in_parallel(fitted, rng.spawn(fits_wanted))
     pool = _mixture(
         np.concatenate([np.maximum(f.weights, 0.0) / np.maximum(f.weights, 0.0).sum() for f in fits]),
         np.concatenate([f.means for f in fits]),
         np.concatenate([f.covariances for f in fits]),
     )
+    kind = "full" if rank else "diag"
     value = float(np.mean([f.value for f in fits]))
-    floor = float(np.mean([noise_floor(problem, f, "full")[0] for f in fits]))
-    return _Outcome(pool, value, floor, f"{len(fits)} pooled fits of {count} components with full covariances")
+    floor = float(np.mean([noise_floor(problem, f, kind)[0] for f in fits]))
+    shape = f"covariances of rank {rank} plus diagonal" if rank else "widths of their own"
+    return _Outcome(pool, value, floor, f"{len(fits)} pooled fits of {count} components with {shape}")
 
 
-def _full_covariances(problem: Problem, found: Found) -> Fit:
-    """Diagonal, then full covariances, shrunk to the pooled one in proportion to the misfit."""
+def _with_covariances(problem: Problem, found: Found, rank: int, rng: np.random.Generator) -> Fit:
+    """Diagonals, then some factors, shrunk to the pooled diagonal in proportion to the misfit."""
     k, d = found.means.shape
     widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
     start = Fit(found.means, np.maximum(found.weights, 1e-4), np.full((k, d), max(found.variance, 1e-6)), found.value)
-    diagonal = refine(problem, start, "diag", 60, largest=widest)
+    diagonal = fit_factored(problem, start, 0, _DIAGONAL_STEPS, rng, largest=widest, strength=0.0)
     weights = np.maximum(diagonal.weights, 1e-4)
     average = np.average(diagonal.covariances, axis=0, weights=weights)
-    s = np.maximum(diagonal.covariances, 0.02 * average)[:, :, None] * np.eye(d)
+    begin = Fit(diagonal.means, weights, np.maximum(diagonal.covariances, 0.02 * average), diagonal.value)
     strength = _SHRINKAGE * 2.0 * diagonal.value / problem.size
-    begin = Fit(diagonal.means, weights, s, np.inf)
-    steps = _FULL_STEPS if d <= 20 else _FULL_STEPS // 2
-    return refine(problem, begin, "full", steps, largest=widest, strength=strength)
+    return fit_factored(problem, begin, rank, _STEPS, rng, largest=widest, strength=strength)
