@@ -8,55 +8,97 @@ diagonals near the pooled one, P, in directions that the sketch does not resolve
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sketchlearn.decoders.lbfgs import lbfgs
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.refine import Fit
 from sketchlearn.features.operator import F32, Operator
-from sketchlearn.kernels import atoms, factors
+from sketchlearn.kernels import tiers
 
 _TILE = 2**18  # numbers of one tile: they should stay in the cache
 _SMALLEST_TILE = 256  # frequencies
 _START = 0.3  # standard deviations: length of the first factors
+_LIGHTEST = 1e-4  # weight of a component that is not given up
 _MEMORY = 12
 
 
-def fit_factored(
-    problem: Problem, start: Fit, rank: int, steps: int, rng: np.random.Generator, *, largest: float, strength: float
-) -> Fit:
-    """Improve a mixture with diagonals (k, d) as covariances; the result has matrices (k, d, d), or diagonals for rank 0."""
-    fit = _Factored(problem, start, rank, rng, largest, strength)
-    v, _, _ = lbfgs(fit.objective, fit.start, fit.lower, fit.upper, steps, _MEMORY, 1e-8)
-    return fit.unpacked(v)
+@dataclass
+class Factored:
+    """A mixture in normalised units: diagonals (k, d), factors (k, r, d), and the misfit."""
+
+    means: Array
+    weights: Array
+    diagonals: Array
+    factors: Array
+    value: float = np.inf
+
+    @classmethod
+    def round(cls, means: Array, weights: Array, variance: float) -> Factored:
+        """Components of one width, without factors."""
+        k, d = means.shape
+        return cls(means, np.maximum(weights, _LIGHTEST), np.full((k, d), max(variance, 1e-6)), np.zeros((k, 0, d)))
+
+    @property
+    def rank(self) -> int:
+        """Number of factors."""
+        return int(self.factors.shape[1])
+
+    def with_factors(self, rank: int, rng: np.random.Generator) -> Factored:
+        """The same with more factors, short ones in random directions, taken from the diagonals."""
+        k, r, d = self.factors.shape
+        average = np.average(self.diagonals, axis=0, weights=np.maximum(self.weights, _LIGHTEST))
+        s = np.maximum(self.diagonals, 0.02 * average)
+        more = _START / np.sqrt(rank) * rng.standard_normal((k, rank - r, d)) * np.sqrt(s)[:, None, :]
+        rest = np.maximum(s - (more**2).sum(1), _START * s)
+        weights = np.maximum(self.weights, _LIGHTEST)
+        return Factored(self.means, weights, rest, np.concatenate([self.factors, more], 1))
+
+    def fit(self) -> Fit:
+        """With matrices (k, d, d) as covariances, or diagonals (k, d) if there are no factors."""
+        s: Array = self.diagonals
+        if self.rank:
+            s = np.einsum("kra,krb->kab", self.factors, self.factors) + s[:, :, None] * np.eye(s.shape[1])
+        return Fit(self.means, self.weights, s, self.value)
 
 
-class _Factored:
+def refine_factored(problem: Problem, start: Factored, steps: int, *, largest: float, strength: float) -> Factored:
+    """Improve a mixture; variances stay below `largest`."""
+    coordinates = _Coordinates(problem, start, largest, strength)
+    x, _, _ = lbfgs(
+        coordinates.objective, coordinates.start, coordinates.lower, coordinates.upper, steps, _MEMORY, 1e-8
+    )
+    means, weights, factors, diagonals = coordinates.parts(x)
+    out = Factored(means, weights, diagonals, factors)
+    left = problem.residual(means, out.fit().covariances, weights)
+    out.value = float(problem.u @ (left[0] ** 2 + left[1] ** 2))
+    return out
+
+
+class _Coordinates:
     """Coordinates and objective; all variables are scaled by the diagonal of the Gauss-Newton Hessian."""
 
-    def __init__(
-        self, problem: Problem, start: Fit, rank: int, rng: np.random.Generator, largest: float, strength: float
-    ) -> None:
-        self.problem, self.rank, self.strength = problem, rank, strength
+    def __init__(self, problem: Problem, start: Factored, largest: float, strength: float) -> None:
+        self.problem, self.rank, self.strength = problem, start.rank, strength
+        self.loops = tiers.loops("atoms"), tiers.loops("factors")
         self.k, self.d = k, d = start.means.shape
-        size = max(_SMALLEST_TILE, _TILE // (k * (rank + 2)))
+        size = max(_SMALLEST_TILE, _TILE // (k * (self.rank + 2)))
         self.tiles = [_Tile(problem, slice(i, i + size), k) for i in range(0, problem.size, size)]
-        s = start.covariances
-        weights = np.maximum(start.weights, 1e-4)
+        s = start.diagonals + (start.factors**2).sum(1)
+        weights = np.maximum(start.weights, _LIGHTEST)
         pool = weights @ s / weights.sum()
         self.pool = 0.98 * pool + 0.02 * pool.mean()
         self._units(start.means, s, weights)
-        self.means = start.means
-        v = _START / np.sqrt(max(rank, 1)) * rng.standard_normal((k, rank, d)) * np.sqrt(s)[:, None, :]
-        rest = np.maximum(s - (v**2).sum(1), _START * s)
-        self.log = 0.5 * np.log(rest)
-        low = np.maximum(0.5 * np.log(1e-6) - self.log, -2.0) / self.unit_d
+        self.means, self.log = start.means, 0.5 * np.log(start.diagonals)
+        low = np.clip(0.5 * np.log(1e-6) - self.log, -2.0, 0.0) / self.unit_d
         high = np.clip(0.5 * np.log(largest) - self.log, 0.0, 1.0) / self.unit_d
-        free = np.full(k * d, np.inf), np.full(k * rank * d, np.inf)
-        self.lower = np.concatenate([-free[0], np.zeros(k), -free[1], np.minimum(low, 0.0).ravel()])
+        free = np.full(k * d, np.inf), np.full(start.factors.size, np.inf)
+        self.lower = np.concatenate([-free[0], np.zeros(k), -free[1], low.ravel()])
         self.upper = np.concatenate([free[0], np.full(k, np.inf), free[1], high.ravel()])
-        parts = np.zeros(k * d), weights / self.unit_a, (v / self.unit_v[:, None, :]).ravel(), np.zeros(k * d)
-        self.start = np.concatenate(parts)
+        factors = (start.factors / self.unit_v[:, None, :]).ravel()
+        self.start = np.concatenate([np.zeros(k * d), weights / self.unit_a, factors, np.zeros(k * d)])
         self.unit_f = max(1e-3 * problem.energy, 1e-12)
 
     def _units(self, means: Array, s: Array, weights: Array) -> None:
@@ -74,7 +116,7 @@ class _Factored:
         self.unit_d = 1.0 / np.sqrt(np.maximum(h_s, max(1e-3 * float(h_s.mean()), 1e-30)))
         self.unit_v = 1.5 * self.unit_d * np.sqrt(s)
 
-    def _parts(self, v: Array) -> tuple[Array, Array, Array, Array]:
+    def parts(self, v: Array) -> tuple[Array, Array, Array, Array]:
         k, d, r = self.k, self.d, self.rank
         ends = np.cumsum([k * d, k, k * r * d])
         c, a, f, t = np.split(v, ends)
@@ -86,38 +128,31 @@ class _Factored:
             np.exp(2.0 * (self.log + t.reshape(k, d) * self.unit_d)),
         )
 
-    def unpacked(self, v: Array) -> Fit:
-        means, weights, f, diagonal = self._parts(v)
-        s: Array = diagonal
-        if self.rank:
-            s = np.einsum("kra,krb->kab", f, f) + diagonal[:, :, None] * np.eye(self.d)
-        r = self.problem.residual(means, s, weights)
-        return Fit(means, weights, s, float(self.problem.u @ (r[0] ** 2 + r[1] ** 2)))
-
     def objective(self, v: Array) -> tuple[float, Array]:
         k, d, r = self.k, self.d, self.rank
-        means, weights, f, diagonal = self._parts(v)
+        means, weights, f, diagonal = self.parts(v)
         means32, factors32 = means.astype(np.float32), f.reshape(k * r, d).astype(np.float32)
         half, weights32 = (-0.5 * diagonal).astype(np.float32), weights.astype(np.float32)
         g_c, g_d, g_a = np.zeros((k, d)), np.zeros((k, d)), np.zeros(k)
         g_f, value = np.zeros((k * r, d)), 0.0
+        loops, folding = self.loops
         for tile in self.tiles:
             phases = tile.operator.forward(means32)
             damping = np.ascontiguousarray(tile.operator.quadratic(half))
             if r:
                 projected = tile.operator.forward(factors32)
-                factors.damp(projected, damping)
+                folding.damp(projected, damping)
             cosine, sine, model, along = tile.buffers
-            atoms.atoms(phases, damping, weights32, cosine, sine, model)
+            loops.atoms(phases, damping, weights32, cosine, sine, model)
             residual = tile.z - model
             weighted = tile.u * residual
             value += float(np.vdot(weighted, residual))
-            atoms.products(cosine, sine, weighted, along)
+            loops.products(cosine, sine, weighted, along)
             g_a += along
             g_c += tile.operator.adjoint(sine)
             g_d += tile.operator.quadratic_adjoint(cosine, "diag")
             if r:
-                factors.scale(projected, cosine)
+                folding.scale(projected, cosine)
                 g_f += tile.operator.adjoint(projected)
         value += self.strength * float((self.pool / diagonal + np.log(diagonal)).sum())
         slope_d = 2.0 * diagonal * weights[:, None] * g_d + 2.0 * self.strength * (1.0 - self.pool / diagonal)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.lapack import dtrtrs
 
 Array = npt.NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
@@ -112,7 +113,10 @@ class _History:
             return g.copy()
         s, y, sy, yy = self._s[:n], self._y[:n], self._sy[:n, :n], self._yy[:n, :n]
         c = sy[-1, -1] / yy[-1, -1]
-        inverse = np.linalg.inv(np.triu(sy))
-        a = inverse @ (s @ g)
-        b = inverse.T @ (np.diag(sy) * a + c * (yy @ a - y @ g))
-        return np.asarray(c * g + b @ s - (c * a) @ y)
+        a = dtrtrs(sy, s @ g)[0]
+        b = dtrtrs(sy, sy.diagonal() * a + c * (yy @ a - y @ g), trans=1)[0]
+        out = b @ s
+        a *= c
+        out -= a @ y
+        out += c * g
+        return np.asarray(out)

@@ -21,7 +21,7 @@ import numpy as np
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.certificate import Certified, Certifier, State
 from sketchlearn.decoders.certificate.examine import SPLIT, missing_limit
-from sketchlearn.decoders.factored import fit_factored
+from sketchlearn.decoders.factored import Factored, refine_factored
 from sketchlearn.decoders.metric import View, standard_metric
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.partition import (
@@ -45,10 +45,10 @@ _MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missi
 _MISSING = 100.0
 _SHRINKAGE = 0.1
 _NOISE_CAP = 0.01  # frequencies count at most 1 / this times more than those with the full noise
-_RANK = 5  # factors of a covariance, and one for so many dimensions, if that is more
+_RANK = 5  # factors of a covariance, or half as many as there are dimensions
 _DIAGONAL_STEPS, _STEPS = 60, 100
 _REPLACEMENTS = 4
-_DECODES, _MORE_DECODES, _SMALL = 3, 5, 200  # pooled fits of the richer model, more where k d is small
+_DECODES = 3  # pooled fits of the richer model
 _AGREE = 1.05  # two searches with misfits that close have found what there is
 _WHOLE = 0.4  # share of components that must be clusters as they are for the others to be worth mending
 _SCARCE = 4.0  # frequencies per number of the model below which a search may fail on the right model
@@ -280,15 +280,14 @@ def _richer(
     """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
     d, m = problem.dim, problem.size
     count = min(2 * k, max(m // (2 * (d + 2)), k))
-    rank = min(max(_RANK, d // _RANK), d - 1)
-    fits_wanted = n_decodes or (_MORE_DECODES if k * d <= _SMALL else _DECODES)
+    rank = min(max(_RANK, d // 2), d - 1)
 
     def fitted(own: np.random.Generator) -> Fit:
         part = problem.reweighted(problem.u)  # (with buffers of its own)
         found = search(part, count, own, replacements=_REPLACEMENTS, trace=trace)
         return _with_covariances(part, found, rank, own)
 
-    fits = in_parallel(fitted, rng.spawn(fits_wanted))
+    fits = in_parallel(fitted, rng.spawn(n_decodes or _DECODES))
     pool = _mixture(
         np.concatenate([np.maximum(f.weights, 0.0) / np.maximum(f.weights, 0.0).sum() for f in fits]),
         np.concatenate([f.means for f in fits]),
@@ -303,12 +302,10 @@ def _richer(
 
 def _with_covariances(problem: Problem, found: Found, rank: int, rng: np.random.Generator) -> Fit:
     """Diagonals, then some factors, shrunk to the pooled diagonal in proportion to the misfit."""
-    k, d = found.means.shape
     widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
-    start = Fit(found.means, np.maximum(found.weights, 1e-4), np.full((k, d), max(found.variance, 1e-6)), found.value)
-    diagonal = fit_factored(problem, start, 0, _DIAGONAL_STEPS, rng, largest=widest, strength=0.0)
-    weights = np.maximum(diagonal.weights, 1e-4)
-    average = np.average(diagonal.covariances, axis=0, weights=weights)
-    begin = Fit(diagonal.means, weights, np.maximum(diagonal.covariances, 0.02 * average), diagonal.value)
-    strength = _SHRINKAGE * 2.0 * diagonal.value / problem.size
-    return fit_factored(problem, begin, rank, _STEPS, rng, largest=widest, strength=strength)
+    start = Factored.round(found.means, found.weights, found.variance)
+    fit = refine_factored(problem, start, _DIAGONAL_STEPS, largest=widest, strength=0.0)
+    if rank:
+        strength = _SHRINKAGE * 2.0 * fit.value / problem.size
+        fit = refine_factored(problem, fit.with_factors(rank, rng), _STEPS, largest=widest, strength=strength)
+    return fit.fit()

@@ -8,7 +8,7 @@ from sketchlearn.kernels._compile import compiled
 
 @compiled(fastmath={"contract", "nsz", "reassoc"})
 def damp(projected, damping):
-    """See :func:`sketchlearn.kernels.factors.damp`."""
+    """See :func:`sketchlearn.kernels._factors_numpy.damp`."""
     k, m = damping.shape
     rank = projected.shape[0] // k
     for i in range(k):
@@ -19,7 +19,7 @@ def damp(projected, damping):
 
 @compiled(fastmath={"contract", "nsz"})
 def scale(projected, products):
-    """See :func:`sketchlearn.kernels.factors.scale`."""
+    """See :func:`sketchlearn.kernels._factors_numpy.scale`."""
     k, m = products.shape
     rank = projected.shape[0] // k
     for i in range(k):
