@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import csv
-import errno
 import importlib
+import importlib.util
 import json
 import os
 import pkgutil
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from enum import IntEnum
+from importlib.abc import InspectLoader
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import sketchlearn
+from sketchlearn.cli.outputs import OutputError, check_output, reason, usage, write_bytes, writing
 from sketchlearn.exceptions import (
     IncompatibleSketchError,
     MissingPackageError,
@@ -27,12 +29,43 @@ from sketchlearn.exceptions import (
     SketchFileError,
     SourceError,
 )
-from sketchlearn.features.base import FeatureMap
-from sketchlearn.sketches import Sketch, load
-from sketchlearn.sketches import file as sketch_file
 
 if TYPE_CHECKING:
+    from sketchlearn.features.base import FeatureMap
     from sketchlearn.learn.model import Model
+    from sketchlearn.sketches import Sketch
+
+
+__all__ = [
+    "Code",
+    "Columns",
+    "Dataset",
+    "Debug",
+    "Dtype",
+    "Format",
+    "Json",
+    "Output",
+    "OutputError",
+    "Query",
+    "Where",
+    "check_output",
+    "emit",
+    "features_in",
+    "is_table",
+    "make_app",
+    "names_in",
+    "note",
+    "printable",
+    "read_features",
+    "read_model",
+    "read_sketch",
+    "reason",
+    "run",
+    "usage",
+    "working",
+    "write_bytes",
+    "writing",
+]
 
 
 class Code(IntEnum):
@@ -48,10 +81,6 @@ class Code(IntEnum):
     PACKAGE = 7
     DIFFERENT = 10
     INTERRUPTED = 130
-
-
-class OutputError(Exception):
-    """The result can't be written."""
 
 
 class _State:
@@ -77,8 +106,12 @@ Format = Annotated[str | None, typer.Option("--format", help="Format of files wh
 Dtype = Annotated[str | None, typer.Option("--dtype", help="Read numbers as float32 or float64.")]
 
 
-def make_app() -> typer.Typer:
-    """The application with every verb in ``verbs/``."""
+def make_app(verb: str | None = None) -> typer.Typer:
+    """The application with every verb in ``verbs/``.
+
+    With a `verb` only that one is loaded, and the others are there by name and summary: what they need takes time to
+    import, and help has no use for it.
+    """
     app = typer.Typer(
         name="sketchlearn",
         help="Compress a dataset into a small sketch and learn from the sketch alone.",
@@ -97,19 +130,33 @@ def make_app() -> typer.Typer:
 
     from sketchlearn.cli import verbs
 
-    for module in sorted(m.name for m in pkgutil.iter_modules(verbs.__path__)):
-        importlib.import_module(f"{verbs.__name__}.{module}").register(app)
+    for name in sorted(m.name for m in pkgutil.iter_modules(verbs.__path__)):
+        module = f"{verbs.__name__}.{name}"
+        if verb is None or verb == name:
+            importlib.import_module(module).register(app)
+        else:
+            app.command(name, help=_summary(module))(lambda: None)
     return app
+
+
+def _summary(module: str) -> str:
+    """What the first line of a verb's file says about it, without running the file."""
+    spec = importlib.util.find_spec(module)
+    source = spec.loader.get_source(module) if spec and isinstance(spec.loader, InspectLoader) else None
+    line = (source or "").partition("\n")[0].strip('"').rstrip(".")
+    text = line.partition(": ")[2] or line
+    return text[:1].upper() + text[1:] + "."
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command; every error is one line on standard error and an exit code."""
     _State.debug = False
-    command = typer.main.get_command(make_app())
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    completing = any(name.endswith("_COMPLETE") for name in os.environ)
+    verb = next((word for word in given if not word.startswith("-")), "")
+    command = typer.main.get_command(make_app(None if completing else verb))
     try:
-        result = command.main(
-            args=None if arguments is None else list(arguments), prog_name="sketchlearn", standalone_mode=False
-        )
+        result = command.main(args=given, prog_name="sketchlearn", standalone_mode=False)
         sys.stdout.flush()
         return int(result) if isinstance(result, int) else Code.DONE
     except typer.Exit as error:
@@ -160,20 +207,8 @@ def _as_options(text: str) -> str:
     return re.sub(r"columns=\[([^\]]*)\]", lambda m: "-c " + m[1].replace("'", "").replace(", ", ","), text)
 
 
-def reason(error: OSError) -> str:
-    """An error of the system in plain words."""
-    known = {
-        errno.EACCES: "permission denied; check who may read it",
-        errno.ENOENT: "there is no such file",
-        errno.ENOSPC: "the disk is full",
-        errno.EISDIR: "is a folder, not a file",
-        errno.ENOTDIR: "is inside something that is not a folder",
-    }
-    return known.get(error.errno or 0, error.strerror or str(error))
-
-
 def _say(text: str, code: Code) -> Code:
-    typer.echo(f"sketchlearn: {text}", err=True)
+    typer.echo(f"sketchlearn: {printable(text)}", err=True)
     return code
 
 
@@ -182,7 +217,12 @@ def _say(text: str, code: Code) -> Code:
 
 def note(text: str) -> None:
     """A line for people, on standard error."""
-    typer.echo(text, err=True)
+    typer.echo(printable(text), err=True)
+
+
+def printable(text: str) -> str:
+    """Text whose control characters are shown, not obeyed: names of columns and groups are somebody else's."""
+    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def working(text: str) -> Any:
@@ -197,15 +237,10 @@ def emit(facts: dict[str, Any], as_json: bool, text: str | None = None) -> None:
     if as_json:
         typer.echo(json.dumps(facts, indent=2, default=str, allow_nan=False))
     elif text is not None:
-        typer.echo(text)
+        typer.echo(printable(text))
     else:
         width = max(map(len, facts))
-        typer.echo("\n".join(f"{k:<{width}}  {v}" for k, v in facts.items()))
-
-
-def usage(text: str) -> typer.BadParameter:
-    """An error about the arguments."""
-    return typer.BadParameter(text)
+        typer.echo(printable("\n".join(f"{k:<{width}}  {v}" for k, v in facts.items())))
 
 
 def names_in(columns: list[str] | None, option: str = "--columns") -> list[str] | None:
@@ -230,23 +265,24 @@ def is_table(path: str) -> bool:
 def read_sketch(path: str) -> Sketch:
     """A sketch from a file, or from standard input for ``-``."""
     if path == "-":
-        return Sketch.from_bytes(sys.stdin.buffer.read())
+        return sketchlearn.Sketch.from_bytes(sys.stdin.buffer.read())
     if is_table(path):
         raise SketchFileError(
             f"{path}: Parquet, not a sketch: of a table of groups make one with 'sketchlearn merge {path} -o x.sketch'"
             f", of rows with 'sketchlearn sketch {path} -o x.sketch'"
         )
-    return load(path)
+    return sketchlearn.load(path)
 
 
 def read_model(path: str) -> Model:
     """A model that `learn` wrote, from a file or from standard input for ``-``."""
     from sketchlearn.learn.model import Model
+    from sketchlearn.sketches.file import MAGIC
 
     if path == "-":
         return Model.from_json(sys.stdin.buffer.read(), "standard input")
     data = Path(path).read_bytes()
-    if data.startswith(sketch_file.MAGIC):
+    if data.startswith(MAGIC):
         hint = f"learn one first, e.g. 'sketchlearn learn kmeans {path} -k 5 -o model.json'"
         raise ModelFileError(f"{path}: not a model but a sketch: {hint}")
     return Model.from_json(data, path)
@@ -254,8 +290,10 @@ def read_model(path: str) -> Model:
 
 def read_features(path: str) -> FeatureMap:
     """A feature map from a file that `design` wrote, or the one of a sketch."""
+    from sketchlearn.sketches.file import MAGIC
+
     data = Path(path).read_bytes()
-    return load(path).features if data.startswith(sketch_file.MAGIC) else features_in(data, path)
+    return sketchlearn.load(path).features if data.startswith(MAGIC) else features_in(data, path)
 
 
 def features_in(data: bytes, path: str) -> FeatureMap:
@@ -264,50 +302,6 @@ def features_in(data: bytes, path: str) -> FeatureMap:
         recipe = json.loads(data)
         if not isinstance(recipe, dict) or "features" not in recipe:
             raise ValueError("it has no field 'features'")
-        return FeatureMap.from_recipe(recipe["features"])
+        return sketchlearn.FeatureMap.from_recipe(recipe["features"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SketchFileError(f"{path}: neither a feature map nor a sketch: {error}") from None
-
-
-@contextmanager
-def writing(path: str) -> Iterator[None]:
-    """Errors while writing a result say so."""
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{path}: can't be written: {reason(error)}") from error
-
-
-def check_output(path: str, *inputs: str | None, as_json: bool = False) -> None:
-    """Refuse an output that can't be written, or would replace an input, before any work is done."""
-    for given in {*inputs} - {None, "-"} if path != "-" and Path(path).exists() else ():
-        if Path(str(given)).exists() and Path(path).samefile(str(given)):
-            raise OutputError(f"{path}: is read by this command and would be lost; give another output")
-    if path == "-" and as_json:
-        raise usage("-o - writes the result itself to standard output: leave out --json")
-    if path == "-":
-        if sys.stdout.isatty():
-            raise usage("-o - writes bytes to standard output: redirect it to a file")
-        return
-    if not path:
-        raise usage("-o needs the name of a file")
-    target = Path(path)
-    if target.is_dir():
-        raise OutputError(f"{path}: is a folder; give the name of a file")
-    if not target.parent.is_dir():
-        raise OutputError(f"{path}: there is no folder {target.parent}")
-    if not os.access(target.parent, os.W_OK):
-        raise OutputError(f"{path}: the folder {target.parent} can't be written to")
-
-
-def write_bytes(path: str, data: bytes) -> None:
-    """Write a result; files are complete or not there."""
-    with writing(path):
-        if path == "-":
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        elif Path(path).exists() and not Path(path).is_file():
-            with Path(path).open("wb") as device:
-                device.write(data)
-        else:
-            sketch_file.write(path, data)
