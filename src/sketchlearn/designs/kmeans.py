@@ -25,6 +25,11 @@ _BOUNDS_SIZE = 20
 _BOX_TO_SPREAD, _BOX_SLACK = 4.0, 8.0
 
 
+def default_size(k: int, d: int) -> int:
+    """Ten features per coordinate of the centres, and at least 100."""
+    return max(_SMALLEST, _SIZE * k * d)
+
+
 def resolution_radius(k: int, d: int) -> float:
     """Frequency radius (in units of 1/std) that resolves k random clusters in d dimensions."""
     return max(2.0, 2.0 * math.sqrt(d) / expected_separation(max(k, 2), d))
@@ -52,7 +57,7 @@ def from_sample(
 ) -> tuple[FourierFeatures, str]:
     """A map from pilot rows, and why."""
     n, d = sample.shape
-    m = size or max(_SMALLEST, _SIZE * k * d)
+    m = size or default_size(k, d)
     center, spread = rounded_moments(sample)
     if rule is None and radial is None:
         phi = multiscale_map(center=center, spread=spread, k=k, size=m, seed=seed)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.profile import Profile, residual_profile
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader, plain
 from sketchlearn.learn.models.table import Table, number
@@ -160,19 +160,27 @@ class Model:
                 facts[name] = edge.tolist()
         if isinstance(phi, CharacteristicMap):
             facts["noise_level"] = sketch.noise_level
-        said = {name: getattr(solution, name, None) for name in _VERDICT}
+        said: dict[str, Any] = {name: getattr(solution, name, None) for name in _VERDICT}
+        said["code"] = None if said["code"] is None else str(said["code"])
+        if said["ratio"] is not None and not np.isfinite(said["ratio"]):
+            said["ratio"] = None
         model = cls(
             rows=sketch.count,
             columns=tuple(phi.columns or (f"column {i}" for i in range(phi.dim))),
             named=phi.columns is not None,
             sketch=facts,
             library=__version__,
-            **{name: None if value is None else str(value) if name == "code" else value for name, value in said.items()}
-            | learned,
+            **{**said, **learned},
         )
         if model.mixture is None or not isinstance(phi, CharacteristicMap):
             return model
         return replace(model, profile=residual_profile(sketch, model.mixture, kind))
+
+    @classmethod
+    def from_solution(cls, sketch: Sketch, solution: Any) -> Model:
+        """The model that a decoder found: the fields of the class are attributes of its solution."""
+        names = [name for name in cls.layout if hasattr(solution, name)]
+        return cls.from_sketch(sketch, solution, **{name: getattr(solution, name) for name in names})
 
     def renamed(self, names: Any) -> Model:
         """The model with names for its columns, if it has none and these are as many."""

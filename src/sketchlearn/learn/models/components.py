@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.profile import covariance_of
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.file import Reader
 from sketchlearn.learn.models.table import Column, Table, decimals
@@ -38,7 +37,7 @@ class ComponentModel(Model):
         found = self.parts()
         everything = self.mixture or found
         mean = everything.mean
-        spread = np.sqrt(np.maximum(np.diag(covariance_of(everything)), 1e-300))
+        spread = np.sqrt(np.maximum(np.diag(everything.covariance), 1e-300))
         thing = self.thing.split()[-1]
         columns = [
             Column(thing, range(len(found.weights)), "text"),

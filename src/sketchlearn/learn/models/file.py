@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.profile import Profile
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.exceptions import ModelFileError
 
 Array = npt.NDArray[np.float64]

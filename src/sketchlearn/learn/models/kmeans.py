@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.learn.models.base import register_model
 from sketchlearn.learn.models.components import ComponentModel, nearest
@@ -67,7 +67,7 @@ class KMeansModel(ComponentModel):
     mixture: Mixture | None = None  # type: ignore[misc]
 
     @classmethod
-    def from_solution(cls, sketch: Sketch, solution: Any, criterion: str = "means") -> KMeansModel:
+    def from_solution(cls, sketch: Sketch, solution: Any) -> KMeansModel:
         """Centres with what the decoder knows about them."""
         spread = characteristic(sketch.features, "a model of clusters").spread
         return cls.from_sketch(
@@ -77,7 +77,7 @@ class KMeansModel(ComponentModel):
             centers=solution.centers,
             weights=solution.weights,
             inertia=solution.inertia,
-            criterion=criterion,
+            criterion=solution.criterion,
             spread=spread,
             mixture=solution.mixture,
         )
@@ -135,7 +135,7 @@ def _fitted_shape(mixture: Mixture, spread: Array | None) -> str | None:
 
 def _cells(centers: Array, mixture: Mixture, unit: Any) -> Array:
     """Covariance of what each centre's cell holds, by points drawn from the mixture."""
-    x, w, _ = mixture.sample(20_000, np.random.default_rng(0))
+    x, w, _ = mixture.weighted_points(20_000, np.random.default_rng(0))
     owner = nearest(x / unit, centers / unit)
     out = np.zeros((len(centers), x.shape[1], x.shape[1]))
     for l in range(len(centers)):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.atoms.stable import stable_log_density
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.learn.models.base import register_model
 from sketchlearn.learn.models.components import ComponentModel
 from sketchlearn.learn.models.file import Reader
