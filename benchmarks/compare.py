@@ -18,8 +18,8 @@ import numpy as np
 from scipy.stats import binomtest
 
 import sketchlearn as sl
-from sketchlearn.decoders.compare import noise_traces, tail
-from sketchlearn.decoders.describe import describe
+from sketchlearn.comparison.description import describe
+from sketchlearn.comparison.two_sample import noise_traces, tail
 
 
 def laws(d):

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.atoms.base import Atom
+from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.family import FamilyFit, FamilyProblem
 from sketchlearn.decoders.gaussian_clompr import clompr
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.solution import FamilySolution
 from sketchlearn.sketches.value import Sketch
-
-_ENOUGH = 2.0  # misfit over noise floor at which no further start is tried
-
-
-@dataclass(frozen=True, eq=False)
-class FamilySolution:
-    """A decoded mixture of some family.
-
-    Attributes
-    ----------
-    weights, means, shapes : ndarray
-        The mixture, in the units of the rows.
-    residual, noise_floor, ratio : float
-        Weighted mean squared misfit of the sketch, what sampling noise leaves at most, and their quotient.
-    """
-
-    weights: Array
-    means: Array
-    shapes: Array
-    residual: float
-    noise_floor: float
-    ratio: float
 
 
 def decode_family(
@@ -44,6 +24,7 @@ def decode_family(
     rng: np.random.Generator,
     starts: int = 3,
     candidates: int = 50,
+    trace: list[dict[str, Any]] | None = None,
 ) -> FamilySolution:
     """Decode a mixture of `n_components` members of a family.
 
@@ -61,6 +42,8 @@ def decode_family(
         At most this many runs; no more once the misfit is near the noise floor.
     candidates : int
         Random points among which each ascent's start is chosen.
+    trace : list, optional
+        Gets one dict per start.
 
     Returns
     -------
@@ -97,17 +80,32 @@ def decode_family(
     )
     best: tuple[FamilyFit, float] | None = None
     with threadpool_limits(1, "blas"):
-        for _ in range(starts):
+        for start in range(starts):
             fit = clompr(problem, n_components, rng, candidates)
             floor = noise_floor(problem, fit)
+            if trace is not None:
+                trace.append({"start": start, "ratio": fit.value / floor})
             if best is None or fit.value < best[0].value:
                 best = fit, floor
-            if best[0].value < _ENOUGH * best[1]:
+            if best[0].value < verdicts.FAMILY * best[1]:
                 break
     assert best is not None
     fit, floor = best
+    code, verdict = verdicts.of_family(fit.value / floor, n_components)
     return FamilySolution(
-        fit.weights / fit.weights.sum(), fit.means + base.center, fit.shapes, fit.value, floor, fit.value / floor
+        task="family",
+        decoder=f"CL-OMPR ({type(atom).__name__})",
+        residual=fit.value,
+        noise_floor=floor,
+        ratio=fit.value / floor,
+        code=code,
+        verdict=verdict,
+        iterations=start + 1,
+        trace=trace or [],
+        weights=fit.weights / fit.weights.sum(),
+        means=fit.means + base.center,
+        shapes=fit.shapes,
+        facts=atom.describe(fit.shapes, base.dim),
     )
 
 

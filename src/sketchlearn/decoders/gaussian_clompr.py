@@ -15,11 +15,12 @@ from threadpoolctl import threadpool_limits
 from sketchlearn.atoms.base import Array, ComplexArray
 from sketchlearn.atoms.gaussian import GAUSSIANS
 from sketchlearn.decoders.family import FamilyFit, FamilyProblem, joined
-from sketchlearn.decoders.gmm import MixtureSolution, MixtureTask, at_designed_scale
+from sketchlearn.decoders.gmm import MixtureTask, at_designed_scale
 from sketchlearn.decoders.metric import whitened
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.refine import Fit
 from sketchlearn.decoders.search import lbfgs
+from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.sketches.value import Sketch
 
@@ -73,7 +74,7 @@ def decode_gaussian_clompr(
     def run(problem: FamilyProblem) -> FamilyFit:
         return clompr(problem, n_components, rng, candidates)
 
-    return decode_published(sketch, n_components, covariance_type, rng, run, starts, trace)
+    return decode_published(sketch, n_components, covariance_type, rng, run, starts, trace, "CL-OMPR")
 
 
 def decode_published(
@@ -84,6 +85,7 @@ def decode_published(
     run: Any,
     starts: int,
     trace: list[dict[str, Any]] | None,
+    name: str,
 ) -> MixtureSolution:
     """The best of several runs of a published algorithm, with the certificate of the default decoder."""
     check_covariance_type(kind)
@@ -104,7 +106,7 @@ def decode_published(
             fit = Fit(
                 found.means, np.maximum(found.weights, 1e-6), atom.describe(found.shapes, base.dim)["covariances"], 0.0
             )
-            task = MixtureTask(base, view, kind, k, rng, trace)
+            task = MixtureTask(base, view, kind, k, rng, trace, decoder=name)
             task.certify(fit)
             task.note(start=start, ratio=task.ratio)
             if best is None or found.value < best[0]:

@@ -13,7 +13,7 @@ import numpy as np
 from sketchlearn.atoms.gaussian import DiagonalGaussian, SphericalGaussian
 from sketchlearn.decoders.family import FamilyFit, FamilyProblem
 from sketchlearn.decoders.gaussian_clompr import ascend, decode_published, hard_threshold, width
-from sketchlearn.decoders.gmm import MixtureSolution
+from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.sketches.value import Sketch
 
 _INNER, _FINAL = 100, 600
@@ -66,7 +66,7 @@ def decode_gaussian_splitting(
     def run(problem: FamilyProblem) -> FamilyFit:
         return splitting(problem, n_components, rng, candidates)
 
-    return decode_published(sketch, n_components, covariance_type, rng, run, starts, trace)
+    return decode_published(sketch, n_components, covariance_type, rng, run, starts, trace, "splitting")
 
 
 def splitting(problem: FamilyProblem, k: int, rng: np.random.Generator, candidates: int) -> FamilyFit:

@@ -16,13 +16,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.metric import unwhiten, whiten, whitened
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.refine import Fit, broadcast, misfit, pooled, refine, tangent_variance
 from sketchlearn.decoders.search import climb, pick, prune_indices, search, solve_weights
@@ -37,7 +38,7 @@ from sketchlearn.decoders.shapes import (
     split,
     to_full,
 )
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.gmm import check_covariance_type, parameter_count
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import DenseOperator
@@ -56,70 +57,6 @@ _STOP = 2.0  # standard deviations above the floor at which rounds end
 _LARGEST = 4.0  # variance of a component, in units of the data's
 _INFORMATION = 2.0  # pseudo-rows' worth of evidence below which a direction counts as unresolved
 _FEW_ROWS = 10.0  # a component of fewer rows than this is not one
-
-
-@dataclass(frozen=True, eq=False)
-class MixtureSolution:
-    """A decoded Gaussian mixture and what is known about its quality.
-
-    Attributes
-    ----------
-    weights, means, covariances : ndarray
-        The mixture; covariances in scikit-learn's shape for `covariance_type`.
-    covariance_type : str
-        Type of the covariances.
-    residual, noise_floor, ratio : float
-        Weighted mean squared misfit of the sketch, what sampling noise alone would leave, and their
-        quotient: near or below 1 if the model explains the data.
-    deviation : float
-        Relative standard deviation of the noise floor (counting correlations if the ratio is above 1.5).
-    reliable : bool
-        The certificate: the ratio is what chance allows and every component is supported by the sketch.
-    unreliable : tuple of int
-        Components whose weight, place or width the sketch does not determine.
-    verdict : str
-        The same in words.
-    iterations : int
-        Rounds of the decoder.
-    richer : Mixture or None
-        For data that no such mixture explains, the richer mixture that the model was projected from.
-    trace : list of dict
-        What happened, round by round, if asked for.
-
-    Examples
-    --------
-    >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.designs.gmm import design_gmm
-    >>> from sketchlearn.decoders.gmm import decode_gmm
-    >>> X = np.random.default_rng(0).normal(size=(4000, 2)) + np.repeat([[0.0, 0.0], [9.0, 0.0]], 2000, axis=0)
-    >>> s = sl.sketch(X, design_gmm(X[::4], 2, "diag", seed=0))
-    >>> solution = decode_gmm(s, 2, "diag", rng=np.random.default_rng(0))
-    >>> solution.reliable, solution.covariances.shape
-    (True, (2, 2))
-    """
-
-    weights: Array
-    means: Array
-    covariances: Array
-    covariance_type: str
-    residual: float
-    noise_floor: float
-    ratio: float
-    deviation: float
-    reliable: bool
-    unreliable: tuple[int, ...]
-    verdict: str
-    iterations: int
-    richer: Mixture | None = None
-    trace: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def mixture(self) -> Mixture:
-        """The components as a :class:`~sketchlearn.decoders.solution.Mixture`."""
-        s = self.covariances
-        if self.covariance_type == "tied":
-            s = np.repeat(s[None], len(self.weights), 0)
-        return Mixture(self.weights, self.means, s)
 
 
 def decode_gmm(
@@ -310,7 +247,9 @@ class MixtureTask:
         rng: np.random.Generator,
         trace: list[dict[str, Any]] | None,
         most_rounds: int = _ROUNDS,
+        decoder: str = "tuning-free",
     ) -> None:
+        self.decoder = decoder
         self.most_rounds = most_rounds
         self.base, self.kind, self.k, self.rng, self.trace = base, kind, k, rng, trace
         self.n = base.n
@@ -568,24 +507,27 @@ class MixtureTask:
 
     def solution(self, fit: Fit, matrix: Array | None, richer: Mixture | None = None) -> MixtureSolution:
         """A certified fit in the coordinates of the rows, with its verdict."""
-        unreliable, verdict = self.judge(fit)
+        unreliable = self.judge(fit)
+        code, verdict = verdicts.of_mixture(self.ratio, self.limit, self.k, self.kind, unreliable)
         means = fit.means * self.base.scale + self.base.center
         means, s = unwhiten(means, fit.covariances * self.base.scale**2, self.kind, matrix)
         return MixtureSolution(
+            task="gmm",
+            decoder=self.decoder,
+            residual=fit.value,
+            noise_floor=self.floor,
+            ratio=self.ratio,
+            code=code,
+            verdict=verdict,
+            iterations=self.rounds,
+            trace=self.trace or [],
             weights=_simplex(fit.weights),
             means=means,
             covariances=s,
             covariance_type=self.kind,
-            residual=fit.value,
-            noise_floor=self.floor,
-            ratio=self.ratio,
             deviation=self.deviation,
-            reliable=self.ratio <= self.limit and not unreliable,
             unreliable=unreliable,
-            verdict=verdict,
-            iterations=self.rounds,
             richer=richer,
-            trace=self.trace or [],
         )
 
     def _pool(self, fit: Fit) -> Array:
@@ -595,7 +537,7 @@ class MixtureTask:
             return float(pool) * np.eye(self.base.dim)
         return np.diag(pool) if self.kind == "diag" else pool
 
-    def judge(self, fit: Fit) -> tuple[tuple[int, ...], str]:
+    def judge(self, fit: Fit) -> tuple[int, ...]:
         """Which components the sketch does not determine, and the certificate in words."""
         problem, k, kind = self.final, self.k, self.kind
         weights = _simplex(fit.weights)
@@ -617,25 +559,7 @@ class MixtureTask:
             unresolved[l] = bool((evidence * share < _INFORMATION * prior).any())
         if self.n < 50 * k:
             unresolved[:] = False  # so few rows: every width is uncertain, and the count says so
-        names = tuple(int(l) for l in np.flatnonzero(light | unresolved))
-        if self.ratio > self.limit:
-            verdict = (
-                f"not certified: the misfit is {self.ratio:.3g} times the noise floor, so the rows are not a mixture "
-                f"of {k} {kind} Gaussians (or components were missed: try another seed, more components or a larger "
-                "sketch); the model is then an approximation, and rows, if there are any, should be used to check it"
-            )
-        elif names:
-            verdict = (
-                f"not certified: the misfit is {self.ratio:.2f} times the noise floor, but the sketch does not "
-                f"determine the weight or the width of component{'s' * (len(names) > 1)} "
-                f"{', '.join(map(str, names))}; ask for fewer components or make a larger sketch"
-            )
-        else:
-            verdict = (
-                f"reliable: the misfit is {self.ratio:.2f} times what sampling noise alone leaves, so the model "
-                "explains the data"
-            )
-        return names, verdict
+        return tuple(int(l) for l in np.flatnonzero(light | unresolved))
 
 
 def _draw(fit: Fit, rng: np.random.Generator, count: int) -> Array:

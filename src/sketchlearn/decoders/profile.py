@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Array
-from sketchlearn.decoders.solution import Mixture
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.sketches.value import Sketch
 

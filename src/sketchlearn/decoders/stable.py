@@ -9,64 +9,28 @@ starts: single greedy runs fail there more often than not).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.atoms.stable import EllipticStable
+from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.family import FamilyFit, FamilyProblem, joined
 from sketchlearn.decoders.gaussian_clompr import hard_threshold
 from sketchlearn.decoders.metric import unwhiten, whitened
 from sketchlearn.decoders.problem import Array, Problem, check_information
 from sketchlearn.decoders.search import climb, pick, search
+from sketchlearn.decoders.solution import StableSolution
 from sketchlearn.designs.stable import stable_parameter_count
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import DenseOperator
 from sketchlearn.sketches.value import Sketch
 
-MISMATCH = 2.0
 _STARTS = (1, 2, 3, 2, 3)
 _ROUNDS = 8
 _VARIANCE_FLOOR = 0.01
 _REACH = 50.0  # components lie within this many spreads of the centre
-
-
-@dataclass(frozen=True, eq=False)
-class StableSolution:
-    """A decoded mixture of elliptic stable laws.
-
-    Attributes
-    ----------
-    weights, alphas, locations, scatters : ndarray
-        The mixture; scatters are (k, d) or (k, d, d).
-    residual, noise_floor, ratio : float
-        Misfit of the sketch, what sampling noise leaves at most, and their quotient.
-    reliable : bool
-        The ratio is at most 2 and every component is supported by the sketch.
-    unreliable : tuple of int
-        Components with next to no weight or at the edge of what the sketch resolves.
-    verdict : str
-        The same in words.
-    iterations : int
-        Rounds of the decoder.
-    trace : list of dict
-        What happened, if asked for.
-    """
-
-    weights: Array
-    alphas: Array
-    locations: Array
-    scatters: Array
-    residual: float
-    noise_floor: float
-    ratio: float
-    reliable: bool
-    unreliable: tuple[int, ...]
-    verdict: str
-    iterations: int
-    trace: list[dict[str, Any]] = field(default_factory=list)
 
 
 def decode_stable(
@@ -79,32 +43,33 @@ def decode_stable(
 ) -> StableSolution:
     """Decode a mixture of elliptic stable laws from a sketch.
 
-    Parameters
-    ----------
-    sketch : Sketch
-        Of Fourier features, best from :func:`sketchlearn.designs.stable.design_stable`.
-    n_components : int
-        Number of components.
-    scatter_type : {"full", "diag"}
-        Shape of the scatter matrices.
-    rng : numpy Generator
-        Source of the random starts.
-    trace : list, optional
-        Gets one dict per start.
+        Parameters
+        ----------
+        sketch : Sketch
+            Of Fourier features, best from :func:`sketchlearn.designs.stable.design_stable`.
+        n_components : int
+            Number of components.
+        scatter_type : {"full", "diag"}
+            Shape of the scatter matrices.
+        rng : numpy Generator
+            Source of the random starts.
+        trace : list, optional
+            Gets one dict per start.
 
-    Returns
-    -------
-    StableSolution
+        Returns
+        -------
+        StableSolution
 
-    Examples
-    --------
-    >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.designs.stable import design_stable
-    >>> from sketchlearn.decoders.stable import decode_stable
-    >>> X = np.random.default_rng(0).standard_cauchy(size=(20_000, 1))
-    >>> s = sl.sketch(X, design_stable(X[:1000], 1, seed=0))
-    >>> decode_stable(s, 1, rng=np.random.default_rng(0)).alphas.round(1)
-    array([1.])
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> from sketchlearn.decoders.solution import StableSolution
+    from sketchlearn.designs.stable import design_stable
+        >>> from sketchlearn.decoders.stable import decode_stable
+        >>> X = np.random.default_rng(0).standard_cauchy(size=(20_000, 1))
+        >>> s = sl.sketch(X, design_stable(X[:1000], 1, seed=0))
+        >>> decode_stable(s, 1, rng=np.random.default_rng(0)).alphas.round(1)
+        array([1.])
     """
     if n_components < 1:
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
@@ -137,7 +102,8 @@ def _decode(
         best = problem.refine(best, 400)
     floor = _floor(problem, best, k)
     ratio = best.value / floor
-    unreliable, verdict = _judge(problem, best, ratio)
+    unreliable = _undetermined(problem, best)
+    code, verdict = verdicts.of_stable(ratio, k, unreliable)
     facts = atom.describe(best.shapes, base.dim)
     kind = atom.scatter_type
     locations, scatters = unwhiten(
@@ -145,18 +111,20 @@ def _decode(
     )
     weights = best.weights / best.weights.sum()
     return StableSolution(
+        task="stable",
+        decoder="search",
+        residual=best.value,
+        noise_floor=floor,
+        ratio=ratio,
+        code=code,
+        verdict=verdict,
+        iterations=rounds,
+        trace=trace or [],
         weights=weights,
         alphas=facts["alphas"],
         locations=locations,
         scatters=scatters,
-        residual=best.value,
-        noise_floor=floor,
-        ratio=ratio,
-        reliable=ratio <= MISMATCH and not unreliable,
         unreliable=unreliable,
-        verdict=verdict,
-        iterations=rounds,
-        trace=trace or [],
     )
 
 
@@ -250,22 +218,12 @@ def _floor(problem: FamilyProblem, fit: FamilyFit, k: int) -> float:
     return max(float(problem.u @ _variance(problem, fit)) * freedom / problem.n, 1e-14)
 
 
-def _judge(problem: FamilyProblem, fit: FamilyFit, ratio: float) -> tuple[tuple[int, ...], str]:
+def _undetermined(problem: FamilyProblem, fit: FamilyFit) -> tuple[int, ...]:
+    """Components with next to no weight or at the edge of what the sketch resolves."""
     k, d = fit.means.shape
     low, high = problem.atom.shape_bounds(d, problem.smallest, problem.largest)
     weights = fit.weights / max(float(fit.weights.sum()), 1e-12)
     edge = ((fit.shapes[:, 1:] <= low[1:] + 1e-9) | (fit.shapes[:, 1:] >= high[1:] - 1e-9)).any(1)
     edge |= fit.shapes[:, 0] <= low[0] + 1e-6
     light = weights * problem.n < min(10.0, 0.5 * problem.n / k)
-    names = tuple(int(l) for l in np.flatnonzero(edge | light))
-    if ratio > MISMATCH:
-        return names, (
-            f"not certified: the misfit is {ratio:.3g} times the noise floor, so the rows are not a mixture of {k} "
-            "elliptic stable laws (or components were missed: try another seed or a larger sketch)"
-        )
-    if names:
-        return names, (
-            f"not certified: the misfit is {ratio:.2f} times the noise floor, but the sketch does not determine "
-            f"component{'s' * (len(names) > 1)} {', '.join(map(str, names))}"
-        )
-    return names, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves"
+    return tuple(int(l) for l in np.flatnonzero(edge | light))

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from sketchlearn.decoders.lowrank import LowRankSolution, decode_second_moment, default_rank
+from sketchlearn.decoders import LowRankSolution, decode
+from sketchlearn.decoders.lowrank import default_rank
 from sketchlearn.designs.pca import design_pca
 from sketchlearn.engines.local import sketch as make_sketch
 from sketchlearn.features.base import FeatureMap
@@ -278,8 +279,8 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             rank = max(int(self.rank), int(choice) if known else 1)  # type: ignore[arg-type]
         else:
             rank = default_rank(phi, int(choice) if known else max(1, phi.size // (8 * phi.dim)))  # type: ignore[arg-type]
-        solution = decode_second_moment(
-            sketch, rank, decoder=self.decoder, starts=self.n_starts, seed=getattr(self, "_seed", 0)
+        solution = decode(
+            sketch, rank, task="pca", decoder=self.decoder, starts=self.n_starts, random_state=getattr(self, "_seed", 0)
         )
         unbiased = count / (count - 1.0) if count > 1 else 1.0
         variances = (solution.values + solution.isotropic) * unbiased

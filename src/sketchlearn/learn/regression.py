@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from sketchlearn.decoders.lowrank import decode_second_moment, full_matrix
+from sketchlearn.decoders import decode
+from sketchlearn.decoders.lowrank import full_matrix
 from sketchlearn.designs.pca import design_regression
 from sketchlearn.engines.local import sketch as make_sketch
 from sketchlearn.features.quadratic import QuadraticFeatures
@@ -361,8 +362,14 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         rank = max(1, min(phi.dim, phi.size // (4 * phi.dim)))
         if self.n_components is not None:
             rank = max(rank, min(phi.dim, 2 * self.n_components))
-        solution = decode_second_moment(
-            self.sketch_, rank, centred=self.fit_intercept, decoder=self.decoder, tolerance=1e-7, seed=self._seed
+        solution = decode(
+            self.sketch_,
+            rank,
+            task="pca",
+            centred=self.fit_intercept,
+            decoder=self.decoder,
+            tolerance=1e-7,
+            random_state=self._seed,
         )
         U = solution.vectors * np.sqrt(solution.values)
         left, singular, right = np.linalg.svd(U[self._predictors], full_matrices=False)

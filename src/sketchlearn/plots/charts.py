@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.comparison import Change, changes
 from sketchlearn.decoders import Sweep
+from sketchlearn.decoders.sweep import EXPLAINED
 from sketchlearn.plots.axes import BAD, FAINT, GOOD, INK, axes, color, tidy
-from sketchlearn.plots.changes import Change, changes
 from sketchlearn.plots.geometry import as_model
 from sketchlearn.sketches import Sketch, SketchTable
 
@@ -82,7 +83,18 @@ def sweep(table: Sweep, *, ax: Any = None) -> Any:
     """
     if not isinstance(table, Sweep):
         raise TypeError(f"expected the table that sl.sweep returns, got {type(table).__name__}")
-    return table.plot(tidy(axes(ax)))
+    ax = tidy(axes(ax))
+    k = table.column("k")
+    ax.semilogy(k, table.column("ratio"), "o-", label="misfit / noise floor")
+    ax.axhline(EXPLAINED, color="gray", linestyle=":", label="explained")
+    ax.axvline(table.recommended, color="C2", linestyle="--", label=f"recommended: {table.recommended}")
+    ax.set_xlabel("number of components")
+    ax.set_ylabel("misfit / noise floor")
+    right = ax.twinx()
+    right.plot(k, table.column("inertia"), "s-", color="C1", alpha=0.6)
+    right.set_ylabel("estimated inertia", color="C1")
+    ax.legend(loc="upper right")
+    return ax
 
 
 def spectrum(model: Any, *, ax: Any = None) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import covariance_of
-from sketchlearn.decoders.solution import Mixture
 from sketchlearn.learn.model import Model, nearest
 
 Array = npt.NDArray[np.float64]
@@ -75,7 +75,7 @@ def whole(model: Model) -> Mixture:
 
 def _cells(centers: Array, mixture: Mixture, unit: Any) -> Array:
     """Covariance of what each centre's cell holds, by points drawn from the mixture."""
-    x, w, _ = mixture.sample(20_000, np.random.default_rng(0))
+    x, w, _ = mixture.weighted_points(20_000, np.random.default_rng(0))
     owner = nearest(x / unit, centers / unit)
     out = np.zeros((len(centers), x.shape[1], x.shape[1]))
     for l in range(len(centers)):

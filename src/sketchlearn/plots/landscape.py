@@ -8,9 +8,9 @@ from typing import Any, cast
 import numpy as np
 
 from sketchlearn.decoders.metric import standardised
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import location_and_scale
 from sketchlearn.decoders.profile import characteristic
-from sketchlearn.decoders.solution import Mixture
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.plots.axes import axes
 from sketchlearn.plots.geometry import Plane, as_model, components, limits, plane_of

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders import Sweep
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import covariance_of
-from sketchlearn.decoders.solution import Mixture
-from sketchlearn.decoders.sweep_kmeans import EXPLAINED
+from sketchlearn.decoders.sweep import EXPLAINED
 from sketchlearn.learn.model import Model
 from sketchlearn.plots.axes import COLORS
 from sketchlearn.plots.geometry import Plane, as_model, column_units, components, plane_of

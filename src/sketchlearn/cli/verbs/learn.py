@@ -31,15 +31,17 @@ def register(app: typer.Typer) -> None:
         sketch: Source,
         k: Components,
         output: Model,
-        decoder: Annotated[str, typer.Option("--decoder", help="auto, " + ", ".join(DECODERS) + ".")] = "auto",
+        decoder: Annotated[
+            str, typer.Option("--decoder", help="auto, " + ", ".join(DECODERS["kmeans"]) + ".")
+        ] = "auto",
         medians: Annotated[bool, typer.Option("--medians", help="Centres for distances, not their squares.")] = False,
         seed: Seed = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
         """Centres of k clusters."""
-        if decoder != "auto" and decoder not in DECODERS:
-            raise usage(f"--decoder {decoder}: choose auto or one of {', '.join(DECODERS)}")
+        if decoder != "auto" and decoder not in DECODERS["kmeans"]:
+            raise usage(f"--decoder {decoder}: choose auto or one of {', '.join(DECODERS['kmeans'])}")
         check_output(output, sketch)
         s = read_sketch(sketch)
         criterion = "medians" if medians else "means"

@@ -12,8 +12,8 @@ characteristic function phi, the difference of the averages is asymptotically Ga
 so the statistic is distributed like a sum of squares of independent normals weighted by the eigenvalues of S.  Its
 tail follows from the first four cumulants (Liu, Tang and Zhang 2009).  phi at sums and differences is not in the
 sketch; it comes from a Gaussian mixture decoded from the sketch of both samples together
-(:mod:`sketchlearn.decoders.describe`), for which it has a closed form.  The total variance of an entry, 1 - |phi|^2,
-is in the sketch: S is scaled to it.
+(:mod:`sketchlearn.comparison.description`), for which it has a closed form.  The total variance of an entry,
+1 - |phi|^2, is in the sketch: S is scaled to it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc
 from threadpoolctl import threadpool_limits
 
-from sketchlearn.decoders.describe import describe
-from sketchlearn.decoders.profile import covariance_of
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.sketches.value import Sketch, check_same_features
 
@@ -127,7 +124,12 @@ def sampling_noise(sketch: Sketch, mixture: Any = None) -> _F64:
     """Traces of powers of the covariance of one row's features, for the rows behind a sketch; `mixture` as above."""
     features = sketch.features
     assert isinstance(features, FourierFeatures)
-    found = describe(sketch) if mixture is None else as_mixture(mixture, features.dim)
+    if mixture is None:
+        from sketchlearn.comparison.description import describe  # loads the decoders of mixtures
+
+        found = describe(sketch)
+    else:
+        found = as_mixture(mixture, features.dim)
     with threadpool_limits(1, "blas"):  # as many threads as there are comparisons, and no more
         return noise_traces(found, features.frequencies[_CHOSEN], sketch.mean[_CHOSEN], float(sketch.count))
 
@@ -154,7 +156,7 @@ def noise_traces(mixture: Mixture, w: _F64, mean: _C128, n: float) -> _F64:
     difference, total, z = _characteristic(mixture, w)
     variance = np.maximum(1 - np.abs(mean) ** 2, 0.0) * n / (n - 1)
     traces = powers(_covariance(difference, total, z, variance + _ROUNDING))
-    extra = _unexplained(w, np.abs(mean - z) ** 2 - variance / n, variance, covariance_of(mixture))
+    extra = _unexplained(w, np.abs(mean - z) ** 2 - variance / n, variance, mixture.covariance)
     extra = min(extra, traces[0] ** 2 - traces[1])
     # nothing else is known about the part that the mixture misses: as if its eigenvalues were equal
     return traces + np.array([0.0, extra, extra**2 / traces[0], extra**3 / traces[0] ** 2])
@@ -244,6 +246,8 @@ def tail(statistic: float, traces: _F64) -> float:
         from scipy.stats import ncx2  # slow to import
 
         return float(np.clip(ncx2.sf(value, freedom, delta), 0.0, 1.0))
+    from scipy.special import chdtrc
+
     return float(chdtrc(freedom, max(value, 0.0)))
 
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm
+from sketchlearn.decoders.gmm import decode_gmm
 from sketchlearn.decoders.metric import moved
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Array
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.gmm import parameter_count
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import GaussianLaw
@@ -50,7 +51,7 @@ def describe(sketch: Sketch) -> Mixture:
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.decoders.describe import describe
+    >>> from sketchlearn.comparison.description import describe
     >>> X = np.random.default_rng(0).uniform(size=(5000, 2))
     >>> mixture = describe(sl.sketch(X, sl.FourierFeatures.draw(dim=2, size=100, scale=0.5, seed=0)))
     >>> mixture.mean.round(1)

@@ -3,8 +3,8 @@ import pytest
 from scipy import stats
 
 import sketchlearn as sl
-from sketchlearn.decoders.compare import noise_traces, powers, tail
-from sketchlearn.decoders.describe import describe, location
+from sketchlearn.comparison.description import describe, location
+from sketchlearn.comparison.two_sample import noise_traces, powers, tail
 from sketchlearn.decoders.gmm import decode_gmm
 
 PHI = sl.FourierFeatures.draw(dim=2, size=60, scale=1.0, seed=0)
