@@ -3,6 +3,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
+from sketchlearn.learn.pilot import checked_weights, pilot
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.mixture import GaussianMixture
@@ -13,7 +14,6 @@ from sklearn.utils.estimator_checks import check_estimator
 import sketchlearn as sl
 from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.learn.mixture import CompressiveGaussianMixture
-from sketchlearn.learn.pilot import checked_weights, pilot
 from sketchlearn.learn.stable import CompressiveStableMixture
 
 KINDS = ["spherical", "diag", "full", "tied"]

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sketchlearn.learn.model import TASKS
 
 import sketchlearn as sl
-from sketchlearn.learn.model import TASKS
 
 
 def data(n=4000, seed=0):

@@ -101,7 +101,7 @@ def test_residual_shows_a_missing_cluster(rows):
     assert np.median(right.profile.misfit / right.profile.floor) < 2
     assert "misfit of the model" in labels(drawn(sl.plots.residual(right)))
     # two round components don't explain three clusters: the centres come from more, and the picture says so
-    assert wrong.learned["ratio"] > 100
+    assert wrong.ratio > 100
     assert f"{wrong.mixture.n_components} components behind the 2 centres" in "".join(
         labels(drawn(sl.plots.residual(wrong)))
     )

@@ -69,9 +69,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     # -- what subclasses say -------------------------------------------------------------------
 
     @abstractmethod
-    def design_features(
-        self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int
-    ) -> FeatureMap:
+    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
         """A feature map from a pilot sample; `size` is None where the design should choose."""
 
     @abstractmethod
@@ -86,10 +84,14 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.check_sketching()
 
     def check_sketching(self) -> None:
-        """Refuse a size or a decoder that there isn't."""
+        """Refuse sizes and decoders that there aren't."""
         size = self.sketch_size
         if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
             raise ValueError(f"sketch_size must be a positive integer or None, got {size!r}")
+        self.check_decoder()
+
+    def check_decoder(self) -> None:
+        """Refuse a name that no decoder of the task has."""
         decoders = decoders_of(self.task)
         if self.decoder != "auto" and self.decoder not in decoders:
             raise ValueError(f"decoder={self.decoder!r}: choose 'auto' or one of {', '.join(decoders)}")

@@ -267,4 +267,3 @@ class CompressiveKMedians(SketchedClustering):
     """
 
     task: ClassVar[str] = "kmedians"
-

@@ -13,7 +13,7 @@ from sketchlearn.decoders.problem import location_and_scale
 from sketchlearn.decoders.profile import characteristic
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.plots.axes import axes
-from sketchlearn.plots.geometry import Plane, as_model, components, limits, plane_of
+from sketchlearn.plots.geometry import Plane, as_model, limits, plane_of
 from sketchlearn.sketches.value import Sketch
 
 _GRID = 160
@@ -116,7 +116,7 @@ def _found(model: Any) -> tuple[Mixture | None, Mixture | None]:
     if isinstance(model, Mixture):
         return model, model
     learned = as_model(model)
-    marked = components(learned)
+    marked = learned.parts()
     return marked, learned.mixture if learned.mixture is not None else marked
 
 

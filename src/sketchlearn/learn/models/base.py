@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.profile import Profile, residual_profile
 from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.profile import Profile, residual_profile
 from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader, plain
 from sketchlearn.learn.models.table import Table, number
@@ -78,6 +78,8 @@ class Model:
     """What there are several of."""
     praise: ClassVar[str] = "The model explains the data"
     """What a good verdict means."""
+    outlines: ClassVar[str] = "two standard deviations"
+    """What the outlines of components in a picture are."""
     mixture: ClassVar[Mixture | None] = None
     """The mixture of Gaussians that describes the density of the rows, of models that have one."""
     spread: ClassVar[Array | None] = None

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.profile import Profile
 from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.profile import Profile
 from sketchlearn.exceptions import ModelFileError
 
 Array = npt.NDArray[np.float64]

@@ -129,6 +129,7 @@ class StableMixtureModel(ComponentModel):
     }
     title: ClassVar[str] = "Mixture of stable laws"
     thing: ClassVar[str] = "stable component"
+    outlines: ClassVar[str] = "scatter matrices (stable laws reach much farther)"
 
     locations: Array
     scatters: Array
