@@ -3,7 +3,6 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
-from sketchlearn.learn.pilot import checked_weights, pilot
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.mixture import GaussianMixture
@@ -177,13 +176,3 @@ def test_stable_mixture_predicts_and_samples():
     assert rows.shape == (1000, 2)
     assert owner.shape == (1000,)
     assert model.score(rows) < 0
-
-
-def test_pilot_is_all_rows_or_a_weighted_draw():
-    X = np.arange(10.0)[:, None]
-    random = np.random.RandomState(0)
-    assert pilot(X, None, random)[0] is X
-    rows, weights = pilot(X, np.r_[np.zeros(9), 1e6], random)
-    assert weights is None
-    assert (rows == 9.0).all()
-    assert checked_weights(2.0, 3).tolist() == [2.0, 2.0, 2.0]

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sketchlearn.learn.model import TASKS
 
 import sketchlearn as sl
+from sketchlearn.learn.models import MODELS
 
 
 def data(n=4000, seed=0):
@@ -40,15 +40,16 @@ def test_round_trip(models, name, tmp_path):
     again = sl.Model.load(tmp_path / "model.json")
     assert again.to_json() == model.to_json()
     assert repr(again) == repr(model)
-    for key, value in model.learned.items():
-        if value is not None:
-            np.testing.assert_array_equal(again.learned[key], value)
+    assert again == model
+    for key in model.layout:
+        if isinstance(getattr(model, key), np.ndarray):
+            np.testing.assert_array_equal(getattr(again, key), getattr(model, key))
     if model.mixture is not None:
         np.testing.assert_array_equal(again.mixture.full_covariances(), model.mixture.full_covariances())
 
 
 def test_every_task_is_covered(models):
-    assert {m.task for m in models.values()} == set(TASKS)
+    assert {m.task for m in models.values()} == set(MODELS)
 
 
 def test_columns_are_kept_and_otherwise_numbered():
@@ -132,7 +133,7 @@ def test_frames_give_their_names():
     frame = pandas.DataFrame(data(), columns=["x", "y", "z"])
     assert sl.Model.of(sl.CompressiveKMeans(3, random_state=0).fit(frame)).columns == ("x", "y", "z")
     model = sl.Model.of(sl.CompressiveRegression().fit(frame[["x", "y"]], frame["z"]))
-    assert (model.learned["predictors"], model.columns) == (["x", "y"], ("x", "y", "target"))
+    assert (model.predictors, model.columns) == (("x", "y"), ("x", "y", "target"))
     assert sl.Model.from_json(model.to_json()).to_json() == model.to_json()
 
 
@@ -142,7 +143,7 @@ def test_fractional_weights_and_subclasses():
 
     X = data(500)
     model = sl.Model.of(Mine(3, random_state=0).fit(X, sample_weight=np.full(500, 0.75)))
-    assert model.learned["criterion"] == "medians"
+    assert model.criterion == "medians"
     assert model.headline.startswith("3 clusters of 375.0 rows")
 
 

@@ -143,12 +143,12 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self
         """
         self.check_parameters()
-        random = check_random_state(self.random_state)
+        random, seeds = self._random()
         rows = self._opened(X, y, sample_weight, random)
         if rows.count is not None and rows.count < self._needed_rows():
             raise ValueError(f"n_samples={rows.count} should be >= {self.counted}={self._needed_rows()}")
-        sketch = self._pass(rows, self._map(rows, random, whole=True))
-        self._take(sketch, random, rows.scale)
+        sketch = self._pass(rows, self._map(rows, random, seeds[0], whole=True))
+        self._take(sketch, seeds[1], rows.scale)
         self._solve()
         return self
 
@@ -169,9 +169,9 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         self.check_parameters()
         if "sketch_" not in self.__dict__:
-            random = check_random_state(self.random_state)
+            random, seeds = self._random()
             rows = self._opened(X, y, sample_weight, random)
-            self._take(self._pass(rows, self._map(rows, random, whole=False)), random, rows.scale)
+            self._take(self._pass(rows, self._map(rows, random, seeds[0], whole=False)), seeds[1], rows.scale)
         else:
             total = self.sketch_ + self._pass(self._opened(X, y, sample_weight), self.sketch_.features)
             self._forget()
@@ -193,7 +193,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.check_parameters()
         self._check_sketch(sketch)
         self._set_columns(sketch.features.dim, sketch.features.columns)
-        self._take(sketch, check_random_state(self.random_state), 1.0)
+        self._take(sketch, self._random()[1][1], 1.0)
         self._solve()
         return self
 
@@ -268,9 +268,8 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         elif "feature_names_in_" in self.__dict__:
             del self.feature_names_in_
 
-    def _map(self, rows: Rows, random: np.random.RandomState, whole: bool) -> FeatureMap:
+    def _map(self, rows: Rows, random: np.random.RandomState, seed: int, whole: bool) -> FeatureMap:
         """The map that was given, or one for these rows; `whole`: there will be no others."""
-        seed = int(random.randint(2**31 - 1))
         columns = self._map_columns()
         if self.features is not None:
             if self.features.dim != columns:
@@ -299,12 +298,17 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             difference = self.features.difference(sketch.features)
             raise IncompatibleSketchError(f"the sketch was made with another feature map: {difference}")
 
-    def _take(self, sketch: Sketch, random: np.random.RandomState, scale: float) -> None:
+    def _random(self) -> tuple[np.random.RandomState, tuple[int, int]]:
+        """Randomness for the pilot, and seeds of map and decoder: those don't depend on where the rows come from."""
+        random = check_random_state(self.random_state)
+        return random, (int(random.randint(2**31 - 1)), int(random.randint(2**31 - 1)))
+
+    def _take(self, sketch: Sketch, seed: int, scale: float) -> None:
         """Begin with a new sketch."""
         self._forget()
         self.sketch_ = sketch
         self._weight_scale = scale
-        self._seed = int(random.randint(2**31 - 1))
+        self._seed = seed
 
     def _forget(self) -> None:
         for name in (*self.learned, *_OF_ALL):
