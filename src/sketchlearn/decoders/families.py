@@ -8,9 +8,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.atoms.base import Atom
-from sketchlearn.decoders import verdicts
-from sketchlearn.decoders.family import FamilyFit, FamilyProblem
-from sketchlearn.decoders.gaussian_clompr import clompr
+from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.atom_clompr import clompr
+from sketchlearn.decoders.atom_problem import AtomFit, AtomProblem
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import FamilySolution
 from sketchlearn.sketches.value import Sketch
@@ -53,11 +53,10 @@ def decode_family(
     --------
     >>> import numpy as np, sketchlearn as sl
     >>> from sketchlearn.atoms import KnownGaussian
-    >>> from sketchlearn.decoders.families import decode_family
     >>> from sketchlearn.designs.gmm import design_gmm
     >>> X = np.random.default_rng(0).normal(size=(4000, 1)) + np.repeat([[5.0], [14.0]], 2000, axis=0)
     >>> s = sl.sketch(X, design_gmm(X[::4], 2, "spherical", seed=0))
-    >>> solution = decode_family(s, 2, KnownGaussian(1.0), rng=np.random.default_rng(0))
+    >>> solution = sl.decode(s, 2, task="family", atom=KnownGaussian(1.0), random_state=0)
     >>> np.sort(solution.means[:, 0]).round(0)
     array([ 5., 14.])
     """
@@ -65,20 +64,8 @@ def decode_family(
         raise ValueError(f"n_components and starts must be positive, got {n_components!r} and {starts!r}")
     base = Problem.from_sketch(sketch)
     # shapes mean what they mean in the units of the rows, so those are kept; only the place is centred
-    w = base.operator._matrix.astype(np.float64) / base.scale
-    z = base.z.astype(np.float64)
-    problem = FamilyProblem(
-        atom=atom,
-        w=w,
-        z=z[0] + 1j * z[1],
-        u=base.u.astype(np.float64) / float(base.u.sum()),
-        n=base.n,
-        smallest=1e-2 * (base.scale / base.effective_radius(n_components)) ** 2,
-        largest=4.0 * base.scale**2,
-        box=(base.box[0] * base.scale, base.box[1] * base.scale),
-        spread=base.scale,
-    )
-    best: tuple[FamilyFit, float] | None = None
+    problem = AtomProblem.of(base, atom, 1e-2 / base.effective_radius(n_components) ** 2, 4.0, unit=base.scale)
+    best: tuple[AtomFit, float] | None = None
     with threadpool_limits(1, "blas"):
         for start in range(starts):
             fit = clompr(problem, n_components, rng, candidates)
@@ -109,11 +96,7 @@ def decode_family(
     )
 
 
-def noise_floor(problem: FamilyProblem, fit: FamilyFit) -> float:
+def noise_floor(problem: AtomProblem, fit: AtomFit) -> float:
     """Misfit that the variance of features within the components leaves, less what the parameters absorb."""
-    envelope = problem.atom.envelope(fit.shapes, problem.w)
-    inner = 1.0 - envelope**2
-    weights = fit.weights / max(float(fit.weights.sum()), 1e-12)
-    variance = inner[0] if len(inner) == 1 else weights @ inner
-    freedom = max(1.0 - 0.5 * (fit.means.size + fit.weights.size + fit.shapes.size) / len(problem.z), 0.1)
-    return max(float(problem.u @ variance) * freedom / problem.n, 1e-14)
+    left = noise.left_by_envelope(fit.weights, problem.atom.envelope(fit.shapes, problem.operator))
+    return noise.noise_floor(problem, left, fit.means.size + fit.weights.size + fit.shapes.size)[0]

@@ -13,12 +13,14 @@ import numpy as np
 
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.clompr import best_atom
+from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.partition import check_criterion, partition, task_of
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.refine import Fit, noise_floor, refine
 from sketchlearn.decoders.search import solve_weights
 from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
 
@@ -36,7 +38,7 @@ def decode_splitting(
     check_criterion(criterion)
     if starts < 1 or replicates < 1:
         raise ValueError("starts and replicates must be at least 1")
-    problem = Problem.from_sketch(sketch)
+    problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     fits = [_run(problem, n_components, rng, starts, trace) for _ in range(replicates)]
     fit = min(fits, key=lambda f: f.value)
     floor, _ = noise_floor(problem, fit, "diag")
@@ -55,8 +57,8 @@ def decode_splitting(
         verdict=verdict,
         iterations=int(np.ceil(np.log2(max(n_components, 2)))),
         trace=trace or [],
-        mixture=mixture.scaled(problem.scale, problem.center),
-        centers=centers * problem.scale + problem.center,
+        mixture=problem.mixture(mixture),
+        centers=problem.points(centers),
         weights=shares,
         inertia=cost * problem.scale ** (2 if criterion == "means" else 1),
         criterion=criterion,

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from sketchlearn.decoders.metric import standardised
+from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.mixture import Array, Mixture
 from sketchlearn.decoders.partition import partition
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.search import Found, search
 from sketchlearn.decoders.sweep import EXPLAINED, Sweep, SweepRow, numbers_of_components
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
 _DROP = 1.6  # of the misfit, by one more component that is a cluster
@@ -20,8 +21,7 @@ _DROP = 1.6  # of the misfit, by one more component that is a cluster
 def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator) -> Sweep:
     """Decode every k, each warm-started from the last."""
     numbers = numbers_of_components(sketch, ks)
-    view, spread = standardised(sketch)
-    problem = Problem.from_sketch(view)
+    problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     rows, models, found = [], [], None
     for k in numbers:
         found = _next(problem, k, rng, found)
@@ -31,7 +31,7 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
         criterion = 2 * problem.size * np.log(found.value) + parameters * np.log(2 * problem.size)
         inertia = centers_cost * problem.scale**2
         rows.append(SweepRow(k, found.value, found.ratio, inertia, float(criterion)))
-        models.append(mixture.scaled(problem.scale, problem.center).stretched(spread))
+        models.append(problem.mixture(mixture))
     return Sweep(tuple(rows), *_recommend(rows), tuple(models))
 
 

@@ -15,14 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders import verdicts
+from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.partition import check_criterion, partition, task_of
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.refine import Fit, noise_floor, refine
-from sketchlearn.decoders.search import Found, conditional_variance, search
+from sketchlearn.decoders.search import Found, left_over, search
 from sketchlearn.decoders.search import noise_floor as noise_floor_shared
 from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
 _RESTARTS = 3
@@ -48,7 +50,7 @@ def decode_tuning_free(
 ) -> ClusterSolution:
     """Decode k centres; see the module for the steps."""
     check_criterion(criterion)
-    problem = Problem.from_sketch(sketch)
+    problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     k = n_components
     found = _best_of_restarts(problem, k, rng, start, trace)
     if found.ratio < _MISSING:
@@ -80,8 +82,8 @@ def decode_tuning_free(
         verdict=verdict,
         iterations=found.rounds,
         trace=trace or [],
-        mixture=fit.mixture.scaled(problem.scale, problem.center),
-        centers=centers * problem.scale + problem.center,
+        mixture=problem.mixture(fit.mixture),
+        centers=problem.points(centers),
         weights=weights,
         inertia=cost * problem.scale ** (2 if criterion == "means" else 1),
         criterion=criterion,
@@ -106,7 +108,7 @@ class _Outcome:
 def _best_of_restarts(
     problem: Problem, k: int, rng: np.random.Generator, start: Array | None, trace: list[dict[str, Any]] | None
 ) -> Found:
-    begin = None if start is None else (start - problem.center) / problem.scale
+    begin = None if start is None else problem.normalised(start)
     best: Found | None = None
     values: list[float] = []
     for attempt in range(_MORE_RESTARTS):
@@ -130,8 +132,8 @@ def _look_closer(problem: Problem, found: Found, rng: np.random.Generator, trace
     one row in ten thousand, invisible beside the full noise, stands out there.
     """
     k = len(found.means)
-    left = conditional_variance(problem, found.variance)
-    closer = problem.reweighted(problem.u / problem.u.max() / (left + _NOISE_CAP))
+    renewed = noise.renewed_weights(problem, left_over(problem, found.variance), _NOISE_CAP)
+    closer = problem.reweighted(problem.u / problem.u.max() * renewed)
     again = search(closer, k, rng, start=found.means, replacements=8, trace=trace)
     residual = problem.residual(again.means, again.variance, again.weights)
     value = float(problem.u @ (residual[0] ** 2 + residual[1] ** 2))
