@@ -202,6 +202,8 @@ def _explained(error: Exception) -> tuple[str, Code]:
 def _as_options(text: str) -> str:
     """Hints about parameters of Python as options of the command line."""
     text = text.replace("on_invalid='skip'", "--skip-invalid").replace("query='SELECT ...'", "--query 'SELECT ...'")
+    text = text.replace("restart=True", "--restart").replace("leave out group_by", "leave out --group-by")
+    text = text.replace("the groups with group_by", "the groups with --group-by")
     text = text.replace("say its format, one of", "say its format with --format, one of")
     text = text.replace("two (columns=) or a model", "two columns (-c a,b) or a model (-m)")
     return re.sub(r"columns=\[([^\]]*)\]", lambda m: "-c " + m[1].replace("'", "").replace(", ", ","), text)
