@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,11 +22,10 @@ from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.pca import PCAModel
 from sketchlearn.learn.rows import Rows
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.sources import Source, read
+from sketchlearn.sources import Selection, Source, open_source
 
 Array = npt.NDArray[np.float64]
 
-_EMBEDDED_ROWS = 4096
 _UNKNOWN_COMPONENTS = 20  # what a map is sized for when the number of components is left open
 _FEW_COLUMNS = 64  # all products of so few columns are 16 kilobytes: there is nothing to gain by compressing them
 _FULL_COLUMNS = 1000  # the same where all components are wanted
@@ -268,18 +267,9 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
     def _pass(self, rows: Rows, features: FeatureMap) -> Sketch:
         if self.embedding is None:
             return super()._pass(rows, features)
-        embedding = self.embedding
-        source = rows.data if isinstance(rows.data, Source) else read(rows.data)
-
-        def batches() -> Iterator[Any]:
-            at = 0
-            for batch in source.stream(_EMBEDDED_ROWS):
-                weights = batch.weights if rows.weights is None else rows.weights[at : at + len(batch.rows)]
-                block = embed(batch.rows, embedding)
-                at += len(block)
-                yield block if weights is None else (block, weights)
-
-        return super()._pass(Rows(batches()), features)
+        known = isinstance(rows.data, Source)
+        source = rows.data if known else open_source(rows.data, Selection.of(sample_weight=rows.weights))
+        return super()._pass(Rows(source.map(partial(embed, phi=self.embedding))), features)
 
     # -- using ---------------------------------------------------------------------------------
 
