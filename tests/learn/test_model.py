@@ -1,5 +1,6 @@
 import copy
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,3 +179,29 @@ def test_models_predict_like_their_estimators(models):
         models["pca"].predict(X)
     with pytest.raises(ValueError, match="3 columns"):
         models["kmeans"].predict(X[:, :2])
+
+
+OLD = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize("path", sorted(OLD.glob("version1-*.json")), ids=lambda path: path.stem)
+def test_files_of_the_first_release_stay_readable(path):
+    facts = json.loads(path.read_text())
+    model = sl.Model.load(path)
+    assert model.task == facts["task"]
+    assert list(model.columns) == (facts["columns"] or [f"column {i}" for i in range(facts["n_columns"])])
+    for name in model.layout:
+        if name != "mixture" and facts.get(name) is not None:
+            np.testing.assert_array_equal(getattr(model, name), facts[name])
+    if "mixture" in facts:
+        np.testing.assert_array_equal(model.mixture.means, facts["mixture"]["means"])
+    assert (model.verdict, model.reliable, model.ratio) == tuple(map(facts.get, ("verdict", "reliable", "ratio")))
+    written = json.loads(model.to_json())
+    assert {key: written[key] for key in facts if facts[key] is not None} == {
+        key: value for key, value in facts.items() if value is not None
+    }
+    assert sl.plots.report(model)
+
+
+def test_there_is_an_old_file_of_every_task():
+    assert {sl.Model.load(path).task for path in OLD.glob("*.json")} == set(MODELS)

@@ -21,7 +21,7 @@ from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import Profile, residual_profile
 from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader, plain
-from sketchlearn.learn.models.table import Table, number
+from sketchlearn.learn.models.table import Column, Table, number
 from sketchlearn.sketches import file as sketch_file
 from sketchlearn.sketches.value import Sketch
 
@@ -248,8 +248,11 @@ class Model:
         return []
 
     def table(self) -> Table:
-        """What was learned, as a table for terminal, page and CSV."""
-        raise TypeError(f"a {self.task} model has no table")
+        """What was learned, as a table for terminal, page and CSV; by default the summary."""
+        facts = self.summary()
+        return Table(
+            "facts", self.title, (Column("what", list(facts), "text"), Column("is", list(facts.values()), "text"))
+        )
 
     def parts(self) -> Mixture:
         """The components that a picture shows."""
