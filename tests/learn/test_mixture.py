@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import sketchlearn as sl
+from sketchlearn.decoders import DECODERS, Code
 from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.learn.mixture import CompressiveGaussianMixture
 from sketchlearn.learn.stable import CompressiveStableMixture
@@ -137,10 +139,19 @@ def test_parameters_are_checked(parameter, value):
         CompressiveGaussianMixture(**{parameter: value}).fit(_blobs(100))
 
 
-def test_unreliable_components_warn():
-    X = np.concatenate([np.random.default_rng(0).normal(size=(2000, 2)), [[400.0, 400.0]]])
-    with pytest.warns(ConvergenceWarning, match="component"):
-        CompressiveGaussianMixture(2, random_state=0).fit(X)
+def test_unreliable_components_warn(monkeypatch):
+    def doubtful(sketch, k, **options):
+        found = DECODERS["gmm"]["tuning-free"](sketch, k, **options)
+        return replace(found, unreliable=(1,), code=Code.UNDETERMINED, verdict="not certified: component 1")
+
+    monkeypatch.setitem(DECODERS["gmm"]._known, "doubtful", doubtful)
+    gm = CompressiveGaussianMixture(2, decoder="doubtful", random_state=0)
+    with pytest.warns(ConvergenceWarning, match="component 1"):
+        gm.fit(_blobs(200))
+    assert (gm.reliable_, gm.converged_, gm.verdict_) == (False, False, "not certified: component 1")
+    gm.partial_fit(_blobs(200))
+    with pytest.warns(ConvergenceWarning, match="component 1"):
+        assert gm.means_.shape == (2, 2)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
