@@ -142,7 +142,9 @@ def test_the_landscape_equals_the_sum_over_frequencies(flat):
     s = flat.sketch_
     w = s.features.frequencies
     plane = plane_of(sl.Mixture(np.ones(1), np.zeros((1, 2)), np.ones(1)), ("a", "b"))
-    x, y, value = _criterion(plane, w, s.mean, 0.5, np.array([-1.0, -2.0]), np.array([3.0, 4.0]))
+    x, y, value = _criterion(
+        plane, s.features.operator(dtype=np.float64), s.mean, 0.5, np.array([-1.0, -2.0]), np.array([3.0, 4.0])
+    )
     atom = np.exp(1j * w @ [x[7], y[30]] - 0.125 * (w * w).sum(1))
     assert value[30, 7] == pytest.approx((s.mean * atom.conj()).sum().real / np.linalg.norm(atom))
 
