@@ -87,7 +87,8 @@ class Atom(ABC):
         >>> SphericalGaussian().value(np.zeros((1, 1)), np.array([[2.0]]), w).real.round(3)
         array([[0.368]])
         """
-        return np.exp(1j * w.forward(means)) * self.envelope(shapes, w)
+        turned: ComplexArray = np.exp(1j * w.forward(means))
+        return turned * self.envelope(shapes, w)
 
     def vjp(self, means: Array, shapes: Array, w: Operator, cotangent: ComplexArray) -> tuple[Array, Array]:
         """Gradients of ``sum_j Re(conj(cotangent[l, j]) value[l, j])`` in the means and in the shapes.

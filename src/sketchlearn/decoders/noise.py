@@ -71,6 +71,11 @@ def renewed_weights(problem: Noisy, left: Array, least: float) -> Array:
     return 1.0 / (left + problem.n * problem.added + least)
 
 
+def weight_of_total(problem: Noisy, least: float) -> float:
+    """Weight of the equation "the weights sum to 1": that of the cleanest frequency of which nothing is left."""
+    return float(1.0 / (least + problem.n * problem.added.min()))
+
+
 # -- what a model leaves ---------------------------------------------------------------------------
 
 

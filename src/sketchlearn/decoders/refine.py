@@ -376,7 +376,8 @@ class _TiedChunk(_MatrixChunk):
     def _curvatures(self, e2: F32, a2: Array) -> tuple[Array, Array]:
         y2 = self._turned_squares(self.factor)
         total = a2.astype(np.float32) @ e2
-        return a2[:, None] * (e2 @ y2.T), ((y2 * total) @ y2.T)[self.a, self.b]
+        h_s: Array = ((y2 * total) @ y2.T)[self.a, self.b].astype(np.float64)
+        return a2[:, None] * (e2 @ y2.T), h_s
 
     def _shifted(self, t: Array) -> Array:
         return self.means + t @ self.factor.T

@@ -42,11 +42,15 @@ def _cache_is_usable() -> bool:
     """
     if os.environ.get("SKETCHLEARN_NO_CACHE"):
         return False
+    return cache_folder() is not None
+
+
+def cache_folder() -> str | None:
+    """Folder where compiled code is kept, or None where it can't be."""
     try:
-        njit(cache=True)(_cache_is_usable)
+        return str(njit(cache=True)(_cache_is_usable).stats.cache_path)
     except (RuntimeError, OSError):
-        return False
-    return True
+        return None
 
 
 CACHE = _cache_is_usable()

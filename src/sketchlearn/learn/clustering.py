@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.metrics import pairwise_distances, pairwise_distances_argmin_min
 
 from sketchlearn.decoders.solution import ClusterSolution
-from sketchlearn.designs.kmeans import default_size, multiscale_map, rounded_moments
+from sketchlearn.designs.kmeans import kmeans_size, multiscale_map, rounded_moments
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.learn.base import SketchEstimator
@@ -80,7 +80,7 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """Multi-scale frequencies around the mean of the pilot."""
         k, d = int(self.n_clusters), rows.shape[1]
         center, spread = rounded_moments(np.asarray(rows, np.float64), weights)
-        return multiscale_map(center=center, spread=spread, k=k, size=size or default_size(k, d), seed=seed)
+        return multiscale_map(center=center, spread=spread, k=k, size=size or kmeans_size(k, d), seed=seed)
 
     def decode_options(self) -> dict[str, Any]:
         """How many fits are pooled."""

@@ -83,7 +83,7 @@ class _Sums:
     def __init__(self, features: FeatureMap, bits: int) -> None:
         self.features, self.bits = features, bits
         self.sums: npt.NDArray[Any] | None = None
-        self.lower, self.upper = np.full(features.dim, np.inf), np.full(features.dim, -np.inf)
+        self.lower = self.upper = np.empty(0)
         self.weight = self.skipped = self.squared = 0
 
     def add(self, part: RowSums | _Sums, squared: int) -> None:
@@ -91,22 +91,24 @@ class _Sums:
             return
         check_range(self.features, self.weight + part.weight)
         if self.sums is None:
-            self.sums = np.array(part.sums)
+            self.sums, self.lower, self.upper = part.sums.copy(), part.lower.copy(), part.upper.copy()
         else:
             self.sums = self.features.add_sums(self.sums, part.sums, self.sums)
-        np.minimum(self.lower, part.lower, out=self.lower)
-        np.maximum(self.upper, part.upper, out=self.upper)
+            np.minimum(self.lower, part.lower, out=self.lower)
+            np.maximum(self.upper, part.upper, out=self.upper)
         self.weight += part.weight
         self.skipped += part.skipped
         self.squared += squared
 
     def exact(self) -> Sketch:
         """The sums as they are, with all their weight bits."""
-        sums = np.zeros(self.features.sums_shape, self.features.sums_dtype) if self.sums is None else self.sums.copy()
-        return Sketch(
-            self.features, sums, self.weight, self.bits, self.lower.copy(), self.upper.copy(), self.skipped,
-            self.squared,
-        )  # fmt: skip
+        if self.sums is None:
+            return Sketch.empty(self.features)
+        arrays = [array.copy() for array in (self.sums, self.lower, self.upper)]
+        for array in arrays:
+            array.flags.writeable = False  # or the sketch would copy them once more
+        sums, lower, upper = arrays
+        return Sketch(self.features, sums, self.weight, self.bits, lower, upper, self.skipped, self.squared)
 
     @classmethod
     def of(cls, sketch: Sketch, bits: int) -> _Sums:

@@ -242,7 +242,7 @@ class Sketch:
         left, right = _at_bits(self, bits), _at_bits(other, bits)
         if right[1] > left[1]:
             raise ValueError(
-                f"can't subtract a sketch of {_number(other.count)} rows from one of {_number(self.count)}: "
+                f"can't subtract a sketch of {in_words(other.count)} rows from one of {in_words(self.count)}: "
                 "it was never added"
             )
         if other.skipped > self.skipped:
@@ -343,34 +343,9 @@ class Sketch:
 
     def summary(self) -> dict[str, str]:
         """What the sketch knows, as label and text."""
-        rows = "none (empty)" if self.weight == 0 else _number(self.count)
-        if self.skipped:
-            rows += f" ({self.skipped} invalid rows skipped)"
-        facts = {
-            "rows": rows,
-            "columns": str(self.features.dim),
-            "features": f"{self.features.size} ({self.features.describe()})",
-            "size": f"{self.nbytes:,} bytes",
-        }
-        if self.weight and self.effective_count != self.count:
-            facts["rows"] += f", as good as {self.effective_count:,.6g} of equal weight"
-        if self.weight:
-            z = np.abs(self.mean)
-            source = (
-                "sampling error of the averages" if self.privacy is None else "sampling error and noise of the release"
-            )
-            facts["noise level"] = f"{self.noise_level:.3g} per feature (sampling error {source})"
-            facts["signal"] = (
-                f"{np.mean(z > 3 * self.standard_errors):.0%} of the features stand above 3 standard errors"
-            )
-        if self.has_box:
-            facts["box"] = ", ".join(
-                f"[{a:.4g}, {b:.4g}]" for a, b in zip(self.lower[:4], self.upper[:4], strict=True)
-            ) + (", ..." if self.features.dim > 4 else "")
-        facts["private"] = "no (exact sums)" if self.privacy is None else _promise(self.privacy)
-        if self.extra:
-            facts["also in the file"] = ", ".join(sorted(self.extra))
-        return facts
+        from sketchlearn.sketches.summary import facts
+
+        return facts(self)
 
     def __repr__(self) -> str:
         facts = self.summary()
@@ -493,14 +468,6 @@ def check_same_features(a: Sketch, b: Sketch) -> None:
         )
 
 
-def _number(count: int | float) -> str:
+def in_words(count: int | float) -> str:
+    """A number of rows for people."""
     return f"{count:,}" if isinstance(count, int) else f"{count:,.6g}"
-
-
-def _promise(record: PrivacyRecord) -> str:
-    people = "" if record.records_per_user == 1 else f", up to {record.records_per_user} rows a person"
-    return (
-        f"yes: epsilon {record.epsilon:.4g}, delta {record.delta:.3g} ({record.relation}{people}), noise by "
-        f"{record.mechanism} with standard deviation {record.sums_variance**0.5:.4g} grid units per sum and "
-        f"{record.weight_variance**0.5:.4g} rows"
-    )

@@ -111,7 +111,7 @@ class Setting:
     def reweighted(self, fit: Fit) -> tuple[Problem, float]:
         """The whole problem with weights from the noise that the model leaves, and the strength of one pseudo-row."""
         raw = noise.renewed_weights(self.whole, tangent_variance(self.whole, fit, self.kind), _RENEWED_LEAST)
-        raw[-1] = 1.0 / _RENEWED_LEAST
+        raw[-1] = noise.weight_of_total(self.base, _RENEWED_LEAST)
         return self.whole.reweighted(raw), PSEUDO_ROWS / (2.0 * self.base.n * float(raw.sum()))
 
 
@@ -123,5 +123,5 @@ def simplex(weights: Array) -> Array:
 
 def _with_total(problem: Problem, raw: Array) -> tuple[Problem, float]:
     """The problem with the equation "weights sum to 1", and the strength of one pseudo-row."""
-    weight = 1.0 / noise.LEAST_VARIANCE
+    weight = noise.weight_of_total(problem, noise.LEAST_VARIANCE)
     return problem.with_total(raw, weight), PSEUDO_ROWS / (2.0 * problem.n * (float(raw.sum()) + weight))
