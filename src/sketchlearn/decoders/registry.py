@@ -93,6 +93,9 @@ DECODERS: dict[str, Decoders] = {
     "stable": Decoders("stable", {"search": "sketchlearn.decoders.stable:decode_stable"}),
     "family": Decoders("family", {"clompr": "sketchlearn.decoders.families:decode_family"}),
     "pca": Decoders("pca", _LOW_RANK, groups=False),
+    "regression": Decoders(
+        "regression", {"least-squares": "sketchlearn.decoders.least_squares:decode_regression"}, groups=False
+    ),
 }
 """Decoders by task and name."""
 

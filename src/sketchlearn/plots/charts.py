@@ -119,14 +119,15 @@ def spectrum(model: Any, *, ax: Any = None) -> Any:
     'variance'
     """
     model = as_model(model)
-    if model.task != "pca":
+    found = model.pictures().get("spectrum")
+    if found is None:
         raise ValueError(f"a spectrum needs a PCA model, this one is {model.task}")
-    variances, shares = model.learned["explained_variance"], model.learned["explained_variance_ratio"]
+    variances, shares = found["variances"], found["shares"]
     ax = tidy(axes(ax))
     k = np.arange(1, len(variances) + 1)
     ax.bar(k, variances, color=color(0), width=0.7, label="variance")
-    if model.learned.get("noise_variance", 0.0) > 0:
-        level = model.learned["noise_variance"]
+    level = getattr(model, "noise_variance", None) or 0.0
+    if level > 0:
         ax.axhline(level, color=INK, linestyle=":", linewidth=1, label="mean variance of the other directions")
     ax.set_xlabel("principal component")
     ax.set_ylabel("variance")

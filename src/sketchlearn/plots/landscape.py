@@ -14,7 +14,7 @@ from sketchlearn.decoders.profile import characteristic
 from sketchlearn.features.characteristic import characteristic as characteristic_map
 from sketchlearn.features.operator import Operator
 from sketchlearn.plots.axes import axes
-from sketchlearn.plots.geometry import Plane, as_model, components, limits, plane_of
+from sketchlearn.plots.geometry import Plane, as_model, limits, plane_of
 from sketchlearn.sketches.value import Sketch
 
 _GRID = 160
@@ -114,7 +114,7 @@ def _found(model: Any) -> tuple[Mixture | None, Mixture | None]:
     if isinstance(model, Mixture):
         return model, model
     learned = as_model(model)
-    marked = components(learned)
+    marked = learned.parts()
     return marked, learned.mixture if learned.mixture is not None else marked
 
 
