@@ -45,8 +45,8 @@ _MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missi
 _MISSING = 100.0
 _SHRINKAGE = 0.1
 _NOISE_CAP = 0.01  # frequencies count at most 1 / this times more than those with the full noise
-_RANK = 5  # factors of a covariance, or half as many as there are dimensions
-_DIAGONAL_STEPS, _STEPS = 60, 100
+_RANK = 5  # factors of a covariance, and one for so many dimensions, if that is more
+_AXES_STEPS, _DIAGONAL_STEPS, _STEPS = 40, 60, 100
 _REPLACEMENTS = 4
 _DECODES = 3  # pooled fits of the richer model
 _AGREE = 1.05  # two searches with misfits that close have found what there is
@@ -215,7 +215,7 @@ def _explained(
     plain = _mixture(found.weights, found.means, np.full(k, found.variance))
     first = _Outcome(plain, found.value, found.floor, "shared width")
     if not certifier.can(k):
-        return first if first.ratio <= verdicts.CLUSTERS else _richer(problem, k, rng, n_decodes, trace)
+        return first if first.ratio <= verdicts.CLUSTERS else _richer(problem, found, rng, n_decodes, trace)
     if first.ratio <= verdicts.CLUSTERS:
         first = _of(problem, certifier.certify(shared), "shared width", first)
         if first.certified is not None and first.certified.passed:
@@ -239,7 +239,7 @@ def _explained(
     if problem.n < _ROWS_PER_COMPONENT * k:
         # too few rows to speak of shapes
         return replace(second, path="own widths, few rows")
-    return _richer(problem, k, rng, n_decodes, trace)
+    return _richer(problem, found, rng, n_decodes, trace)
 
 
 def _mended(certifier: Certifier, widths: State) -> Certified | None:
@@ -275,17 +275,24 @@ def _of(problem: Problem, certified: Certified, path: str, fit: _Outcome) -> _Ou
 
 
 def _richer(
-    problem: Problem, k: int, rng: np.random.Generator, n_decodes: int | None, trace: list[dict[str, Any]] | None
+    problem: Problem,
+    found: Found,
+    rng: np.random.Generator,
+    n_decodes: int | None,
+    trace: list[dict[str, Any]] | None,
 ) -> _Outcome:
     """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
-    d, m = problem.dim, problem.size
-    count = min(2 * k, max(m // (2 * (d + 2)), k))
-    rank = min(max(_RANK, d // 2), d - 1)
+    k, d = found.means.shape
+    count = min(2 * k, max(problem.size // (2 * (d + 2)), k))
+    rank = min(max(_RANK, d // _RANK), d - 1)
+    axes = _axes(problem, found, rank, rng)
 
     def fitted(own: np.random.Generator) -> Fit:
-        part = problem.reweighted(problem.u)  # (with buffers of its own)
-        found = search(part, count, own, replacements=_REPLACEMENTS, trace=trace)
-        return _with_covariances(part, found, rank, own)
+        part = _turned(problem, axes)
+        start = search(part, count, own, replacements=_REPLACEMENTS, trace=trace)
+        fit = _with_covariances(part, start, rank, own)
+        s = fit.covariances if rank else fit.covariances[:, :, None] * np.eye(d)
+        return Fit(fit.means @ axes, fit.weights, axes.T @ s @ axes, fit.value)
 
     fits = in_parallel(fitted, rng.spawn(n_decodes or _DECODES))
     pool = _mixture(
@@ -293,16 +300,47 @@ def _richer(
         np.concatenate([f.means for f in fits]),
         np.concatenate([f.covariances for f in fits]),
     )
-    kind = "full" if rank else "diag"
     value = float(np.mean([f.value for f in fits]))
-    floor = float(np.mean([noise_floor(problem, f, kind)[0] for f in fits]))
+    floor = float(np.mean([noise_floor(problem, f, "full")[0] for f in fits]))
     shape = f"covariances of rank {rank} plus diagonal" if rank else "widths of their own"
     return _Outcome(pool, value, floor, f"{len(fits)} pooled fits of {count} components with {shape}")
 
 
+def _axes(problem: Problem, found: Found, rank: int, rng: np.random.Generator) -> Array:
+    """Orthonormal axes (rows) in which components are diagonal on average: factors are then left for what is their own.
+
+    Where the columns are correlated within all clusters alike, as those of word vectors are, this is worth more than
+    any number of factors.
+    """
+    d = problem.dim
+    if d == 1:
+        return np.eye(1)
+    start = Factored.round(found.means, found.weights, found.variance)
+    fit = refine_factored(problem, start, _AXES_STEPS, largest=_widest(problem), strength=0.0)
+    strength = _SHRINKAGE * 2.0 * fit.value / problem.size
+    fit = refine_factored(
+        problem, fit.with_factors(rank, rng), _AXES_STEPS, largest=_widest(problem), strength=strength
+    )
+    weights = np.maximum(fit.weights, 0.0)
+    pooled = np.tensordot(weights / weights.sum(), fit.fit().covariances, 1)
+    return np.ascontiguousarray(np.linalg.eigh(pooled)[1].T)
+
+
+def _turned(problem: Problem, axes: Array) -> Problem:
+    """The problem in other orthonormal axes, with buffers of its own."""
+    low, high = problem.box
+    middle, half = axes @ (0.5 * (low + high)), np.abs(axes) @ (0.5 * (high - low))
+    return replace(problem, operator=problem.operator.transformed(axes), box=(middle - half, middle + half))
+
+
+def _widest(problem: Problem) -> float:
+    """Largest variance of a component."""
+    return max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
+
+
 def _with_covariances(problem: Problem, found: Found, rank: int, rng: np.random.Generator) -> Fit:
     """Diagonals, then some factors, shrunk to the pooled diagonal in proportion to the misfit."""
-    widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
+    widest = _widest(problem)
     start = Factored.round(found.means, found.weights, found.variance)
     fit = refine_factored(problem, start, _DIAGONAL_STEPS, largest=widest, strength=0.0)
     if rank:
