@@ -20,7 +20,7 @@ import numpy as np
 
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.certificate import Certified, Certifier, State
-from sketchlearn.decoders.certificate.examine import SPLIT, missing_limit
+from sketchlearn.decoders.certificate.scores import SPLIT, missing_limit
 from sketchlearn.decoders.factored import Factored, refine_factored
 from sketchlearn.decoders.metric import View, standard_metric
 from sketchlearn.decoders.mixture import Mixture

@@ -7,7 +7,7 @@ from clusters import gaussian_clusters, mean_cost
 import sketchlearn as sl
 from sketchlearn.decoders import Code
 from sketchlearn.decoders.certificate import Certifier, State
-from sketchlearn.decoders.certificate.examine import missing_limit
+from sketchlearn.decoders.certificate.scores import missing_limit
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.problem import Problem
 

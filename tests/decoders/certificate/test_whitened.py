@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sketchlearn.decoders.certificate.examine import Tangent, remainders
+from sketchlearn.decoders.certificate.tangent import Tangent, remainders
 from sketchlearn.decoders.certificate.whitened import (
     State,
     Whitened,

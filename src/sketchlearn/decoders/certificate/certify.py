@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.certificate import repair
-from sketchlearn.decoders.certificate.examine import SPLIT, Examination, Tangent, examine, split_test
+from sketchlearn.decoders.certificate.examine import Examination, examine
+from sketchlearn.decoders.certificate.scores import SPLIT, split_test
+from sketchlearn.decoders.certificate.tangent import Tangent
 from sketchlearn.decoders.certificate.whitened import DENSE, FEW, Array, State, Whitened
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.problem import Problem

@@ -9,14 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchlearn.decoders.certificate.examine import (
-    RESIDUAL,
-    Tangent,
-    missing_limit,
-    remainders,
-    residual_test,
-    search_missing,
-)
+from sketchlearn.decoders.certificate.examine import RESIDUAL, residual_test
+from sketchlearn.decoders.certificate.scores import missing_limit, search_missing
+from sketchlearn.decoders.certificate.tangent import Tangent, remainders
 from sketchlearn.decoders.certificate.whitened import Array, State, Whitened
 
 _NEAR = 4.0  # widths within which a component that goes leaves its rows to its neighbour
