@@ -45,8 +45,9 @@ _MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missi
 _MISSING = 100.0
 _SHRINKAGE = 0.1
 _NOISE_CAP = 0.01  # frequencies count at most 1 / this times more than those with the full noise
-_RANK = 5  # factors of a covariance, and one for so many dimensions, if that is more
+_RANK = 5  # factors of a covariance up to ten dimensions, twice as many up to fifty, then a fifth of the dimensions
 _AXES_STEPS, _DIAGONAL_STEPS, _STEPS = 40, 60, 100
+_MORE_STEPS = 150  # in up to twenty dimensions
 _REPLACEMENTS = 4
 _DECODES = 3  # pooled fits of the richer model
 _AGREE = 1.05  # two searches with misfits that close have found what there is
@@ -284,7 +285,7 @@ def _richer(
     """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
     k, d = found.means.shape
     count = min(2 * k, max(problem.size // (2 * (d + 2)), k))
-    rank = min(max(_RANK, d // _RANK), d - 1)
+    rank = min(max(_RANK, min(d // 2, max(2 * _RANK, d // _RANK))), d - 1)
     axes = _axes(problem, found, rank, rng)
 
     def fitted(own: np.random.Generator) -> Fit:
@@ -345,5 +346,6 @@ def _with_covariances(problem: Problem, found: Found, rank: int, rng: np.random.
     fit = refine_factored(problem, start, _DIAGONAL_STEPS, largest=widest, strength=0.0)
     if rank:
         strength = _SHRINKAGE * 2.0 * fit.value / problem.size
-        fit = refine_factored(problem, fit.with_factors(rank, rng), _STEPS, largest=widest, strength=strength)
+        steps = _MORE_STEPS if problem.dim <= 20 else _STEPS
+        fit = refine_factored(problem, fit.with_factors(rank, rng), steps, largest=widest, strength=strength)
     return fit.fit()
