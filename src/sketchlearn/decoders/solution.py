@@ -140,6 +140,8 @@ class MixtureSolution(Solution):
         Components whose weight, place or width the sketch does not determine.
     richer : Mixture or None
         For data that no such mixture explains, the richer mixture that the model was projected from.
+    means_std, weights_std : ndarray (k, d), (k,), or None
+        Standard errors of means and weights, where the last step was taken in the metric of the sampling noise.
 
     Examples
     --------
@@ -158,6 +160,8 @@ class MixtureSolution(Solution):
     deviation: float
     unreliable: tuple[int, ...] = ()
     richer: Mixture | None = None
+    means_std: Array | None = None
+    weights_std: Array | None = None
 
     @property
     def mixture(self) -> Mixture:

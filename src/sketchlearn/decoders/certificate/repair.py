@@ -22,7 +22,7 @@ Box = tuple[Array, Array]
 
 def copy(problem: Whitened) -> Whitened:
     """The same problem, to be changed."""
-    return Whitened(problem.w, problem.z, problem.n, problem.state, problem.extra)
+    return Whitened(problem.w, problem.z, problem.n, problem.state, problem.extra, problem.dense)
 
 
 def grow(problem: Whitened, box: Box, rng: np.random.Generator, most: int) -> bool:

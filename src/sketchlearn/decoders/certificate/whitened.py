@@ -103,24 +103,28 @@ class Whitened:
         Number of rows behind it (the effective one, if they are weighted).
     extra : ndarray (m,) or float
         Variance that a release has added to each part of each entry.
+    dense : bool, optional
+        Whether all of R is used, or its blocks; by default as the size of the sketch and the dimension say.
     """
 
     def __init__(
-        self, w: Array, z: npt.NDArray[np.complex128], n: float, state: State, extra: Array | float = 0.0
+        self,
+        w: Array,
+        z: npt.NDArray[np.complex128],
+        n: float,
+        state: State,
+        extra: Array | float = 0.0,
+        dense: bool | None = None,
     ) -> None:
         self.w, self.z, self.n, self.state = w, z, n, state
         self.extra = np.broadcast_to(np.asarray(extra, np.float64), len(w))
         # below this a single row moves a direction by more than its standard deviation: no central limit there
         self.ridge = max(1.0 / n, 1e-8)
         self.y = real(z)
+        self.dense = len(w) <= DENSE or w.shape[1] <= FEW if dense is None else dense
         self.refresh()
 
     # -- the noise -----------------------------------------------------------------------------
-
-    @property
-    def dense(self) -> bool:
-        """All of R, or its blocks."""
-        return len(self.w) <= DENSE or self.w.shape[1] <= FEW
 
     def refresh(self) -> None:
         """Take the noise of the present state."""
