@@ -45,7 +45,6 @@ _MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missi
 _MISSING = 100.0
 _SHRINKAGE = 0.1
 _NOISE_CAP = 0.01  # frequencies count at most 1 / this times more than those with the full noise
-_RANK = 5  # factors of a covariance up to ten dimensions, twice as many up to fifty, then a fifth of the dimensions
 _AXES_STEPS, _DIAGONAL_STEPS, _STEPS = 40, 60, 100
 _MORE_STEPS = 150  # in up to twenty dimensions
 _REPLACEMENTS = 4
@@ -285,7 +284,7 @@ def _richer(
     """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
     k, d = found.means.shape
     count = min(2 * k, max(problem.size // (2 * (d + 2)), k))
-    rank = min(max(_RANK, min(d // 2, max(2 * _RANK, d // _RANK))), d - 1)
+    rank = _rank(d)
     axes = _axes(problem, found, rank, rng)
 
     def fitted(own: np.random.Generator) -> Fit:
@@ -305,6 +304,13 @@ def _richer(
     floor = float(np.mean([noise_floor(problem, f, "full")[0] for f in fits]))
     shape = f"covariances of rank {rank} plus diagonal" if rank else "widths of their own"
     return _Outcome(pool, value, floor, f"{len(fits)} pooled fits of {count} components with {shape}")
+
+
+def _rank(d: int) -> int:
+    """Factors of a covariance: all in up to twenty dimensions, where they cost little, if five would not do."""
+    if d <= 20:
+        return min(5, d - 1) if d <= 10 else d - 1
+    return max(10, d // 5)
 
 
 def _axes(problem: Problem, found: Found, rank: int, rng: np.random.Generator) -> Array:
