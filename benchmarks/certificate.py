@@ -1,6 +1,6 @@
 """How often the certificate of compressive k-means is right, on data made to mislead it and on data it must accept.
 
-    python benchmarks/certificate.py run rows.jsonl [--seeds 0:20] [--cases nested,rare]   # one row a problem, resumable
+    python benchmarks/certificate.py run rows.jsonl [--seeds 0:20] [--cases nested,rare]   # resumable
     python benchmarks/certificate.py show rows.jsonl                                       # the rates
 
 Wrong means: the cost is more than 1.05 times that of k-means on the rows (RSE), or a true cluster with a larger share
@@ -25,7 +25,7 @@ from sklearn.cluster import KMeans
 import sketchlearn as sl
 
 ROWS = 20_000
-GRID = [(5, 2), (10, 10), (20, 10), (10, 50)]
+GRID = [(5, 2), (10, 10), (20, 10), (10, 10), (5, 2), (10, 10), (20, 10), (10, 50)]
 
 
 class Case:
@@ -55,8 +55,8 @@ def grid_problem(rng, k, d, separation, unbalanced, n=ROWS):
 def grid(seed):
     """Well specified, 5kd."""
     rng = np.random.default_rng([1, seed])
-    k, d = GRID[seed % 4]
-    separation, unbalanced = (10, 100, 1000)[seed // 4 % 3], bool(seed // 12 % 2)
+    k, d = GRID[seed % 8]
+    separation, unbalanced = (10, 100, 1000)[seed // 8 % 3], bool(seed // 24 % 2)
     X, centers, shares, width = grid_problem(rng, k, d, separation, unbalanced)
     return Case(X, centers, shares, k, width, size=5 * k * d, name=f"({k},{d}) {separation} {unbalanced}")
 
@@ -64,8 +64,8 @@ def grid(seed):
 def grid2(seed):
     """Well specified, 2kd: under-determined for the search."""
     rng = np.random.default_rng([2, seed])
-    k, d = GRID[seed % 4]
-    separation, unbalanced = (10, 100, 1000)[seed // 4 % 3], bool(seed // 12 % 2)
+    k, d = GRID[seed % 8]
+    separation, unbalanced = (10, 100, 1000)[seed // 8 % 3], bool(seed // 24 % 2)
     X, centers, shares, width = grid_problem(rng, k, d, separation, unbalanced)
     return Case(X, centers, shares, k, width, size=2 * k * d, name=f"({k},{d}) {separation} {unbalanced}")
 
