@@ -50,7 +50,8 @@ _MORE_STEPS = 150  # in up to twenty dimensions
 _REPLACEMENTS = 4
 _DECODES = 3  # pooled fits of the richer model
 _AGREE = 1.05  # two searches with misfits that close have found what there is
-_WHOLE = 0.4  # share of components that must be clusters as they are for the others to be worth mending
+_WHOLE, _FEW_WHOLE = 0.4, 0.1  # share of components that must be clusters as they are for others to be worth mending
+_SMALL = 200  # k d up to which it is worth starting from scratch
 _SCARCE = 4.0  # frequencies per number of the model below which a search may fail on the right model
 _ROWS_PER_COMPONENT = 20  # below this, covariances can't be learned
 
@@ -247,18 +248,16 @@ def _mended(certifier: Certifier, widths: State) -> Certified | None:
 
     Where some components are clusters as they are and others are not, the search has missed something.
     """
-    k = len(widths.weights)
+    k, d = widths.means.shape
     whole = certifier.whole_components(widths)
-    scarce = certifier.problem.size < _SCARCE * k * (certifier.problem.dim + 1)
-    if whole.mean() < _WHOLE and not scarce:
+    scarce = certifier.problem.size < _SCARCE * k * (d + 1)
+    if whole.mean() < (_FEW_WHOLE if scarce else _WHOLE):
         return None
-    variance = np.median(widths.covariances[whole] if whole.any() else widths.covariances)
-    for attempt in range(2 if scarce else 1):
-        start = State(widths.means, widths.weights, np.array([variance]))
-        made = certifier.certify(start) if attempt == 0 else certifier.from_scratch(k)
-        if made.passed:
-            return made
-    return None
+    variance = np.median(widths.covariances[whole])
+    made = certifier.certify(State(widths.means, widths.weights, np.array([variance])))
+    if not made.passed and (scarce or k * d <= _SMALL):
+        made = certifier.from_scratch(k)
+    return made if made.passed else None
 
 
 def _of(problem: Problem, certified: Certified, path: str, fit: _Outcome) -> _Outcome:

@@ -61,11 +61,13 @@ class Tangent:
         with np.errstate(divide="ignore"):
             units = 1.0 / np.where(np.isinf(self.scale[:count]), 1e-12, self.scale[:count])
         inverse = inverse * np.outer(units, units)
-        spread = np.zeros((k * d + k, count))
-        spread[: k * d, : k * d] = np.eye(k * d)
+        out = np.zeros((k * d + k, k * d + k))
+        out[: k * d, : k * d] = inverse[: k * d, : k * d]
         if k > 1:
-            spread[k * d :, k * d :] = simplex_basis(k)
-        out = spread @ inverse @ spread.T
+            basis = simplex_basis(k)
+            out[: k * d, k * d :] = inverse[: k * d, k * d :] @ basis.T
+            out[k * d :, : k * d] = out[: k * d, k * d :].T
+            out[k * d :, k * d :] = basis @ inverse[k * d :, k * d :] @ basis.T
         roots = state.roots()
         for l in range(k):
             at = slice(l * d, l * d + d)

@@ -34,6 +34,7 @@ T = TypeVar("T", np.float32, np.float64)
 
 DENSE = 300  # frequencies up to which all of R is used,
 FEW = 5  # or dimensions
+_STEPS, _FEW_STEPS, _MANY = 6, 2, 1500  # Gauss-Newton steps, for few and for many parameters
 _FURTHEST = 5.0  # standard deviations of the data that a mean may go in one step
 
 
@@ -231,12 +232,17 @@ class Whitened:
 
     # -- the fit -------------------------------------------------------------------------------
 
-    def polish(self, steps: int = 6) -> float:
-        """Damped Gauss-Newton steps in this metric; returns how far a mean has moved, in widths."""
+    def polish(self, steps: int | None = None) -> float:
+        """Damped Gauss-Newton steps in this metric; returns how far a mean has moved, in widths.
+
+        Six of them, or two where each takes a second.
+        """
         start = self.state.means.copy()
         tangents, model = self.tangents(self.state)
         residual = self.white(self.y - model)
         best, damping = float(residual @ residual), 1e-6
+        if steps is None:
+            steps = _STEPS if tangents.shape[1] <= _MANY else _FEW_STEPS
         for _ in range(steps):
             columns = self.white(tangents)
             scale = np.sqrt((columns * columns).sum(0)) + 1e-300
