@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from sketchlearn.designs import design
     from sketchlearn.engines import sketch
     from sketchlearn.exceptions import (
+        BudgetError,
         IncompatibleSketchError,
+        LedgerFileError,
         MissingPackageError,
         ModelFileError,
         SketchFileError,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
         CompressiveStableMixture,
         Model,
     )
+    from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
     from sketchlearn.sketches import Sketch, SketchTable, load, merge
     from sketchlearn.sources import Source, read
 
@@ -37,7 +40,9 @@ _ROOMS = {
     "designs": ("design",),
     "engines": ("sketch",),
     "exceptions": (
+        "BudgetError",
         "IncompatibleSketchError",
+        "LedgerFileError",
         "MissingPackageError",
         "ModelFileError",
         "SketchFileError",
@@ -54,12 +59,14 @@ _ROOMS = {
         "CompressiveStableMixture",
         "Model",
     ),
+    "privacy": ("Ledger", "PrivacyRecord", "privatize"),
     "sketches": ("Sketch", "SketchTable", "load", "merge"),
     "sources": ("Source", "read"),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "BudgetError",
     "Comparison",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
@@ -70,10 +77,13 @@ __all__ = [
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",
+    "Ledger",
+    "LedgerFileError",
     "MissingPackageError",
     "Mixture",
     "Model",
     "ModelFileError",
+    "PrivacyRecord",
     "QuadraticFeatures",
     "Sketch",
     "SketchFileError",
@@ -89,6 +99,7 @@ __all__ = [
     "load",
     "merge",
     "plots",
+    "privatize",
     "read",
     "sketch",
     "sweep",

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.kernels.fourier import RowSums
+from sketchlearn.sketches.record import PrivacyRecord
 
 WEIGHT_BITS = 16
 """Sample weights are rounded to multiples of 2**-16."""
@@ -66,6 +67,7 @@ class Sketch:
     lower: npt.NDArray[np.float64]
     upper: npt.NDArray[np.float64]
     skipped: int = 0
+    privacy: PrivacyRecord | None = None
 
     def __post_init__(self) -> None:
         if self.weight < 0 or self.skipped < 0:
