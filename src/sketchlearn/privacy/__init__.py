@@ -3,6 +3,7 @@
 from sketchlearn.privacy.composition import Spent, combine, compose
 from sketchlearn.privacy.ledger import Account, Entry, Ledger
 from sketchlearn.privacy.noise import InsecureNoiseWarning, insecure_noise
+from sketchlearn.privacy.pilot import private_design, private_size
 from sketchlearn.privacy.release import RepeatedReleaseWarning, privatize
 from sketchlearn.sketches.record import PrivacyRecord
 
@@ -17,5 +18,7 @@ __all__ = [
     "combine",
     "compose",
     "insecure_noise",
+    "private_design",
+    "private_size",
     "privatize",
 ]

@@ -126,11 +126,12 @@ def combine(sketches: Sequence[Sketch], users: str) -> Sketch:
 def combined_record(records: Sequence[PrivacyRecord], users: str) -> PrivacyRecord:
     """Record of the sum of private sketches."""
     first = records[0]
-    rhos = [record.details.get("rho") for record in records]
+    rhos: list[float | None] = [record.details.get("rho") for record in records]
+    known = [rho for rho in rhos if rho is not None]
     if users == "disjoint":
         # whoever is behind one part only changes that part; the rest is post-processing
         epsilon, delta = max(r.epsilon for r in records), max(r.delta for r in records)
-        rho = None if any(r is None for r in rhos) else max(rhos)
+        rho = max(known) if len(known) == len(records) else None
     else:
         total = compose(
             [Spent(r.epsilon, r.delta, rho) for r, rho in zip(records, rhos, strict=True)],

@@ -178,8 +178,8 @@ class Ledger:
             account = accounts.get(dataset, Account(relation, records_per_user, ()))
             if (account.relation, account.records_per_user) != (relation, records_per_user):
                 raise ValueError(
-                    f"{dataset!r} is protected by {account.relation!r} with {account.records_per_user} records per user "
-                    f"in {self.path}; {relation!r} with {records_per_user} can't be added to that"
+                    f"{dataset!r} is protected by {account.relation!r} with {account.records_per_user} records per "
+                    f"user in {self.path}; {relation!r} with {records_per_user} can't be added to that"
                 )
             entries = (*account.entries, new)
             total = _total(entries, self.epsilon, self.delta)

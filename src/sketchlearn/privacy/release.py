@@ -6,26 +6,23 @@ import hashlib
 import math
 import secrets
 import warnings
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 import sketchlearn
+from sketchlearn.features.base import FeatureMap
 from sketchlearn.privacy import noise
-from sketchlearn.privacy.calibration import gaussian_noise, laplace_scale
-from sketchlearn.privacy.sensitivity import RELATIONS, Bounds, Reach, reach, row_bounds
-from sketchlearn.privacy.split import count_multiplier, share_of_count
+from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism, draw
+from sketchlearn.privacy.sensitivity import Bounds, row_bounds
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
 
 if TYPE_CHECKING:
     from sketchlearn.privacy.ledger import Ledger
 
-MECHANISMS = ("auto", "laplace", "gaussian")
-_LIMIT = 2**62
 _KEY = secrets.token_bytes(32)
 _released: dict[bytes, list[tuple[float, float]]] = {}
 
@@ -39,128 +36,6 @@ class RepeatedReleaseWarning(UserWarning):
     >>> issubclass(RepeatedReleaseWarning, UserWarning)
     True
     """
-
-
-@dataclass(frozen=True)
-class Mechanism:
-    """Noise of a release, decided before any number of the sketch is looked at.
-
-    Attributes
-    ----------
-    name : str
-        ``"discrete-laplace"``, ``"circular-discrete-laplace"`` or ``"discrete-gaussian"``.
-    scale : float
-        Of the noise of each sum times its multiplier, in units of the grid.
-    count_scale : float or None
-        Scale of the discrete Laplace noise of the number of rows; None if it has none of its own.
-    count_multiplier : int
-        What the number of rows is multiplied by in a Gaussian release; 0 if it is public.
-    epsilon, delta, rho : float
-        What the release guarantees.
-    details : dict
-        How it was found.
-    """
-
-    name: str
-    scale: float
-    count_scale: float | None
-    count_multiplier: int
-    epsilon: float
-    delta: float
-    rho: float
-    details: dict[str, Any]
-
-    @property
-    def variance(self) -> float:
-        """Variance of the noise of each sum times its multiplier."""
-        return {"discrete-laplace": 2.0, "circular-discrete-laplace": 3.0, "discrete-gaussian": 1.0}[
-            self.name
-        ] * self.scale**2
-
-    @property
-    def count_variance(self) -> float:
-        """Variance of the noise of the number of rows."""
-        if self.count_scale is not None:
-            p = math.exp(-1.0 / self.count_scale)
-            return 2.0 * p / (1.0 - p) ** 2
-        return self.scale**2 / self.count_multiplier**2 + 1.0 / 12.0 if self.count_multiplier else 0.0
-
-
-def choose_mechanism(
-    bounds: Bounds,
-    size: int,
-    epsilon: float,
-    delta: float = 0.0,
-    relation: str = "add-remove",
-    records_per_user: int = 1,
-    mechanism: str = "auto",
-) -> Mechanism:
-    """The least noise that gives the guarantee for a map with these bounds.
-
-    Examples
-    --------
-    >>> from sketchlearn.privacy.release import choose_mechanism
-    >>> from sketchlearn.privacy.sensitivity import phase_bounds
-    >>> choose_mechanism(phase_bounds(100), 100, 1.0).name
-    'circular-discrete-laplace'
-    >>> choose_mechanism(phase_bounds(100), 100, 1.0, 1e-6).name
-    'discrete-gaussian'
-    """
-    _check_request(epsilon, delta, relation, records_per_user, mechanism)
-    epsilon, delta, records_per_user = float(epsilon), float(delta), int(records_per_user)
-    moved = reach(bounds, relation, records_per_user)
-    entries = sum(length for length, _ in bounds.multipliers)
-    options = []
-    if mechanism != "gaussian":
-        options += _pure(moved, entries, size, epsilon, relation, records_per_user)
-    if mechanism == "gaussian" or (mechanism == "auto" and delta > 0.0):
-        options.append(_gaussian(moved, entries, epsilon, delta, relation, records_per_user))
-    return min(options, key=lambda option: option.variance)
-
-
-def _pure(
-    moved: Reach, entries: int, size: int, epsilon: float, relation: str, records_per_user: int
-) -> list[Mechanism]:
-    """Laplace noise by coordinates and, for pairs, by their length."""
-    ways = [("discrete-laplace", moved.l1, 2.0)]
-    if moved.circular is not None:
-        ways.append(("circular-discrete-laplace", moved.circular, 3.0))
-    options = []
-    for name, length, factor in ways:
-        share = Fraction(0)
-        if relation == "add-remove":
-            energy = entries * factor * (length / epsilon) ** 2
-            share = share_of_count(epsilon, size, energy, float(moved.l2_squared))
-        whole = Fraction(epsilon)
-        details = {"sensitivity": length, "norm": "sum of lengths of pairs" if factor == 3.0 else "l1"}
-        if share:
-            details["epsilon_count"] = float(whole * share)
-        count = laplace_scale(whole * share, records_per_user) if share else None
-        scale = laplace_scale(whole * (1 - share), length)
-        options.append(Mechanism(name, scale, count, 0, epsilon, 0.0, 0.5 * epsilon**2, details))
-    return options
-
-
-def _gaussian(
-    moved: Reach, entries: int, epsilon: float, delta: float, relation: str, records_per_user: int
-) -> Mechanism:
-    times = 0
-    if relation == "add-remove":
-        times = count_multiplier(moved.l2_squared // records_per_user**2, entries)
-    squared = moved.l2_squared + (records_per_user * times) ** 2
-    dimensions = entries + (times > 0)
-    found = gaussian_noise(epsilon, delta, squared, dimensions)
-    details = {
-        "sensitivity_squared": squared,
-        "norm": "l2",
-        "dimensions": dimensions,
-        "sigma_analytic": found.analytic,
-        "sigma_concentrated": found.concentrated,
-        "margin": found.margin,
-    }
-    if times:
-        details["count_multiplier"] = times
-    return Mechanism("discrete-gaussian", found.sigma, None, times, epsilon, delta, found.rho, details)
 
 
 def privatize(
@@ -219,11 +94,10 @@ def privatize(
     >>> s.privacy.mechanism, s.privacy.epsilon, bool(abs(s.count - 10_000) < 1000)
     ('discrete-gaussian', 1.0, True)
     """
-    _check_sketch(sketch, relation)
+    check_sketch(sketch, relation)
     origin = _origin(public_map, pilot, relation, records_per_user)
     bounds = row_bounds(sketch.features)
     chosen = choose_mechanism(bounds, sketch.features.size, epsilon, delta, relation, records_per_user, mechanism)
-    record = _record(chosen, bounds, origin, pilot, relation, records_per_user)
     if ledger is not None:
         if dataset is None:
             raise ValueError("the ledger needs dataset=, the name of the data that is spent on")
@@ -236,47 +110,23 @@ def privatize(
         raise ValueError("dataset= is for a ledger, and none was given")
     else:
         _remember(sketch, chosen)
-    sums, weight = draw(sketch.sums, sketch.weight, bounds, chosen)
-    return _noisy(sketch, sums, weight, record)
+    sums, rows = draw(sketch.sums, sketch.weight, bounds, chosen)
+    return released(sketch.features, sums, rows, chosen, bounds, relation, int(records_per_user), origin, pilot=pilot)
 
 
-def draw(
-    sums: npt.NDArray[np.int64], rows: int, bounds: Bounds, chosen: Mechanism
-) -> tuple[npt.NDArray[np.int64], int]:
-    """Noisy sums and a noisy number of rows: the only place where noise meets data."""
-    times = bounds.multiplier_array()
-    limit = _LIMIT // times
-    values = np.clip(sums.ravel(), -limit, limit) * times  # clipping moves no two datasets apart
-    if chosen.name == "discrete-gaussian":
-        count = min(rows * chosen.count_multiplier, _LIMIT)
-        noisy = noise.add_gaussian(np.append(values, np.int64(count)), chosen.scale)
-        values, count = noisy[:-1], int(noisy[-1])
-        # a public number of rows stays as it is; its noise is thrown away
-        rows = _divided(count, chosen.count_multiplier) if chosen.count_multiplier else rows
-    else:
-        if chosen.name == "circular-discrete-laplace":
-            values = noise.add_circular(values.reshape(2, -1), chosen.scale).ravel()
-        else:
-            values = noise.add_laplace(values, chosen.scale)
-        if chosen.count_scale is not None:
-            rows = int(noise.add_laplace(np.array([min(rows, _LIMIT)], np.int64), chosen.count_scale)[0])
-    # an average needs at least one row; this and the division are done to what is public already
-    return _divided(values, times).reshape(sums.shape), max(rows, 1)
-
-
-def _divided(value: Any, by: Any) -> Any:
-    """The quotient, rounded to the nearest whole number."""
-    return (value // by) + (2 * (value % by) >= by)
-
-
-def _noisy(sketch: Sketch, sums: npt.NDArray[np.int64], weight: int, record: PrivacyRecord) -> Sketch:
-    nowhere = np.full(sketch.features.dim, np.inf)
-    return Sketch(sketch.features, sums, weight, 0, nowhere, -nowhere, 0, privacy=record)
-
-
-def _record(
-    chosen: Mechanism, bounds: Bounds, origin: str, pilot: PrivacyRecord | None, relation: str, records_per_user: int
-) -> PrivacyRecord:
+def released(
+    features: FeatureMap,
+    sums: npt.NDArray[np.int64],
+    rows: int,
+    chosen: Mechanism,
+    bounds: Bounds,
+    relation: str,
+    records_per_user: int,
+    origin: str,
+    more: Mapping[str, Any] | None = None,
+    pilot: PrivacyRecord | None = None,
+) -> Sketch:
+    """The private sketch of noisy sums, with its record; nothing else of the rows is in it."""
     variances = [
         [length, chosen.variance / times**2 + (1.0 / 12.0 if times > 1 else 0.0)]
         for length, times in bounds.multipliers
@@ -288,15 +138,16 @@ def _record(
         "bound": bounds.proof,
         "map": origin,
         "noise": noise.generator(),
+        **(more or {}),
     }
     if len(variances) > 1:
         details["variances"] = variances
     epsilon, delta = chosen.epsilon, chosen.delta
     if pilot is not None:
         details["pilot"] = {"epsilon": pilot.epsilon, "delta": pilot.delta}
-        details["rho"] += pilot.details.get("rho", math.inf)
+        details["rho"] += pilot.details["rho"]
         epsilon, delta = epsilon + pilot.epsilon, delta + pilot.delta
-    return PrivacyRecord(
+    record = PrivacyRecord(
         mechanism=chosen.name,
         epsilon=epsilon,
         delta=delta,
@@ -307,30 +158,16 @@ def _record(
         library=sketchlearn.__version__,
         details=details,
     )
+    nowhere = np.full(features.dim, np.inf)
+    # an average needs at least one row; the noisy number is public, so this costs nothing
+    return Sketch(features, sums, max(rows, 1), 0, nowhere, -nowhere, 0, privacy=record)
 
 
 # -- what is refused -------------------------------------------------------------------------
 
 
-def _check_request(epsilon: float, delta: float, relation: str, records_per_user: int, mechanism: str) -> None:
-    for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
-            raise ValueError(f"{name} must be a number, got {value!r}")
-    if not epsilon > 0.0:
-        raise ValueError(f"epsilon must be positive, got {epsilon!r}")
-    if not 0.0 <= delta < 1.0:
-        raise ValueError(f"delta must be at least 0 and below 1, got {delta!r}")
-    if relation not in RELATIONS:
-        raise ValueError(f"relation={relation!r}: choose one of {', '.join(RELATIONS)}")
-    if isinstance(records_per_user, bool) or not isinstance(records_per_user, int | np.integer) or records_per_user < 1:
-        raise ValueError(f"records_per_user must be a positive integer, got {records_per_user!r}")
-    if mechanism not in MECHANISMS:
-        raise ValueError(f"mechanism={mechanism!r}: choose one of {', '.join(MECHANISMS)}")
-    if mechanism == "gaussian" and delta == 0.0:
-        raise ValueError("Gaussian noise needs delta > 0")
-
-
-def _check_sketch(sketch: Sketch, relation: str) -> None:
+def check_sketch(sketch: Sketch, relation: str) -> None:
+    """Refuse sketches whose sums the bounds don't cover."""
     if not isinstance(sketch, Sketch):
         raise TypeError(f"privatize takes a sketch, got {type(sketch).__name__}")
     if sketch.privacy is not None:
@@ -375,7 +212,8 @@ def _origin(public_map: bool, pilot: PrivacyRecord | None, relation: str, record
 
 def _remember(sketch: Sketch, chosen: Mechanism) -> None:
     """Say so if this process released the same sketch before (a ledger remembers for longer)."""
-    key = hashlib.blake2b(sketch.sums.tobytes() + sketch.weight.to_bytes(16), key=_KEY).digest()
+    what = sketch.features.recipe_json().encode() + sketch.sums.tobytes() + sketch.weight.to_bytes(16)
+    key = hashlib.blake2b(what, key=_KEY).digest()
     before = _released.setdefault(key, [])
     before.append((chosen.epsilon, chosen.delta))
     if len(before) > 1:

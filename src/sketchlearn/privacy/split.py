@@ -5,8 +5,8 @@ number, and its relative squared error is about ``(1 + A / x**2) (B + C / (1 - x
 the share x of a pure epsilon: ``A = 1 / (n epsilon)**2`` for the number, B for sampling, C for the sums (Chatalic
 2020, section 9.2.3).  The share may not depend on n.  It is chosen for the smallest n at which the result is of use at
 all, ``n0 = m max(1 / t, 1 / (epsilon sqrt(t)))`` for m features and an error t that learning tolerates; the error falls
-with n, so nothing larger is worse off.  The thesis drops A B / C next to A to get a closed form; at the sizes that matter it is
-larger than A, so the minimum is found numerically instead.
+with n, so nothing larger is worse off.  The thesis drops A B / C next to A to get a closed form; at the sizes that
+matter it is larger than A, so the minimum is found numerically instead.
 
 Gaussian noise needs no split of epsilon: the number of rows is one more entry of the vector, times a whole number s.
 The noise grows like ``sqrt(L**2 + s**2)``, the relative error of the number falls like 1/s; their sum is smallest at
