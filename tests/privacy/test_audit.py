@@ -35,14 +35,14 @@ def lower_bound(ours, theirs, scores, delta):
     return best
 
 
-def worst_row(phi, replaced=False):
+def worst_rows(phi):
     """Rows whose phases are all near 45 degrees, or at the opposite: the worst for sums of absolute values."""
     rows = np.linspace(-4000, 4000, 400_001)[:, None]
     score = (phi(rows).real + phi(rows).imag).sum(1)
     return rows[np.argmax(score)], rows[np.argmin(score)]
 
 
-def releases(phi, rows, chosen, bounds):
+def releases(phi, rows, chosen):
     """Many releases of the same small sketch: (RELEASES, sums and number of rows), noise drawn by the library."""
     s = sl.sketch(rows, phi) if len(rows) else sl.Sketch.empty(phi)
     size = phi.size
@@ -82,21 +82,21 @@ def log_ratio(chosen, here, there, size):
 @pytest.mark.parametrize(
     ("mechanism", "relation", "epsilon", "delta", "least"),
     [
-        ("laplace", "add-remove", 1.0, 0.0, 0.75),
-        ("laplace", "replace-one", 2.0, 0.0, 1.5),
-        ("gaussian", "add-remove", 1.0, 1e-2, 0.4),
-        ("gaussian", "replace-one", 3.0, 1e-3, 1.0),
+        ("laplace", "add-remove", 1.0, 0.0, 1 / 2),
+        ("laplace", "replace-one", 2.0, 0.0, 1 / 2),
+        ("gaussian", "add-remove", 1.0, 1e-2, 1 / 3),
+        ("gaussian", "replace-one", 3.0, 1e-3, 1 / 3),
     ],
 )
 def test_no_attack_finds_more_than_epsilon(mechanism, relation, epsilon, delta, least):
-    phi = sl.FourierFeatures.draw(dim=1, size=2, scale=1.0, seed=0)
+    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
     bounds = row_bounds(phi)
     chosen = choose_mechanism(bounds, phi.size, epsilon, delta, relation, 1, mechanism)
-    high, low = worst_row(phi)
+    high, low = worst_rows(phi)
     base = np.zeros((3, 1))
     first = np.vstack([base, high[None]])
     second = base if relation == "add-remove" else np.vstack([base, low[None]])
-    a, b = (releases(phi, rows, chosen, bounds) for rows in (first, second))
+    a, b = (releases(phi, rows, chosen) for rows in (first, second))
     centers = []
     for rows in (first, second):
         s = sl.sketch(rows, phi)
@@ -110,16 +110,16 @@ def test_no_attack_finds_more_than_epsilon(mechanism, relation, epsilon, delta, 
         lower_bound(b, a, lambda out: -scores(out), delta),
     )
     assert found <= epsilon
-    assert found > least  # the attack has teeth: it finds a good part of what is allowed
+    assert found > least * epsilon  # the attack has teeth: it finds a good part of what is allowed
 
 
 def test_an_attack_finds_too_little_noise():
     """The same attack on noise for half of the sensitivity: caught."""
-    phi = sl.FourierFeatures.draw(dim=1, size=2, scale=1.0, seed=0)
+    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
     bounds = row_bounds(phi)
     wrong = choose_mechanism(bounds, phi.size, 4.0, 0.0, "replace-one", 1, "laplace")
-    high, low = worst_row(phi)
-    a, b = (releases(phi, row[None], wrong, bounds) for row in (high, low))
+    high, low = worst_rows(phi)
+    a, b = (releases(phi, row[None], wrong) for row in (high, low))
     scores = log_ratio(wrong, *(sl.sketch(row[None], phi).sums.ravel().astype(float) for row in (high, low)), phi.size)
     assert lower_bound(a, b, scores, 0.0) > 2.0
 
@@ -141,7 +141,7 @@ def test_the_precision_attack_breaks_floating_point_noise():
 
 def test_the_precision_attack_finds_nothing_here():
     """Releases are integers, and their last digits don't depend on the data."""
-    phi = sl.FourierFeatures.draw(dim=1, size=2, scale=1.0, seed=0)
+    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
     bounds = row_bounds(phi)
     for delta in (0.0, 1e-6):
         chosen = choose_mechanism(bounds, phi.size, 1.0, delta)

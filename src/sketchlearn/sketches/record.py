@@ -59,11 +59,11 @@ class PrivacyRecord:
         >>> print(PrivacyRecord("discrete-gaussian", 1.0, 1e-6, "add-remove", 1, 400.0, 25.0, "0.1.0").explain())
         Random noise was added to these totals before they were released (discrete-gaussian noise, sketchlearn 0.1.0).
         The promise: whether or not the data of any one person (up to 1 row) is included, every possible outcome of the
-        release stays about as likely: at most 2.72 times as likely (epsilon = 1), except with a probability of 0.000001
-        (delta).  This holds whatever else somebody knows, and whatever is computed from the release later.
+        release stays about as likely: at most 2.72 times as likely (epsilon = 1), except with a probability of
+        0.000001 (delta).  This holds whatever else somebody knows, and whatever is computed from the release later.
         The number of rows is protected too: it is known only up to about 5.
-        It rests on what the software can't check: that nobody has more than 1 row, that the feature map was chosen without
-        looking at the data (unknown), and that the exact totals are kept secret or deleted.
+        It rests on what the software can't check: that nobody has more than 1 row, that the feature map was chosen
+        without looking at the data (unknown), and that the exact totals are kept secret or deleted.
         """
         rows = "1 row" if self.records_per_user == 1 else f"{self.records_per_user} rows"
         if self.relation == "add-remove":
