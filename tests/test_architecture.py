@@ -7,12 +7,13 @@ import sketchlearn
 
 ROOT = Path(sketchlearn.__file__).parent
 LEVELS = [
-    {"exceptions", "optional"},
+    {"arrays", "exceptions", "files", "optional"},
     {"kernels"},
     {"features"},
     {"sketches", "designs"},
     {"sources", "engines", "atoms"},
     {"decoders"},
+    {"comparison"},
     {"learn", "privacy"},
     {"datasets", "plots"},
     {"cli"},

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchlearn import plots
-    from sketchlearn.decoders import Comparison, Mixture, Solution, Sweep, compare, decode, sweep
+    from sketchlearn.comparison import Comparison, compare
+    from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
     from sketchlearn.designs import design
     from sketchlearn.engines import sketch
     from sketchlearn.exceptions import (
@@ -29,14 +30,15 @@ if TYPE_CHECKING:
         Model,
     )
     from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
-    from sketchlearn.sketches import Sketch, SketchTable, load, merge
+    from sketchlearn.sketches import Accumulator, Sketch, SketchTable, load, merge
     from sketchlearn.sources import Source, read
 
 __version__ = "0.1.0"
 
 # the room of every public name: loaded when the name is first used, so that `import sketchlearn` costs nothing
 _ROOMS = {
-    "decoders": ("Comparison", "Mixture", "Solution", "Sweep", "compare", "decode", "sweep"),
+    "comparison": ("Comparison", "compare"),
+    "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
     "designs": ("design",),
     "engines": ("sketch",),
     "exceptions": (
@@ -60,12 +62,13 @@ _ROOMS = {
         "Model",
     ),
     "privacy": ("Ledger", "PrivacyRecord", "privatize"),
-    "sketches": ("Sketch", "SketchTable", "load", "merge"),
+    "sketches": ("Accumulator", "Sketch", "SketchTable", "load", "merge"),
     "sources": ("Source", "read"),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "Accumulator",
     "BudgetError",
     "Comparison",
     "CompressiveGaussianMixture",

@@ -32,7 +32,7 @@ from sketchlearn.exceptions import (
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
-    from sketchlearn.learn.model import Model
+    from sketchlearn.learn.models import Model
     from sketchlearn.sketches import Sketch
 
 
@@ -202,6 +202,8 @@ def _explained(error: Exception) -> tuple[str, Code]:
 def _as_options(text: str) -> str:
     """Hints about parameters of Python as options of the command line."""
     text = text.replace("on_invalid='skip'", "--skip-invalid").replace("query='SELECT ...'", "--query 'SELECT ...'")
+    text = text.replace("restart=True", "--restart").replace("leave out group_by", "leave out --group-by")
+    text = text.replace("the groups with group_by", "the groups with --group-by")
     text = text.replace("say its format, one of", "say its format with --format, one of")
     text = text.replace("two (columns=) or a model", "two columns (-c a,b) or a model (-m)")
     return re.sub(r"columns=\[([^\]]*)\]", lambda m: "-c " + m[1].replace("'", "").replace(", ", ","), text)
@@ -276,7 +278,7 @@ def read_sketch(path: str) -> Sketch:
 
 def read_model(path: str) -> Model:
     """A model that `learn` wrote, from a file or from standard input for ``-``."""
-    from sketchlearn.learn.model import Model
+    from sketchlearn.learn.models import Model
     from sketchlearn.sketches.file import MAGIC
 
     if path == "-":

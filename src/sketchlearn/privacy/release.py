@@ -19,6 +19,7 @@ from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism, draw
 from sketchlearn.privacy.sensitivity import Bounds, row_bounds
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sketches.weights import repeated
 
 if TYPE_CHECKING:
     from sketchlearn.privacy.ledger import Ledger
@@ -160,7 +161,7 @@ def released(
     )
     nowhere = np.full(features.dim, np.inf)
     # an average needs at least one row; the noisy number is public, so this costs nothing
-    return Sketch(features, sums, max(rows, 1), 0, nowhere, -nowhere, 0, privacy=record)
+    return Sketch(features, sums, max(rows, 1), 0, -nowhere, nowhere, privacy=record)
 
 
 # -- what is refused -------------------------------------------------------------------------
@@ -174,7 +175,7 @@ def check_sketch(sketch: Sketch, relation: str) -> None:
         raise ValueError(
             "the sketch is private already: more noise would not make it more so, and learning from it is free"
         )
-    if sketch.weight_bits or not _unit_weights(sketch):
+    if sketch.weight_bits or sketch.squared_weights != repeated(sketch.weight, 0):
         raise ValueError(
             "the rows have fractional weights: one row's part in the sums is then not bounded by that of a row of "
             "weight 1. Sketch them without sample_weight, or repeat rows and say so by records_per_user"
@@ -184,11 +185,6 @@ def check_sketch(sketch: Sketch, relation: str) -> None:
             "invalid rows were skipped, so the number of valid rows is not public: use relation='add-remove', under "
             "which it is noised"
         )
-
-
-def _unit_weights(sketch: Sketch) -> bool:
-    squares = getattr(sketch, "squared_weights", None)
-    return squares is None or squares == sketch.weight << 32
 
 
 def _origin(public_map: bool, pilot: PrivacyRecord | None, relation: str, records_per_user: int) -> str:

@@ -1,0 +1,308 @@
+"""Do two sketches come from the same distribution?  The distance of their averages against their sampling noise.
+
+The statistic is the squared distance of the averages, an estimate of the squared maximum mean discrepancy (MMD)
+for the kernel whose spectral density the frequencies follow.  If both samples have one distribution with
+characteristic function phi, the difference of the averages is asymptotically Gaussian with covariance
+``(1/n_a + 1/n_b) S``, where the entries of S for the cosines and sines at the frequencies w_j and w_k are
+
+    Cov(c_j, c_k) = (Re phi(w_j - w_k) + Re phi(w_j + w_k)) / 2 - Re phi(w_j) Re phi(w_k)
+    Cov(s_j, s_k) = (Re phi(w_j - w_k) - Re phi(w_j + w_k)) / 2 - Im phi(w_j) Im phi(w_k)
+    Cov(c_j, s_k) = (Im phi(w_j + w_k) - Im phi(w_j - w_k)) / 2 - Re phi(w_j) Im phi(w_k)
+
+so the statistic is distributed like a sum of squares of independent normals weighted by the eigenvalues of S.  Its
+tail follows from the first four cumulants (Liu, Tang and Zhang 2009).  phi at sums and differences is not in the
+sketch; it comes from a Gaussian mixture decoded from the sketch of both samples together
+(:mod:`sketchlearn.comparison.description`), for which it has a closed form.  The total variance of an entry,
+1 - |phi|^2, is in the sketch: S is scaled to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.noise import added_variance, sampling_variance
+from sketchlearn.features.characteristic import CharacteristicMap, characteristic
+from sketchlearn.features.operator import Operator
+from sketchlearn.sketches.value import Sketch, check_same_features
+
+_F64 = npt.NDArray[np.float64]
+_C128 = npt.NDArray[np.complex128]
+_CHOSEN = slice(0, 1000)  # frequencies that are used: they come in random order, and more gain little
+_BANDS = 10  # of lengths of frequencies, in which the misfit is averaged
+_STRETCH = 100.0  # variance of an entry over that of the mixture, up to which its correlations are believed
+_ROUNDING = 2.0**-20  # added to the variances: features are rounded to 2**-22, which matters at far too large scales
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What :func:`compare` found.
+
+    Attributes
+    ----------
+    distance : float
+        MMD between the two distributions, without the part that sampling noise explains; 0 if noise explains all.
+    p_value : float
+        Probability of a distance at least as large as observed between two samples of one distribution.
+    statistic : float
+        Mean squared difference of the entries.
+    expected : float
+        What the statistic would be on average from noise alone.
+    counts : tuple
+        Rows behind the two sketches.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> rng = np.random.default_rng(0)
+    >>> phi = sl.FourierFeatures.draw(dim=2, size=100, scale=1.0, seed=0)
+    >>> a, b = (sl.sketch(rng.normal(size=(2000, 2)), phi) for _ in range(2))
+    >>> sl.compare(a, b).differs(alpha=1e-4)
+    False
+    """
+
+    distance: float
+    p_value: float
+    statistic: float
+    expected: float
+    counts: tuple[int | float, int | float]
+
+    def differs(self, alpha: float = 0.01) -> bool:
+        """True if the p-value is below `alpha`."""
+        return self.p_value < alpha
+
+    def __repr__(self) -> str:
+        return f"Comparison(distance={self.distance:.4g}, p_value={self.p_value:.3g})"
+
+
+def compare(a: Sketch, b: Sketch, mixture: Any = None) -> Comparison:
+    """Distance of two sketches, with a p-value from their own sampling noise.
+
+    Parameters
+    ----------
+    a, b : Sketch
+        Of independent rows (no row in both), with the same Fourier feature map.  Fractional weights and noise that
+        a release added count as what they are.
+    mixture : optional
+        Gaussian mixture that describes the rows of both together: a :class:`sketchlearn.Mixture`, anything with a
+        ``mixture``, a fitted estimator with ``weights_``, ``means_`` and ``covariances_``, or the three arrays.  By
+        default one is decoded from ``a + b``.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> rng = np.random.default_rng(0)
+    >>> phi = sl.FourierFeatures.draw(dim=2, size=100, scale=1.0, seed=0)
+    >>> monday, tuesday = rng.normal(size=(2000, 2)), rng.normal(size=(2000, 2)) + [0.3, 0]
+    >>> sl.compare(sl.sketch(monday, phi), sl.sketch(tuesday, phi)).p_value < 1e-6
+    True
+    """
+    check_comparable(a, b)
+    return compared(a, b, sampling_noise(a + b, mixture))
+
+
+def check_comparable(a: Sketch, b: Sketch) -> None:
+    """Refuse sketches that have different maps, or maps or too few rows to compare."""
+    check_same_features(a, b)
+    if not isinstance(a.features, CharacteristicMap):
+        raise ValueError(f"compare needs Fourier features, these are {a.features.kind}")
+    for s in (a, b):
+        if s.effective_count < 2:
+            raise ValueError(f"compare needs at least two rows on each side, got {s.effective_count:.6g}")
+
+
+@dataclass(frozen=True, eq=False)
+class SamplingNoise:
+    """Covariance S of the cosines and sines of one row (2m, 2m), and its four traces with what the mixture misses."""
+
+    covariance: _F64
+    traces: _F64
+
+    def of_difference(self, a: Sketch, b: Sketch) -> tuple[_F64, float]:
+        """Traces for the difference of two averages, and the factor by which it was divided: 1/n_a + 1/n_b.
+
+        What was added to the averages is independent, half of it in each part.
+        """
+        factor = 1.0 / a.effective_count + 1.0 / b.effective_count
+        added = (added_variance(a) + added_variance(b))[_CHOSEN] / (2.0 * factor)
+        if not added.any():
+            return self.traces, factor
+        missed = self.traces - powers(self.covariance)
+        whole = self.covariance.copy()
+        whole[np.diag_indices(len(whole))] += np.tile(added, 2)
+        return powers(whole) + missed, factor
+
+
+def sampling_noise(sketch: Sketch, mixture: Any = None) -> SamplingNoise:
+    """Noise of one row's features, for the rows behind a sketch; `mixture` as above."""
+    features = characteristic(sketch.features, "compare")
+    if mixture is None:
+        from sketchlearn.comparison.description import describe  # loads the decoders of mixtures
+
+        found = describe(sketch)
+    else:
+        found = as_mixture(mixture, features.dim)
+    chosen = features.operator(dtype=np.float64).rows(np.arange(features.size)[_CHOSEN])
+    with threadpool_limits(1, "blas"):  # as many threads as there are comparisons, and no more
+        return noise_of_rows(found, chosen, sketch)
+
+
+def compared(a: Sketch, b: Sketch, noise: SamplingNoise) -> Comparison:
+    """The comparison of two sketches that :func:`compare` has checked, given the noise of a row."""
+    difference = a.mean[_CHOSEN] - b.mean[_CHOSEN]
+    traces, factor = noise.of_difference(a, b)
+    statistic = float(np.sum(np.abs(difference) ** 2))
+    p = tail(statistic / factor, traces)
+    expected = float(traces[0]) * factor
+    m = len(difference)
+    return Comparison(
+        distance=float(np.sqrt(max(statistic - expected, 0.0) / m)),
+        p_value=p,
+        statistic=statistic / m,
+        expected=expected / m,
+        counts=(a.count, b.count),
+    )
+
+
+def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> SamplingNoise:
+    """Covariance of the features of a row that a mixture describes, scaled to what the sketch says of them."""
+    w = operator.forward(np.eye(operator.shape[1])).T
+    mean, n = sketch.mean[: len(w)], sketch.effective_count
+    difference, total, z = _characteristic(mixture, w)
+    added = added_variance(sketch)[: len(w)]
+    # noise that was added makes averages look larger than they are
+    variance = np.minimum(sampling_variance(np.abs(mean) ** 2 - added), 1.0) * n / (n - 1)
+    covariance = _covariance(difference, total, z, variance + _ROUNDING)
+    traces = powers(covariance)
+    excess = np.abs(mean - z) ** 2 - variance / n - added
+    extra = min(_unexplained(w, excess, variance, mixture.covariance), traces[0] ** 2 - traces[1])
+    # nothing else is known about the part that the mixture misses: as if its eigenvalues were equal
+    missed = np.array([0.0, extra, extra**2 / traces[0], extra**3 / traces[0] ** 2])
+    return SamplingNoise(covariance, traces + missed)
+
+
+def _characteristic(mixture: Mixture, w: _F64) -> tuple[_C128, _C128, _C128]:
+    """``E exp(i u·x)`` at all differences and sums of frequencies, (m, m), and at the frequencies, (m,)."""
+    m = len(w)
+    difference, total, z = np.zeros((m, m), complex), np.zeros((m, m), complex), np.zeros(m, complex)
+    for weight, mean, covariance in zip(mixture.weights, mixture.means, mixture.full_covariances(), strict=True):
+        product = w @ covariance @ w.T
+        half = np.diag(product) / 2
+        turned = np.sqrt(weight) * np.exp(1j * (w @ mean))
+        z += np.sqrt(weight) * turned * np.exp(-half)
+        base = half[:, None] + half[None, :]
+        difference += np.exp(product - base) * (turned[:, None] * turned.conj()[None, :])
+        total += np.exp(-product - base) * (turned[:, None] * turned[None, :])
+    return difference, total, z
+
+
+def _covariance(difference: _C128, total: _C128, z: _C128, variance: _F64) -> _F64:
+    """Covariance of the stacked cosines and sines of one row, (2m, 2m), scaled to the variances of the pairs."""
+    m = len(z)
+    out = np.empty((2 * m, 2 * m))
+    out[:m, :m] = (difference.real + total.real) / 2 - np.outer(z.real, z.real)
+    out[m:, m:] = (difference.real - total.real) / 2 - np.outer(z.imag, z.imag)
+    out[:m, m:] = (total.imag - difference.imag) / 2 - np.outer(z.real, z.imag)
+    out[m:, :m] = out[:m, m:].T
+    model = np.diag(out)[:m] + np.diag(out)[m:]
+    share = np.clip(variance / np.maximum(model, 1e-300), 0.0, _STRETCH)
+    factor = np.tile(np.sqrt(share), 2)
+    out *= factor[:, None]
+    out *= factor[None, :]
+    # what the mixture has no place for, e.g. rounding errors of constant rows
+    out[np.diag_indices(2 * m)] += np.tile(np.maximum(variance - share * model, 0.0) / 2, 2)
+    return out
+
+
+def powers(covariance: _F64) -> _F64:
+    """Traces of the first four powers of a symmetric matrix."""
+    square = covariance @ covariance
+    sums = np.trace(covariance), np.sum(covariance**2), np.sum(square * covariance), np.sum(square**2)
+    return np.array(sums, np.float64)
+
+
+def _unexplained(w: _F64, excess: _F64, variance: _F64, metric: _F64) -> float:
+    """What the squares of the entries of S lack if the mixture misses something.
+
+    `excess` is the squared misfit at each frequency less what sampling noise explains.  At sums and differences it
+    is taken to be, on average, that of frequencies of their length.
+    """
+    product = w @ metric @ w.T
+    squares = np.maximum(np.diag(product), 0.0)
+    order = np.argsort(squares)
+    level = _running_mean(excess[order], min(max(10, len(w) // _BANDS), len(w)))
+    out = 0.0
+    for sign in (1.0, -1.0):
+        pairs = squares[:, None] + squares[None, :] + 2 * sign * product
+        values = np.minimum(np.interp(pairs, squares[order], level), np.outer(variance, variance))
+        out += float(values.sum() - np.trace(values)) / 2  # the variances themselves are known
+    return max(out, 0.0)
+
+
+def _running_mean(values: _F64, width: int) -> _F64:
+    """Averages of `width` neighbours, of the first and last ones at the ends."""
+    inner = np.convolve(values, np.full(width, 1.0 / width), "valid")
+    before = (width - 1) // 2
+    return np.pad(inner, (before, width - 1 - before), mode="edge")
+
+
+def tail(statistic: float, traces: _F64) -> float:
+    """P(Q > statistic) for Q the squared norm of a normal vector, given the traces of powers of its covariance."""
+    c1, c2, c3, c4 = (float(t) for t in traces)
+    if statistic <= 0 or c2 <= 0:
+        return float(statistic <= 0)
+    s1, s2 = c3 / c2**1.5, c4 / c2**2
+    if s1**2 > s2:
+        root = 1 / (s1 - np.sqrt(s1**2 - s2))
+        delta = s1 * root**3 - root**2
+        freedom = root**2 - 2 * delta
+    else:
+        root, delta = 1 / s1, 0.0
+        freedom = 1 / s1**2
+    standard = (statistic - c1) / np.sqrt(2 * c2)
+    value = standard * np.sqrt(2.0) * root + freedom + delta
+    if delta > 0:  # never for traces of one matrix, by the inequality of Cauchy and Schwarz
+        from scipy.stats import ncx2  # slow to import
+
+        return float(np.clip(ncx2.sf(value, freedom, delta), 0.0, 1.0))
+    from scipy.special import chdtrc
+
+    return float(chdtrc(freedom, max(value, 0.0)))
+
+
+def as_mixture(given: Any, dim: int) -> Mixture:
+    """A mixture, a solution, a fitted estimator or three arrays as a mixture in `dim` dimensions."""
+    given = getattr(given, "mixture", given)
+    if hasattr(given, "covariances_"):
+        parts = given.weights_, given.means_, given.covariances_
+        if getattr(given, "covariance_type", None) == "tied":
+            parts = given.weights_, given.means_, np.repeat(given.covariances_[None], len(given.weights_), 0)
+    elif isinstance(given, Mixture):
+        parts = given.weights, given.means, given.covariances
+    elif isinstance(given, tuple | list) and len(given) == 3:
+        parts = tuple(given)
+    else:
+        raise TypeError(
+            f"mixture must be a Mixture, a fitted mixture model or (weights, means, covariances), got "
+            f"{type(given).__name__}"
+        )
+    weights, means, covariances = (np.asarray(v, np.float64) for v in parts)
+    k = weights.size
+    shapes = ((k,), (k, dim), (k, dim, dim))
+    if weights.shape != (k,) or means.shape != (k, dim) or covariances.shape not in shapes:
+        raise ValueError(
+            f"a mixture is weights (k,), means (k, {dim}) and covariances (k,), (k, {dim}) or (k, {dim}, {dim}); got "
+            f"{weights.shape}, {means.shape}, {covariances.shape}"
+        )
+    if (weights < 0).any() or not weights.sum() > 0:
+        raise ValueError("the weights of a mixture must not be negative, nor all zero")
+    return Mixture(weights / weights.sum(), means, covariances)
