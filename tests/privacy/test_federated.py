@@ -76,7 +76,7 @@ def test_fewer_honest_holders_more_noise(phi, rows):
     central = privatize(sl.merge(parts.values()), 1.0, 1e-6, public_map=True)
     assert result.privacy.sums_variance == pytest.approx(2 * central.privacy.sums_variance)
     off = (result.sums - sl.merge(parts.values()).sums).astype(float)
-    assert np.mean(off**2) == pytest.approx(result.privacy.sums_variance, rel=0.6)
+    assert np.mean(off**2) == pytest.approx(result.privacy.sums_variance, rel=0.8)
 
 
 def test_every_holder_on_its_own_costs_more_noise(phi, rows):

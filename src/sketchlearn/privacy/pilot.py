@@ -149,7 +149,7 @@ def private_design(
     if task not in ("kmeans", "pca", "regression"):
         raise ValueError(f"task={task!r}: a private pilot serves kmeans, pca and regression")
     around = design(task="regression", bounds=bounds)
-    dim, mean, radius = around.dim, around.center, around.radius
+    dim, mean, radius = around.dim, np.asarray(around.center, np.float64), float(around.radius or 0.0)
     records, spread = [], 0.0
     for turn in range(_ROUNDS):
         moments = QuadraticFeatures.draw(

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
-from sketchlearn.kernels.quadratic import GRID_BITS, PRODUCT_BITS
+from sketchlearn.kernels import GRID_BITS, PRODUCT_BITS
 from sketchlearn.privacy.sensitivity import Bounds, Reach, sqrt_above
 
 Array = npt.NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -37,9 +37,7 @@ def register(app: typer.Typer) -> None:
         budget_epsilon: Annotated[
             float | None, typer.Option("--budget-epsilon", help="Budget of each dataset, for a new ledger.")
         ] = None,
-        budget_delta: Annotated[
-            float | None, typer.Option("--budget-delta", help="The same for delta.")
-        ] = None,
+        budget_delta: Annotated[float | None, typer.Option("--budget-delta", help="The same for delta.")] = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -66,7 +64,7 @@ def register(app: typer.Typer) -> None:
         )
         write_bytes(output, noisy.to_bytes())
         if output != "-" and noisy.privacy is not None:
-            facts = {"output": output, "privacy": noisy.privacy.to_json()}
+            facts: dict[str, Any] = {"output": output, "privacy": noisy.privacy.to_json()}
             if book is not None and dataset is not None:
                 facts["left"] = book.left(dataset)
             left = "" if "left" not in facts else f"\nleft for {dataset}: epsilon = {facts['left']:.6g}"
