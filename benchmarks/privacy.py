@@ -159,9 +159,7 @@ def show(title, cells, epsilons, deltas):
 def close(arguments, results):
     """The literature's own setting: k = 4, d = 8, s = 2.5."""
     grid = [float(f"{e:.2g}") for e in np.geomspace(1e-4, 1.0, 25)]
-    print(
-        "k=4, d=8, rho^2=8.84: smallest epsilon with median RSE below 1.1 (published for pure epsilon: .14, .014, .0014)"
-    )
+    print("k=4, d=8, rho^2=8.84: smallest epsilon with median RSE below 1.1 (published, pure: .14, .014, .0014)")
     for n in (10**4, 10**5, 10**6):
         for delta in (0.0, 1e-8):
             smallest = None

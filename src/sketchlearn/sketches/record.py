@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 
@@ -99,6 +99,22 @@ class PrivacyRecord:
         if "NOT PRIVATE" in noise:
             lines.insert(0, f"WARNING: the noise was {noise}: none of what follows holds.")
         return "\n".join(textwrap.fill(line, 111, break_on_hyphens=False) for line in lines)
+
+    @classmethod
+    def added(cls, records: Sequence[PrivacyRecord]) -> PrivacyRecord:
+        """The record of a sum of releases, of whatever people: noise and guarantees add up."""
+        if len(records) == 1:
+            return records[0]
+        return replace(
+            records[0],
+            mechanism=" + ".join(dict.fromkeys(record.mechanism for record in records)),
+            epsilon=math.fsum(record.epsilon for record in records),
+            delta=math.fsum(record.delta for record in records),
+            records_per_user=min(record.records_per_user for record in records),
+            sums_variance=math.fsum(record.sums_variance for record in records),
+            weight_variance=math.fsum(record.weight_variance for record in records),
+            details={"composition": "sequential", "parts": len(records)},
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As values of JSON."""
