@@ -395,7 +395,18 @@ def merge(sketches: Iterable[Sketch]) -> Sketch:
     return _merge_checked([total, *pending]) if pending else total
 
 
-def _merge_checked(sketches: list[Sketch]) -> Sketch:
+def pooled(sketches: Iterable[Sketch]) -> Sketch:
+    """All rows behind several sketches, exact or private, for a computation that keeps the sum to itself.
+
+    Guarantees are added up, which holds whoever is behind the sketches; what the sum is made of may promise less.
+    """
+    parts = list(sketches)
+    for s in parts[1:]:
+        check_same_features(parts[0], s)
+    return _merge_checked(parts, pool=True)
+
+
+def _merge_checked(sketches: list[Sketch], pool: bool = False) -> Sketch:
     features = sketches[0].features
     bits = max(s.weight_bits for s in sketches)
     scaled = [_at_bits(s, bits) for s in sketches]
@@ -414,22 +425,29 @@ def _merge_checked(sketches: list[Sketch]) -> Sketch:
         upper=np.max([s.upper for s in sketches], axis=0),
         skipped=sum(s.skipped for s in sketches),
         squared_weights=sum(s.squared_weights for s in sketches),
-        privacy=_merged_record([s.privacy for s in filled]),
+        privacy=_merged_record([s.privacy for s in filled], pool),
         # what this version doesn't know can only be kept where all agree on it
         extra={k: v for k, v in filled[0].extra.items() if all(k in s.extra and s.extra[k] == v for s in filled)},
     ).reduced()
 
 
-def _merged_record(records: list[PrivacyRecord | None]) -> PrivacyRecord | None:
+def _merged_record(records: list[PrivacyRecord | None], pool: bool) -> PrivacyRecord | None:
     known = [record for record in records if record is not None]
     if not known:
         return None
+    if pool:
+        return PrivacyRecord.added(known)
     if len(known) < len(records):
         raise ValueError(
             "can't merge private sketches with exact ones: the sum would promise nothing about the exact rows; "
             "release the exact sketch first, or compare the two"
         )
-    return PrivacyRecord.merged(known)
+    if len(known) > 1:
+        raise ValueError(
+            "what private sketches promise together depends on whether somebody is behind two of them, and nobody can "
+            "tell from the sketches: say so with sketchlearn.privacy.combine(sketches, users='disjoint' or 'same')"
+        )
+    return known[0]
 
 
 def possible_squares(squared: int, weight: int, bits: int) -> bool:
