@@ -6,7 +6,7 @@ final rounding is then the correct one (Boldo and Melquiond, "Emulation of FMA a
 sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57(4), 2008).
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -50,17 +50,25 @@ def _fma64(a: _F64, b: _F64, c: _F64) -> _F64:
     return vh + _add_to_odd(tl, vl)
 
 
-def _rounded(x: npt.NDArray[np.floating], half_turns: npt.NDArray[np.floating], far: bool) -> npt.NDArray[np.int64]:
-    """Grid units of cos and sin, shape (2, rows, frequencies)."""
+def _phases(x: npt.NDArray[np.floating], half_turns: npt.NDArray[np.floating], far: bool) -> npt.NDArray[Any]:
+    """Phases in half-turns, (rows, frequencies), in float64 if far."""
+    real = np.float64 if far else np.float32
+    fma = _fma64 if far else _fma32
+    x, w = x.astype(real), half_turns.astype(real)
+    t = np.zeros((len(x), len(w)), real)
+    for k in range(x.shape[1]):
+        t = fma(x[:, k, None], w[None, :, k], t)  # type: ignore[arg-type]  # either precision
+    return t
+
+
+def rounded(t: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Grid units of cosine and sine of phases (half-turns, float32 or float64), stacked."""
+    far = t.dtype == np.float64
     real = np.float64 if far else np.float32
     integer = np.int64 if far else np.int32
     fma = _fma64 if far else _fma32
     cos_poly, sin_poly = (K.COS64, K.SIN64) if far else (K.COS32, K.SIN32)
     parity, rounder = (K.PARITY64, K.ROUND64) if far else (K.PARITY32, K.ROUND32)
-    x, w = x.astype(real), half_turns.astype(real)
-    t = np.zeros((len(x), len(w)), real)
-    for k in range(x.shape[1]):
-        t = fma(x[:, k, None], w[None, :, k], t)  # type: ignore[arg-type]  # either precision
     negative = ((t + real(parity)).view(integer).astype(np.int64) & 1).astype(bool)
     r = t - np.rint(t)
     u = r * r
@@ -119,7 +127,7 @@ def sum_rows(
         for chosen, far in ((use & (phase2 <= K.FAR_PHASE**2), False), (use & (phase2 > K.FAR_PHASE**2), True)):
             if chosen.any():
                 for j0 in range(0, len(packed), _TILE):
-                    units = _rounded(x[chosen], packed[j0 : j0 + _TILE], far)
+                    units = rounded(_phases(x[chosen], packed[j0 : j0 + _TILE], far))
                     sums[:, j0 : j0 + _TILE] += (units * w[chosen][None, :, None]).sum(1)
 
 

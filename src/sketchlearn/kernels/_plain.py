@@ -44,6 +44,12 @@ def _near_row(x, packed, j0, j1, w, phase, cosine, sine, sums):
         xk = x[k]
         for j in range(width):
             phase[j] = _fma(xk, packed[k, j0 + j], phase[j])
+    add_waves(phase, width, w, cosine, sine, sums, j0)
+
+
+@njit(nogil=True, cache=CACHE, error_model="numpy", boundscheck=False)
+def add_waves(phase, width, w, cosine, sine, sums, j0):
+    """Add w times the rounded cosines and sines of float32 phases (half-turns) to the sums from j0 on."""
     parity = cosine.view(np.int32)
     for j in range(width):
         cosine[j] = phase[j] + _PARITY32
@@ -69,12 +75,22 @@ def _near_row(x, packed, j0, j1, w, phase, cosine, sine, sums):
 
 @njit(nogil=True, cache=CACHE, error_model="numpy", boundscheck=False)
 def _far_row(x, packed, w, sums):
-    bits = np.empty(3, np.float64)
-    as_int = bits.view(np.int64)
+    phase = np.empty(packed.shape[1], np.float64)
     for j in range(packed.shape[1]):
         t = 0.0
         for k in range(x.shape[0]):
             t = _fma(x[k], np.float64(packed[k, j]), t)
+        phase[j] = t
+    add_far_waves(phase, packed.shape[1], w, sums, 0)
+
+
+@njit(nogil=True, cache=CACHE, error_model="numpy", boundscheck=False)
+def add_far_waves(phase, width, w, sums, j0):
+    """The same for float64 phases."""
+    bits = np.empty(3, np.float64)
+    as_int = bits.view(np.int64)
+    for j in range(width):
+        t = phase[j]
         r = t - np.rint(t)
         u = r * r
         c, s = _C64[0], _S64[0]
@@ -87,8 +103,8 @@ def _far_row(x, packed, w, sums):
         sign = -1.0 if as_int[0] & 1 else 1.0
         bits[1] = c * sign + _ROUND64
         bits[2] = s * sign + _ROUND64
-        sums[0, j] += w * (as_int[1] - _ZERO64)
-        sums[1, j] += w * (as_int[2] - _ZERO64)
+        sums[0, j0 + j] += w * (as_int[1] - _ZERO64)
+        sums[1, j0 + j] += w * (as_int[2] - _ZERO64)
 
 
 @njit(PLAIN_SIGNATURES, nogil=True, cache=CACHE, error_model="numpy", boundscheck=False)

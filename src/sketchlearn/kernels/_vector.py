@@ -44,6 +44,35 @@ def _tile_shape() -> tuple[int, int, int]:
 LANES, PANEL_VECTORS, TILE_ROWS = _tile_shape()
 
 
+def waves(b, t, bits: int):
+    """Code for the grid units of cosine and sine of a vector of phases (half-turns), both plus the bits of ROUND."""
+    real, integer = (ir.FloatType(), _I32) if bits == 32 else (ir.DoubleType(), _I64)
+    vec, ivec = ir.VectorType(real, LANES), ir.VectorType(integer, LANES)
+    to_real = (lambda x: float(np.float32(x))) if bits == 32 else float
+
+    def const(x):
+        return ir.Constant(vec, [to_real(x)] * LANES)
+
+    def call(name, *arguments):
+        fn = ir.FunctionType(vec, [vec] * len(arguments))
+        return b.call(cgutils.get_or_insert_function(b.module, fn, f"llvm.{name}.v{LANES}f{bits}"), arguments)
+
+    cos_poly, sin_poly = (K.COS32, K.SIN32) if bits == 32 else (K.COS64, K.SIN64)
+    parity, rounder = (K.PARITY32, K.ROUND32) if bits == 32 else (K.PARITY64, K.ROUND64)
+    sign = b.shl(b.bitcast(b.fadd(t, const(parity)), ivec), ir.Constant(ivec, [bits - 1] * LANES))
+    r = b.fsub(t, call("rint", t))
+    u = b.fmul(r, r)
+    c, s = const(cos_poly[-1]), const(sin_poly[-1])
+    for coefficient in cos_poly[-2::-1]:
+        c = call("fma", c, u, const(coefficient))
+    for coefficient in sin_poly[-2::-1]:
+        s = call("fma", s, u, const(coefficient))
+    s = b.fmul(s, r)
+    return tuple(
+        b.bitcast(b.fadd(b.bitcast(b.xor(b.bitcast(v, ivec), sign), vec), const(rounder)), ivec) for v in (c, s)
+    )
+
+
 def _micro_kernel(bits: int, mr: int, nv: int):
     """Micro-kernel for ``mr`` rows and ``nv`` vectors; ``bits`` is the precision of the phases."""
     real, integer = (ir.FloatType(), _I32) if bits == 32 else (ir.DoubleType(), _I64)
@@ -52,11 +81,6 @@ def _micro_kernel(bits: int, mr: int, nv: int):
     item = bits // 8
     vec, ivec = ir.VectorType(real, LANES), ir.VectorType(integer, LANES)
     wvec = ir.VectorType(ir.FloatType(), LANES)
-    to_real = (lambda x: float(np.float32(x))) if bits == 32 else float
-    cos_poly = [to_real(c) for c in (K.COS32 if bits == 32 else K.COS64)]
-    sin_poly = [to_real(c) for c in (K.SIN32 if bits == 32 else K.SIN64)]
-    parity = K.PARITY32 if bits == 32 else K.PARITY64
-    rounder = K.ROUND32 if bits == 32 else K.ROUND64
 
     @intrinsic
     def kernel(typingctx, rows, stride, panel, panel_stride, depth, cos_sums, sin_sums):
@@ -83,7 +107,7 @@ def _micro_kernel(bits: int, mr: int, nv: int):
                 fn = ir.FunctionType(vec, [vec] * arity)
                 return cgutils.get_or_insert_function(b.module, fn, f"llvm.{name}.v{LANES}f{bits}")
 
-            fma_, rint_ = declare("fma", 3), declare("rint", 1)
+            fma_ = declare("fma", 3)
 
             def fma(x, y, z):
                 return b.call(fma_, [x, y, z])
@@ -111,26 +135,14 @@ def _micro_kernel(bits: int, mr: int, nv: int):
                     x = broadcast(b.load(b.gep(starts[i], [loop.index])))
                     for v in range(nv):
                         b.store(fma(x, w[v], b.load(acc[i][v])), acc[i][v])
-            top_bit = ir.Constant(ivec, [bits - 1] * LANES)
             for v in range(nv):
                 cp = b.bitcast(b.gep(cos_sums, [at(v * LANES)]), ivec.as_pointer())
                 sp = b.bitcast(b.gep(sin_sums, [at(v * LANES)]), ivec.as_pointer())
                 cos_sum, sin_sum = b.load(cp, align=item), b.load(sp, align=item)
                 for i in range(mr):
-                    t = b.load(acc[i][v])
-                    sign = b.shl(b.bitcast(b.fadd(t, const(parity)), ivec), top_bit)
-                    r = b.fsub(t, b.call(rint_, [t]))
-                    u = b.fmul(r, r)
-                    c, s = const(cos_poly[-1]), const(sin_poly[-1])
-                    for coef in cos_poly[-2::-1]:
-                        c = fma(c, u, const(coef))
-                    for coef in sin_poly[-2::-1]:
-                        s = fma(s, u, const(coef))
-                    s = b.fmul(s, r)
-                    c = b.bitcast(b.xor(b.bitcast(c, ivec), sign), vec)
-                    s = b.bitcast(b.xor(b.bitcast(s, ivec), sign), vec)
-                    cos_sum = b.add(cos_sum, b.bitcast(b.fadd(c, const(rounder)), ivec))
-                    sin_sum = b.add(sin_sum, b.bitcast(b.fadd(s, const(rounder)), ivec))
+                    cosine, sine = waves(b, b.load(acc[i][v]), bits)
+                    cos_sum = b.add(cos_sum, cosine)
+                    sin_sum = b.add(sin_sum, sine)
                 b.store(cos_sum, cp, align=item)
                 b.store(sin_sum, sp, align=item)
             return context.get_dummy_value()
