@@ -73,6 +73,16 @@ def waves(b, t, bits: int):
     )
 
 
+def signs(b, t, bits: int):
+    """Code for which cosines and sines of a vector of phases (half-turns) are negative: one or zero each."""
+    real, integer = (ir.FloatType(), _I32) if bits == 32 else (ir.DoubleType(), _I64)
+    vec, ivec = ir.VectorType(real, LANES), ir.VectorType(integer, LANES)
+    parity = ir.Constant(vec, [K.PARITY32 if bits == 32 else K.PARITY64] * LANES)
+    quarter = b.fsub(t, ir.Constant(vec, [0.5] * LANES))
+    one = ir.Constant(ivec, [1] * LANES)
+    return tuple(b.and_(b.bitcast(b.fadd(v, parity), ivec), one) for v in (t, quarter))
+
+
 def _micro_kernel(bits: int, mr: int, nv: int):
     """Micro-kernel for ``mr`` rows and ``nv`` vectors; ``bits`` is the precision of the phases."""
     real, integer = (ir.FloatType(), _I32) if bits == 32 else (ir.DoubleType(), _I64)
