@@ -6,56 +6,49 @@ finishes their six levels in registers, those within a vector by a shuffle and a
 one (exact, so the rounding is that of the sum).  The last pass of the last transform goes straight on to phases,
 cosines and integer sums.  The order of additions is that of the textbook loop, so the bits are those of the other
 tiers.
-
-The intrinsics look at the types of what they are given: float32 or float64 numbers, a diagonal or None, and so on.
 """
 
 # mypy: ignore-errors
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np import arrayobj
 
 from sketchlearn.kernels import _constants as K
-from sketchlearn.kernels._staging import CACHE, stage_block
-from sketchlearn.kernels._vector import LANES, signs, waves
+from sketchlearn.kernels._compile import compiled, pointer
+from sketchlearn.kernels._tile import I32, I64, LANES, Vectors
+from sketchlearn.kernels._vector import _ZERO32, _ZERO64, signs, waves
 
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
 _CHUNK = 6  # bits: the last pass takes 64 numbers
-_VECTORS = (1 << _CHUNK) // LANES
+_COUNT = (1 << _CHUNK) // LANES
 _CACHED = 12  # bits: parts of 2**12 numbers are finished one after another and stay in the first-level cache
+_FLUSH = K.FLUSH_ROWS
 SMALLEST = 1 << _CHUNK
 """Shorter transforms are left to the second tier."""
-_ZERO32 = np.uint32(np.float32(K.ROUND32).view(np.uint32))
-_ZERO64 = np.int64(np.float64(K.ROUND64).view(np.int64))
 
 
-class _Code:
-    """Vectors of the precision of `like`, and the few things this file does with them."""
+class _Code(Vectors):
+    """Vectors of the precision that a pointer points to, and transforms of them."""
 
-    def __init__(self, context, b, like):
-        self.context, self.b = context, b
-        self.bits = like.dtype.bitwidth
-        self.vec = ir.VectorType(ir.FloatType() if self.bits == 32 else ir.DoubleType(), LANES)
-
-    def pointer(self, kind, array, offset):
-        return self.b.gep(arrayobj.make_array(kind)(self.context, self.b, array).data, [offset])
+    def __init__(self, builder, kind):
+        super().__init__(builder, kind.dtype.bitwidth)
 
     def load(self, pointer, offset):
-        """LANES numbers, widened to the precision of this code if need be."""
+        """Numbers behind a pointer, widened to the precision of this code if need be."""
         narrow = isinstance(pointer.type.pointee, ir.FloatType)
-        vec = ir.VectorType(ir.FloatType(), LANES) if narrow else ir.VectorType(ir.DoubleType(), LANES)
+        vec = ir.VectorType(pointer.type.pointee, LANES)
         v = self.b.load(self.b.bitcast(self.b.gep(pointer, [offset]), vec.as_pointer()), align=4)
         return self.b.fpext(v, self.vec) if narrow and self.bits == 64 else v
 
     def store(self, value, pointer, offset):
+        """Numbers to where a pointer points."""
         self.b.store(value, self.b.bitcast(self.b.gep(pointer, [offset]), value.type.as_pointer()), align=4)
 
     def add(self, units, pointer, offset):
-        p = self.b.bitcast(self.b.gep(pointer, [offset]), units.type.as_pointer())
-        self.b.store(self.b.add(self.b.load(p, align=4), units), p, align=4)
+        """Integers added to those behind a pointer."""
+        place = self.b.bitcast(self.b.gep(pointer, [offset]), units.type.as_pointer())
+        self.b.store(self.b.add(self.b.load(place, align=4), units), place, align=4)
 
     def across(self, x):
         """Levels between vectors, the widest first."""
@@ -69,234 +62,266 @@ class _Code:
 
     def within(self, x):
         """Levels inside a vector."""
-        name = f"llvm.fma.v{LANES}f{self.bits}"
-        fma = cgutils.get_or_insert_function(self.b.module, ir.FunctionType(self.vec, [self.vec] * 3), name)
         undefined = ir.Constant(self.vec, ir.Undefined)
         h = LANES // 2
         while h:
-            partner = ir.Constant(ir.VectorType(_I32, LANES), [lane ^ h for lane in range(LANES)])
+            partner = ir.Constant(ir.VectorType(I32, LANES), [lane ^ h for lane in range(LANES)])
             sign = ir.Constant(self.vec, [-1.0 if lane & h else 1.0 for lane in range(LANES)])
-            x = [self.b.call(fma, [v, sign, self.b.shuffle_vector(v, undefined, partner)]) for v in x]
+            x = [self.call("fma", v, sign, self.b.shuffle_vector(v, undefined, partner)) for v in x]
             h //= 2
         return x
 
+    def times(self, x, factors, offsets):
+        """Vectors times those behind a pointer."""
+        return [self.b.fmul(v, self.load(factors, o)) for v, o in zip(x, offsets, strict=True)]
 
-def _number(x):
-    return ir.Constant(_I64, x)
+
+def _whole(x):
+    return ir.Constant(I64, x)
 
 
-def _strided(radix):
-    """One, two or three levels of ``radix * stride`` numbers from src to dst; times `diagonal` first, unless None."""
+def _strided(radix, scaled):
+    """One, two or three levels (none for a radix of 1) of ``radix * stride`` numbers, times factors first if scaled."""
 
     @intrinsic
-    def kernel(typingctx, src, src_at, dst, dst_at, diagonal, diagonal_at, stride):
+    def kernel(typingctx, src, dst, factors, stride):
         def codegen(context, b, sig, args):
-            code = _Code(context, b, sig.args[0])
-            source, target = code.pointer(sig.args[0], *args[:2]), code.pointer(sig.args[2], *args[2:4])
-            scaled = sig.args[4] != types.none
-            factors = code.pointer(sig.args[4], *args[4:6]) if scaled else None
-            with cgutils.for_range(b, b.sdiv(args[6], _number(LANES))) as loop:
-                j = b.mul(loop.index, _number(LANES))
-                offsets = [b.add(j, b.mul(args[6], _number(k))) for k in range(radix)]
-                x = [code.load(source, o) for o in offsets]
-                if scaled:
-                    x = [b.fmul(v, code.load(factors, o)) for v, o in zip(x, offsets, strict=True)]
+            src, dst, factors, stride = args
+            code = _Code(b, sig.args[0])
+            with cgutils.for_range(b, b.sdiv(stride, _whole(LANES))) as loop:
+                j = b.mul(loop.index, _whole(LANES))
+                offsets = [b.add(j, b.mul(stride, _whole(k))) for k in range(radix)]
+                x = [code.load(src, o) for o in offsets]
+                x = code.times(x, factors, offsets) if scaled else x
                 for v, o in zip(code.across(x), offsets, strict=True):
-                    code.store(v, target, o)
+                    code.store(v, dst, o)
             return context.get_dummy_value()
 
-        at = types.intp
-        return types.void(src, at, dst, at, diagonal, at, at), codegen
+        return types.void(src, dst, factors, types.intp), codegen
 
     return kernel
 
 
-_by_2, _by_4, _by_8 = _strided(2), _strided(4), _strided(8)
+_first_1, _first_2, _first_4, _first_8 = (_strided(radix, True) for radix in (1, 2, 4, 8))
+_next_8 = _strided(8, False)
 
 
 @intrinsic
-def _last(typingctx, src, src_at, diagonal, diagonal_at, radius, dither, radius_at, first, second, first_at, chunks):
-    """The last six levels of ``chunks`` times 64 neighbours, and what becomes of them.
-
-    Without `radius` they are stored in `first`, with it their products are.  With `second` the products are phases in
-    half-turns, and cosines and sines are added to the integers `first` and `second`; with `dither`, which is added to
-    the phases, their signs are.
-    """
+def _last(typingctx, src, dst, chunks):
+    """The last six levels of ``chunks`` times 64 neighbours, stored."""
 
     def codegen(context, b, sig, args):
-        code = _Code(context, b, sig.args[0])
-        source = code.pointer(sig.args[0], *args[:2])
-        scaled, has_radius, has_dither, summed = (sig.args[i] != types.none for i in (2, 4, 5, 8))
-        factors = code.pointer(sig.args[2], *args[2:4]) if scaled else None
-        radii = code.pointer(sig.args[4], args[4], args[6]) if has_radius else None
-        shifts = code.pointer(sig.args[5], args[5], args[6]) if has_dither else None
-        one = code.pointer(sig.args[7], args[7], args[9])
-        two = code.pointer(sig.args[8], args[8], args[9]) if summed else None
-        with cgutils.for_range(b, args[10]) as loop:
-            j = b.mul(loop.index, _number(1 << _CHUNK))
-            offsets = [b.add(j, _number(k * LANES)) for k in range(_VECTORS)]
-            x = [code.load(source, o) for o in offsets]
-            if scaled:
-                x = [b.fmul(v, code.load(factors, o)) for v, o in zip(x, offsets, strict=True)]
-            for v, o in zip(code.within(code.across(x)), offsets, strict=True):
-                t = b.fmul(v, code.load(radii, o)) if has_radius else v
-                if not summed:
-                    code.store(t, one, o)
-                    continue
-                if has_dither:
-                    cosine, sine = signs(b, b.fadd(t, code.load(shifts, o)), code.bits)
-                else:
-                    cosine, sine = waves(b, t, code.bits)
-                code.add(cosine, one, o)
-                code.add(sine, two, o)
+        code = _Code(b, sig.args[0])
+        with cgutils.for_range(b, args[2]) as loop:
+            j = b.mul(loop.index, _whole(1 << _CHUNK))
+            offsets = [b.add(j, _whole(k * LANES)) for k in range(_COUNT)]
+            x = code.within(code.across([code.load(args[0], o) for o in offsets]))
+            for v, o in zip(x, offsets, strict=True):
+                code.store(v, args[1], o)
         return context.get_dummy_value()
 
-    at = types.intp
-    sig = types.void(src, at, diagonal, at, radius, dither, at, first, second, at, at)
-    return sig, codegen
+    return types.void(src, dst, types.intp), codegen
 
 
-@njit(nogil=True, cache=CACHE, error_model="numpy", boundscheck=False)
-def transform(src, src_at, buffer, q, diagonal, diagonal_at, radius, dither, radius_at, first, second, first_at):
-    """Walsh-Hadamard transform of the 2**q numbers of ``diagonal * src``; see ``_last`` for where it goes."""
-    p = 1 << q
-    if q == _CHUNK:
-        _last(src, src_at, diagonal, diagonal_at, radius, dither, radius_at, first, second, first_at, 1)
-        return
+@intrinsic
+def _last_scaled(typingctx, src, dst, factors, chunks):
+    """The same, times factors."""
+
+    def codegen(context, b, sig, args):
+        code = _Code(b, sig.args[0])
+        with cgutils.for_range(b, args[3]) as loop:
+            j = b.mul(loop.index, _whole(1 << _CHUNK))
+            offsets = [b.add(j, _whole(k * LANES)) for k in range(_COUNT)]
+            x = code.within(code.across([code.load(args[0], o) for o in offsets]))
+            for v, o in zip(code.times(x, args[2], offsets), offsets, strict=True):
+                code.store(v, args[1], o)
+        return context.get_dummy_value()
+
+    return types.void(src, dst, factors, types.intp), codegen
+
+
+@intrinsic
+def _last_summed(typingctx, src, factors, dither, cosines, sines, chunks):
+    """The same as phases in half-turns: their cosines and sines are added to integers, the signs to unsigned ones."""
+    units = waves if cosines.dtype.signed else signs
+
+    def codegen(context, b, sig, args):
+        src, factors, dither, cosines, sines, chunks = args
+        code = _Code(b, sig.args[0])
+        with cgutils.for_range(b, chunks) as loop:
+            j = b.mul(loop.index, _whole(1 << _CHUNK))
+            offsets = [b.add(j, _whole(k * LANES)) for k in range(_COUNT)]
+            x = code.within(code.across([code.load(src, o) for o in offsets]))
+            for t, o in zip(code.times(x, factors, offsets), offsets, strict=True):
+                if units is signs:
+                    t = b.fadd(t, code.load(dither, o))
+                cosine, sine = units(code, t)
+                code.add(cosine, cosines, o)
+                code.add(sine, sines, o)
+        return context.get_dummy_value()
+
+    return types.void(src, factors, dither, cosines, sines, types.intp), codegen
+
+
+@intrinsic
+def _behind(typingctx, start, offset):
+    """Pointer `offset` numbers behind another."""
+
+    def codegen(context, b, sig, args):
+        return b.gep(args[0], [args[1]])
+
+    return start(start, types.intp), codegen
+
+
+@compiled
+def _all_but_last(src, dst, factors, q):
+    """``factors * src`` transformed down to parts of 64 neighbours."""
     r = (q - _CHUNK) % 3
+    if q == _CHUNK:
+        _first_1(src, dst, factors, 1 << q)
+        return
     if r == 1:
         left = q - 1
-        _by_2(src, src_at, buffer, 0, diagonal, diagonal_at, 1 << left)
+        _first_2(src, dst, factors, 1 << left)
     elif r == 2:
         left = q - 2
-        _by_4(src, src_at, buffer, 0, diagonal, diagonal_at, 1 << left)
+        _first_4(src, dst, factors, 1 << left)
     else:
         left = q - 3
-        _by_8(src, src_at, buffer, 0, diagonal, diagonal_at, 1 << left)
+        _first_8(src, dst, factors, 1 << left)
+    p = 1 << q
     while left > _CACHED:
         for o in range(0, p, 1 << left):
-            _by_8(buffer, o, buffer, o, None, 0, 1 << (left - 3))
+            part = _behind(dst, o)
+            _next_8(part, part, factors, 1 << (left - 3))
         left -= 3
-    for part in range(0, p, 1 << left):
+    for start in range(0, p, 1 << left):
         inner = left
         while inner > _CHUNK:
-            for o in range(part, part + (1 << left), 1 << inner):
-                _by_8(buffer, o, buffer, o, None, 0, 1 << (inner - 3))
+            for o in range(start, start + (1 << left), 1 << inner):
+                part = _behind(dst, o)
+                _next_8(part, part, factors, 1 << (inner - 3))
             inner -= 3
-        chunks = 1 << (left - _CHUNK)
-        _last(buffer, part, None, 0, radius, dither, radius_at + part, first, second, first_at + part, chunks)
 
 
-@njit(nogil=True, cache=CACHE, error_model="numpy", boundscheck=False)
-def project(src, src_at, buffer, spare, q, diagonals, block, permutation, radius, dither, first, second, first_at):
-    """One block applied to one row: two or three transforms, each of a diagonal times what the one before left."""
-    p = 1 << q
-    stages = diagonals.shape[1]
-    at = block * stages * p
-    transform(src, src_at, buffer, q, diagonals, at, None, None, 0, buffer, None, 0)
+@compiled
+def _to_last(rows, at, buffer, spare, diagonals, permutation, block):
+    """One block applied to a row: all transforms, the last one down to parts of 64 neighbours, in the buffer."""
+    stages, p = diagonals.shape[1], diagonals.shape[2]
+    q, chunks = 0, p >> _CHUNK
+    while 1 << q < p:
+        q += 1
+    here, diagonal = pointer(buffer, 0), pointer(diagonals, block * stages * p)
+    _all_but_last(pointer(rows, at), here, diagonal, q)
+    _last(here, here, chunks)
     if permutation.shape[0] > 0:
         for k in range(p):
             spare[k] = buffer[permutation[block, k]]
-        transform(spare, 0, buffer, q, diagonals, at + p, radius, dither, block * p, first, second, first_at)
+        _all_but_last(pointer(spare, 0), here, _behind(diagonal, p), q)
         return
-    transform(buffer, 0, buffer, q, diagonals, at + p, None, None, 0, buffer, None, 0)
-    transform(buffer, 0, buffer, q, diagonals, at + 2 * p, radius, dither, block * p, first, second, first_at)
+    _all_but_last(here, here, _behind(diagonal, p), q)
+    _last(here, here, chunks)
+    _all_but_last(here, here, _behind(diagonal, 2 * p), q)
 
 
-@njit(nogil=True, cache=CACHE, error_model="numpy", boundscheck=False)
-def _flush(first, second, p, shift, w, sums, at):
-    for j in range(p):
-        sums[0, at + j] += w * np.int64(np.int32(np.uint32(first[j]) - shift))
-        sums[1, at + j] += w * np.int64(np.int32(np.uint32(second[j]) - shift))
-        first[j] = 0
-        second[j] = 0
-
-
-@njit(nogil=True, cache=CACHE, error_model="numpy", boundscheck=False)
-def sum_rows(
-    X, weights, center, rms, stretch, q, diagonals, permutation, radius, dither, skip, block_rows, sums, lower, upper,
-    info,
-):  # fmt: skip
-    """The whole pass over the rows of X; see :func:`sketchlearn.kernels.hadamard.sum_rows`."""
-    n, d = X.shape
-    p = 1 << q
-    weighted = weights.shape[0] > 0
-    near, far = np.zeros((block_rows, p), np.float32), np.zeros((block_rows, p), np.float64)
-    near_weight, far_weight = np.empty(block_rows, np.int64), np.empty(block_rows, np.int64)
-    buffer, spare = np.empty(p, np.float32), np.empty(p, np.float32)
-    buffer64, spare64 = np.empty(p, np.float64), np.empty(p, np.float64)
-    cosine, sine = np.zeros(p, np.int32), np.zeros(p, np.int32)
-    cosine64, sine64 = np.zeros(p, np.int64), np.zeros(p, np.int64)
-    zero32 = _ZERO32 if dither is None else np.uint32(0)
-    zero64 = _ZERO64 if dither is None else np.int64(0)
-    counts = np.zeros(2, np.int64)
-    one = np.int64(1)
-    for i0 in range(0, n, block_rows):
-        i1 = min(n, i0 + block_rows)
-        stage_block(
-            X, i0, i1, weights, center, rms, skip, near, near_weight, far, far_weight,
-            lower, upper, counts, info,
-        )  # fmt: skip
-        if info[1] >= 0 and not skip:
-            return
-        for i in range(counts[0]):
-            for k in range(d):
-                near[i, k] *= stretch[k]
-        for i in range(counts[1]):
-            for k in range(d):
-                far[i, k] *= np.float64(stretch[k])
-        for b in range(diagonals.shape[0]):
-            for i in range(counts[0]):
-                project(near, i * p, buffer, spare, q, diagonals, b, permutation, radius, dither, cosine, sine, 0)
-                if weighted:
-                    _flush(cosine, sine, p, zero32, near_weight[i], sums, b * p)
-            if not weighted and counts[0] > 0:
-                # the sums wrap modulo 2**32, the true ones stay below 2**30
-                _flush(cosine, sine, p, np.uint32(np.uint32(counts[0]) * zero32), one, sums, b * p)
-            for i in range(counts[1]):
-                w = far_weight[i] if weighted else one
-                project(
-                    far, i * p, buffer64, spare64, q, diagonals, b, permutation, radius, dither, cosine64, sine64, 0
-                )
+@compiled
+def add_near(rows, weights, runs, tables, sums, scratch):
+    """Add the float32 rows of each run to its sums (runs, 2, blocks * p)."""
+    diagonals, permutation, radius, dither = tables
+    numbers, units = scratch
+    p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
+    here, c, s = pointer(numbers, 0), pointer(units, 0), pointer(units, p)
+    for g in range(runs.shape[0] - 1):
+        first = runs[g]
+        while first < runs[g + 1]:
+            # rows of one weight are added up in int32, as many as that holds
+            w, last = weights[first], first + 1
+            while last < runs[g + 1] and last < first + _FLUSH and weights[last] == w:
+                last += 1
+            shift = np.uint32(np.uint32(last - first) * _ZERO32)
+            for b in range(diagonals.shape[0]):
+                at = b * p
                 for j in range(p):
-                    sums[0, b * p + j] += w * (cosine64[j] - zero64)
-                    sums[1, b * p + j] += w * (sine64[j] - zero64)
-                    cosine64[j] = 0
-                    sine64[j] = 0
+                    units[0, j] = 0
+                    units[1, j] = 0
+                for i in range(first, last):
+                    _to_last(rows, i * p, numbers[0], numbers[1], diagonals, permutation, b)
+                    _last_summed(here, pointer(radius, at), pointer(dither, at), c, s, chunks)
+                # the sums wrap modulo 2**32, the true ones stay below 2**30
+                for j in range(p):
+                    sums[g, 0, at + j] += w * np.int64(np.int32(np.uint32(units[0, j]) - shift))
+                    sums[g, 1, at + j] += w * np.int64(np.int32(np.uint32(units[1, j]) - shift))
+            first = last
 
 
-@njit(nogil=True, cache=CACHE, error_model="numpy", boundscheck=False)
-def forward(points, q, diagonals, permutation, radius, out):
-    """Products of the blocks with points (k, 2**q), times `radius`, into out (k, blocks * 2**q)."""
-    p = 1 << q
-    buffer, spare = np.empty(p, points.dtype), np.empty(p, points.dtype)
+@compiled
+def add_far(rows, weights, runs, tables, sums, scratch):
+    """Add the float64 rows of each run to its sums."""
+    diagonals, permutation, radius, dither = tables
+    numbers, units = scratch
+    p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
+    here, c, s = pointer(numbers, 0), pointer(units, 0), pointer(units, p)
+    for g in range(runs.shape[0] - 1):
+        for i in range(runs[g], runs[g + 1]):
+            w = weights[i]
+            for b in range(diagonals.shape[0]):
+                at = b * p
+                for j in range(p):
+                    units[0, j] = 0
+                    units[1, j] = 0
+                _to_last(rows, i * p, numbers[0], numbers[1], diagonals, permutation, b)
+                _last_summed(here, pointer(radius, at), pointer(dither, at), c, s, chunks)
+                for j in range(p):
+                    sums[g, 0, at + j] += w * (np.int64(units[0, j]) - _ZERO64)
+                    sums[g, 1, at + j] += w * (np.int64(units[1, j]) - _ZERO64)
+
+
+count_near, count_far = add_near, add_far
+"""Signs instead of cosines and sines: what decides is the scratch."""
+
+
+def scratch(far, signs_only, width):
+    """Two rows of numbers and two of integers that a pass needs beside its sums."""
+    if far:
+        return np.empty((2, width)), np.empty((2, width), np.uint64 if signs_only else np.int64)
+    return np.empty((2, width), np.float32), np.empty((2, width), np.uint32 if signs_only else np.int32)
+
+
+@compiled
+def forward(points, tables, out, scratch):
+    """Products of the blocks with points (k, p), times `radius`, into out (k, blocks * p)."""
+    diagonals, permutation, radius = tables
+    p, chunks = points.shape[1], points.shape[1] >> _CHUNK
     for b in range(diagonals.shape[0]):
         for i in range(points.shape[0]):
-            at = i * out.shape[1] + b * p
-            project(points, i * p, buffer, spare, q, diagonals, b, permutation, radius, None, out, None, at)
+            _to_last(points, i * p, scratch[0], scratch[1], diagonals, permutation, b)
+            _last_scaled(
+                pointer(scratch, 0), pointer(out, i * out.shape[1] + b * p), pointer(radius, b * p), chunks
+            )
 
 
-@njit(nogil=True, cache=CACHE, error_model="numpy", boundscheck=False)
-def adjoint(values, q, diagonals, permutation, radius, out):
-    """Adjoint of :func:`forward`: values (k, size) to out (k, 2**q), which is added to."""
-    p = 1 << q
-    size = values.shape[1]
-    stages = diagonals.shape[1]
-    start, buffer, spare = (np.zeros(p, out.dtype), np.empty(p, out.dtype), np.empty(p, out.dtype))
+@compiled
+def adjoint(values, tables, out, scratch):
+    """Adjoint of :func:`forward`: values (k, blocks * p) are added to out (k, p)."""
+    diagonals, permutation, radius = tables
+    stages, p = diagonals.shape[1], diagonals.shape[2]
+    q, chunks = 0, p >> _CHUNK
+    while 1 << q < p:
+        q += 1
+    here = pointer(scratch, 0)
     for b in range(diagonals.shape[0]):
-        count = min(p, size - b * p)
-        start[count:] = 0
-        at = b * stages * p
+        diagonal = pointer(diagonals, b * stages * p)
         for i in range(values.shape[0]):
-            for j in range(count):
-                start[j] = values[i, b * p + j]
-            transform(start, 0, buffer, q, radius, b * p, None, None, 0, buffer, None, 0)
+            _all_but_last(pointer(values, i * values.shape[1] + b * p), here, pointer(radius, b * p), q)
+            _last(here, here, chunks)
             if permutation.shape[0] > 0:
                 for k in range(p):
-                    spare[permutation[b, k]] = buffer[k] * diagonals[b, 1, k]
-                transform(spare, 0, buffer, q, None, 0, None, None, 0, buffer, None, 0)
+                    scratch[1, permutation[b, k]] = scratch[0, k] * diagonals[b, 1, k]
+                _all_but_last(pointer(scratch, p), here, pointer(scratch, 2 * p), q)
             else:
-                transform(buffer, 0, buffer, q, diagonals, at + 2 * p, None, None, 0, buffer, None, 0)
-                transform(buffer, 0, buffer, q, diagonals, at + p, None, None, 0, buffer, None, 0)
+                _all_but_last(here, here, _behind(diagonal, 2 * p), q)
+                _last(here, here, chunks)
+                _all_but_last(here, here, _behind(diagonal, p), q)
+            _last(here, here, chunks)
             for k in range(p):
-                out[i, k] += buffer[k] * diagonals[b, 0, k]
+                out[i, k] += scratch[0, k] * diagonals[b, 0, k]
