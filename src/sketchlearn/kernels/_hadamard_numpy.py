@@ -15,25 +15,34 @@ Numbers = npt.NDArray[Any]
 SMALLEST = 1
 
 
-def _transform(a: Numbers) -> Numbers:
-    """Walsh-Hadamard transform along the last axis, the widest level first."""
+def _transform(a: Numbers, stage: int) -> Numbers:
+    """Walsh-Hadamard transform along the last axis."""
     n, p = a.shape
-    h = p // 2
-    while h:
+    for bit in levels(p.bit_length() - 1, stage):
+        h = 1 << bit
         pairs = a.reshape(n, p // (2 * h), 2, h)
         u, v = pairs[:, :, 0], pairs[:, :, 1]
         a = np.stack([u + v, u - v], axis=2).reshape(n, p)
-        h //= 2
     return a
+
+
+def levels(q: int, stage: int) -> list[int]:
+    """The order of the levels of a transform of 2**q numbers: the widest first, except in the second stage.
+
+    The second transform of a block has the levels of bits 2, 1 and 0 before those of bits 5, 4 and 3: what one
+    transform shuffled within vectors the next one can then put back without shuffling more.
+    """
+    last = (2, 1, 0, 5, 4, 3) if stage == 1 else (5, 4, 3, 2, 1, 0)
+    return [*range(q - 1, 5, -1), *(bit for bit in last if bit < q)]
 
 
 def _project(rows: Numbers, diagonals: Numbers, permutation: Numbers, b: int) -> Numbers:
     """One block applied to rows."""
-    a = _transform(rows * diagonals[b, 0].astype(rows.dtype))
-    for stage in range(1, diagonals.shape[1]):
-        if len(permutation):
+    a = rows
+    for stage in range(diagonals.shape[1]):
+        if stage == 1 and len(permutation):
             a = a[:, permutation[b]]
-        a = _transform(a * diagonals[b, stage].astype(rows.dtype))
+        a = _transform(a * diagonals[b, stage].astype(rows.dtype), stage)
     return a
 
 
@@ -60,6 +69,16 @@ add_near = add_far = _adder(waves, False)
 count_near = count_far = _adder(signs, True)
 
 
+def pack(diagonals: Numbers, permutation: Numbers) -> tuple[Numbers, ...]:
+    """Tables as they are."""
+    return diagonals, permutation
+
+
+def pack_sums(diagonals: Numbers, permutation: Numbers, radius: Numbers, dither: Numbers) -> tuple[Numbers, ...]:
+    """Tables as they are."""
+    return diagonals, permutation, radius, dither
+
+
 def scratch(far: bool, signs_only: bool, width: int) -> None:
     """Nothing is needed beside the sums."""
 
@@ -79,12 +98,12 @@ def adjoint(values: Numbers, tables: Any, out: Numbers, scratch: None) -> None:
     p = out.shape[1]
     for b in range(len(diagonals)):
         at = slice(b * p, (b + 1) * p)
-        a = _transform(values[:, at] * radius[at])
+        a = _transform(values[:, at] * radius[at], 0)
         for stage in range(diagonals.shape[1] - 1, 0, -1):
             a = a * diagonals[b, stage].astype(a.dtype)
             if len(permutation):
                 back = np.empty_like(a)
                 back[:, permutation[b]] = a
                 a = back
-            a = _transform(a)
+            a = _transform(a, stage)
         out += a * diagonals[b, 0].astype(a.dtype)

@@ -17,16 +17,23 @@ _ZERO64 = np.int64(np.float64(K.ROUND64).view(np.int64))
 
 
 @compiled
-def _transform(a, row, p):
-    """Walsh-Hadamard transform of a row, in place, the widest level first."""
-    h = p // 2
-    while h > 0:
+def _transform(a, p, stage):
+    """Walsh-Hadamard transform of the first row of a, in place; the order of levels is that of ``hadamard.levels``."""
+    q = 0
+    while 1 << q < p:
+        q += 1
+    for step in range(q):
+        bit = q - 1 - step
+        if stage == 1 and bit < 6:
+            # bits 2, 1, 0 first, then 5, 4, 3
+            low, behind = min(q, 3), step - (q - min(q, 6))
+            bit = low - 1 - behind if behind < low else min(q, 6) - 1 - (behind - low)
+        h = 1 << bit
         for i in range(0, p, 2 * h):
             for j in range(i, i + h):
-                u, v = a[row, j], a[row, j + h]
-                a[row, j] = u + v
-                a[row, j + h] = u - v
-        h //= 2
+                u, v = a[0, j], a[0, j + h]
+                a[0, j] = u + v
+                a[0, j + h] = u - v
 
 
 @compiled
@@ -34,17 +41,16 @@ def _project(rows, i, diagonals, permutation, b, a):
     """One block applied to a row, in the first row of a."""
     p = rows.shape[1]
     for k in range(p):
-        a[0, k] = rows[i, k] * diagonals[b, 0, k]
-    _transform(a, 0, p)
-    for stage in range(1, diagonals.shape[1]):
-        if permutation.shape[0] > 0:
+        a[0, k] = rows[i, k]
+    for stage in range(diagonals.shape[1]):
+        if stage == 1 and permutation.shape[0] > 0:
             for k in range(p):
                 a[1, k] = a[0, permutation[b, k]]
             for k in range(p):
                 a[0, k] = a[1, k]
         for k in range(p):
             a[0, k] *= diagonals[b, stage, k]
-        _transform(a, 0, p)
+        _transform(a, p, stage)
 
 
 @compiled
@@ -156,6 +162,16 @@ def count_far(rows, weights, runs, tables, sums, scratch):
                     sums[g, 1, at + j] += w * (bits[2, j] & 1)
 
 
+def pack(diagonals, permutation):
+    """Tables as they are."""
+    return diagonals, permutation
+
+
+def pack_sums(diagonals, permutation, radius, dither):
+    """Tables as they are."""
+    return diagonals, permutation, radius, dither
+
+
 def scratch(far, signs_only, width):
     """Numbers that a pass needs beside its sums."""
     return np.empty((4, max(width, 1)), np.float64 if far else np.float32)
@@ -182,7 +198,7 @@ def adjoint(values, tables, out, scratch):
         for i in range(values.shape[0]):
             for j in range(p):
                 scratch[0, j] = values[i, b * p + j] * radius[b * p + j]
-            _transform(scratch, 0, p)
+            _transform(scratch, p, 0)
             for stage in range(diagonals.shape[1] - 1, 0, -1):
                 for k in range(p):
                     scratch[0, k] *= diagonals[b, stage, k]
@@ -191,6 +207,6 @@ def adjoint(values, tables, out, scratch):
                         scratch[1, permutation[b, k]] = scratch[0, k]
                     for k in range(p):
                         scratch[0, k] = scratch[1, k]
-                _transform(scratch, 0, p)
+                _transform(scratch, p, stage)
             for k in range(p):
                 out[i, k] += scratch[0, k] * diagonals[b, 0, k]

@@ -61,7 +61,7 @@ class HadamardSummer(PhaseSummer):
             for name in ("radius", "dither")
         )
         blocks = diagonals(arrays["signs"], arrays["normals"], self._width)
-        self._tables = blocks, arrays["permutation"], radius, dither
+        self._tables = self._loops.pack_sums(blocks, arrays["permutation"], radius, dither)
         self._stretch = arrays["stretch"]
 
     def _scratch(self, far: bool) -> Any:
@@ -98,8 +98,8 @@ class Blocks:
         self._stretch = np.asarray(stretch, self.dtype)
         padded = np.zeros(len(blocks) * self._p, self.dtype)
         padded[: self.size] = radius
-        self._tables = blocks, permutation, padded
         self._module = _loops(self._p)
+        self._tables = *self._module.pack(blocks, permutation), padded
 
     @property
     def nbytes(self) -> int:
