@@ -63,14 +63,16 @@ class HadamardSummer(PhaseSummer):
         blocks = diagonals(arrays["signs"], arrays["normals"], self._width)
         self._tables = self._loops.pack_sums(blocks, arrays["permutation"], radius, dither)
         self._stretch = arrays["stretch"]
+        self._plain = bool((self._stretch == 1).all())
 
     def _scratch(self, far: bool) -> Any:
         return self._loops.scratch(far, self._signs, self._width)
 
     def _add(self, near: Rows, far: Rows, kept: Weights, counts: Weights, sums: Weights, scratch: Any) -> None:
         d = self.plan.dim
-        near[: counts[0, -1], :d] *= self._stretch
-        far[: counts[1, -1], :d] *= self._stretch.astype(np.float64)
+        if not self._plain:
+            near[: counts[0, -1], :d] *= self._stretch
+            far[: counts[1, -1], :d] *= self._stretch.astype(np.float64)
         super()._add(near, far, kept, counts, sums, scratch)
 
 
