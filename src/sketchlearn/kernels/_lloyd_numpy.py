@@ -1,4 +1,4 @@
-"""Loops of Lloyd's iterations in NumPy."""
+"""The loop of Lloyd's iterations in NumPy."""
 
 from __future__ import annotations
 
@@ -7,28 +7,32 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-TILE = 256
 _Array = npt.NDArray[Any]
 
 
-def assign(x: _Array, weights: _Array, centers: _Array, labels: _Array, distances: _Array, scratch: _Array) -> float:
-    """See the compiled one."""
-    for i in range(0, x.shape[1], 4096):
-        part = x[:, i : i + 4096]
-        d2 = (centers * centers).sum(1)[:, None] - 2.0 * (centers @ part)
-        labels[i : i + 4096] = d2.argmin(0)
-        distances[i : i + 4096] = np.maximum(d2.min(0) + (part * part).sum(0), 0.0)
-    return float(weights @ distances)
+def cells(
+    products: _Array, lengths: _Array, x: _Array, squares: _Array, weights: _Array, labels: _Array,
+    distances: _Array, mass: _Array, sums: _Array,
+) -> float:  # fmt: skip
+    """Nearest centre of every point, squared distance to it, and what the cells hold; returns the weighted cost.
 
-
-def total(x: _Array, weights: _Array, labels: _Array, mass: _Array, sums: _Array) -> None:
-    """See the compiled one."""
+    Parameters
+    ----------
+    products : float32 (k, n)
+        Products of centres and points.
+    lengths, squares : float32 (k,) and (n,)
+        Squared lengths of centres and points.
+    x, weights : float32 (d, n) and float64 (n,)
+        The points, and their weights.
+    labels, distances : int32 and float32 (n,)
+        Results.
+    mass, sums : float64 (k,) and (d, k)
+        Weights of the cells, and sums of their points, are added to these.
+    """
+    d2 = lengths[:, None] - 2.0 * products
+    labels[:] = d2.argmin(0)
+    distances[:] = np.maximum(d2[labels, np.arange(len(labels))] + squares, 0.0)
     mass += np.bincount(labels, weights, len(mass))
     for i in range(len(x)):
         sums[i] += np.bincount(labels, weights * x[i], len(mass))
-
-
-def approach(x: _Array, weights: _Array, pick: int, nearest: _Array, trial: _Array) -> float:
-    """See the compiled one."""
-    np.minimum(((x - x[:, pick, None]) ** 2).sum(0), nearest, out=trial)
-    return float(weights @ trial)
+    return float(weights @ distances)

@@ -136,4 +136,4 @@ def scratch(far, signs_only=False):
 
 def pack(rows: np.ndarray) -> np.ndarray:
     """Frequencies as columns, so that the inner loops are contiguous."""
-    return np.ascontiguousarray(rows.T)
+    return np.array(rows.T, np.float32, order="C")

@@ -86,7 +86,8 @@ class PhaseSummer(Summer):
         near[:, d:] = far[:, d:] = self._fill
         kept = np.empty((2, block), np.int64)
         scratch = np.empty((2, d)), self._scratch(False)
-        w = _NO_WEIGHTS if weights is None else np.asarray(weights, np.int64)
+        w = _NO_WEIGHTS if weights is None else np.asarray(weights)
+        real = np.float32 if X.dtype == np.float32 else np.float64
         for i in range(int(starts[0]), int(starts[-1]), block):
             end = min(i + block, int(starts[-1]))
             first, last = 0, runs
@@ -98,8 +99,8 @@ class PhaseSummer(Summer):
             counts[1] -= i
             here = slice(first, last)
             self._staging.stage(
-                _frozen(X[i:end]), _frozen(w[i:end]), self._place, near, far, *kept, counts, box[here], info[here],
-                scratch[0],
+                _frozen(X[i:end], real), _frozen(w[i:end], np.int64), self._place, near, far, *kept, counts,
+                box[here], info[here], scratch[0],
             )  # fmt: skip
             if runs == 1 and info[0, 1] >= 0 and not skip_invalid:
                 break
@@ -158,14 +159,14 @@ class SignSummer(FourierSummer):
 def try_tier(module: ModuleType) -> None:
     """Run a tier on one row; raises whatever goes wrong."""
     one = np.ones((1, 1), np.float32)
-    arrays = {"half_turns": one, "center": np.zeros(1), "rms": np.ones(1)}
+    arrays: dict[str, npt.NDArray[Any]] = {"half_turns": one, "center": np.zeros(1), "rms": np.ones(1)}
     FourierSummer(Plan("fourier", 1, (2, 1), np.dtype(np.int64), arrays), module).sum_rows(np.zeros((1, 1)))
 
 
-def _frozen(block: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def _frozen(block: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """A contiguous read-only view of a block, or a copy: two compiled signatures serve rows of any kind."""
-    if block.dtype not in (np.float32, np.float64, np.int64) or not block.dtype.isnative:
-        block = block.astype(np.float64)
-    rows = np.ascontiguousarray(block).view(np.ndarray)
+    rows = np.ascontiguousarray(block, dtype).view(np.ndarray)
+    if not rows.flags.aligned:
+        rows = rows.copy()
     rows.flags.writeable = False
     return rows

@@ -11,25 +11,24 @@ _F32 = npt.NDArray[np.float32]
 _F64 = npt.NDArray[np.float64]
 
 
-def lloyd(
-    x: _F32, weights: _F64, centers: _F32, steps: int, tolerance: float
-) -> tuple[npt.NDArray[np.int32], float]:
+def lloyd(x: _F32, weights: _F64, centers: _F32, steps: int, tolerance: float) -> tuple[npt.NDArray[np.int32], float]:
     """Iterate to convergence; centers (k, d) are changed in place; returns labels and weighted cost.
 
     Centres without points stay where they are.
     """
     loops = tiers.loops("lloyd")
-    d, n = x.shape
-    labels, distances = np.zeros(n, np.int32), np.empty(n, np.float32)
-    scratch = np.empty((2, loops.TILE), np.float32)
+    (d, n), k = x.shape, len(centers)
+    squares = np.einsum("ij,ij->j", x, x)
+    labels, distances, products = np.zeros(n, np.int32), np.empty(n, np.float32), np.empty((k, n), np.float32)
     previous = cost = np.inf
     for _ in range(steps):
-        cost = loops.assign(x, weights, centers, labels, distances, scratch)
+        np.matmul(centers, x, out=products)
+        mass, sums = np.zeros(k), np.zeros((d, k))
+        lengths = np.einsum("ij,ij->i", centers, centers)
+        cost = loops.cells(products, lengths, x, squares, weights, labels, distances, mass, sums)
         if cost >= previous * (1.0 - tolerance):
             break
         previous = cost
-        mass, sums = np.zeros(len(centers)), np.zeros((d, len(centers)))
-        loops.total(x, weights, labels, mass, sums)
         full = mass > 0
         centers[full] = (sums[:, full] / mass[full]).T
     return labels, float(cost)
@@ -40,19 +39,21 @@ def seed_centers(x: _F32, weights: _F64, k: int, uniforms: _F64) -> _F32:
 
     `uniforms` is (k, candidates) in [0, 1).
     """
-    loops = tiers.loops("lloyd")
-    d, n = x.shape
-    centers = np.empty((k, d), np.float32)
-    nearest, best, trial = np.full(n, np.inf, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
+    n = x.shape[1]
+    squares = np.einsum("ij,ij->j", x, x)
+    nearest = np.full(n, np.inf, np.float32)
+    chosen = np.empty(k, np.intp)
     for c in range(k):
         cumulative = np.cumsum(weights * nearest if c else weights)
-        winner, lowest = -1, np.inf
-        for u in uniforms[c] if c else uniforms[c, :1]:
-            pick = min(int(np.searchsorted(cumulative, u * cumulative[-1], side="right")), n - 1)
-            cost = loops.approach(x, weights, pick, nearest, trial)
-            if cost < lowest:
-                winner, lowest = pick, cost
-                best, trial = trial, best
-        nearest, best = best, nearest
-        centers[c] = x[:, winner]
-    return centers
+        draws = uniforms[c] if c else uniforms[c, :1]
+        picks = np.minimum(np.searchsorted(cumulative, draws * cumulative[-1], side="right"), n - 1)
+        points = x[:, picks].T
+        trial = points @ x
+        trial *= -2.0
+        trial += squares
+        trial += squares[picks, None]
+        np.maximum(trial, 0.0, out=trial)
+        np.minimum(trial, nearest, out=trial)
+        best = int((trial @ weights).argmin())
+        nearest, chosen[c] = trial[best], picks[best]
+    return np.ascontiguousarray(x[:, chosen].T)
