@@ -194,6 +194,7 @@ class Sketch:
         if self.weight == 0:
             raise ValueError("the sketch is empty: it has no mean")
         sampling = self.features.feature_variances(self.sums, float(self.weight)) / self.effective_count
+        sampling += self.features.distortion_variances(self.sums, float(self.weight))
         if self.privacy is None:
             return sampling
         unit = 4.0**self.weight_bits  # of the record: the grid of whole weights
