@@ -23,23 +23,22 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.features import portable, structured
+from sketchlearn.features import dense, portable, structured
 from sketchlearn.features.base import decode_array, encode_array, register
-from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.operator import DenseOperator, Operator
+from sketchlearn.features.phases import PhaseMap
 from sketchlearn.features.radial import LAWS, RadialLaw
-from sketchlearn.features.reading import Grouped, Reading, Signs, Waves, Weight, group_bounds, harmonics
-from sketchlearn.kernels import ENTRY_BOUND, Plan
+from sketchlearn.features.reading import check_per_row
+from sketchlearn.kernels import Plan
 
 _DIRECTIONS = ("orthogonal", "iid")
 _RADII = ("stratified", "iid")
 _LATER: dict[str, Any] = {"structure": "dense", "quantized": False, "features_per_row": None}
-_ORTHOGONAL_ROWS = 64  # rows per orthogonal block in high dimension; exact blocks up to this dimension
 
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class FourierFeatures(CharacteristicMap):
+class FourierFeatures(PhaseMap):
     """Random Fourier features of a recipe; see :meth:`sketchlearn.FourierFeatures.draw` and :func:`sketchlearn.design`.
 
     Attributes
@@ -208,18 +207,9 @@ class FourierFeatures(CharacteristicMap):
             raise ValueError(f"structure={self.structure!r} is no structure of a map")
         if not isinstance(self.quantized, bool):
             raise ValueError(f"quantized must be True or False, got {self.quantized!r}")
-        self._check_features_per_row()
-
-    def _check_features_per_row(self) -> None:
-        r = self.features_per_row
-        if r is None:
-            return
-        if isinstance(r, bool) or not isinstance(r, int | np.integer) or not 0 < r < self.size:
-            raise ValueError(f"features_per_row must be an integer between 0 and size={self.size}, got {r!r}")
-        object.__setattr__(self, "features_per_row", int(r))
-        if self.structure != "dense" and r % structured.padded(self.dim):
-            p = structured.padded(self.dim)
-            raise ValueError(f"features_per_row of structured features is a multiple of {p}, got {r}")
+        if self.features_per_row is not None:
+            block = 1 if self.structure == "dense" else structured.padded(self.dim)
+            object.__setattr__(self, "features_per_row", check_per_row(self.features_per_row, self.size, block))
 
     # -- recipe ------------------------------------------------------------------------------
 
@@ -271,9 +261,9 @@ class FourierFeatures(CharacteristicMap):
                 raise ValueError(f"scale={self.scale} gives frequencies beyond float32")
             array = blocks.to_array()
             return np.concatenate([array, self._draw_dither().view(np.int8)]) if self.quantized else array
-        w = self._unit_directions() * (radius / math.pi)[:, None]
+        w = dense.unit_directions(self.directions, self.dim, self.size, self.seed) * (radius / math.pi)[:, None]
         if self.whitening is not None:
-            w = _product(w, self.whitening)
+            w = dense.product(w, self.whitening)
         with np.errstate(over="ignore"):
             drawn = w.astype(np.float32)
         if not np.isfinite(drawn).all():
@@ -300,8 +290,7 @@ class FourierFeatures(CharacteristicMap):
     @property
     def _unit(self) -> float:
         """A power of two near the scale if that is extreme: structured phases are computed in its units."""
-        exponent = math.frexp(self.scale)[1]
-        return math.ldexp(1.0, exponent) if abs(exponent) > 20 else 1.0
+        return structured.unit_of(self.scale)
 
     @cached_property
     def _stretch(self) -> npt.NDArray[np.float32]:
@@ -336,16 +325,6 @@ class FourierFeatures(CharacteristicMap):
             strata = portable.Bits(self.seed, 2).permutation(self.size).astype(np.float64)
             u = (strata + u) / self.size
         return u
-
-    def _unit_directions(self) -> npt.NDArray[np.float64]:
-        rows = 1 if self.directions == "iid" else min(self.dim, _ORTHOGONAL_ROWS)
-        blocks = -(-self.size // rows)
-        normals = portable.Bits(self.seed, 3).normals(blocks * rows * self.dim)
-        stack = normals.reshape(blocks, rows, self.dim)
-        # a few blocks at a time: the working set stays in cache and memory stays small
-        step = max(1, 2**18 // (rows * self.dim))
-        parts = [portable.orthonormalize(stack[i : i + step]) for i in range(0, blocks, step)]
-        return np.concatenate(parts).reshape(-1, self.dim)[: self.size]
 
     @cached_property
     def frequencies(self) -> npt.NDArray[np.float64]:
@@ -440,61 +419,19 @@ class FourierFeatures(CharacteristicMap):
             raise ValueError(f"expected rows with {self.dim} columns, got an array of shape {rows.shape}")
         if not self.quantized and self.features_per_row is None and self.structure == "dense":
             return np.exp(1j * (rows @ self.frequencies.T))
-        phases = self.operator(dtype=np.float64).forward(rows - self._center)
-        units = np.exp(1j * phases)
-        if self.dither is not None:
-            t = phases + math.pi * self.dither.astype(np.float64)
-            signs = np.where(np.cos(t) < 0, -1.0, 1.0) + 1j * np.where(np.sin(t) < 0, -1.0, 1.0)
-            units = (math.pi / 4) * np.exp(1j * (phases - t)) * signs
-        units = units if self._rotation is None else units * self._rotation
-        if self._grouped is not None:
-            mine = self.summer.groups(rows)  # type: ignore[attr-defined]  # subsampled
-            which = np.repeat(np.arange(self._grouped.groups), np.diff(self._grouped.starts))
-            units = units * (mine[:, None] == which) * self._grouped.groups
-        return units
+        return self._of_phases(self.operator(dtype=np.float64).forward(rows - self._center), rows)
 
     # -- sums --------------------------------------------------------------------------------
 
-    @cached_property
-    def _reading(self) -> Reading:
-        return Waves() if self.dither is None else Signs(self.dither)
-
-    @cached_property
-    def _grouped(self) -> Grouped | None:
-        return None if self.features_per_row is None else Grouped(group_bounds(self.size, self.features_per_row))
-
     @property
-    def sums_shape(self) -> tuple[int, ...]:
-        """Cosines and sines (or how many are negative); of subsampled features in one row, then weights of groups."""
-        return (2, self.size) if self._grouped is None else (2 * self.size + self._grouped.groups,)
-
-    @property
-    def entry_bound(self) -> int:
-        return 1 if self.quantized else ENTRY_BOUND
-
-    @property
-    def row_bounds_l1(self) -> int:
-        """Largest sum of absolute values of the integers that one row adds to the sums."""
-        return self._kept * self._reading.pair_l1 + (self._grouped is not None)
-
-    @property
-    def row_bounds_squared(self) -> int:
-        """Largest sum of their squares."""
-        return self._kept * self._reading.pair_squared + (self._grouped is not None)
-
-    @property
-    def _kept(self) -> int:
+    def kept(self) -> int:
         return self.size if self.features_per_row is None else self.features_per_row
 
     @property
     def row_cost(self) -> float:
         if self.structure == "dense":
-            return self._kept * (self.dim + 10.0)
-        return self._kept * (3.0 * math.log2(self._law_dim) + 10.0)
-
-    @property
-    def fewest_rows(self) -> int:
-        return 240 if self._grouped is None else 480 * self._grouped.groups
+            return self.kept * (self.dim + 10.0)
+        return self.kept * (3.0 * math.log2(self._law_dim) + 10.0)
 
     @property
     def _center(self) -> npt.NDArray[np.float64]:
@@ -531,48 +468,6 @@ class FourierFeatures(CharacteristicMap):
             return np.exp(1j * (self.frequencies @ self.center))
         return np.exp(1j * self.operator(dtype=np.float64).forward(self.center[None])[0])
 
-    def _split(self, sums: npt.NDArray[np.int64], weight: float) -> tuple[npt.NDArray[np.int64], Weight]:
-        """Sums (2, size), and the weight of the rows behind each feature."""
-        return (sums, weight) if self._grouped is None else self._grouped.split(sums)
-
-    def mean_from_sums(self, sums: npt.NDArray[np.int64], weight: float) -> npt.NDArray[np.complex128]:
-        z = self._reading.mean(*self._split(sums, weight))
-        return np.asarray(z if self._rotation is None else z * self._rotation)
-
-    def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
-        """Variances of the features over the rows, larger where only some of the rows contribute."""
-        pairs, behind = self._split(sums, weight)
-        return self._reading.variances(pairs, behind) * (weight / np.asarray(behind))
-
-    def distortion_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
-        """What the harmonics of one-bit features leave, whatever the number of rows; 0 for other features."""
-        if not self.quantized:
-            return np.zeros(self.size)
-        pairs, behind = self._split(sums, weight)
-        noise = self._reading.variances(pairs, behind) / np.asarray(behind)
-        return harmonics(self.norms, np.abs(self._reading.mean(pairs, behind)) ** 2 - noise)
-
-    def release_variances(
-        self, sums: npt.NDArray[Any], weight: float, sums_variance: npt.ArrayLike, weight_variance: float
-    ) -> npt.NDArray[np.float64]:
-        noise = np.broadcast_to(np.asarray(sums_variance, np.float64), self.sums_shape)
-        pairs, behind = self._split(sums, weight)
-        of_weight: Weight = weight_variance
-        if self._grouped is not None:
-            noise, of_weight = noise[: 2 * self.size], np.repeat(
-                noise[2 * self.size :], np.diff(self._grouped.starts)
-            )  # fmt: skip
-        z = np.abs(self._reading.mean(pairs, behind)) ** 2
-        both = noise.reshape(2, self.size).sum(0) * self._reading.gain() + z * of_weight
-        return np.asarray(both / np.asarray(behind) ** 2)
-
-    def impossible(self, sums: npt.NDArray[np.int64], weight: int) -> str | None:
-        if self._grouped is not None:
-            counts = sums[2 * self.size :]
-            if (counts < 0).any() or int(counts.sum()) != weight:
-                return f"the groups of features would have {int(counts.sum())} rows together, not {weight}"
-        return self._reading.impossible(*self._split(sums, weight))
-
     def describe(self) -> str:
         extra = "" if self.structure == "dense" else f", {self.structure} blocks"
         extra += ", one bit" if self.quantized else ""
@@ -603,11 +498,3 @@ def _finite(value: npt.ArrayLike, shapes: tuple[tuple[int, ...], ...], name: str
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds NaN or infinity")
     return array
-
-
-def _product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """a @ b, summed in the order of the inner index."""
-    out = np.zeros((a.shape[0], b.shape[1]))
-    for k in range(b.shape[0]):
-        out = out + a[:, k, None] * b[k]
-    return out

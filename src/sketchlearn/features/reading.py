@@ -116,7 +116,7 @@ def harmonics(norms: Array, squares: Array) -> Array:
 
     The k-th harmonic (3, 5, 7, ...) adds the characteristic function at k w over k.  How large that is at k times the
     length of w is read off the averages of frequencies of about that length (`squares`, their squares without
-    sampling noise); beyond the longest frequency it is taken to vanish.
+    sampling noise); beyond the longest frequency it is taken to fall off like that of a normal law.
     """
     order = np.argsort(norms, kind="stable")
     width = max(1, min(len(order), max(20, len(order) // 20)))
@@ -125,10 +125,21 @@ def harmonics(norms: Array, squares: Array) -> Array:
     low = np.maximum(np.arange(len(order)) - half, 0)
     high = np.minimum(np.arange(len(order)) + half + 1, len(order))
     smooth = np.maximum((total[high] - total[low]) / (high - low), 0.0)
+    longest, last = max(float(norms[order[low[-1] :]].mean()), 1e-300), min(float(smooth[-1]), 1.0)
     out = np.zeros(len(norms))
     for k in range(3, 16, 2):
-        out += np.interp(k * norms, norms[order], smooth, right=0.0) / k**2
+        beyond = last ** (k * norms / longest) ** 2
+        out += np.where(k * norms <= longest, np.interp(k * norms, norms[order], smooth), beyond) / k**2
     return out
+
+
+def check_per_row(per_row: object, size: int, block: int) -> int:
+    """A number of features per row that makes groups of whole blocks; ValueError for any other."""
+    if isinstance(per_row, bool) or not isinstance(per_row, int | np.integer) or not 0 < per_row < size:
+        raise ValueError(f"features_per_row must be an integer between 0 and size={size}, got {per_row!r}")
+    if per_row % block:
+        raise ValueError(f"features_per_row of structured features is a multiple of {block}, got {per_row}")
+    return int(per_row)
 
 
 def group_bounds(size: int, per_row: int) -> npt.NDArray[np.int64]:

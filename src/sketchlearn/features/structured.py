@@ -39,6 +39,12 @@ def padded(dim: int) -> int:
     return 1 << (dim - 1).bit_length()
 
 
+def unit_of(scale: float) -> float:
+    """A power of two near an extreme scale, 1 for others: in its units no transform over- or underflows float32."""
+    exponent = math.frexp(scale)[1]
+    return math.ldexp(1.0, exponent) if abs(exponent) > 20 else 1.0
+
+
 def choose(structure: str, dim: int, size: int, whitening: npt.NDArray[np.float64] | None) -> str:
     """The structure that a name stands for; ValueError if there is none, or none for this dimension.
 

@@ -56,7 +56,7 @@ def _project(rows, i, diagonals, permutation, b, a):
 @compiled
 def add_near(rows, weights, runs, tables, sums, scratch):
     """Add the float32 rows of each run to its sums (runs, 2, blocks * p); ``scratch`` is float32 (4, p)."""
-    diagonals, permutation, radius, dither = tables
+    diagonals, permutation, radius, _ = tables
     p = rows.shape[1]
     bits = scratch.view(np.int32)
     for g in range(runs.shape[0] - 1):
@@ -91,7 +91,7 @@ def add_near(rows, weights, runs, tables, sums, scratch):
 @compiled
 def add_far(rows, weights, runs, tables, sums, scratch):
     """Add the float64 rows of each run to its sums; ``scratch`` is float64 (4, p)."""
-    diagonals, permutation, radius, dither = tables
+    diagonals, permutation, radius, _ = tables
     p = rows.shape[1]
     bits = scratch.view(np.int64)
     for g in range(runs.shape[0] - 1):

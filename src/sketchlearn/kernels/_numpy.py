@@ -143,9 +143,7 @@ Units = Callable[[npt.NDArray[Any]], _I64]
 def _adder(units: Units) -> Callable[..., None]:
     """Adds what `units` makes of the phases of the rows of each run to its sums (runs, 2, size)."""
 
-    def add(
-        rows: npt.NDArray[np.floating], weights: _I64, runs: _I64, panels: _F32, sums: _I64, scratch: None
-    ) -> None:
+    def add(rows: npt.NDArray[np.floating], weights: _I64, runs: _I64, panels: _F32, sums: _I64, scratch: None) -> None:
         for g in range(len(runs) - 1):
             for i in range(runs[g], runs[g + 1], K.FLUSH_ROWS):
                 block = slice(i, min(runs[g + 1], i + K.FLUSH_ROWS))

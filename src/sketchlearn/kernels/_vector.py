@@ -39,7 +39,7 @@ def waves(vectors, t):
 
 
 def signs(vectors, t):
-    """Code for one where cosine or sine of phases t (half-turns) is negative, zero elsewhere; plus the bits of ROUND."""
+    """Code for ones where cosine and sine of phases t (half-turns) are negative, each plus the bits of ROUND."""
     b, single = vectors.b, vectors.bits == 32
     parity = vectors.constant(K.PARITY32 if single else K.PARITY64)
     zero = vectors.whole(int(_ZERO32) if single else int(_ZERO64))
