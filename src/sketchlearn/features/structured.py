@@ -31,6 +31,7 @@ STRUCTURES = ("dense", "hadamard", "gr2", "fastfood")
 _SIGNS = {"hadamard": 3, "gr2": 2, "fastfood": 1}
 _SMALLEST = 16
 _CROSSOVER = 64
+_BLOCK = 2**22  # products that are looked at together
 _DENSE_ENTRIES = 2**24  # subsets of the frequencies up to here are kept as a matrix
 
 
@@ -171,14 +172,12 @@ class StructuredOperator(Operator):
 
     @cached_property
     def _loops(self) -> kernel.Blocks:
+        return kernel.Blocks(self._stretch, *self._tables(), self._dtype)
+
+    def _tables(self) -> tuple[Real, Real, Real]:
         blocks = self._blocks
-        return kernel.Blocks(
-            self._stretch,
-            kernel.diagonals(blocks.signs, blocks.normals, blocks.p),
-            blocks.permutation,
-            blocks.radius.astype(np.float64) * (math.pi * self._scale),
-            self._dtype,
-        )
+        diagonals = kernel.diagonals(blocks.signs, blocks.normals, blocks.p)
+        return diagonals, blocks.permutation, blocks.radius.astype(np.float64) * (math.pi * self._scale)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -201,10 +200,32 @@ class StructuredOperator(Operator):
 
     @cached_property
     def squared_norms(self) -> Real:
-        out = np.zeros(self.shape[0], self._dtype)
-        for _, w in self._coordinates():
-            out += (w * w).sum(0)
-        return out
+        """From the columns, or, where they are fewer and all padded columns are alike, from those that were cut off."""
+        dim, p = self.shape[1], self._blocks.p
+        unit = float(self._stretch[0])
+        cut = p - dim < dim and bool((self._stretch == unit).all())
+        loops = self._loops
+        if cut:
+            full = self._blocks.lengths * (unit * self._scale)
+            out = full * full
+            loops = kernel.Blocks(np.full(p, unit), *self._tables(), self._dtype)
+        else:
+            out = np.zeros(self.shape[0])
+        step = max(1, 2**22 // self.shape[0])
+        for i in range(dim if cut else 0, p if cut else dim, step):
+            columns = np.arange(i, min(i + step, p if cut else dim))
+            w = loops.forward((columns[:, None] == np.arange(p if cut else dim)).astype(self._dtype))
+            out += (w * w).sum(0) * (-1.0 if cut else 1.0)
+        return np.maximum(out, 0.0).astype(self._dtype)
+
+    def normal(self, weights: Real, points: Real) -> tuple[Real, Real]:
+        points = np.asarray(points, self._dtype)
+        lengths, out = np.empty(self.shape[0], self._dtype), np.zeros(points.shape, self._dtype)
+        for at, part in self._loops.parts(_BLOCK // max(1, len(points))):
+            t = part.forward(points)
+            lengths[at] = np.einsum("ij,ij->j", t, t)
+            out += part.adjoint(t * weights[at].astype(self._dtype))
+        return lengths, out
 
     def rows(self, index: Index) -> Operator:
         index = np.asarray(index, np.intp)

@@ -107,3 +107,23 @@ def adjoint(values: Numbers, tables: Any, out: Numbers, scratch: None) -> None:
                 a = back
             a = _transform(a, stage)
         out += a * diagonals[b, 0].astype(a.dtype)
+
+
+def add_squares(rows: Numbers, count: int, tables: Any, sums: Numbers, scratch: None) -> None:
+    """Add the squares of the products of the blocks with some rows (n, p) to float64 sums (blocks * p,)."""
+    diagonals, permutation, radius = tables
+    p = rows.shape[1]
+    for b in range(len(diagonals)):
+        t = (_project(rows[:count], diagonals, permutation, b) * radius[b * p : (b + 1) * p]).astype(np.float64)
+        for one in t * t:  # in the order of the rows, as the compiled loops do
+            sums[b * p : (b + 1) * p] += one
+
+
+def add_rounded_squares(rows: Numbers, count: int, weights: Numbers, tables: Any, sums: Numbers, scratch: None) -> None:
+    """The same in units of 2**-22, times weights, to int64 sums."""
+    diagonals, permutation, radius = tables
+    p = rows.shape[1]
+    for b in range(len(diagonals)):
+        t = _project(rows[:count], diagonals, permutation, b) * radius[b * p : (b + 1) * p]
+        units = np.rint(t * t * np.float32(1 << K.GRID_BITS)).astype(np.int64)
+        sums[b * p : (b + 1) * p] += (units * weights[:count, None]).sum(0)

@@ -12,6 +12,7 @@ _S32 = tuple(np.float32(c) for c in K.SIN32[::-1])
 _C64, _S64 = K.COS64[::-1], K.SIN64[::-1]
 _ROUND32, _PARITY32, _HALF32 = np.float32(K.ROUND32), np.float32(K.PARITY32), np.float32(0.5)
 _ROUND64, _PARITY64 = K.ROUND64, K.PARITY64
+_UNITS = np.float32(1 << K.GRID_BITS)
 _ZERO32 = np.int32(np.float32(K.ROUND32).view(np.int32))
 _ZERO64 = np.int64(np.float64(K.ROUND64).view(np.int64))
 
@@ -210,3 +211,30 @@ def adjoint(values, tables, out, scratch):
                 _transform(scratch, p, stage)
             for k in range(p):
                 out[i, k] += scratch[0, k] * diagonals[b, 0, k]
+
+
+@compiled
+def add_squares(rows, count, tables, sums, scratch):
+    """Add the squares of the products of the blocks with some rows (n, p) to float64 sums (blocks * p,)."""
+    diagonals, permutation, radius = tables
+    p = rows.shape[1]
+    for b in range(diagonals.shape[0]):
+        for i in range(count):
+            _project(rows, i, diagonals, permutation, b, scratch)
+            for j in range(p):
+                t = np.float64(scratch[0, j] * radius[b * p + j])
+                sums[b * p + j] += t * t
+
+
+@compiled
+def add_rounded_squares(rows, count, weights, tables, sums, scratch):
+    """The same in units of 2**-22, times weights, to int64 sums."""
+    diagonals, permutation, radius = tables
+    p = rows.shape[1]
+    for b in range(diagonals.shape[0]):
+        for i in range(count):
+            w = weights[i]
+            _project(rows, i, diagonals, permutation, b, scratch)
+            for j in range(p):
+                t = scratch[0, j] * radius[b * p + j]
+                sums[b * p + j] += w * np.int64(np.rint(t * t * _UNITS))

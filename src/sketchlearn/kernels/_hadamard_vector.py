@@ -25,7 +25,7 @@ from sketchlearn.kernels._vector import _ZERO32, _ZERO64, signs, waves
 _CHUNK = 6  # bits: the last pass takes 64 numbers
 _COUNT = (1 << _CHUNK) // LANES
 _CACHED = 12  # bits: parts of 2**12 numbers are finished one after another and stay in the first-level cache
-_FLUSH = K.FLUSH_ROWS
+_FLUSH, _UNITS = K.FLUSH_ROWS, np.float32(1 << K.GRID_BITS)
 SMALLEST = 1 << _CHUNK
 """Shorter transforms are left to the second tier."""
 
@@ -451,3 +451,40 @@ def adjoint(values, tables, out, scratch):
             _back(here, here, None, chunks)
             for k in range(p):
                 out[i, k] += scratch[0, k] * diagonals[b, 0, k]
+
+
+@compiled
+def add_squares(rows, count, tables, sums, scratch):
+    """Add the squares of the products of the blocks with some rows (n, p) to float64 sums (blocks * p,)."""
+    diagonals, permutation, radius = tables
+    p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
+    here = pointer(scratch, 0)
+    for b in range(diagonals.shape[0]):
+        for i in range(count):
+            _to_last(rows, i * p, scratch[0], scratch[1], diagonals, permutation, b)
+            if diagonals.shape[1] == 3:
+                _straight(here, here, pointer(radius, b * p), chunks)
+            else:
+                _back(here, here, pointer(radius, b * p), chunks)
+            for j in range(p):
+                t = np.float64(scratch[0, j])
+                sums[b * p + j] += t * t
+
+
+@compiled
+def add_rounded_squares(rows, count, weights, tables, sums, scratch):
+    """The same in units of 2**-22, times weights, to int64 sums."""
+    diagonals, permutation, radius = tables
+    p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
+    here = pointer(scratch, 0)
+    for b in range(diagonals.shape[0]):
+        for i in range(count):
+            w = weights[i]
+            _to_last(rows, i * p, scratch[0], scratch[1], diagonals, permutation, b)
+            if diagonals.shape[1] == 3:
+                _straight(here, here, pointer(radius, b * p), chunks)
+            else:
+                _back(here, here, pointer(radius, b * p), chunks)
+            for j in range(p):
+                t = scratch[0, j]
+                sums[b * p + j] += w * np.int64(np.rint(t * t * _UNITS))

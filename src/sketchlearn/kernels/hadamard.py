@@ -7,6 +7,8 @@ a row instead of ``p**2`` multiply-adds, and a few numbers a frequency instead o
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -95,6 +97,7 @@ class Blocks:
     def __init__(
         self, stretch: Numbers, blocks: Numbers, permutation: Numbers, radius: Numbers, dtype: npt.DTypeLike
     ) -> None:
+        self._made_of = stretch, blocks, permutation, radius
         self.dtype = np.dtype(dtype)
         self._p, self.size = blocks.shape[2], len(radius)
         self._stretch = np.asarray(stretch, self.dtype)
@@ -103,10 +106,34 @@ class Blocks:
         self._module = _loops(self._p)
         self._tables = *self._module.pack(blocks, permutation), padded
 
+    def astype(self, dtype: npt.DTypeLike) -> Blocks:
+        """The same in another precision."""
+        return self if self.dtype == dtype else Blocks(*self._made_of, dtype)
+
+    @property
+    def padded_size(self) -> int:
+        """Frequencies of whole blocks."""
+        return len(self._tables[2])
+
     @property
     def nbytes(self) -> int:
         """Bytes of all tables."""
         return sum(table.nbytes for table in self._tables) + self._stretch.nbytes
+
+    def parts(self, entries: int) -> Iterator[tuple[slice, Blocks]]:
+        """The same blocks, some at a time: those of about so many frequencies, and which frequencies they are."""
+        step = max(1, entries // self._p)
+        table, permutation, padded = self._tables
+        for b in range(0, len(table), step):
+            at = slice(b * self._p, min((b + step) * self._p, self.size))
+            part = copy.copy(self)
+            part.size = at.stop - at.start
+            here = slice(b, b + step)
+            part._tables = (
+                table[here], permutation[here] if permutation.size else permutation,
+                padded[at.start : at.start + len(table[here]) * self._p],
+            )  # fmt: skip
+            yield at, part
 
     def _scratch(self) -> Any:
         # one more row than the loops fill: ones, the diagonal of a transform that has none
@@ -131,3 +158,15 @@ class Blocks:
         out = np.zeros((len(v), self._p), self.dtype)
         self._module.adjoint(v, self._tables, out, self._scratch())
         return out[:, : len(self._stretch)] * self._stretch
+
+    def padded_rows(self, count: int) -> Numbers:
+        """Room for rows padded with zeros."""
+        return np.zeros((count, self._p), self.dtype)
+
+    def add_squares(self, rows: Numbers, count: int, sums: Numbers) -> None:
+        """Add the squared products with the first padded rows to float64 sums."""
+        self._module.add_squares(rows, count, self._tables, sums, self._scratch())
+
+    def add_rounded_squares(self, rows: Numbers, count: int, weights: Weights, sums: Numbers) -> None:
+        """The same in units of 2**-22, times weights, to int64 sums."""
+        self._module.add_rounded_squares(rows, count, weights, self._tables, sums, self._scratch())

@@ -95,6 +95,7 @@ _HOMES = {
     "subsampled": "sketchlearn.kernels.subsampled",
     "squares": "sketchlearn.kernels.quadratic",
     "products": "sketchlearn.kernels.quadratic",
+    "structured squares": "sketchlearn.kernels.quadratic",
 }
 
 
