@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.features import encoding
 from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.reading import Grouped, Reading, Signs, Waves, Weight, group_bounds, harmonics
 from sketchlearn.kernels import ENTRY_BOUND
@@ -71,6 +72,24 @@ class PhaseMap(CharacteristicMap):
     @property
     def fewest_rows(self) -> int:
         return 240 if self._grouped is None else 480 * self._grouped.groups
+
+    def encode(self, X: npt.ArrayLike) -> bytes:
+        """One-bit features of some rows as bytes: a header of 40 bytes, then two bits per feature and row.
+
+        For devices that send contributions and not sums; :meth:`sketchlearn.Sketch.from_encoded` adds them up to what
+        a pass over the rows would have given.
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=3, size=100, scale=1.0, seed=0, quantized=True)
+        >>> X = np.random.default_rng(0).normal(size=(20, 3))
+        >>> len(phi.encode(X)) - 40 == 20 * 2 * 100 // 8
+        True
+        >>> bool((sl.Sketch.from_encoded([phi.encode(X)], phi).mean == sl.sketch(X, phi).mean).all())
+        True
+        """
+        return encoding.encode(self, X)
 
     def _of_phases(self, phases: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]) -> npt.NDArray[np.complex128]:
         """Features in float64 from the phases of centred rows, (n, size)."""

@@ -146,6 +146,26 @@ class QuadraticFeatures(MomentSums):
         phi._validate()
         return phi
 
+    def redrawn(self, structure: str) -> QuadraticFeatures:
+        """The map with structured directions, or where structured is ``"auto"``, if these are faster.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> sl.QuadraticFeatures.draw(dim=1024, size=8192, seed=0).redrawn("auto").variant
+        'hadamard'
+        """
+        chosen = structured.choose(structure, self.dim, self.size, None)
+        if chosen not in ("dense", "hadamard"):
+            raise ValueError(f"structure={structure!r}: quadratic features know dense, hadamard and auto")
+        if chosen == "dense" or self.variant != "sphere":
+            if structure == "hadamard":
+                raise ValueError(f"variant={self.variant!r} has no structure")
+            return self
+        phi = self.replace(variant="hadamard", _expected=None, _embedded=None)
+        phi._validate()
+        return phi
+
     def _validate(self) -> None:
         if self.variant not in VARIANTS:
             raise ValueError(f"variant={self.variant!r}: choose one of auto, {', '.join(VARIANTS)}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.kernels import atoms, lloyd, pairs, tiers
+from sketchlearn.kernels import atoms, hadamard, lloyd, pairs, tiers
 from sketchlearn.kernels.plan import Plan, prepare
 
 
@@ -73,12 +73,36 @@ def _sums() -> None:
         Plan("products", d, (triangle + d,), integer, {"center": center}, {"radius": 3.0}),
         Plan("products", d, (2, triangle + d + 1), real, {"center": center}),
     ]
+    for p in (32, 64, 128):  # short transforms, one chunk, several
+        signs = rng.integers(0, 256, (1, 3, p // 8), dtype=np.uint8)
+        none = {"normals": np.empty((0, 0), np.float32), "permutation": np.empty((0, 0), np.int32)}
+        radius = np.full(p, p**-1.5, np.float32)
+        blocks = {"center": center, "rms": np.ones(d), "stretch": np.ones(d, np.float32), "signs": signs, **none}
+        plans += [
+            Plan("hadamard", d, (2, p), integer, {**blocks, "radius": radius}, {"p": p}),
+            Plan("hadamard", d, (2, p), integer, {**blocks, "radius": radius, "dither": radius}, {"p": p}),
+        ]
+        factors = {"center": center, "signs": signs, **none, "factors": radius}
+        plans += [
+            Plan("structured squares", d, (p + d,), integer, factors, {"p": p, "radius": 3.0}),
+            Plan("structured squares", d, (2, p + d + 1), real, factors, {"p": p}),
+        ]
+        for dtype in (np.float32, np.float64):
+            operator = hadamard.Blocks(
+                np.ones(d), hadamard.diagonals(signs, none["normals"], p), none["permutation"], radius, dtype
+            )
+            operator.adjoint(operator.forward(np.zeros((1, d))))
+    one = fourier["half_turns"][:, 0]
+    plans.append(Plan("signs", d, (2, 3), integer, {**fourier, "dither": one}))
+    halves: dict[str, Any] = {"base": "fourier", "per_row": 2, "seed": 0}
+    plans.append(Plan("subsampled", d, (8,), integer, fourier, halves))
     near = rng.normal(size=(50, d))
     spread = near * np.where(np.arange(50) > 40, 1e3, 1.0)[:, None]
     wide = near * np.where(np.arange(50) > 40, 1e15, 1.0)[:, None]  # beyond the provisional scale
     for plan, dtype, weights in itertools.product(plans, (np.float32, np.float64), (None, np.arange(50))):
         summer = prepare(plan)
-        for rows in (near, near + 100.0, spread, wide) if plan.kind != "fourier" else (spread,):
+        phases = plan.kind in ("fourier", "signs", "hadamard", "subsampled")
+        for rows in (spread,) if phases else (near, near + 100.0, spread, wide):
             X: Any = rows.astype(dtype)
             summer.sum_rows(X, weights, True)
     pairs.add_large(np.ones((2, 4096)), np.ones((2, 4096)))
