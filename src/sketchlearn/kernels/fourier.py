@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +17,7 @@ from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, register_summe
 from sketchlearn.kernels.sums import RowSums
 
 _NO_WEIGHTS = np.empty(0, np.int64)
+_STREAM = 8  # rows: streams of so few find their buffers ready
 
 
 class PhaseSummer(Summer):
@@ -48,7 +51,24 @@ class PhaseSummer(Summer):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
+        self._kept = threading.local()
         self._place = np.stack([plan.arrays["center"], plan.arrays["rms"]]).astype(np.float64)
+
+    @cached_property
+    def _block(self) -> int:
+        return max(8, min(K.BLOCK_ROWS, K.BLOCK_BYTES // (4 * self._width)))
+
+    def _workspace(self, block: int) -> tuple[Any, ...]:
+        """Buffers of a pass over blocks of so many rows; those for a few rows are kept, each thread its own."""
+        if block <= _STREAM and getattr(self._kept, "block", 0) == block:
+            return self._kept.buffers  # type: ignore[no-any-return]
+        near, far = np.zeros((block, self._width), np.float32), np.zeros((block, self._width))
+        near[:, self.plan.dim :] = far[:, self.plan.dim :] = self._fill
+        kept = np.empty((2, block), np.int64)
+        buffers = near, far, kept, np.empty((2, self.plan.dim)), self._scratch(False)
+        if block <= _STREAM:
+            self._kept.block, self._kept.buffers = block, buffers
+        return buffers
 
     def _add(self, near: Rows, far: Rows, kept: Weights, counts: Weights, sums: Weights, scratch: Any) -> None:
         """Add staged rows to the sums of their runs."""
@@ -80,31 +100,30 @@ class PhaseSummer(Summer):
         box[:, 0], box[:, 1] = np.inf, -np.inf
         info = np.zeros((runs, 5), np.int64)
         info[:, 1] = -1
-        block = max(8, min(K.BLOCK_ROWS, K.BLOCK_BYTES // (4 * self._width)))
-        block = min(block, max(1, int(starts[-1] - starts[0])))
-        near, far = np.zeros((block, self._width), np.float32), np.zeros((block, self._width))
-        near[:, d:] = far[:, d:] = self._fill
-        kept = np.empty((2, block), np.int64)
-        scratch = np.empty((2, d)), self._scratch(False)
+        begin, stop = int(starts[0]), int(starts[-1])
+        block = min(self._block, max(1, stop - begin))
+        near, far, kept, columns, scratch = self._workspace(block)
         w = _NO_WEIGHTS if weights is None else np.asarray(weights)
         real = np.float32 if X.dtype == np.float32 else np.float64
-        for i in range(int(starts[0]), int(starts[-1]), block):
-            end = min(i + block, int(starts[-1]))
+        for i in range(begin, stop, block):
+            end = min(i + block, stop)
             first, last = 0, runs
             if runs > 1:
                 first = int(np.searchsorted(starts, i, side="right")) - 1
                 last = int(np.searchsorted(starts, end, side="left"))
-            counts = np.empty((2, last - first + 1), np.int64)
-            np.clip(starts[first : last + 1], i, end, out=counts[1])
-            counts[1] -= i
+                counts = np.empty((2, last - first + 1), np.int64)
+                np.clip(starts[first : last + 1], i, end, out=counts[1])
+                counts[1] -= i
+            else:
+                counts = np.array([[0, 0], [0, end - i]], np.int64)
             here = slice(first, last)
             self._staging.stage(
                 _frozen(X[i:end], real), _frozen(w[i:end], np.int64), self._place, near, far, *kept, counts,
-                box[here], info[here], scratch[0],
+                box[here], info[here], columns,
             )  # fmt: skip
             if runs == 1 and info[0, 1] >= 0 and not skip_invalid:
                 break
-            self._add(near, far, kept, counts, sums[here], scratch[1])
+            self._add(near, far, kept, counts, sums[here], scratch)
         return [
             RowSums(
                 sums=sums[g, :, : self._size],

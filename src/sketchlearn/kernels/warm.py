@@ -73,25 +73,7 @@ def _sums() -> None:
         Plan("products", d, (triangle + d,), integer, {"center": center}, {"radius": 3.0}),
         Plan("products", d, (2, triangle + d + 1), real, {"center": center}),
     ]
-    for p in (32, 64, 128):  # short transforms, one chunk, several
-        signs = rng.integers(0, 256, (1, 3, p // 8), dtype=np.uint8)
-        none = {"normals": np.empty((0, 0), np.float32), "permutation": np.empty((0, 0), np.int32)}
-        radius = np.full(p, p**-1.5, np.float32)
-        blocks = {"center": center, "rms": np.ones(d), "stretch": np.ones(d, np.float32), "signs": signs, **none}
-        plans += [
-            Plan("hadamard", d, (2, p), integer, {**blocks, "radius": radius}, {"p": p}),
-            Plan("hadamard", d, (2, p), integer, {**blocks, "radius": radius, "dither": radius}, {"p": p}),
-        ]
-        factors = {"center": center, "signs": signs, **none, "factors": radius}
-        plans += [
-            Plan("structured squares", d, (p + d,), integer, factors, {"p": p, "radius": 3.0}),
-            Plan("structured squares", d, (2, p + d + 1), real, factors, {"p": p}),
-        ]
-        for dtype in (np.float32, np.float64):
-            operator = hadamard.Blocks(
-                np.ones(d), hadamard.diagonals(signs, none["normals"], p), none["permutation"], radius, dtype
-            )
-            operator.adjoint(operator.forward(np.zeros((1, d))))
+    plans += _structured(d)
     one = fourier["half_turns"][:, 0]
     plans.append(Plan("signs", d, (2, 3), integer, {**fourier, "dither": one}))
     halves: dict[str, Any] = {"base": "fourier", "per_row": 2, "seed": 0}
@@ -106,6 +88,29 @@ def _sums() -> None:
             X: Any = rows.astype(dtype)
             summer.sum_rows(X, weights, True)
     pairs.add_large(np.ones((2, 4096)), np.ones((2, 4096)))
+
+
+def _structured(d: int) -> list[Plan]:
+    """Plans of structured features, of short transforms and of longer ones; operators are compiled on the way."""
+    rng, plans = np.random.default_rng(0), []
+    integer, real = np.dtype(np.int64), np.dtype(np.float64)
+    none: dict[str, Any] = {"normals": np.empty((0, 0), np.float32), "permutation": np.empty((0, 0), np.int32)}
+    for p in (32, 64, 128):
+        signs: Any = rng.integers(0, 256, (1, 3, p // 8), dtype=np.uint8)
+        radius: Any = np.full(p, p**-1.5, np.float32)
+        squares: dict[str, Any] = {"center": np.zeros(d), "signs": signs, **none, "factors": radius}
+        phases = {**squares, "rms": np.ones(d), "stretch": np.ones(d, np.float32), "radius": radius}
+        plans += [
+            Plan("hadamard", d, (2, p), integer, phases, {"p": p}),
+            Plan("hadamard", d, (2, p), integer, {**phases, "dither": radius}, {"p": p}),
+            Plan("structured squares", d, (p + d,), integer, squares, {"p": p, "radius": 3.0}),
+            Plan("structured squares", d, (2, p + d + 1), real, squares, {"p": p}),
+        ]
+        table = hadamard.diagonals(signs, none["normals"], p)
+        for dtype in (np.float32, np.float64):
+            operator = hadamard.Blocks(np.ones(d), table, none["permutation"], radius, dtype)
+            operator.adjoint(operator.forward(np.zeros((1, d))))
+    return plans
 
 
 def _decoding() -> None:
