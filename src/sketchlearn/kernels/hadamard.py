@@ -22,14 +22,10 @@ from sketchlearn.kernels.plan import Plan, Rows, Weights, register_summer
 Numbers = npt.NDArray[Any]
 
 
-def _loops(p: int) -> ModuleType:
-    """The loops of the tier in use, or of the second one for transforms that are too short for vectors."""
-    loops = tiers.module("hadamard")
-    if p < loops.SMALLEST:
-        from sketchlearn.kernels import _hadamard_plain
-
-        return _hadamard_plain
-    return loops
+def loops(p: int, tier: str | None = None) -> ModuleType:
+    """The loops of a tier (the one in use), or of the second one for transforms that are too short for vectors."""
+    found = tiers.module("hadamard") if tier is None else tiers.module_of("hadamard", tier)
+    return tiers.module_of("hadamard", "plain") if p < found.SMALLEST else found
 
 
 def diagonals(signs: npt.NDArray[np.uint8], normals: npt.NDArray[np.float32], p: int) -> npt.NDArray[np.float32]:
@@ -51,10 +47,11 @@ class HadamardSummer(PhaseSummer):
     half-turns; for signs `dither` (m,) float32.  The number `p` is the length of a block.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, tier: str | None = None) -> None:
         super().__init__(plan)
         arrays, self._width = plan.arrays, int(plan.numbers["p"])
-        self._staging, self._loops = tiers.module(), _loops(self._width)
+        self._staging = tiers.module() if tier is None else tiers.module_of("", tier)
+        self._loops = loops(self._width, tier)
         self._signs = "dither" in arrays
         self._size = len(arrays["radius"])
         self._padded = len(arrays["signs"]) * self._width
@@ -92,10 +89,18 @@ class Blocks:
         What the products are multiplied by last.
     dtype
         float32 or float64.
+    tier : str, optional
+        Which loops; by default those in use.
     """
 
     def __init__(
-        self, stretch: Numbers, blocks: Numbers, permutation: Numbers, radius: Numbers, dtype: npt.DTypeLike
+        self,
+        stretch: Numbers,
+        blocks: Numbers,
+        permutation: Numbers,
+        radius: Numbers,
+        dtype: npt.DTypeLike,
+        tier: str | None = None,
     ) -> None:
         self._made_of = stretch, blocks, permutation, radius
         self.dtype = np.dtype(dtype)
@@ -103,7 +108,7 @@ class Blocks:
         self._stretch = np.asarray(stretch, self.dtype)
         padded = np.zeros(len(blocks) * self._p, self.dtype)
         padded[: self.size] = radius
-        self._module = _loops(self._p)
+        self._module = loops(self._p, tier)
         self._tables = *self._module.pack(blocks, permutation), padded
 
     def astype(self, dtype: npt.DTypeLike) -> Blocks:
