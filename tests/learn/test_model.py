@@ -50,7 +50,7 @@ def test_round_trip(models, name, tmp_path):
 
 
 def test_every_task_is_covered(models):
-    assert {m.task for m in models.values()} == set(MODELS)
+    assert {m.task for m in models.values()} == {task for task in MODELS if not task.startswith("toy-")}
 
 
 def test_columns_are_kept_and_otherwise_numbered():
@@ -215,3 +215,5 @@ def test_standard_errors_travel_with_the_model(models, tmp_path):
         assert (back.weights_std > 0).all()
     assert 0 < models["kmeans"].smallest < 0.1
     assert models["kmeans"].closest > 0
+
+    assert {sl.Model.load(path).task for path in OLD.glob("*.json")} >= {"kmeans", "gmm", "stable", "pca", "regression"}
