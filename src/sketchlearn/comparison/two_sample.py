@@ -28,12 +28,8 @@ from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import added_variance, sampling_variance
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
 from sketchlearn.features.operator import Operator
-<<<<<<< HEAD
-from sketchlearn.sketches.value import Sketch, check_same_features
-from sketchlearn.threads import single_blas_thread
-=======
 from sketchlearn.sketches.value import Sketch, check_same_features, pooled
->>>>>>> main
+from sketchlearn.threads import single_blas_thread
 
 _F64 = npt.NDArray[np.float64]
 _C128 = npt.NDArray[np.complex128]

@@ -161,19 +161,11 @@ def sweep(
     """
     decoders = decoders_of(task)
     rng = as_generator(random_state)
-<<<<<<< HEAD
     with single_blas_thread:
         if task in _SWEEPS:
             module, _, function = _SWEEPS[task].partition(":")
             table: Sweep = getattr(importlib.import_module(module), function)(sketch, ks, rng=rng, **options)
             return table
+        if task == "regression":
+            raise ValueError("task='regression' has no number of components to choose")
         return sweep_by_certificate(decoders[decoders.default], sketch, ks, rng=rng, **options)
-=======
-    if task in _SWEEPS:
-        module, _, function = _SWEEPS[task].partition(":")
-        table: Sweep = getattr(importlib.import_module(module), function)(sketch, ks, rng=rng, **options)
-        return table
-    if task == "regression":
-        raise ValueError("task='regression' has no number of components to choose")
-    return sweep_by_certificate(decoders[decoders.default], sketch, ks, rng=rng, **options)
->>>>>>> main
