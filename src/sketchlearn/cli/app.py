@@ -29,6 +29,7 @@ from sketchlearn.exceptions import (
     SketchFileError,
     SourceError,
 )
+from sketchlearn.files import LockedError
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
@@ -184,7 +185,7 @@ def _explained(error: Exception) -> tuple[str, Code]:
         return text, Code.PACKAGE
     if isinstance(error, SketchFileError | IncompatibleSketchError | ModelFileError):
         return text, Code.SKETCH
-    if isinstance(error, OutputError):
+    if isinstance(error, OutputError | LockedError):
         return text, Code.OUTPUT
     if isinstance(error, SourceError):
         return text, Code.UNREADABLE

@@ -386,6 +386,12 @@ class FeatureMap(ABC):
             return f"the sums of {weight} rows would be larger than their features allow"
         return None
 
+    def is_rest(self, sums: npt.NDArray[Any], before: npt.NDArray[Any]) -> bool:
+        """Whether sums can be what is left of others when all rows were taken out: nothing but rounding."""
+        if self.sums_dtype.kind == "i":
+            return not sums.any()
+        return bool(np.abs(sums).max(initial=0.0) <= 1e-6 * np.abs(before).max(initial=0.0))
+
 
 _Map = TypeVar("_Map", bound=type[FeatureMap])
 _KINDS: dict[str, type[FeatureMap]] = {}

@@ -142,7 +142,7 @@ class MomentSums(SecondMomentMap):
         if not np.isfinite(sums).all():
             return "some sums are not finite"
         if weight == 0:
-            return None
+            return None if self.radius is None or not sums.any() else "no rows have sums"
         quadratic, linear = self._averages(sums, float(weight))
         y, m = quadratic[0], linear[0]
         limit = 1e-9 * float(np.abs(y).max(initial=0.0))

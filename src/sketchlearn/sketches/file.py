@@ -13,6 +13,7 @@ import os
 import re
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -22,9 +23,10 @@ import numpy.typing as npt
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap, digest
 from sketchlearn.files import write
+from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
-from sketchlearn.sketches.value import Sketch, check_range, possible_squares
-from sketchlearn.sketches.weights import repeated
+from sketchlearn.sketches.value import Sketch, check_range
+from sketchlearn.sketches.weights import possible_squares, repeated
 
 __all__ = ["MAGIC", "decode", "encode", "load", "write"]
 
@@ -33,6 +35,7 @@ _PREAMBLE = struct.Struct("<8sIIQ")  # magic, version, header length, total leng
 _DIGEST = 32
 _FIELDS = {"features", "fingerprint", "weight", "weight_bits", "skipped", "arrays"}
 _NEW_FIELDS = {"squared_weights", "privacy", "optional"}
+_PARTS = "parts"  # the optional field with the record of what went in and out
 _DTYPES = {"<i8", "<f8", "<f4", "|i1"}
 
 
@@ -59,7 +62,8 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
     if version == 2:
         header["squared_weights"] = str(sketch.squared_weights)
         header["privacy"] = None if sketch.privacy is None else sketch.privacy.to_json()
-        header["optional"] = dict(sketch.extra)
+        record = {} if sketch.parts is None else {_PARTS: sketch.parts.to_json(sketch)}
+        header["optional"] = {**sketch.extra, **record}
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-(_PREAMBLE.size + len(text)) % 8)
     body = b"".join(a.tobytes() for a in arrays.values())
@@ -70,7 +74,7 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
 
 def _is_plain(sketch: Sketch) -> bool:
     repetition = sketch.squared_weights == repeated(sketch.weight, sketch.weight_bits)
-    return repetition and sketch.privacy is None and not sketch.extra
+    return repetition and sketch.privacy is None and not sketch.extra and sketch.parts is None
 
 
 def decode(data: bytes | bytearray | memoryview, source: str = "these bytes") -> Sketch:
@@ -173,7 +177,10 @@ def _parse(view: memoryview, header_length: int, version: Callable[[dict[str, An
         if digest(frequencies) != header["fingerprint"]:
             raise SketchFileError("the embedded frequencies don't have the fingerprint of the header")
         features = features.with_random_array(frequencies)
-    return Sketch(features, sums, weight, weight_bits, lower, upper, skipped, **later)
+    extra = dict(later.pop("extra", {}))
+    record = extra.pop(_PARTS, None)
+    made = Sketch(features, sums, weight, weight_bits, lower, upper, skipped, extra=extra, **later)
+    return made if record is None else replace(made, parts=Parts.from_json(record, made))
 
 
 def _arrays(body: memoryview, specification: Any) -> dict[str, npt.NDArray[Any]]:

@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Add up sketches; of tables, all groups or those named by --group."""
         check_output(output, *sketches)
-        total = merge(_all(sketches, group))
+        total = merge(s.tracked() for s in _all(sketches, group))
         write_bytes(output, total.to_bytes())
         if output != "-":
             emit(
