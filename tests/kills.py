@@ -33,7 +33,7 @@ def forked(function, *arguments):
         return child
     code = 1
     try:
-        with open(os.devnull, "w") as nowhere:
+        with Path(os.devnull).open("w") as nowhere:
             for stream in (1, 2):
                 os.dup2(nowhere.fileno(), stream)
         code = function(*arguments) or 0
@@ -108,7 +108,7 @@ def appends(folder, kills, rng):
 
 
 def follows(folder, kills, rng):
-    """A folder that is followed, killed and followed again: its output is of some files, each once; at the end of all."""
+    """A folder that is followed, killed and followed again: the output is of some files, each once, in the end of all."""
     inbox, out = folder / "in", folder / "followed.sketch"
     inbox.mkdir()
     last = min(PARTS, kills)
