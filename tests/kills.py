@@ -108,7 +108,7 @@ def appends(folder, kills, rng):
 
 
 def follows(folder, kills, rng):
-    """A folder that is followed, killed and followed again: the output is of some files, each once, in the end of all."""
+    """A folder that is followed, killed and followed again: the output is of some files, each once, then of all."""
     inbox, out = folder / "in", folder / "followed.sketch"
     inbox.mkdir()
     last = min(PARTS, kills)

@@ -74,12 +74,12 @@ def test_what_killed_writers_left_is_removed(tmp_path):
 
 
 def test_an_output_that_somebody_else_changed_is_not_overwritten(tmp_path, monkeypatch):
-    out = tmp_path / "all.sketch"
+    out, other = tmp_path / "all.sketch", sl.sketch(X[:50], PHI)
     append(X[:20], out, PHI)
     real = module.engines.run
 
     def meanwhile(*arguments, **options):
-        sl.sketch(X[:50], PHI).save(out)
+        other.save(out)
         return real(*arguments, **options)
 
     monkeypatch.setattr(module.engines, "run", meanwhile)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import tempfile
 import time
@@ -11,6 +13,9 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from os import PathLike
 from pathlib import Path
+from typing import Any
+
+from sketchlearn.exceptions import SketchFileError
 
 try:
     import fcntl
@@ -18,6 +23,7 @@ except ImportError:  # not on this platform: nothing is locked there
     fcntl = None  # type: ignore[assignment]
 
 _STALE = 60.0  # seconds after which a temporary file that nobody holds was left by a process that died
+_SEAL = "checksum"
 _UNABLE = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}  # folders on some networks
 
 
@@ -138,3 +144,28 @@ def _holder(lock: Path) -> str:
     with suppress(OSError, ValueError):
         return f" (process {int(lock.read_text())})"
     return ""
+
+
+def sealed(facts: dict[str, Any]) -> dict[str, Any]:
+    """The same object of JSON with a checksum of its values: text in which a digit changed is no longer taken for true.
+
+    Examples
+    --------
+    >>> from sketchlearn.files import check_seal, sealed
+    >>> check_seal(sealed({"a": 1}))
+    >>> check_seal({"a": 1})  # written by hand
+    """
+    return {**facts, _SEAL: _seal(facts)}
+
+
+def check_seal(facts: dict[str, Any]) -> None:
+    """Refuse an object whose checksum doesn't match; one without a checksum is fine."""
+    if _SEAL in facts and facts[_SEAL] != _seal({k: v for k, v in facts.items() if k != _SEAL}):
+        raise SketchFileError(
+            f"damaged or changed: the checksum doesn't match (if it was changed on purpose, remove the field {_SEAL!r})"
+        )
+
+
+def _seal(facts: dict[str, Any]) -> str:
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -13,6 +13,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ import numpy.typing as npt
 
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.kernels import GRID_BITS, Plan, RowSums, Summer, prepare
+from sketchlearn.limits import check
 
 Recipe = dict[str, Any]
 _M = TypeVar("_M", bound="FeatureMap")
@@ -211,6 +213,8 @@ class FeatureMap(ABC):
 
     @cached_property
     def _random_array(self) -> npt.NDArray[Any]:
+        if self._embedded is None:
+            check(self.working_bytes, f"drawing a map of {self.size:,} features for {self.dim:,} columns")
         drawn = self.draw_array() if self._embedded is None else self._embedded
         check_fingerprint(self._expected, digest(drawn))
         drawn.flags.writeable = False
@@ -230,6 +234,12 @@ class FeatureMap(ABC):
         """Type of the random numbers."""
         return np.dtype(np.float32)
 
+    @property
+    def working_bytes(self) -> int:
+        """Memory that drawing and using the map takes, roughly: a recipe is small whatever it asks for."""
+        entries = math.prod(self.random_shape) * (8 if self.random_dtype.kind == "f" else 2)
+        return entries + 8 * (self.dim + math.prod(self.sums_shape))
+
     def with_random_array(self: _M, array: npt.NDArray[Any]) -> _M:
         """The same map, taking its random numbers from `array` instead of redrawing them."""
         if array.shape != self.random_shape or array.dtype != self.random_dtype:
@@ -237,6 +247,8 @@ class FeatureMap(ABC):
                 f"embedded random numbers are {array.dtype} {array.shape}, "
                 f"expected {self.random_dtype} {self.random_shape}"
             )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError("embedded random numbers hold NaN or infinity")
         return self.replace(_embedded=np.array(array))
 
     def expecting(self: _M, fingerprint: str) -> _M:
@@ -297,6 +309,7 @@ class FeatureMap(ABC):
     @cached_property
     def summer(self) -> Summer:
         """The plan, ready to run on this processor."""
+        check(self.working_bytes, f"a map of {self.size:,} features for {self.dim:,} columns")
         return prepare(self.plan())
 
     def sum_rows(

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap, digest
 from sketchlearn.files import write
+from sketchlearn.limits import check, check_json
 from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch, check_range
@@ -77,8 +78,8 @@ def _is_plain(sketch: Sketch) -> bool:
     return repetition and sketch.privacy is None and not sketch.extra and sketch.parts is None
 
 
-def decode(data: bytes | bytearray | memoryview, source: str = "these bytes") -> Sketch:
-    """The sketch that some bytes hold."""
+def decode(data: bytes | bytearray | memoryview, source: str = "these bytes", like: FeatureMap | None = None) -> Sketch:
+    """The sketch that some bytes hold; a map that is the same as `like` is shared with it."""
     view = memoryview(data).cast("B")
     if len(view) < len(MAGIC) or view[: len(MAGIC)] != MAGIC:
         raise SketchFileError(f"{source}: not a sketch (it doesn't start with the magic bytes)")
@@ -96,8 +97,9 @@ def decode(data: bytes | bytearray | memoryview, source: str = "these bytes") ->
         raise SketchFileError(f"{source}: damaged (the checksum doesn't match)")
     if _PREAMBLE.size + header_length + _DIGEST > length:
         raise SketchFileError(f"{source}: the header is longer than the file")
+    check_json(header_length, f"{source}: its header")
     try:
-        return _parse(view, header_length, _VERSIONS[version])
+        return _parse(view, header_length, _VERSIONS[version], like)
     except SketchFileError as error:
         raise SketchFileError(f"{source}: {error}") from None
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError, AttributeError) as error:
@@ -134,7 +136,9 @@ def _refuse_constant(name: str) -> Any:
     raise SketchFileError(f"the header holds {name}, which is no number of JSON")
 
 
-def _parse(view: memoryview, header_length: int, version: Callable[[dict[str, Any]], _Later]) -> Sketch:
+def _parse(
+    view: memoryview, header_length: int, version: Callable[[dict[str, Any]], _Later], like: FeatureMap | None
+) -> Sketch:
     end_of_header = _PREAMBLE.size + header_length
     header = json.loads(bytes(view[_PREAMBLE.size : end_of_header]), parse_constant=_refuse_constant)
     if not isinstance(header, dict):
@@ -149,7 +153,10 @@ def _parse(view: memoryview, header_length: int, version: Callable[[dict[str, An
         raise SketchFileError(f"weight_bits={weight_bits} is out of range")
     if not isinstance(header["fingerprint"], str) or not re.fullmatch("[0-9a-f]{32}", header["fingerprint"]):
         raise SketchFileError("the fingerprint is not one")
-    features = FeatureMap.from_recipe(header["features"]).expecting(header["fingerprint"])
+    if like is not None and header["features"] == like.recipe() and header["fingerprint"] == like.fingerprint:
+        features = like
+    else:
+        features = FeatureMap.from_recipe(header["features"]).expecting(header["fingerprint"])
     if set(arrays) - {"frequencies"} != {"sums", "lower", "upper"}:
         raise SketchFileError(f"arrays of a sketch are sums, lower and upper, got {sorted(arrays)}")
     sums, lower, upper = arrays["sums"], arrays["lower"], arrays["upper"]
@@ -238,6 +245,7 @@ def load(path: str | PathLike[str]) -> Sketch:
         if start[: len(MAGIC)] != MAGIC:
             raise SketchFileError(f"{path}: not a sketch (it doesn't start with the magic bytes)")
         size = os.fstat(file.fileno()).st_size
+        check(2 * size, str(path))
         if len(start) < _PREAMBLE.size or _PREAMBLE.unpack(start)[3] != size:
             raise SketchFileError(f"{path}: truncated or extended, it is {size} bytes long")
         return decode(start + file.read(size - len(start)), str(path))

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import Profile
 from sketchlearn.exceptions import ModelFileError
+from sketchlearn.files import check_seal
+from sketchlearn.limits import LimitError, check_json
 
 Array = npt.NDArray[np.float64]
 
@@ -47,7 +49,10 @@ class Reader:
     def of_text(cls, text: str | bytes, name: str) -> Reader:
         """The facts in some JSON text, if it is a model of a version that can be read."""
         try:
+            check_json(len(text), name)
             facts = json.loads(text)
+        except LimitError as error:
+            raise ModelFileError(str(error)) from None
         except (ValueError, RecursionError) as error:
             raise ModelFileError(f"{name}: not a model: it is not JSON ({error})") from None
         if not isinstance(facts, dict) or facts.get("format") != FORMAT:
@@ -59,6 +64,13 @@ class Reader:
                 "install a newer sketchlearn, or learn it again from its sketch"
             )
         return cls(facts, name)
+
+    def check_seal(self) -> None:
+        """Refuse values that were changed; asked last, since what is wrong with a field says more."""
+        try:
+            check_seal(self.facts)
+        except (ValueError, RecursionError) as error:
+            raise ModelFileError(f"{self.name}: a damaged model: {error}") from None
 
     def fail(self, text: str) -> ModelFileError:
         """The error to raise."""

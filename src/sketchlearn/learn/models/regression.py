@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sketchlearn.learn.models.base import Model, register_model
 from sketchlearn.learn.models.file import Reader
 from sketchlearn.learn.models.table import Column, Table, number
+from sketchlearn.limits import check
 
 Array = npt.NDArray[np.float64]
 
@@ -129,4 +130,5 @@ class RegressionModel(Model):
         columns = reader.facts.get("n_columns", p + 1)
         if isinstance(columns, bool) or not isinstance(columns, int) or columns <= p:
             raise reader.fail(f"the field 'n_columns' is {columns!r}, with {p} predictors")
+        check(4096 * columns, f"{reader.name}: names for its {columns:,} columns")
         return columns
