@@ -9,6 +9,9 @@ from sketchlearn.decoders.solution import Code
 CLUSTERS, STABLE, FAMILY, LOW_RANK = 3.0, 2.0, 2.0, 1.5
 """Misfit over noise floor beyond which a model of each kind is taken to be wrong."""
 
+FEWEST_ROWS = 10
+"""Rows for each component below which noise is no measure of a misfit: a few rows can be fitted by anything."""
+
 Verdict = tuple[Code, str]
 
 
@@ -25,6 +28,14 @@ def of_clusters(ratio: float, path: str, k: int, plain: float, certifiable: bool
         "round Gaussians (columns in different units should be standardised), as on most real data; the centres "
         f"then come from a richer model ({path}) and are usually close to "
         "those of k-means"
+    )
+
+
+def of_few_rows(rows: float, k: int) -> Verdict:
+    """Too few rows for any certificate."""
+    return Code.UNDETERMINED, (
+        f"not certified: {rows:.6g} rows are fewer than {FEWEST_ROWS} for each of {k} "
+        f"component{'s' * (k > 1)}: almost anything fits them"
     )
 
 

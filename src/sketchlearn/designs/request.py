@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import FARTHEST
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.radial import RadialLaw
 
@@ -42,6 +43,12 @@ class Request:
         bad = ~np.isfinite(rows).all(axis=1)
         if bad.any():
             raise ValueError(f"row {int(np.argmax(bad))} of the pilot sample holds NaN or infinity")
+        rows = rows[(np.abs(rows) <= FARTHEST).all(axis=1)]  # the pass refuses such rows, and says which
+        if not len(rows):
+            raise ValueError(f"all rows of the pilot sample have values beyond {FARTHEST:.3g}: scale the data")
+        width = float((rows.max(axis=0) - rows.min(axis=0)).max())
+        if 0.0 < width < 1.0 / FARTHEST:
+            raise ValueError(f"the values of the pilot sample differ by {width:.3g} at most: scale the data")
         return rows
 
     def box(self) -> tuple[Array, Array]:
@@ -56,10 +63,13 @@ class Request:
                 f"bounds must be one number per column, got shapes {lower.shape} and {upper.shape}; or give dim"
             )
         lower, upper = np.broadcast_to(lower, shape), np.broadcast_to(upper, shape)
-        wrong = ~(np.isfinite(lower) & np.isfinite(upper) & (lower < upper))
+        wrong = ~((np.abs(lower) <= FARTHEST) & (np.abs(upper) <= FARTHEST) & (lower < upper))
         if wrong.any():
             i = int(np.argmax(wrong))
-            raise ValueError(f"bounds of column {i} are [{lower[i]}, {upper[i]}]: the lower must be below the upper")
+            raise ValueError(
+                f"bounds of column {i} are [{lower[i]}, {upper[i]}]: the lower must be below the upper, and both be "
+                f"within {FARTHEST:.3g}"
+            )
         return lower, upper
 
     def refuse(self, *names: str, why: str) -> None:

@@ -132,7 +132,8 @@ class FourierFeatures(CharacteristicMap):
         matrix = None if whitening is None else _finite(whitening, ((dim, dim),), "whitening")
         if centre is not None:
             # exact in float32, so that float32 and float64 rows are centred alike
-            centre = centre.astype(np.float32).astype(np.float64)
+            with np.errstate(over="ignore"):
+                centre = _finite(centre.astype(np.float32), ((dim,),), "center as float32")
         phi = cls(dim, size, scale, radial, directions, radii, seed, centre, matrix)
         phi._validate()
         return phi
@@ -202,14 +203,16 @@ class FourierFeatures(CharacteristicMap):
         return self.random_array()
 
     def draw_array(self) -> npt.NDArray[np.float32]:
-        radius = self._radius() * (math.sqrt(self.dim / self.radial.second_moment(self.dim)) / self.scale)
-        w = self._unit_directions() * (radius / math.pi)[:, None]
-        if self.whitening is not None:
-            w = _product(w, self.whitening)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            radius = self._radius() * (math.sqrt(self.dim / self.radial.second_moment(self.dim)) / self.scale)
+            w = self._unit_directions() * (radius / math.pi)[:, None]
+            if self.whitening is not None:
+                w = _product(w, self.whitening)
             drawn = w.astype(np.float32)
         if not np.isfinite(drawn).all():
             raise ValueError(f"scale={self.scale} gives frequencies beyond float32")
+        if np.abs(drawn).max() < np.finfo(np.float32).tiny:
+            raise ValueError(f"scale={self.scale} gives frequencies that float32 can't tell from 0")
         return drawn
 
     def _radius(self) -> npt.NDArray[np.float64]:

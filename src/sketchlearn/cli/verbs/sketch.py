@@ -29,7 +29,7 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
-from sketchlearn.cli.pilot import PILOT_ROWS, announce, designed
+from sketchlearn.cli.pilot import PILOT_ROWS, announce, check_task, designed
 from sketchlearn.engines.append import Design, Options, Run, once, total_rows, total_skipped
 from sketchlearn.engines.append import OutputError as NotWritable
 from sketchlearn.engines.follow import follow as follow_files
@@ -112,6 +112,7 @@ def register(app: typer.Typer) -> None:
         ):
             if chosen and other:
                 raise usage(problem)
+        check_task(task)
         check_output(output)
         given = None if features is None else read_features(features)
         design = Design(
