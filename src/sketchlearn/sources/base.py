@@ -270,8 +270,8 @@ class Source:
         """A pilot: up to `rows` rows drawn at random, without reading more than a part of large data.
 
         Divisible sources are looked at in 32 places spread evenly (files, row groups), others in their first
-        rows; rows that hold NaN, infinity or values beyond 1e30 are left out.  Streams that can be read once keep what was looked at
-        for the pass.
+        rows; rows that hold NaN, infinity or values beyond 1e30 are left out.  Streams that can be read once keep
+        what was looked at for the pass.
         """
         # a stream of its own: data is often made with default_rng(0), and keys must not depend on it
         rng = np.random.default_rng([seed, 0x70696C6F])
