@@ -20,6 +20,7 @@ from sketchlearn.limits import LimitError, check_json
 Array = npt.NDArray[np.float64]
 
 FORMAT, VERSION = "sketchlearn.model", 1
+_LARGEST = 1e120
 _SKETCH: dict[str, Any] = {
     "features": int,
     "kind": str,
@@ -112,6 +113,8 @@ class Reader:
         if not fits or not np.isfinite(value).all():
             wanted = " x ".join("n" if s is None else str(s) for s in shape)
             raise self.fail(f"the field {key!r} should have {wanted} finite numbers, it has shape {value.shape}")
+        if np.abs(value).max(initial=0.0) > _LARGEST:
+            raise self.fail(f"the field {key!r} has numbers beyond {_LARGEST:g}, whose squares are none")
         return value
 
     def check_covariances(self, key: str, value: Array, matrices: bool) -> None:
