@@ -55,7 +55,9 @@ def test_a_sketch_of_megabytes_can_not_ask_for_a_map_of_gigabytes():
     n = 50_000
     sums, box = np.zeros((2, n), np.int64), np.zeros(n)
     phi = sl.FeatureMap.from_recipe({**PHI.recipe(), "dim": n, "size": n, "center": None}).expecting("0" * 32)
-    data = replace(sl.Sketch.empty(PHI), features=phi, sums=sums, lower=box, upper=box, weight=5).to_bytes()
+    data = replace(
+        sl.Sketch.empty(PHI), features=phi, sums=sums, lower=box, upper=box, weight=5, squared_weights=-1
+    ).to_bytes()
     s = sl.Sketch.from_bytes(data)
     assert _peak(lambda: s.features.random_array(), LimitError)[0] < 10**6
     assert "50000" in repr(s)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.sketches.checks import in_words
 from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
-from sketchlearn.sketches.value import Sketch, in_words
+from sketchlearn.sketches.value import Sketch
 
 
 def facts(sketch: Sketch) -> dict[str, str]:

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.encoding import counts
+from sketchlearn.features.phases import PhaseMap
 from sketchlearn.files import write
+from sketchlearn.sketches.checks import at_bits, check_range, check_same_features, in_words, merged_record
 from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, possible_squares, repeated
 
 __all__ = ["WEIGHT_BITS", "Sketch", "check_range", "check_same_features", "merge"]
-
-_LIMIT = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,6 +118,29 @@ class Sketch:
             upper=np.full(features.dim, -np.inf),
         )
 
+    @classmethod
+    def from_encoded(cls, messages: Iterable[bytes], features: PhaseMap) -> Sketch:
+        """The sketch of rows that were sent one by one, as messages of :meth:`sketchlearn.FourierFeatures.encode`.
+
+        Its sums are those of a pass over the rows; it has no box, for nobody saw the rows.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0, quantized=True)
+        >>> sl.Sketch.from_encoded((phi.encode([[float(x)]]) for x in range(10)), phi).count
+        10
+        """
+        empty = cls.empty(features)
+        sums, rows = np.array(empty.sums), 0
+        for message in messages:
+            part, count = counts(features, message)
+            sums, rows = features.add_sums(sums, part), rows + count
+        check_range(features, rows)
+        if not rows:
+            return empty
+        return replace(empty, sums=sums, weight=rows, squared_weights=-1, lower=-empty.lower, upper=-empty.upper)
+
     def reduced(self) -> Sketch:
         """The same value with as few weight bits as possible: equal values have equal bytes."""
         if self.weight_bits == 0:
@@ -199,6 +222,7 @@ class Sketch:
         if self.weight == 0:
             raise ValueError("the sketch is empty: it has no mean")
         sampling = self.features.feature_variances(self.sums, float(self.weight)) / self.effective_count
+        sampling += self.features.distortion_variances(self.sums, float(self.weight))
         if self.privacy is None:
             return sampling
         unit = 4.0**self.weight_bits  # of the record: the grid of whole weights
@@ -246,7 +270,7 @@ class Sketch:
         if self.parts is not None and self.parts.knows(other) is False:
             raise ValueError("can't subtract these rows: the record of the sketch says that they were taken out before")
         bits = max(self.weight_bits, other.weight_bits)
-        left, right = _at_bits(self, bits), _at_bits(other, bits)
+        left, right = at_bits(self, bits), at_bits(other, bits)
         if right[1] > left[1]:
             raise ValueError(
                 f"can't subtract a sketch of {in_words(other.count)} rows from one of {in_words(self.count)}: "
@@ -426,10 +450,21 @@ def merge(sketches: Iterable[Sketch]) -> Sketch:
     return _merge_checked([total, *pending]) if pending else total
 
 
-def _merge_checked(sketches: list[Sketch]) -> Sketch:
+def pooled(sketches: Iterable[Sketch]) -> Sketch:
+    """All rows behind several sketches, exact or private, for a computation that keeps the sum to itself.
+
+    Guarantees are added up, which holds whoever is behind the sketches; what the sum is made of may promise less.
+    """
+    parts = list(sketches)
+    for s in parts[1:]:
+        check_same_features(parts[0], s)
+    return _merge_checked(parts, pool=True)
+
+
+def _merge_checked(sketches: list[Sketch], pool: bool = False) -> Sketch:
     features = sketches[0].features
     bits = max(s.weight_bits for s in sketches)
-    scaled = [_at_bits(s, bits) for s in sketches]
+    scaled = [at_bits(s, bits) for s in sketches]
     weight = sum(w for _, w in scaled)
     check_range(features, weight)
     sums = scaled[0][0]
@@ -445,54 +480,8 @@ def _merge_checked(sketches: list[Sketch]) -> Sketch:
         upper=np.max([s.upper for s in sketches], axis=0),
         skipped=sum(s.skipped for s in sketches),
         squared_weights=sum(s.squared_weights for s in sketches),
-        privacy=_merged_record([s.privacy for s in filled]),
+        privacy=merged_record([s.privacy for s in filled], pool),
         # what this version doesn't know can only be kept where all agree on it
         extra={k: v for k, v in filled[0].extra.items() if all(k in s.extra and s.extra[k] == v for s in filled)},
         parts=Parts.together(map(Parts.of, sketches)) if any(s.parts is not None for s in sketches) else None,
     ).reduced()
-
-
-def _merged_record(records: list[PrivacyRecord | None]) -> PrivacyRecord | None:
-    known = [record for record in records if record is not None]
-    if not known:
-        return None
-    if len(known) < len(records):
-        raise ValueError(
-            "can't merge private sketches with exact ones: the sum would promise nothing about the exact rows; "
-            "release the exact sketch first, or compare the two"
-        )
-    return PrivacyRecord.merged(known)
-
-
-def check_range(features: FeatureMap, weight: int) -> None:
-    """Refuse total weights whose sums might not fit int64."""
-    if features.entry_bound is not None and weight * features.entry_bound > _LIMIT:
-        raise OverflowError(
-            f"a total weight of {weight} units is beyond what exact 64-bit sums can hold "
-            f"({_LIMIT // features.entry_bound}); use smaller or whole-number weights"
-        )
-
-
-def _at_bits(s: Sketch, bits: int) -> tuple[npt.NDArray[Any], int]:
-    shift = bits - s.weight_bits
-    if shift == 0:
-        return s.sums, s.weight
-    check_range(s.features, s.weight << shift)
-    return s.features.shift_sums(s.sums, shift), s.weight << shift
-
-
-def check_same_features(a: Sketch, b: Sketch) -> None:
-    if a.features is b.features:
-        return
-    if a.features != b.features:
-        raise IncompatibleSketchError(f"the sketches have different feature maps: {a.features.difference(b.features)}")
-    if a.features.fingerprint != b.features.fingerprint:
-        raise IncompatibleSketchError(
-            "the sketches have the same recipe but were made with different frequencies "
-            f"(fingerprints {a.features.fingerprint} and {b.features.fingerprint})"
-        )
-
-
-def in_words(count: int | float) -> str:
-    """A number of rows for people."""
-    return f"{count:,}" if isinstance(count, int) else f"{count:,.6g}"

@@ -127,6 +127,8 @@ class Reader:
         """Refuse what can't be shares."""
         if not len(weights) or (weights < 0).any() or weights.sum() <= 0:
             raise self.fail("the weights must not be negative, nor all zero")
+        if not 0.99 < weights.sum() < 1.01:
+            raise self.fail(f"the weights are shares and add up to 1, not to {weights.sum():.6g}")
 
     def mixture(self, key: str) -> Mixture:
         """Components with variances, diagonals or matrices."""
