@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test trust lint bench docs clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +20,11 @@ lint: $(VENV)/installed
 
 test: lint
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# kills at random points, parallel writers, ten thousand damaged files of each kind: some minutes
+trust: $(VENV)/installed
+	$(BIN)/python tests/kills.py 100
+	$(BIN)/python tests/fuzz.py 10000
 
 $(VENV)/docs-installed: $(VENV)/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'

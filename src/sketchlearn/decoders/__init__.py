@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.randomness import RandomState, as_generator
 from sketchlearn.decoders.registry import DECODERS, decoders_of, register_decoder
@@ -101,7 +103,11 @@ def decode(
     chosen = decoders.choose(decoder)
     k = check_components(sketch, n_components, groups=decoders.groups)
     with single_blas_thread:  # many small products: more than one thread only costs
-        return chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
+        found = chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
+    if decoders.groups and found.code is Code.RELIABLE and sketch.effective_count < verdicts.FEWEST_ROWS * k:
+        code, verdict = verdicts.of_few_rows(sketch.effective_count, k)
+        return replace(found, code=code, verdict=verdict)
+    return found
 
 
 def check_components(sketch: Sketch, n_components: int, *, groups: bool = True) -> int:

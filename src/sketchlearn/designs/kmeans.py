@@ -13,7 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs.request import Request, positive, register_design
+from sketchlearn.designs.request import Request, positive, register_design, within_reach
 from sketchlearn.designs.scale import RULES, expected_separation, spread_of
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MultiscaleLaw, RadialLaw
@@ -202,6 +202,7 @@ def rounded_moments(
     sample: npt.NDArray[np.float64], weights: npt.NDArray[np.float64] | None = None
 ) -> tuple[npt.NDArray[np.float64], float]:
     """Mean and spread, rounded so that the order of the rows can't change the map by a last bit."""
+    sample, weights = within_reach(sample, weights)
     if weights is None:
         mean, spread = sample.mean(axis=0), spread_of(sample)
     else:
