@@ -3,23 +3,20 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from sketchlearn.decoders import Comparison, Mixture, Solution, Sweep, compare, decode, sweep
-from sketchlearn.designs import design
-from sketchlearn.engines import sketch
-from sketchlearn.exceptions import (
-    IncompatibleSketchError,
-    MissingPackageError,
-    ModelFileError,
-    SketchFileError,
-    SourceError,
-)
-from sketchlearn.features import FeatureMap, FourierFeatures, QuadraticFeatures
-from sketchlearn.kernels import active_kernel
-from sketchlearn.sketches import Sketch, SketchTable, load, merge
-from sketchlearn.sources import Source, read
-
 if TYPE_CHECKING:
     from sketchlearn import plots
+    from sketchlearn.decoders import Comparison, Mixture, Solution, Sweep, compare, decode, sweep
+    from sketchlearn.designs import design
+    from sketchlearn.engines import sketch
+    from sketchlearn.exceptions import (
+        IncompatibleSketchError,
+        MissingPackageError,
+        ModelFileError,
+        SketchFileError,
+        SourceError,
+    )
+    from sketchlearn.features import FeatureMap, FourierFeatures, QuadraticFeatures
+    from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
         CompressiveGaussianMixture,
         CompressiveKMeans,
@@ -29,8 +26,38 @@ if TYPE_CHECKING:
         CompressiveStableMixture,
         Model,
     )
+    from sketchlearn.sketches import Sketch, SketchTable, load, merge
+    from sketchlearn.sources import Source, read
 
 __version__ = "0.1.0"
+
+# the room of every public name: loaded when the name is first used, so that `import sketchlearn` costs nothing
+_ROOMS = {
+    "decoders": ("Comparison", "Mixture", "Solution", "Sweep", "compare", "decode", "sweep"),
+    "designs": ("design",),
+    "engines": ("sketch",),
+    "exceptions": (
+        "IncompatibleSketchError",
+        "MissingPackageError",
+        "ModelFileError",
+        "SketchFileError",
+        "SourceError",
+    ),
+    "features": ("FeatureMap", "FourierFeatures", "QuadraticFeatures"),
+    "kernels": ("active_kernel",),
+    "learn": (
+        "CompressiveGaussianMixture",
+        "CompressiveKMeans",
+        "CompressiveKMedians",
+        "CompressivePCA",
+        "CompressiveRegression",
+        "CompressiveStableMixture",
+        "Model",
+    ),
+    "sketches": ("Sketch", "SketchTable", "load", "merge"),
+    "sources": ("Source", "read"),
+}
+_ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "Comparison",
@@ -69,12 +96,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # estimators load scikit-learn, which a process that only sketches can do without
     if name == "plots":
         return importlib.import_module("sketchlearn.plots")
-    if name in __all__:
-        return getattr(importlib.import_module("sketchlearn.learn"), name)
-    raise AttributeError(f"module 'sketchlearn' has no attribute {name!r}")
+    if name not in _ROOM:
+        raise AttributeError(f"module 'sketchlearn' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"sketchlearn.{_ROOM[name]}"), name)
+    globals()[name] = value  # asked for once
+    return value
 
 
 def __dir__() -> list[str]:

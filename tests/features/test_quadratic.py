@@ -103,7 +103,7 @@ def test_compression_only_where_it_compresses():
 
 
 def test_many_directions_are_widened_some_at_a_time(monkeypatch):
-    import sketchlearn.features.quadratic as module
+    import sketchlearn.kernels.quadratic as module
 
     X = np.random.default_rng(0).normal(size=(50, 6))
     for variant in ("sphere", "difference"):

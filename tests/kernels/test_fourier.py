@@ -10,21 +10,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchlearn.kernels import _constants as K
-from sketchlearn.kernels import _numpy, _plain, _vector
-from sketchlearn.kernels import fourier as kernel
+from sketchlearn.kernels import Plan, _numpy, _plain, _vector, prepare, tiers
+from sketchlearn.kernels.fourier import FourierSummer
 
 TIERS = {"vector": _vector, "plain": _plain, "numpy": _numpy}
 
 
-def _packed(half_turns, module, center=None):
+def _plan(half_turns, rms, center=None):
+    m, d = half_turns.shape
+    arrays = {"half_turns": half_turns, "center": np.zeros(d) if center is None else center, "rms": rms}
+    return Plan("fourier", d, (2, m), np.dtype(np.int64), arrays)
+
+
+def _summer(module, half_turns, center=None):
     rms = np.pi * np.sqrt((half_turns.astype(float) ** 2).mean(0))
-    d = half_turns.shape[1]
-    return kernel.PackedFrequencies.pack(half_turns, module, np.zeros(d) if center is None else center, rms)
+    return FourierSummer(_plan(half_turns, rms, center), module)
 
 
 def _run(module, X, half_turns, weights=None, skip=False, center=None):
-    w = np.empty(0, np.int64) if weights is None else weights
-    return kernel._call(module, X, w, _packed(half_turns, module, center), skip)
+    return _summer(module, half_turns, center).sum_rows(X, weights, skip)
 
 
 @settings(max_examples=60, deadline=None)
@@ -58,11 +62,10 @@ def test_one_feature_of_one_row_is_accurate_and_bounded(far):
     turns = np.concatenate([np.linspace(-3, 3, 3001), edges]).astype(np.float32).astype(float)
     if far:
         turns = turns + 64.0  # half-turns: the same angles beyond the threshold of the float64 path
-    one, rms = np.ones((1, 1), np.float32), np.full(1, np.pi)
-    packed = kernel.PackedFrequencies.pack(one, _vector, np.zeros(1), rms)
+    summer = _summer(_vector, np.ones((1, 1), np.float32))
     for t in turns:
-        sums = kernel._call(_vector, np.array([[t]]), np.empty(0, np.int64), packed, False).sums[:, 0]
-        assert np.abs(sums).max() <= K.ENTRY_BOUND
+        sums = summer.sum_rows(np.array([[t]])).sums[:, 0]
+        assert np.abs(sums).max() <= 2**K.GRID_BITS + 1
         error = np.abs(sums / 2.0**K.GRID_BITS - [np.cos(np.pi * t), np.sin(np.pi * t)]).max()
         assert error < 3e-7, t
 
@@ -122,16 +125,48 @@ def test_any_strides_without_a_copy_give_the_same_sums():
         np.testing.assert_array_equal(_run(_vector, rows, half_turns).sums, want)
 
 
+@settings(max_examples=30, deadline=None)
+@given(
+    lengths=st.lists(st.integers(0, 40), min_size=1, max_size=12),
+    block=st.integers(1, 60),
+    tier=st.sampled_from(sorted(TIERS)),
+    weighted=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_runs_are_the_sums_of_their_rows_whatever_the_blocks(lengths, block, tier, weighted, seed):
+    rng = np.random.default_rng(seed)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    X = rng.normal(size=(starts[-1], 3)) * 10.0 ** rng.integers(-1, 4, (starts[-1], 1))
+    X[rng.uniform(size=starts[-1]) < 0.05, 1] = np.nan
+    weights = rng.integers(0, 4, starts[-1]) if weighted else None
+    summer = _summer(TIERS[tier], rng.normal(size=(21, 3)).astype(np.float32))
+    summer._block = block
+    runs = summer.sum_runs(X, starts, weights, True)
+    for a, b, got in zip(starts[:-1], starts[1:], runs, strict=True):
+        want = _summer(TIERS[tier], summer.plan.arrays["half_turns"]).sum_rows(
+            X[a:b], None if weights is None else weights[a:b], True
+        )
+        np.testing.assert_array_equal(got.sums, want.sums)
+        np.testing.assert_array_equal([got.lower, got.upper], [want.lower, want.upper])
+        assert (got.rows, got.weight, got.skipped, got.first_invalid) == (
+            want.rows, want.weight, want.skipped, want.first_invalid,
+        )  # fmt: skip
+        valid = summer.valid(X[a:b])
+        counted = np.ones(b - a, bool) if weights is None else weights[a:b] > 0
+        assert (got.rows, got.skipped) == ((valid & counted).sum(), (~valid & counted).sum())
+
+
 _SCRIPT = """
 import hashlib, logging, sys
 import numpy as np
-from sketchlearn.kernels import fourier as kernel
+from sketchlearn.kernels import Plan, active_kernel, prepare
 rng = np.random.Generator(np.random.PCG64(7))
 half_turns = (rng.integers(-2**20, 2**20, (333, 17)) / 2**20).astype(np.float32)
 X = rng.integers(-2**22, 2**22, (700, 17)) / 2**20
 X[::5] *= 1000
-packed = kernel.pack(half_turns, np.zeros(17), np.full(17, 1.8))
-print(kernel.active_kernel(), hashlib.sha256(kernel.sum_rows(X, packed).sums.tobytes()).hexdigest())
+arrays = {"half_turns": half_turns, "center": np.zeros(17), "rms": np.full(17, 1.8)}
+sums = prepare(Plan("fourier", 17, (2, 333), np.dtype(np.int64), arrays)).sum_rows(X).sums
+print(active_kernel(), hashlib.sha256(sums.tobytes()).hexdigest())
 """
 GOLDEN = "f79a3ece194478382e4e364ed1702c42b02d9576f3e334b023f7ea4da114646b"
 
@@ -153,8 +188,7 @@ def test_sums_are_pinned_for_ever():
     half_turns = (rng.integers(-(2**20), 2**20, (333, 17)) / 2**20).astype(np.float32)
     X = rng.integers(-(2**22), 2**22, (700, 17)) / 2**20
     X[::5] *= 1000
-    packed = kernel.pack(half_turns, np.zeros(17), np.full(17, 1.8))
-    sums = kernel.sum_rows(X, packed).sums
+    sums = prepare(_plan(half_turns, np.full(17, 1.8))).sum_rows(X).sums
     assert hashlib.sha256(sums.astype("<i8").tobytes()).hexdigest() == GOLDEN
 
 
@@ -192,7 +226,7 @@ def test_tier_can_be_forced_and_is_visible(tier):
 def test_without_numba_the_numpy_path_works(tmp_path):
     blocker = tmp_path / "numba.py"
     blocker.write_text("raise ImportError('no numba here')")
-    run = _subprocess(PYTHONPATH=f"{tmp_path}{os.pathsep}{Path(kernel.__file__).parents[2]}")
+    run = _subprocess(PYTHONPATH=f"{tmp_path}{os.pathsep}{Path(tiers.__file__).parents[2]}")
     assert run.stdout.split() == ["numpy", GOLDEN], run.stderr
     assert "numba is not usable" in run.stderr
 

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchlearn as sl
-from sketchlearn.kernels import _pairs, _quadratic_numpy, _quadratic_plain, _quadratic_staging, _quadratic_vector
-from sketchlearn.kernels import quadratic as kernel
+from sketchlearn.kernels import _columns, _quadratic_compiled, _quadratic_numpy, _quadratic_plain, _quadratic_vector
+from sketchlearn.kernels import pairs as _pairs
+from sketchlearn.kernels.directions import squared_norms
 
 TIERS = [_quadratic_vector, _quadratic_plain, _quadratic_numpy]
 
@@ -40,22 +41,22 @@ def test_all_tiers_give_the_same_integers(shape):
     n, d, m = shape
     rng = np.random.default_rng(n)
     directions = rng.integers(-127, 128, size=(m, d)).astype(np.int8)
-    bounds = kernel.squared_norms(directions)
+    bounds = squared_norms(directions)
     weights = rng.integers(1, 2**40, size=n)
     raw = rng.normal(size=(n, d)) * rng.choice([0.1, 10.0], size=(n, 1))
     results = []
     for tier in TIERS:
-        staging = tier if tier is _quadratic_numpy else _quadratic_staging
+        staging = tier if tier is _quadratic_numpy else _quadratic_compiled
         padded = -(-m // tier.LANES) * tier.LANES
         scales = np.ones(padded, np.float32)
         scales[:m] = 1.0 / bounds
         rows = np.zeros((-(-n // tier.TILE_ROWS) * tier.TILE_ROWS, d), np.float32)
         moment, box = np.zeros(d, np.int64), (np.full(d, np.inf), np.full(d, -np.inf))
         none = np.empty(0, np.int64)
-        assert staging.stage_clipped(raw, 0, n, none, np.zeros(d), 3.0, -1, rows, *box, moment) == -1
+        assert staging.stage_clipped(raw, 0, n, none, np.zeros(d), 3.0, -1, rows, *box, moment, np.empty(d)) == -1
         plain, heavy = np.zeros(padded, np.int64), np.zeros(padded, np.int64)
-        tier.add_rounded_squares(rows, n, none, tier.pack(directions), scales, plain)
-        tier.add_rounded_squares(rows, n, weights, tier.pack(directions), scales, heavy)
+        tier.add_rounded_squares(rows, n, tier.pack(directions), scales, plain)
+        tier.add_weighted_squares(rows, n, weights, tier.pack(directions), scales, heavy, np.empty_like(heavy))
         floats = np.zeros(padded)
         tier.add_squares(rows, n, tier.pack(directions), scales, floats)
         results.append((plain[:m], heavy[:m], moment))
@@ -73,7 +74,7 @@ def test_the_staging_of_all_tiers_agrees():
     shift, w = rng.normal(size=23), rng.integers(1, 5, 37).astype(float)
     triangle, p, s = rng.normal(size=276), rng.normal(size=23), rng.normal(size=23)
     out = []
-    for staging in (_quadratic_staging, _quadratic_numpy):
+    for staging in (_quadratic_compiled, _quadratic_numpy):
         for weights in (np.empty(0), w):
             buffer, linear = np.zeros((40, 23)), np.zeros(23)
             lower, upper = np.full(23, np.inf), np.full(23, -np.inf)
@@ -87,11 +88,11 @@ def test_the_staging_of_all_tiers_agrees():
             np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-30)
     buffer, linear = np.zeros((40, 23)), np.zeros(23)
     lower, upper = np.full(23, np.inf), np.full(23, -np.inf)
-    _quadratic_vector.stage_rows(X, 2, 37, shift, 0.5, buffer, lower, upper, linear)
+    _columns.stage_rows(X, 2, 37, shift, 0.5, buffer, lower, upper, linear)
     for x, y in zip(out[0], (buffer, linear, lower, upper), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-12)
     linear, lower, upper = np.zeros(23), np.full(23, np.inf), np.full(23, -np.inf)
-    _quadratic_vector.scan_rows(X, 2, 37, lower, upper, linear)
+    _columns.scan_rows(X, 2, 37, lower, upper, linear)
     np.testing.assert_allclose(linear, X[2:].sum(0), rtol=1e-12)
     np.testing.assert_array_equal([lower, upper], [X[2:].min(0), X[2:].max(0)])
 

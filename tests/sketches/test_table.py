@@ -30,15 +30,15 @@ def test_groups_are_the_sketches_of_their_rows(n, groups, seed, weighted):
 
 @pytest.mark.parametrize("tier", ["plain", "numpy"])
 def test_other_kernels_sum_runs_alike(tier, monkeypatch):
-    from sketchlearn.kernels import fourier
+    from sketchlearn.kernels import tiers
 
     rng = np.random.default_rng(0)
     X, g = rng.normal(size=(500, 2)), rng.integers(5, size=500)
     want = sl.sketch(X, PHI, group_by=g)
     monkeypatch.setenv("SKETCHLEARN_KERNEL", tier)
-    monkeypatch.setattr(fourier, "_active", None)
+    monkeypatch.setattr(tiers, "_active", None)
     assert sl.sketch(X, sl.FeatureMap.from_recipe(PHI.recipe()), group_by=g) == want
-    monkeypatch.setattr(fourier, "_active", None)
+    monkeypatch.setattr(tiers, "_active", None)
 
 
 @pytest.mark.parametrize(

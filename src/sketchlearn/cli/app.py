@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import importlib
+import importlib.util
 import json
 import os
 import pkgutil
@@ -14,6 +15,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from enum import IntEnum
+from importlib.abc import InspectLoader
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,12 +29,11 @@ from sketchlearn.exceptions import (
     SketchFileError,
     SourceError,
 )
-from sketchlearn.features.base import FeatureMap
-from sketchlearn.sketches import Sketch, load
-from sketchlearn.sketches import file as sketch_file
 
 if TYPE_CHECKING:
+    from sketchlearn.features.base import FeatureMap
     from sketchlearn.learn.model import Model
+    from sketchlearn.sketches import Sketch
 
 
 class Code(IntEnum):
@@ -77,8 +78,12 @@ Format = Annotated[str | None, typer.Option("--format", help="Format of files wh
 Dtype = Annotated[str | None, typer.Option("--dtype", help="Read numbers as float32 or float64.")]
 
 
-def make_app() -> typer.Typer:
-    """The application with every verb in ``verbs/``."""
+def make_app(verb: str | None = None) -> typer.Typer:
+    """The application with every verb in ``verbs/``.
+
+    With a `verb` only that one is loaded, and the others are there by name and summary: what they need takes time to
+    import, and help has no use for it.
+    """
     app = typer.Typer(
         name="sketchlearn",
         help="Compress a dataset into a small sketch and learn from the sketch alone.",
@@ -97,19 +102,33 @@ def make_app() -> typer.Typer:
 
     from sketchlearn.cli import verbs
 
-    for module in sorted(m.name for m in pkgutil.iter_modules(verbs.__path__)):
-        importlib.import_module(f"{verbs.__name__}.{module}").register(app)
+    for name in sorted(m.name for m in pkgutil.iter_modules(verbs.__path__)):
+        module = f"{verbs.__name__}.{name}"
+        if verb is None or verb == name:
+            importlib.import_module(module).register(app)
+        else:
+            app.command(name, help=_summary(module))(lambda: None)
     return app
+
+
+def _summary(module: str) -> str:
+    """What the first line of a verb's file says about it, without running the file."""
+    spec = importlib.util.find_spec(module)
+    source = spec.loader.get_source(module) if spec and isinstance(spec.loader, InspectLoader) else None
+    line = (source or "").partition("\n")[0].strip('"').rstrip(".")
+    text = line.partition(": ")[2] or line
+    return text[:1].upper() + text[1:] + "."
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command; every error is one line on standard error and an exit code."""
     _State.debug = False
-    command = typer.main.get_command(make_app())
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    completing = any(name.endswith("_COMPLETE") for name in os.environ)
+    verb = next((word for word in given if not word.startswith("-")), "")
+    command = typer.main.get_command(make_app(None if completing else verb))
     try:
-        result = command.main(
-            args=None if arguments is None else list(arguments), prog_name="sketchlearn", standalone_mode=False
-        )
+        result = command.main(args=given, prog_name="sketchlearn", standalone_mode=False)
         sys.stdout.flush()
         return int(result) if isinstance(result, int) else Code.DONE
     except typer.Exit as error:
@@ -230,23 +249,24 @@ def is_table(path: str) -> bool:
 def read_sketch(path: str) -> Sketch:
     """A sketch from a file, or from standard input for ``-``."""
     if path == "-":
-        return Sketch.from_bytes(sys.stdin.buffer.read())
+        return sketchlearn.Sketch.from_bytes(sys.stdin.buffer.read())
     if is_table(path):
         raise SketchFileError(
             f"{path}: Parquet, not a sketch: of a table of groups make one with 'sketchlearn merge {path} -o x.sketch'"
             f", of rows with 'sketchlearn sketch {path} -o x.sketch'"
         )
-    return load(path)
+    return sketchlearn.load(path)
 
 
 def read_model(path: str) -> Model:
     """A model that `learn` wrote, from a file or from standard input for ``-``."""
     from sketchlearn.learn.model import Model
+    from sketchlearn.sketches.file import MAGIC
 
     if path == "-":
         return Model.from_json(sys.stdin.buffer.read(), "standard input")
     data = Path(path).read_bytes()
-    if data.startswith(sketch_file.MAGIC):
+    if data.startswith(MAGIC):
         hint = f"learn one first, e.g. 'sketchlearn learn kmeans {path} -k 5 -o model.json'"
         raise ModelFileError(f"{path}: not a model but a sketch: {hint}")
     return Model.from_json(data, path)
@@ -254,8 +274,10 @@ def read_model(path: str) -> Model:
 
 def read_features(path: str) -> FeatureMap:
     """A feature map from a file that `design` wrote, or the one of a sketch."""
+    from sketchlearn.sketches.file import MAGIC
+
     data = Path(path).read_bytes()
-    return load(path).features if data.startswith(sketch_file.MAGIC) else features_in(data, path)
+    return sketchlearn.load(path).features if data.startswith(MAGIC) else features_in(data, path)
 
 
 def features_in(data: bytes, path: str) -> FeatureMap:
@@ -264,7 +286,7 @@ def features_in(data: bytes, path: str) -> FeatureMap:
         recipe = json.loads(data)
         if not isinstance(recipe, dict) or "features" not in recipe:
             raise ValueError("it has no field 'features'")
-        return FeatureMap.from_recipe(recipe["features"])
+        return sketchlearn.FeatureMap.from_recipe(recipe["features"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SketchFileError(f"{path}: neither a feature map nor a sketch: {error}") from None
 
@@ -310,4 +332,6 @@ def write_bytes(path: str, data: bytes) -> None:
             with Path(path).open("wb") as device:
                 device.write(data)
         else:
+            from sketchlearn.sketches import file as sketch_file
+
             sketch_file.write(path, data)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report, reporting
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.kernels.fourier import RowSums
+from sketchlearn.kernels import RowSums
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import WEIGHT_BITS, Sketch
 from sketchlearn.sources.base import Batch, Selection, Source, open_source

@@ -1,32 +1,52 @@
-"""What every feature map is: a small recipe, features of rows, and the loop that sums them.
+"""What every feature map is: a small recipe, features of rows, and the plan that says how to sum them.
 
-A new kind of map is one file with one subclass of :class:`FeatureMap`, decorated with
-:func:`register`.  Nothing else needs to know it: the engines call :meth:`FeatureMap.sum_rows`, the
-sketch keeps the sums, and the file stores the recipe.
+A new kind of map is one file with one frozen dataclass, a subclass of :class:`FeatureMap` decorated with
+:func:`register`.  It needs :meth:`FeatureMap.draw_array` (its random numbers) and features: either
+``__call__`` alone, or :meth:`FeatureMap.grid_features` in integers, or a :class:`~sketchlearn.kernels.Plan` that
+compiled loops know.  Nothing else needs to know it: engines call :meth:`FeatureMap.sum_rows`, the sketch keeps the
+sums and adds them by the map's own algebra, and the file stores the recipe.
 """
 
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.exceptions import SketchFileError
-from sketchlearn.kernels.fourier import RowSums
+from sketchlearn.kernels import GRID_BITS, Plan, RowSums, Summer, prepare
+
+Recipe = dict[str, Any]
+_M = TypeVar("_M", bound="FeatureMap")
 
 
+def unchanged(parameters: Recipe) -> Recipe:
+    """Reader of recipes of the version that is written today."""
+    return parameters
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class FeatureMap(ABC):
     """A fixed random map from rows of ``dim`` numbers to ``size`` features.
 
     Two maps are equal if their recipes are: the recipe determines the features, bit for bit, on any
     machine.
+
+    Attributes
+    ----------
+    dim, size : int
+        Columns of the rows and number of features.
+    columns : tuple of str or None
+        Names of the columns the map is for, if it knows them.
 
     Examples
     --------
@@ -38,22 +58,37 @@ class FeatureMap(ABC):
 
     kind: ClassVar[str]
     recipe_version: ClassVar[int] = 1
+    recipe_versions: ClassVar[Mapping[int, Callable[[Recipe], Recipe]]] = {1: unchanged}
+    """Versions of the recipe that can be read: each with a function that turns its fields into those of today."""
+
     dim: int
     size: int
-    _columns: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = field(default=None, kw_only=True)
+    _expected: str | None = field(default=None, kw_only=True)
+    _embedded: npt.NDArray[Any] | None = field(default=None, kw_only=True)
 
     # -- recipe ------------------------------------------------------------------------------
 
-    @abstractmethod
-    def parameters(self) -> dict[str, Any]:
-        """Everything that determines the map, as JSON-able values, in a fixed order."""
+    def parameters(self) -> Recipe:
+        """Everything that determines the map, as JSON-able values: its fields, arrays encoded."""
+        own = {name: getattr(self, name) for name in self._parameter_names()}
+        return {k: encode_array(v) if isinstance(v, np.ndarray) else v for k, v in own.items()}
 
     @classmethod
-    @abstractmethod
-    def from_parameters(cls, parameters: dict[str, Any]) -> FeatureMap:
+    def from_parameters(cls: type[_M], parameters: Recipe) -> _M:
         """Inverse of :meth:`parameters`; ValueError if they are not valid."""
+        names = cls._parameter_names()
+        if set(parameters) != set(names):
+            raise ValueError(f"fields of a {cls.kind} recipe: {sorted(names)}, got {sorted(parameters)}")
+        encoded = {k: v for k, v in parameters.items() if isinstance(v, dict) and "f8" in v}
+        return cls(**{**parameters, **{k: decode_array(v, None, k) for k, v in encoded.items()}})
 
-    def recipe(self) -> dict[str, Any]:
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        common = {f.name for f in dataclasses.fields(FeatureMap)} - {"dim", "size"}
+        return [f.name for f in dataclasses.fields(cls) if f.name not in common]
+
+    def recipe(self) -> Recipe:
         """The recipe: kind, version, dimension, size and parameters.
 
         Examples
@@ -63,7 +98,7 @@ class FeatureMap(ABC):
         >>> phi.recipe()["seed"], phi.recipe()["radial"]
         (3, {'law': 'adapted'})
         """
-        named = {} if self._columns is None else {"columns": list(self._columns)}
+        named = {} if self.columns is None else {"columns": list(self.columns)}
         return {
             "kind": self.kind,
             "version": self.recipe_version,
@@ -74,7 +109,7 @@ class FeatureMap(ABC):
         }
 
     @staticmethod
-    def from_recipe(recipe: dict[str, Any]) -> FeatureMap:
+    def from_recipe(recipe: Recipe) -> FeatureMap:
         """The map that a recipe describes; ``ValueError`` if it describes none.
 
         Examples
@@ -89,24 +124,21 @@ class FeatureMap(ABC):
         cls = _KINDS.get(str(recipe.get("kind")))
         if cls is None:
             raise ValueError(f"unknown kind of feature map {recipe.get('kind')!r}; known: {', '.join(sorted(_KINDS))}")
-        if recipe.get("version") != cls.recipe_version:
+        version = recipe.get("version")
+        if isinstance(version, bool) or not isinstance(version, int) or version not in cls.recipe_versions:
             raise ValueError(
-                f"recipe version {recipe.get('version')!r} of {cls.kind!r} features is not known to this "
-                f"version of the library (it knows {cls.recipe_version})"
+                f"recipe version {version!r} of {cls.kind!r} features is not known to this "
+                f"version of the library (it knows {', '.join(map(str, sorted(cls.recipe_versions)))})"
             )
         for key in ("dim", "size"):
             value = recipe.get(key)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**40:
                 raise ValueError(f"recipe field {key!r} must be a positive integer, got {value!r}")
-        phi = cls.from_parameters({k: v for k, v in recipe.items() if k not in ("kind", "version", "columns")})
+        own = {k: v for k, v in recipe.items() if k not in ("kind", "version", "columns")}
+        phi = cls.from_parameters(cls.recipe_versions[version](own))
         return phi if recipe.get("columns") is None else phi.with_columns(recipe["columns"])
 
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """Names of the columns the map is for, if it knows them."""
-        return self._columns
-
-    def with_columns(self, names: Iterable[str] | None) -> FeatureMap:
+    def with_columns(self: _M, names: Iterable[str] | None) -> _M:
         """The same features for columns with these names.
 
         The names are part of the recipe: tables are read by name, and sketches of other columns don't add.
@@ -128,8 +160,17 @@ class FeatureMap(ABC):
                 raise ValueError(f"{len(columns)} column names for a map of {self.dim} columns")
         named = object.__new__(type(self))
         named.__dict__.update(self.__dict__)  # what was drawn stays drawn: names change no number
-        named.__dict__["_columns"] = columns
+        named.__dict__["columns"] = columns
         return named
+
+    def replace(self: _M, **changes: Any) -> _M:
+        """The same map with some fields changed; nothing that was drawn is kept."""
+        state = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return type(self)(**{**state, **changes})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # pickles hold the recipe, not the drawn numbers; the class goes along so that its kind is known there
+        return _rebuild, (type(self), self.recipe(), self._expected, self._embedded)
 
     def recipe_json(self) -> str:
         """The recipe as canonical JSON text: equal maps have equal text."""
@@ -154,37 +195,80 @@ class FeatureMap(ABC):
                 parts.append(f"{key} differs" if long else f"{key} {_plain(a)} vs {_plain(b)}")
         return ", ".join(parts)
 
+    def describe(self) -> str:
+        """One line for people."""
+        return self.kind
+
+    def __repr__(self) -> str:
+        own = ", ".join(f"{k}={v!r}" for k, v in self.parameters().items() if not isinstance(v, dict | list))
+        return f"{type(self).__name__}({own})"
+
     # -- numbers -----------------------------------------------------------------------------
 
-    @property
     @abstractmethod
-    def fingerprint(self) -> str:
-        """Hash of the random numbers themselves: a redraw that differs is an error, never a wrong model."""
+    def draw_array(self) -> npt.NDArray[Any]:
+        """Draw the random numbers behind the map: the same for the same recipe, on any machine."""
 
-    @abstractmethod
+    @cached_property
+    def _random_array(self) -> npt.NDArray[Any]:
+        drawn = self.draw_array() if self._embedded is None else self._embedded
+        check_fingerprint(self._expected, digest(drawn))
+        drawn.flags.writeable = False
+        return drawn
+
     def random_array(self) -> npt.NDArray[Any]:
-        """The random numbers behind the map (what a file embeds on request)."""
+        """The random numbers behind the map (what a file embeds on request), drawn once."""
+        return self._random_array
 
-    @abstractmethod
-    def with_random_array(self, array: npt.NDArray[Any]) -> FeatureMap:
+    @property
+    def random_shape(self) -> tuple[int, ...]:
+        """Shape of the random numbers."""
+        return self.size, self.dim
+
+    @property
+    def random_dtype(self) -> np.dtype[Any]:
+        """Type of the random numbers."""
+        return np.dtype(np.float32)
+
+    def with_random_array(self: _M, array: npt.NDArray[Any]) -> _M:
         """The same map, taking its random numbers from `array` instead of redrawing them."""
+        if array.shape != self.random_shape or array.dtype != self.random_dtype:
+            raise ValueError(
+                f"embedded random numbers are {array.dtype} {array.shape}, "
+                f"expected {self.random_dtype} {self.random_shape}"
+            )
+        return self.replace(_embedded=np.array(array))
 
-    @abstractmethod
-    def expecting(self, fingerprint: str) -> FeatureMap:
+    def expecting(self: _M, fingerprint: str) -> _M:
         """The same map, which refuses to work if its random numbers don't have this fingerprint."""
+        return self.replace(_expected=fingerprint)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the random numbers, carried by every sketch: a redraw that differs is an error."""
+        return self._expected or digest(self.random_array())
 
     # -- features ----------------------------------------------------------------------------
 
     @abstractmethod
     def __call__(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Features of a few rows, (n, size)."""
+        """Features of a few rows, (n, size), in float64."""
+
+    def grid_features(self, X: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Features of rows (n, dim) as they are summed: int64 (n, ...), a function of each row alone.
+
+        By default the features in units of 2**-22, one row at a time, so that the shape of a batch changes no bit.
+        Maps whose sums must agree between machines compute these integers in a fixed order of operations.
+        """
+        units = [np.rint(_parts(self(row[None]))[0] * 2.0**GRID_BITS) for row in X]
+        return np.array(units).reshape(len(units), *self.sums_shape).astype(np.int64)
 
     # -- sums --------------------------------------------------------------------------------
 
     @property
-    @abstractmethod
     def sums_shape(self) -> tuple[int, ...]:
         """Shape of the sums that a sketch keeps."""
+        return (self.size,)
 
     @property
     def sums_dtype(self) -> np.dtype[Any]:
@@ -192,9 +276,9 @@ class FeatureMap(ABC):
         return np.dtype(np.int64)
 
     @property
-    @abstractmethod
     def entry_bound(self) -> int | None:
         """Largest absolute value that one row can add to one sum, in grid units; None for float64 sums."""
+        return 2**GRID_BITS + 1
 
     @property
     def row_cost(self) -> float:
@@ -206,17 +290,20 @@ class FeatureMap(ABC):
         """Rows below which a chunk is not worth its overhead."""
         return 240
 
-    def add_sums(
-        self, a: npt.NDArray[Any], b: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
-        """Sums of two groups of rows put together, in a new array or in ``out`` (which may be one of them)."""
-        return np.add(a, b, out=out)
+    def plan(self) -> Plan:
+        """What to compute, as data that any engine can run."""
+        return Plan("rows", self.dim, self.sums_shape, self.sums_dtype, features=self.grid_features)
 
-    @abstractmethod
+    @cached_property
+    def summer(self) -> Summer:
+        """The plan, ready to run on this processor."""
+        return prepare(self.plan())
+
     def sum_rows(
         self, X: npt.NDArray[np.floating], weights: npt.NDArray[np.int64] | None = None, skip_invalid: bool = False
     ) -> RowSums:
-        """Sums of the rounded features of the rows of X; releases the interpreter lock."""
+        """Sums of the rounded features of the rows of X; compiled loops release the interpreter lock."""
+        return self.summer.sum_rows(X, weights, skip_invalid)
 
     def sum_runs(
         self,
@@ -226,25 +313,78 @@ class FeatureMap(ABC):
         skip_invalid: bool = False,
     ) -> list[RowSums]:
         """Sums of each run of rows ``starts[g]`` to ``starts[g + 1]``."""
-        return [
-            self.sum_rows(X[a:b], None if weights is None else weights[a:b], skip_invalid) for a, b in pairwise(starts)
-        ]
+        return self.summer.sum_runs(X, starts, weights, skip_invalid)
 
-    @abstractmethod
+    # -- algebra of sums ---------------------------------------------------------------------
+
+    def add_sums(
+        self, a: npt.NDArray[Any], b: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        """Sums of two groups of rows put together, in a new array or in ``out`` (which may be one of them)."""
+        return np.add(a, b, out=out)
+
+    def negate_sums(self, sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What has to be added to take these rows away."""
+        return np.negative(sums)
+
+    def shift_sums(self, sums: npt.NDArray[Any], bits: int) -> npt.NDArray[Any]:
+        """Sums times ``2**bits``: in finer units of weight, or in coarser ones if `bits` is negative."""
+        if self.sums_dtype.kind != "i":
+            return sums * 2.0**bits
+        return sums << bits if bits >= 0 else sums >> -bits
+
+    def common_bits(self, sums: npt.NDArray[Any]) -> int:
+        """How many times all sums can be halved without loss; 63 if nothing is lost by any number of times."""
+        if self.sums_dtype.kind != "i" or not sums.size:
+            return 63
+        common = int(np.gcd.reduce(sums, axis=None))
+        return (common & -common).bit_length() - 1 if common else 63
+
     def mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[Any]:
         """Average features from their sums and the total weight."""
+        return np.asarray(sums / (weight * 2.0**GRID_BITS))
 
     def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
         """Variances of the features over the rows; ``1 - |z|**2`` for features of modulus 1."""
         return np.maximum(1.0 - np.abs(self.mean_from_sums(sums, weight)) ** 2, 0.0)
 
-    @abstractmethod
+    def release_variances(
+        self,
+        sums: npt.NDArray[Any],
+        weight: float,
+        sums_variance: npt.ArrayLike,
+        weight_variance: float,
+    ) -> npt.NDArray[np.float64]:
+        """Variance of each entry of the mean that noise in the sums and in the weight brings, (size,).
+
+        Parameters
+        ----------
+        sums, weight
+            As they are, noise included.
+        sums_variance : array or float
+            Variance of the noise of each entry of the sums, in their units; broadcasts to their shape.
+        weight_variance : float
+            Variance of the noise of the weight, in its units: it moves a mean z by ``-z dn / n``.
+
+        Returns
+        -------
+        ndarray (size,)
+            Of complex entries the variances of both parts together.
+        """
+        noise = np.broadcast_to(np.asarray(sums_variance, np.float64), np.shape(sums))
+        z = np.abs(self.mean_from_sums(sums, weight)) ** 2
+        return np.asarray(self._noise_of_mean(noise) / weight**2 + z * (weight_variance / weight**2))
+
+    def _noise_of_mean(self, sums_variance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Variance of the mean at weight 1 for independent noise in the sums."""
+        return sums_variance.reshape(-1, self.size).sum(0) * 4.0**-GRID_BITS
+
     def impossible(self, sums: npt.NDArray[Any], weight: int) -> str | None:
         """Why no rows of this total weight can have these sums, or None if they can."""
-
-    @abstractmethod
-    def describe(self) -> str:
-        """One line for people."""
+        bound = self.entry_bound
+        if bound is not None and sums.size and int(np.abs(sums).max()) > bound * weight:
+            return f"the sums of {weight} rows would be larger than their features allow"
+        return None
 
 
 _Map = TypeVar("_Map", bound=type[FeatureMap])
@@ -255,6 +395,19 @@ def register(cls: _Map) -> _Map:
     """Make a kind of feature map known to files and recipes."""
     _KINDS[cls.kind] = cls
     return cls
+
+
+def _rebuild(
+    cls: type[FeatureMap], recipe: Recipe, expected: str | None, embedded: npt.NDArray[Any] | None
+) -> FeatureMap:
+    phi = FeatureMap.from_recipe(recipe)
+    phi = phi if embedded is None else phi.with_random_array(embedded)
+    return phi if expected is None else phi.expecting(expected)
+
+
+def _parts(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Real and imaginary parts one after the other, for complex numbers."""
+    return np.concatenate([values.real, values.imag], axis=1) if np.iscomplexobj(values) else values
 
 
 def digest(array: npt.NDArray[Any]) -> str:
@@ -274,8 +427,8 @@ def encode_array(array: npt.NDArray[np.float64] | None) -> dict[str, Any] | None
     return {"shape": list(array.shape), "f8": base64.b64encode(data).decode("ascii")}
 
 
-def decode_array(value: Any, shapes: tuple[tuple[int, ...], ...], name: str) -> npt.NDArray[np.float64] | None:
-    """Inverse of :func:`encode_array`, checked against the shapes that are allowed."""
+def decode_array(value: Any, shapes: tuple[tuple[int, ...], ...] | None, name: str) -> npt.NDArray[np.float64] | None:
+    """Inverse of :func:`encode_array`, checked against the shapes that are allowed (None: any)."""
     if value is None:
         return None
     try:
@@ -283,8 +436,10 @@ def decode_array(value: Any, shapes: tuple[tuple[int, ...], ...], name: str) -> 
         data = base64.b64decode(value["f8"], validate=True)
     except (TypeError, KeyError, ValueError) as error:
         raise ValueError(f"recipe field {name!r} is not an encoded array") from error
-    if shape not in shapes or len(data) != 8 * int(np.prod(shape)):
+    if shapes is not None and shape not in shapes:
         raise ValueError(f"recipe field {name!r} has shape {shape}, expected {' or '.join(map(str, shapes))}")
+    if len(data) != 8 * int(np.prod(shape)):
+        raise ValueError(f"recipe field {name!r} has {len(data)} bytes for an array of shape {shape}")
     array = np.frombuffer(data, "<f8").astype(np.float64).reshape(shape)
     if not np.isfinite(array).all():
         raise ValueError(f"recipe field {name!r} holds NaN or infinity")

@@ -16,27 +16,19 @@ plus 1.8e-7 for polynomial and grid.  Data far from the origin is centred by the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.features import portable
-from sketchlearn.features.base import (
-    FeatureMap,
-    check_fingerprint,
-    decode_array,
-    digest,
-    encode_array,
-    register,
-)
+from sketchlearn.features.base import decode_array, encode_array, register
 from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.radial import LAWS, RadialLaw
-from sketchlearn.kernels import fourier as kernel
-from sketchlearn.kernels._constants import ENTRY_BOUND, GRID_BITS
+from sketchlearn.kernels import GRID_BITS, Plan
 
 _DIRECTIONS = ("orthogonal", "iid")
 _RADII = ("stratified", "iid")
@@ -88,8 +80,6 @@ class FourierFeatures(CharacteristicMap):
     center: npt.NDArray[np.float64] | None = None
     whitening: npt.NDArray[np.float64] | None = None
     spread: npt.NDArray[np.float64] | None = None
-    _expected: str | None = field(default=None, compare=False)
-    _embedded: npt.NDArray[np.float32] | None = field(default=None, compare=False)
 
     @classmethod
     def draw(
@@ -206,22 +196,20 @@ class FourierFeatures(CharacteristicMap):
 
     # -- numbers -----------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def half_turns(self) -> npt.NDArray[np.float32]:
         """Frequencies in half-turns (radians / pi) per unit, (size, dim) float32: the drawn numbers."""
-        if self._embedded is not None:
-            drawn = self._embedded
-        else:
-            radius = self._radius() * (math.sqrt(self.dim / self.radial.second_moment(self.dim)) / self.scale)
-            w = self._unit_directions() * (radius / math.pi)[:, None]
-            if self.whitening is not None:
-                w = _product(w, self.whitening)
-            with np.errstate(over="ignore"):
-                drawn = w.astype(np.float32)
-            if not np.isfinite(drawn).all():
-                raise ValueError(f"scale={self.scale} gives frequencies beyond float32")
-        check_fingerprint(self._expected, digest(drawn))
-        drawn.flags.writeable = False
+        return self.random_array()
+
+    def draw_array(self) -> npt.NDArray[np.float32]:
+        radius = self._radius() * (math.sqrt(self.dim / self.radial.second_moment(self.dim)) / self.scale)
+        w = self._unit_directions() * (radius / math.pi)[:, None]
+        if self.whitening is not None:
+            w = _product(w, self.whitening)
+        with np.errstate(over="ignore"):
+            drawn = w.astype(np.float32)
+        if not np.isfinite(drawn).all():
+            raise ValueError(f"scale={self.scale} gives frequencies beyond float32")
         return drawn
 
     def _radius(self) -> npt.NDArray[np.float64]:
@@ -287,31 +275,6 @@ class FourierFeatures(CharacteristicMap):
         norms = self.norms if self.whitening is None else self._radius() / factor
         return self.radial.importance(norms * factor, self.dim)
 
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the frequencies, carried by every sketch."""
-        return self._fingerprint
-
-    @cached_property
-    def _fingerprint(self) -> str:
-        return self._expected or digest(self.half_turns)
-
-    def random_array(self) -> npt.NDArray[np.float32]:
-        return self.half_turns
-
-    def with_random_array(self, array: npt.NDArray[np.float32]) -> FourierFeatures:
-        if array.shape != (self.size, self.dim):
-            raise ValueError(f"embedded frequencies have shape {array.shape}, expected {(self.size, self.dim)}")
-        return self._replace(_embedded=np.ascontiguousarray(array, np.float32))
-
-    def expecting(self, fingerprint: str) -> FourierFeatures:
-        return self._replace(_expected=fingerprint)
-
-    def _replace(self, **changes: Any) -> FourierFeatures:
-        names = ("dim", "size", "scale", "radial", "directions", "radii", "seed", "center", "whitening", "spread")
-        state = {name: getattr(self, name) for name in (*names, "_expected", "_embedded")}
-        return cast(FourierFeatures, FourierFeatures(**{**state, **changes}).with_columns(self.columns))
-
     def standardized(self, offset: npt.ArrayLike, spread: npt.ArrayLike) -> FourierFeatures:
         """The map for raw rows that this map is for standardised ones: ``x -> phi((x - offset) / spread)``.
 
@@ -336,13 +299,9 @@ class FourierFeatures(CharacteristicMap):
         with np.errstate(divide="ignore", invalid="ignore"):  # a spread of zero is refused below
             scaled = matrix / width
         whole = width if self.spread is None else width * self.spread
-        phi = self._replace(center=center, whitening=scaled, spread=whole, _expected=None, _embedded=None)
+        phi = self.replace(center=center, whitening=scaled, spread=whole, _expected=None, _embedded=None)
         phi._validate()
         return phi
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # pickles hold the recipe, not the drawn numbers
-        return _rebuild, (self.recipe(), self._expected, self._embedded)
 
     # -- features ----------------------------------------------------------------------------
 
@@ -368,31 +327,16 @@ class FourierFeatures(CharacteristicMap):
     def sums_shape(self) -> tuple[int, ...]:
         return (2, self.size)
 
-    @property
-    def entry_bound(self) -> int:
-        return ENTRY_BOUND
-
-    @cached_property
-    def _packed(self) -> kernel.PackedFrequencies:
+    def plan(self) -> Plan:
+        """Half-turns, centre, and per column the rms frequency in radians, which decides on precision and validity."""
         w = self.frequencies
         squares = np.ascontiguousarray((w * w).T)
-        rms = np.sqrt(portable.total(squares) / self.size)
-        centre = np.zeros(self.dim) if self.center is None else np.ascontiguousarray(self.center)
-        return kernel.pack(self.half_turns, centre, rms)
-
-    def sum_rows(
-        self, X: npt.NDArray[np.floating], weights: npt.NDArray[np.int64] | None = None, skip_invalid: bool = False
-    ) -> kernel.RowSums:
-        return kernel.sum_rows(X, self._packed, weights, skip_invalid)
-
-    def sum_runs(
-        self,
-        X: npt.NDArray[np.floating],
-        starts: npt.NDArray[np.int64],
-        weights: npt.NDArray[np.int64] | None = None,
-        skip_invalid: bool = False,
-    ) -> list[kernel.RowSums]:
-        return kernel.sum_runs(X, self._packed, starts, weights, skip_invalid)
+        arrays = {
+            "half_turns": self.half_turns,
+            "center": np.zeros(self.dim) if self.center is None else np.ascontiguousarray(self.center),
+            "rms": np.sqrt(portable.total(squares) / self.size),
+        }
+        return Plan("fourier", self.dim, self.sums_shape, self.sums_dtype, arrays)
 
     @cached_property
     def _rotation(self) -> npt.NDArray[np.complex128] | None:
@@ -449,8 +393,3 @@ def _product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDAr
         out = out + a[:, k, None] * b[k]
     return out
 
-
-def _rebuild(recipe: dict[str, Any], expected: str | None, embedded: npt.NDArray[np.float32] | None) -> FeatureMap:
-    phi = FeatureMap.from_recipe(recipe)
-    phi = phi if embedded is None else phi.with_random_array(embedded)
-    return phi if expected is None else phi.expecting(expected)

@@ -20,32 +20,22 @@ float64 about a provisional centre.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.features import portable
-from sketchlearn.features.base import (
-    FeatureMap,
-    check_fingerprint,
-    decode_array,
-    digest,
-    encode_array,
-    register,
-)
+from sketchlearn.features.base import decode_array, encode_array, register
+from sketchlearn.features.moments import MomentSums
 from sketchlearn.features.operator import IntegerOperator, Operator
-from sketchlearn.features.second_moment import SecondMomentMap
-from sketchlearn.kernels import _pairs
-from sketchlearn.kernels import quadratic as kernel
-from sketchlearn.kernels.fourier import RowSums
+from sketchlearn.kernels import Plan
+from sketchlearn.kernels.directions import project, squared_norms
 
 VARIANTS = ("gaussian", "sphere", "complex", "difference", "exact")
 _STEPS = 29.0
-_KEPT_ENTRIES, _GROUP_ENTRIES = 2**27, 2**24
 
 
 def _normal_table() -> npt.NDArray[np.int8]:
@@ -56,7 +46,7 @@ def _normal_table() -> npt.NDArray[np.int8]:
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class QuadraticFeatures(SecondMomentMap):
+class QuadraticFeatures(MomentSums):
     """Random quadratic features of a recipe; make one with :meth:`sketchlearn.QuadraticFeatures.draw`.
 
     Attributes
@@ -91,8 +81,6 @@ class QuadraticFeatures(SecondMomentMap):
     seed: int
     radius: float | None = None
     center: npt.NDArray[np.float64] | None = None
-    _expected: str | None = field(default=None, compare=False)
-    _embedded: npt.NDArray[np.int8] | None = field(default=None, compare=False)
 
     @classmethod
     def draw(
@@ -208,22 +196,27 @@ class QuadraticFeatures(SecondMomentMap):
         """Whether a feature has two directions: number j and number ``size + j``."""
         return self.variant in ("complex", "difference")
 
-    @cached_property
+    @property
     def directions(self) -> npt.NDArray[np.int8]:
         """Integer directions, one per row: (size, dim), twice as many for complex and difference, none for exact."""
-        if self._embedded is not None:
-            drawn = self._embedded
-        else:
-            rows = 0 if self.is_exact else self.size * (1 + self.paired)
-            drawn = np.empty((rows, self.dim), np.int8)
-            flat, table, bits = drawn.reshape(-1), _normal_table(), portable.Bits(self.seed, 4)
-            step = 2**22
-            for i in range(0, flat.size, step):
-                part = flat[i : i + step]
-                words = bits.words(-(-part.size // 4)).astype("<u8", copy=False)
-                part[:] = table[words.view("<u2")[: part.size]]
-        check_fingerprint(self._expected, digest(drawn))
-        drawn.flags.writeable = False
+        return self.random_array()
+
+    @property
+    def random_shape(self) -> tuple[int, ...]:
+        return (0 if self.is_exact else self.size * (1 + self.paired)), self.dim
+
+    @property
+    def random_dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.int8)
+
+    def draw_array(self) -> npt.NDArray[np.int8]:
+        drawn = np.empty(self.random_shape, np.int8)
+        flat, table, bits = drawn.reshape(-1), _normal_table(), portable.Bits(self.seed, 4)
+        step = 2**22
+        for i in range(0, flat.size, step):
+            part = flat[i : i + step]
+            words = bits.words(-(-part.size // 4)).astype("<u8", copy=False)
+            part[:] = table[words.view("<u2")[: part.size]]
         return drawn
 
     def direction_operator(self) -> Operator:
@@ -233,7 +226,7 @@ class QuadraticFeatures(SecondMomentMap):
     @cached_property
     def squared_norms(self) -> npt.NDArray[np.float64]:
         """Squared lengths of the integer directions."""
-        return kernel.squared_norms(self.directions)
+        return squared_norms(self.directions)
 
     @cached_property
     def factors(self) -> npt.NDArray[np.float64]:
@@ -256,35 +249,6 @@ class QuadraticFeatures(SecondMomentMap):
             return self.squared_norms
         largest = np.maximum(self.squared_norms[: self.size], self.squared_norms[self.size :])
         return np.concatenate([largest, largest])
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the directions, carried by every sketch."""
-        return self._fingerprint
-
-    @cached_property
-    def _fingerprint(self) -> str:
-        return self._expected or digest(self.directions)
-
-    def random_array(self) -> npt.NDArray[Any]:
-        return self.directions
-
-    def with_random_array(self, array: npt.NDArray[Any]) -> QuadraticFeatures:
-        rows = 0 if self.is_exact else self.size * (1 + self.paired)
-        if array.shape != (rows, self.dim) or array.dtype != np.int8:
-            raise ValueError(f"embedded directions are {array.dtype} {array.shape}, expected int8 {(rows, self.dim)}")
-        return self._replace(_embedded=np.ascontiguousarray(array))
-
-    def expecting(self, fingerprint: str) -> QuadraticFeatures:
-        return self._replace(_expected=fingerprint)
-
-    def _replace(self, **changes: Any) -> QuadraticFeatures:
-        names = ("dim", "size", "variant", "seed", "radius", "center", "_expected", "_embedded")
-        fields = {**{name: getattr(self, name) for name in names}, **changes}
-        return cast(QuadraticFeatures, QuadraticFeatures(**fields).with_columns(self.columns))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.recipe(), self._expected, self._embedded)
 
     # -- features ----------------------------------------------------------------------------
 
@@ -310,7 +274,7 @@ class QuadraticFeatures(SecondMomentMap):
         if self.is_exact:
             i, j = np.triu_indices(self.dim)
             return rows[:, i] * rows[:, j]
-        squares = kernel.project(self.directions, np.ascontiguousarray(rows.T)).T ** 2 * self.factors
+        squares = project(self.directions, np.ascontiguousarray(rows.T)).T ** 2 * self.factors
         return squares[:, : self.size] + squares[:, self.size :] if self.paired else squares
 
     @cached_property
@@ -318,21 +282,6 @@ class QuadraticFeatures(SecondMomentMap):
         return np.zeros(self.dim) if self.center is None else self.center
 
     # -- sums --------------------------------------------------------------------------------
-
-    @property
-    def sums_shape(self) -> tuple[int, ...]:
-        """Features, then columns; without a radius pairs, and at the end the weight of the float32 rows."""
-        return (2, self.size + self.dim + 1) if self.radius is None else (self.size + self.dim,)
-
-    @property
-    def sums_dtype(self) -> np.dtype[Any]:
-        return np.dtype(np.float64 if self.radius is None else np.int64)
-
-    @property
-    def entry_bound(self) -> int | None:
-        if self.radius is None:
-            return None
-        return 2 ** (2 * kernel.PRODUCT_BITS) if self.is_exact else 2 ** (kernel.GRID_BITS + 1)
 
     @property
     def row_cost(self) -> float:
@@ -343,146 +292,15 @@ class QuadraticFeatures(SecondMomentMap):
         # adding up pairs of all products costs as much as a hundred rows
         return max(960, 4 * self.dim, min(8160, 2**21 // self.dim)) if self.is_exact else 960
 
-    @cached_property
-    def _packed(self) -> kernel.PackedDirections:
-        return kernel.pack(self.directions, self._bounds)
-
-    def _groups(self) -> Iterator[kernel.PackedDirections]:
-        """Directions ready for the kernel: all at once and for good, or, if they are many, some at a time."""
-        if self.directions.size <= _KEPT_ENTRIES:
-            yield self._packed
-            return
-        step = max(1, _GROUP_ENTRIES // self.dim)
-        for i in range(0, len(self.directions), step):
-            yield kernel.pack(self.directions[i : i + step], self._bounds[i : i + step])
-
-    def sum_rows(
-        self, X: npt.NDArray[np.floating], weights: npt.NDArray[np.int64] | None = None, skip_invalid: bool = False
-    ) -> RowSums:
-        if self.radius is None:
-            if self.is_exact:
-                return kernel.sum_products(X, self._centre, weights, skip_invalid)
-            parts = [kernel.sum_squares(X, g, self._centre, weights, skip_invalid) for g in self._groups()]
-        else:
-            if self.is_exact:
-                return kernel.sum_products_on_grid(X, self._centre, self.radius, weights, skip_invalid)
-            grid = self._centre, self.radius, weights, skip_invalid
-            parts = [kernel.sum_squares_on_grid(X, g, *grid) for g in self._groups()]
-        part = parts[0]
-        if part.first_invalid is not None:
-            return part
-        if len(parts) > 1:
-            tail = self.dim + (self.radius is None)
-            squares = [p.sums[..., :-tail] for p in parts]
-            part = part.with_sums(np.concatenate([*squares, part.sums[..., -tail:]], axis=-1))
-        if not self.paired:
-            return part
-        first, second, rest = np.split(part.sums, [self.size, 2 * self.size], axis=-1)
-        sign = -1 if self.variant == "difference" else 1
-        combined = self.add_sums(first, sign * second)
-        return part.with_sums(np.concatenate([combined, rest], axis=-1))
-
-    def add_sums(
-        self, a: npt.NDArray[Any], b: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
-        return np.add(a, b, out=out) if self.radius is not None else kernel.add_pairs(a, b, out)
-
-    def _averages(self, sums: npt.NDArray[Any], weight: float) -> tuple[_pairs.Pairs, _pairs.Pairs]:
-        """Average squares or products and average rows about the centre, as pairs, in units of the data."""
-        if self.radius is None:
-            pairs = _pairs.quotient(sums[:, : self.size + self.dim], weight)
-            return pairs[:, : self.size], pairs[:, self.size :]
-        high = sums.astype(np.float64)
-        # the high part of a large sum may round up to 2**63, which int64 can't hold
-        low = (sums - np.minimum(high, 2.0**63 - 1024).astype(np.int64)).astype(np.float64)
-        pairs = _pairs.quotient(_pairs.pair(np.minimum(high, 2.0**63 - 1024), low), weight)
-        bits = kernel.PRODUCT_BITS if self.is_exact else kernel.GRID_BITS
-        quadratic, linear = pairs[:, : self.size], pairs[:, self.size :] * 2.0**-bits
-        if self.is_exact:
-            quadratic = quadratic * 2.0 ** (-2 * bits)
-        else:
-            quadratic = _pairs.times(quadratic, self._bounds[: self.size] * 2.0**-bits)
-        square = np.stack(_pairs.two_product(self.radius, self.radius))[:, None]
-        return _pairs.product(quadratic, square), _pairs.times(linear, self.radius)
-
-    @property
-    def _feature_factors(self) -> npt.NDArray[np.float64] | float:
-        return 1.0 if self.is_exact else np.abs(self.factors[: self.size])
-
-    def mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
-        quadratic, _ = self._averages(sums, weight)
-        return np.asarray(quadratic[0] * self._feature_factors)
-
-    def row_mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
-        """Average row (of the clipped rows, if there is a radius)."""
-        _, linear = self._averages(sums, weight)
-        return np.asarray(linear[0] + self._centre)
-
-    def centred_mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
-        """Average features of the rows minus their mean: ``y - phi(mean)``.
-
-        All products are centred with twice the digits of float64, so that a mean far from the origin costs nothing.
-        """
-        quadratic, linear = self._averages(sums, weight)
-        if self.is_exact:
-            i, j = np.triu_indices(self.dim)
-            square = _pairs.product(linear[:, i], linear[:, j])
-            return np.asarray(_pairs.add(quadratic, -square)[0])
-        return np.asarray(quadratic[0] * self._feature_factors - self._of_centred(linear[:1])[0])
-
-    def precision_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
-        """Rounding error to expect in the variance of each column, (dim,): what can't be told from zero."""
-        if self.radius is not None:
-            step = self.radius * 2.0 ** -(kernel.PRODUCT_BITS if self.is_exact else 11)
-            return np.full(self.dim, step * step / 12.0)
-        eps = 2.0**-21 if not self.is_exact or sums[0, -1] > 0 else 2.0**-50
-        diagonal = _diagonal(self.dim)
-        centred = self.centred_mean_from_sums(sums, weight)
-        variance = centred[diagonal] if self.is_exact else np.full(self.dim, np.abs(centred).mean())
-        return np.asarray(eps * np.maximum(variance, 0.0))
-
-    def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
-        """Variances of the features over rows, as they are for normal data with this mean and second moment."""
-        quadratic, linear = self._averages(sums, weight)
-        spread = self.centred_mean_from_sums(sums, weight)
-        if self.is_exact:
-            i, j = np.triu_indices(self.dim)
-            v, m = np.maximum(spread[_diagonal(self.dim)], 0.0), linear[0]
-            return np.asarray(v[i] * v[j] + spread**2 + v[i] * m[j] ** 2 + v[j] * m[i] ** 2 + 2 * spread * m[i] * m[j])
-        if self.variant == "difference":
-            # the two squares are not known apart: both have the expectation trace
-            trace = float(self._trace(sums, weight))
-            return np.full(self.size, trace * trace)
-        s = np.maximum(spread, 0.0)
-        about = np.maximum(quadratic[0] * self._feature_factors - spread, 0.0)
-        # |a.x|^2 of a complex direction adds up two independent squares of half the size
-        return np.asarray((2.0 * s**2 + 4.0 * s * about) / (2.0 if self.variant == "complex" else 1.0))
-
-    def _trace(self, sums: npt.NDArray[Any], weight: float) -> float:
-        y = self.mean_from_sums(sums, weight)
-        # E y^2 of differences is the squared Frobenius norm, at most the squared trace
-        return float(np.sqrt(np.mean(y * y)))
-
-    def impossible(self, sums: npt.NDArray[Any], weight: int) -> str | None:
-        if not np.isfinite(sums).all():
-            return "some sums are not finite"
-        if weight == 0:
-            return None
-        quadratic, linear = self._averages(sums, float(weight))
-        y, m = quadratic[0], linear[0]
-        limit = 1e-9 * float(np.abs(y).max(initial=0.0))
-        if self.variant != "difference":
-            squares = y[_diagonal(self.dim)] if self.is_exact else y
-            if (squares < -limit).any():
-                j = int(np.argmin(squares))
-                return f"the average square of feature {j} would be {squares[j]:.4g} < 0"
-        if self.is_exact:
-            short = y[_diagonal(self.dim)] - m * m < -limit - 1e-9 * m * m
-            if short.any():
-                return f"the variance of column {int(np.argmax(short))} would be negative"
-        if self.radius is not None and (np.abs(m) > self.radius * (1 + 1e-9)).any():
-            return f"the mean would lie outside the ball of radius {self.radius:.6g}"
-        return None
+    def plan(self) -> Plan:
+        """Products of columns, or squares along directions, about the centre; on the grid if there is a radius."""
+        arrays: dict[str, npt.NDArray[Any]] = {"center": self._centre}
+        numbers: dict[str, int | float | str | bool] = {} if self.radius is None else {"radius": self.radius}
+        if not self.is_exact:
+            arrays |= {"directions": self.directions, "bounds": self._bounds}
+            numbers["second"] = {"complex": 1, "difference": -1}.get(self.variant, 0)
+        kind = "products" if self.is_exact else "squares"
+        return Plan(kind, self.dim, self.sums_shape, self.sums_dtype, arrays, numbers)
 
     def describe(self) -> str:
         bound = "" if self.radius is None else f", rows clipped to radius {self.radius:.6g}"
@@ -492,15 +310,3 @@ class QuadraticFeatures(SecondMomentMap):
         extra = "" if self.radius is None else f", radius={self.radius:.6g}"
         extra += "" if self.center is None else ", center=..."
         return f"QuadraticFeatures(dim={self.dim}, size={self.size}, variant={self.variant}, seed={self.seed}{extra})"
-
-
-def _diagonal(dim: int) -> npt.NDArray[np.intp]:
-    """Places of the squares of the columns in a triangle kept row by row."""
-    rows = np.arange(dim)
-    return rows * dim - rows * (rows - 1) // 2
-
-
-def _rebuild(recipe: dict[str, Any], expected: str | None, embedded: npt.NDArray[np.int8] | None) -> FeatureMap:
-    phi = FeatureMap.from_recipe(recipe)
-    phi = phi if embedded is None else phi.with_random_array(embedded)
-    return phi if expected is None else phi.expecting(expected)

@@ -1,5 +1,19 @@
-"""The compiled loops.  Nothing here knows what a sketch is."""
+"""The loops over rows, and who runs them.  Nothing here knows what a sketch is."""
 
-from sketchlearn.kernels.fourier import active_kernel
+from sketchlearn.kernels._constants import GRID_BITS, PRODUCT_BITS
+from sketchlearn.kernels.plan import Plan, Summer, prepare, register_summer
+from sketchlearn.kernels.sums import RowSums
+from sketchlearn.kernels.tiers import active_kernel
+from sketchlearn.kernels.warm import warmup
 
-__all__ = ["active_kernel"]
+__all__ = [
+    "GRID_BITS",
+    "PRODUCT_BITS",
+    "Plan",
+    "RowSums",
+    "Summer",
+    "active_kernel",
+    "prepare",
+    "register_summer",
+    "warmup",
+]

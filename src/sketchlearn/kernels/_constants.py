@@ -1,4 +1,4 @@
-"""Numbers shared by the three tiers of the Fourier kernel; all tiers give the same bits.
+"""Numbers shared by all kernels and tiers; all tiers give the same bits.
 
 Phases are computed in *half-turns*: ``t = w·x / pi``, so that range reduction is
 ``r = t - rint(t)`` (exact) and the sign of both sine and cosine is the parity of ``rint(t)``.
@@ -11,8 +11,8 @@ from typing import Final
 GRID_BITS: Final = 22
 """One unit of the fixed-point grid is 2**-22."""
 
-ENTRY_BOUND: Final = 2**GRID_BITS + 1
-"""No rounded cosine or sine exceeds this many grid units in absolute value."""
+PRODUCT_BITS: Final = 15
+"""Rows on a grid are rounded to multiples of 2**-15 of the radius before their columns are multiplied."""
 
 COS32: Final = (
     0.9999999534667744,
@@ -54,8 +54,10 @@ ROUND64: Final = 1.5 * 2.0**30
 PARITY32: Final = 12582912.0
 PARITY64: Final = 6755399441055744.0
 
-BLOCK_ROWS: Final = 240
+FLUSH_ROWS: Final = 240
 """Rows between two flushes of the int32 sums: 240 * 2**22 < 2**30."""
+BLOCK_ROWS: Final = 4096
+"""Rows that are staged together, at most: enough to hide the cost of a call."""
 BLOCK_BYTES: Final = 256 * 1024
 """Staged rows of one block stay inside the second-level cache."""
 

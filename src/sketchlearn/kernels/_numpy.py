@@ -1,4 +1,4 @@
-"""Last tier: NumPy alone, for platforms without numba.  Slow, and bit for bit the same.
+"""Last tier of the Fourier pass: NumPy alone, for platforms without numba.  Slow, and bit for bit the same.
 
 NumPy has no fused multiply-add, so it is emulated exactly: the product is formed without error,
 the sum is rounded *to odd* (never losing the information that something was cut off), and the
@@ -15,6 +15,7 @@ from sketchlearn.kernels import _constants as K
 
 _F32: TypeAlias = npt.NDArray[np.float32]
 _F64: TypeAlias = npt.NDArray[np.float64]
+_I64: TypeAlias = npt.NDArray[np.int64]
 _SPLIT = 2.0**27 + 1.0
 _TILE = 512
 
@@ -34,7 +35,7 @@ def _add_to_odd(a: _F64, b: _F64) -> _F64:
     return np.where((e != 0) & even, np.nextafter(s, np.where(e > 0, np.inf, -np.inf)), s)
 
 
-def _fma32(a: _F32, b: _F32, c: _F32) -> _F32:
+def fma32(a: _F32, b: _F32, c: _F32) -> _F32:
     product = a.astype(np.float64) * b.astype(np.float64)  # exact: 48 bits
     return _add_to_odd(product, np.broadcast_to(c, product.shape).astype(np.float64)).astype(np.float32)
 
@@ -54,7 +55,7 @@ def _rounded(x: npt.NDArray[np.floating], half_turns: npt.NDArray[np.floating], 
     """Grid units of cos and sin, shape (2, rows, frequencies)."""
     real = np.float64 if far else np.float32
     integer = np.int64 if far else np.int32
-    fma = _fma64 if far else _fma32
+    fma = _fma64 if far else fma32
     cos_poly, sin_poly = (K.COS64, K.SIN64) if far else (K.COS32, K.SIN32)
     parity, rounder = (K.PARITY64, K.ROUND64) if far else (K.PARITY32, K.ROUND32)
     x, w = x.astype(real), half_turns.astype(real)
@@ -76,53 +77,68 @@ def _rounded(x: npt.NDArray[np.floating], half_turns: npt.NDArray[np.floating], 
     return out
 
 
-def sum_rows(
-    X: npt.NDArray[np.floating],
-    weights: npt.NDArray[np.int64],
-    center: _F64,
-    rms: _F64,
-    packed: _F32,
-    skip: bool,
-    block: int,
-    sums: npt.NDArray[np.int64],
-    lower: _F64,
-    upper: _F64,
-    info: npt.NDArray[np.int64],
-) -> None:
-    """The whole pass over the rows of X; see :func:`sketchlearn.kernels.fourier.sum_rows`."""
-    for i0 in range(0, len(X), block):
-        raw = np.asarray(X[i0 : i0 + block], np.float64)
-        w = weights[i0 : i0 + block] if len(weights) else np.ones(len(raw), np.int64)
-        alive = w != 0
-        with np.errstate(all="ignore"):
-            x = raw - center
-            partial = np.zeros((4, len(x)))  # coordinates modulo 4, as the compiled tiers do
-            for k in range(x.shape[1]):
-                p = rms[k] * x[:, k]
-                partial[k % 4] += p * p
-            phase2 = (partial[0] + partial[1]) + (partial[2] + partial[3])
-            valid = phase2 <= K.MAX_PHASE**2
-        bad = np.flatnonzero(alive & ~valid)
-        if len(bad):
-            if info[1] < 0:
-                info[1] = i0 + bad[0]
-            if not skip:
-                return
-            info[2] += len(bad)
-        use = alive & valid
-        if not use.any():
-            continue
-        info[0] += int(use.sum())
-        info[3] += int(w[use].sum())
-        np.minimum(lower, raw[use].min(0), out=lower)
-        np.maximum(upper, raw[use].max(0), out=upper)
-        for chosen, far in ((use & (phase2 <= K.FAR_PHASE**2), False), (use & (phase2 > K.FAR_PHASE**2), True)):
-            if chosen.any():
-                for j0 in range(0, len(packed), _TILE):
-                    units = _rounded(x[chosen], packed[j0 : j0 + _TILE], far)
-                    sums[:, j0 : j0 + _TILE] += (units * w[chosen][None, :, None]).sum(1)
+def squared_phases(raw: _F64, place: _F64) -> tuple[_F64, _F64]:
+    """Centred rows, and their squared rms phases in the order of the compiled staging."""
+    with np.errstate(all="ignore"):
+        x = raw - place[0]
+        partial = np.zeros((4, len(x)))  # coordinates modulo 4, as the compiled tiers do
+        for k in range(x.shape[1]):
+            p = place[1, k] * x[:, k]
+            partial[k % 4] += p * p
+        return x, (partial[0] + partial[1]) + (partial[2] + partial[3])
 
 
-def pack(half_turns: _F32) -> _F32:
+def stage(
+    X: npt.NDArray[np.floating], weights: _I64, place: _F64, near: _F32, far: _F64, near_weight: _I64,
+    far_weight: _I64, counts: _I64, box: _F64, info: _I64, x: _F64,
+) -> None:  # fmt: skip
+    """See the compiled staging."""
+    raw = np.asarray(X, np.float64)
+    w = weights if len(weights) else np.ones(len(raw), np.int64)
+    centred, phase2 = squared_phases(raw, place)
+    valid = phase2 <= K.MAX_PHASE**2
+    use = valid & (w != 0)
+    starts = counts[1].copy()
+    for g in range(len(starts) - 1):
+        run = slice(starts[g], starts[g + 1])
+        bad = np.flatnonzero(~valid[run] & (w[run] != 0))
+        if len(bad) and info[g, 1] < 0:
+            info[g, 1] = info[g, 4] + bad[0]
+        info[g] += 0, 0, len(bad), w[run][use[run]].sum(), starts[g + 1] - starts[g]
+        info[g, 0] += use[run].sum()
+        if use[run].any():
+            np.minimum(box[g, 0], raw[run][use[run]].min(0), out=box[g, 0])
+            np.maximum(box[g, 1], raw[run][use[run]].max(0), out=box[g, 1])
+    for part, chosen in enumerate((use & (phase2 <= K.FAR_PHASE**2), use & (phase2 > K.FAR_PHASE**2))):
+        rows, kept = ((near, near_weight), (far, far_weight))[part]
+        counts[part] = np.concatenate([[0], np.cumsum(chosen)])[starts]
+        rows[: chosen.sum()] = centred[chosen]
+        kept[: chosen.sum()] = w[chosen]
+
+
+def _add(rows: npt.NDArray[np.floating], weights: _I64, runs: _I64, panels: _F32, sums: _I64, far: bool) -> None:
+    for g in range(len(runs) - 1):
+        for i in range(runs[g], runs[g + 1], K.FLUSH_ROWS):
+            block = slice(i, min(runs[g + 1], i + K.FLUSH_ROWS))
+            for j in range(0, len(panels), _TILE):
+                units = _rounded(rows[block], panels[j : j + _TILE], far)
+                sums[g, :, j : j + _TILE] += (units * weights[block][None, :, None]).sum(1)
+
+
+def add_near(rows: _F32, weights: _I64, runs: _I64, panels: _F32, sums: _I64, scratch: None) -> None:
+    """Add the float32 rows of each run to its sums (runs, 2, size)."""
+    _add(rows, weights, runs, panels, sums, False)
+
+
+def add_far(rows: _F64, weights: _I64, runs: _I64, panels: _F32, sums: _I64, scratch: None) -> None:
+    """Add the float64 rows of each run to its sums."""
+    _add(rows, weights, runs, panels, sums, True)
+
+
+def scratch(far: bool) -> None:
+    """Nothing is needed beside the sums."""
+
+
+def pack(rows: _F32) -> _F32:
     """Frequencies as they are."""
-    return half_turns
+    return rows

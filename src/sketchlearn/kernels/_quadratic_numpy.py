@@ -2,42 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.kernels import _pairs
-from sketchlearn.kernels._numpy import _fma32
+from sketchlearn.kernels import _constants as K
+from sketchlearn.kernels import pairs
+from sketchlearn.kernels._numpy import fma32
 
 LANES, TILE_ROWS = 1, 1
 _Array = npt.NDArray[Any]
+_Project = Callable[[_Array, _Array, _Array], None]
+
+
+def project(rows: _Array, panels: _Array, out: _Array) -> None:
+    """Products of rows and columns of the panels by fused multiply-adds, in the order of the coordinates."""
+    t = np.zeros(out.shape, np.float32)
+    for k in range(len(panels)):
+        t = fma32(rows[:, k, None], panels[None, k], t)
+    out[:] = t
 
 
 def add_squares(rows: _Array, n: int, panels: _Array, scales: _Array, sums: _Array) -> None:
     """Add the squared projections of the first n staged rows to float64 ``sums``."""
-    t = rows[:n] @ panels.reshape(rows.shape[1], -1)
+    t = rows[:n] @ panels
     sums += np.einsum("ij,ij->j", t, t, dtype=np.float64)
 
 
-def add_rounded_squares(rows: _Array, n: int, weights: _Array, panels: _Array, scales: _Array, sums: _Array) -> None:
+def add_rounded_squares(
+    rows: _Array, n: int, panels: _Array, scales: _Array, sums: _Array, *, project: _Project = project
+) -> None:
     """The same on the grid of 2**-22, into int64 ``sums``."""
-    columns = panels.reshape(rows.shape[1], -1)
-    for i in range(0, n, 64):
-        block = rows[i : min(n, i + 64)]
-        t = np.zeros((len(block), columns.shape[1]), np.float32)
-        for k in range(columns.shape[0]):
-            t = _fma32(block[:, k, None], columns[None, k], t)
-        rounded = np.minimum(t * t * scales, np.float32(1.0)) + np.float32(2.0)
-        units = ((rounded.astype(np.float64) - 2.0) * 2.0**22).astype(np.int64)
-        if len(weights):
-            units *= weights[i : i + len(block), None]
+    for _, units in _rounded(rows, n, panels, scales, project):
         sums += units.sum(0)
 
 
-def pack(directions: _Array) -> _Array:
+def add_weighted_squares(
+    rows: _Array, n: int, weights: _Array, panels: _Array, scales: _Array, sums: _Array, one: _Array, *,
+    project: _Project = project,
+) -> None:  # fmt: skip
+    """The same for rows with weights; ``one`` is scratch that only the first tier needs."""
+    for at, units in _rounded(rows, n, panels, scales, project):
+        sums += weights[at] @ units
+
+
+def _rounded(rows: _Array, n: int, panels: _Array, scales: _Array, project: _Project) -> Iterator[tuple[slice, _Array]]:
+    for i in range(0, n, 64):
+        at = slice(i, min(n, i + 64))
+        t = np.empty((at.stop - i, panels.shape[1]), np.float32)
+        project(rows[at], panels, t)
+        rounded = np.minimum(t * t * scales, np.float32(1.0)) + np.float32(2.0)
+        yield at, ((rounded.astype(np.float64) - 2.0) * 2.0**K.GRID_BITS).astype(np.int64)
+
+
+def pack(rows: _Array) -> _Array:
     """Directions as columns."""
-    return np.ascontiguousarray(directions.T, np.float32).ravel()
+    return np.ascontiguousarray(rows.T, np.float32)
 
 
 def stage(
@@ -66,7 +88,7 @@ def squared_lengths(X: _Array, center: _Array, radius: float) -> _Array:
 
 def stage_clipped(
     X: _Array, i0: int, i1: int, weights: _Array, center: _Array, radius: float, bits: int, out: _Array,
-    lower: _Array, upper: _Array, linear: _Array,
+    lower: _Array, upper: _Array, linear: _Array, x: _Array,
 ) -> int:  # fmt: skip
     """See the compiled staging."""
     rows = X[i0:i1]
@@ -76,7 +98,7 @@ def stage_clipped(
         return i0 + int(np.argmax(bad))
     factor = 1.0 / np.sqrt(np.maximum(norm2, 1.0))
     unit = np.clip((rows.astype(np.float64) - center) * (1.0 / radius) * factor[:, None], -1.0, 1.0)
-    units = np.rint(unit * 2.0 ** (22 if bits < 0 else bits)).astype(np.int64)
+    units = np.rint(unit * 2.0 ** (K.GRID_BITS if bits < 0 else bits)).astype(np.int64)
     linear += (units if not len(weights) else units * weights[i0:i1, None]).sum(0)
     np.minimum(lower, rows.min(0), out=lower)
     np.maximum(upper, rows.max(0), out=upper)
@@ -89,13 +111,13 @@ def fold_products(triangle: _Array, p: _Array, s: _Array, weight: float, high: _
     i, j = np.triu_indices(len(p))
     sums = np.stack([triangle, np.zeros_like(triangle)])
     for a, b in ((p[i], s[j]), (s[i], p[j])):
-        sums = _pairs.add(sums, np.stack(_pairs.two_product(a, b)))
-    high[:], low[:] = _pairs.add(sums, _pairs.times(np.stack(_pairs.two_product(p[i], p[j])), weight))
+        sums = pairs.add(sums, np.stack(pairs.two_product(a, b)))
+    high[:], low[:] = pairs.add(sums, pairs.times(np.stack(pairs.two_product(p[i], p[j])), weight))
 
 
 def add_pairs(a: _Array, b: _Array, out: _Array) -> None:
     """See the compiled one."""
-    out[:] = _pairs.add(a, b)
+    out[:] = pairs.add(a, b)
 
 
 def add_triangle(square: _Array, triangle: _Array) -> None:

@@ -1,128 +1,59 @@
 """Weighted Lloyd iterations on points stored by columns, so that the inner loops run over the points."""
 
-# mypy: ignore-errors
+from __future__ import annotations
+
 import numpy as np
+import numpy.typing as npt
 
-try:
-    from numba import njit
+from sketchlearn.kernels import tiers
 
-    from sketchlearn.kernels._staging import CACHE
-
-    _compiled = njit(
-        nogil=True, cache=CACHE, error_model="numpy", boundscheck=False, fastmath={"contract", "nsz", "arcp"}
-    )
-except ImportError:  # no numba on this platform: the same loops, slowly
-
-    def _compiled(function):
-        return function
+_F32 = npt.NDArray[np.float32]
+_F64 = npt.NDArray[np.float64]
 
 
-_TILE = 256
+def lloyd(x: _F32, weights: _F64, centers: _F32, steps: int, tolerance: float) -> tuple[npt.NDArray[np.int32], float]:
+    """Iterate to convergence; centers (k, d) are changed in place; returns labels and weighted cost.
 
-
-@_compiled
-def assign(x, centers, labels, distances):
-    """Nearest centre of every column of x (d, n) and the squared distance to it."""
-    d, n = x.shape
-    value, norm = np.empty(_TILE, np.float32), np.empty(_TILE, np.float32)
-    low, who = np.empty(_TILE, np.float32), np.empty(_TILE, np.int32)
-    for j0 in range(0, n, _TILE):
-        width = min(_TILE, n - j0)
-        norm[:] = np.float32(0.0)
-        for k in range(d):
-            for j in range(width):
-                norm[j] += x[k, j0 + j] * x[k, j0 + j]
-        low[:] = np.float32(np.inf)
-        who[:] = np.int32(0)
-        for c in range(centers.shape[0]):
-            start = np.float32(0.0)
-            for k in range(d):
-                start += centers[c, k] * centers[c, k]
-            value[:] = start
-            for k in range(d):
-                twice = np.float32(-2.0) * centers[c, k]
-                for j in range(width):
-                    value[j] += twice * x[k, j0 + j]
-            for j in range(width):
-                closer = value[j] < low[j]
-                who[j] = np.int32(c) if closer else who[j]
-                low[j] = value[j] if closer else low[j]
-        for j in range(width):
-            distances[j0 + j] = max(low[j] + norm[j], np.float32(0.0))
-            labels[j0 + j] = who[j]
-
-
-@_compiled
-def update(x, weights, labels, centers):
-    """Move every centre to the weighted mean of its points; centres without points stay."""
-    k, d = centers.shape
-    mass = np.zeros(k)
-    total = np.zeros((d, k))
-    for j in range(x.shape[1]):
-        mass[labels[j]] += weights[j]
-    for i in range(d):
-        for j in range(x.shape[1]):
-            total[i, labels[j]] += weights[j] * x[i, j]
-    for c in range(k):
-        if mass[c] > 0:
-            for i in range(d):
-                centers[c, i] = np.float32(total[i, c] / mass[c])
-
-
-@_compiled
-def lloyd(x, weights, centers, steps, tolerance):
-    """Iterate to convergence; centers (k, d) are changed in place; returns labels and weighted cost."""
-    n = x.shape[1]
-    labels = np.zeros(n, np.int32)
-    distances = np.empty(n, np.float32)
-    previous = np.inf
-    cost = np.inf
+    Centres without points stay where they are.
+    """
+    loops = tiers.loops("lloyd")
+    (d, n), k = x.shape, len(centers)
+    squares = np.einsum("ij,ij->j", x, x)
+    labels, distances, products = np.zeros(n, np.int32), np.empty(n, np.float32), np.empty((k, n), np.float32)
+    previous = cost = np.inf
     for _ in range(steps):
-        assign(x, centers, labels, distances)
-        cost = 0.0
-        for j in range(n):
-            cost += weights[j] * distances[j]
+        np.matmul(centers, x, out=products)
+        mass, sums = np.zeros(k), np.zeros((d, k))
+        lengths = np.einsum("ij,ij->i", centers, centers)
+        cost = loops.cells(products, lengths, x, squares, weights, labels, distances, mass, sums)
         if cost >= previous * (1.0 - tolerance):
             break
         previous = cost
-        update(x, weights, labels, centers)
-    return labels, cost
+        full = mass > 0
+        centers[full] = (sums[:, full] / mass[full]).T
+    return labels, float(cost)
 
 
-@_compiled
-def seed_centers(x, weights, k, uniforms):
+def seed_centers(x: _F32, weights: _F64, k: int, uniforms: _F64) -> _F32:
     """Greedy k-means++: of several candidates drawn by weight times squared distance, the one that helps most.
 
     `uniforms` is (k, candidates) in [0, 1).
     """
-    d, n = x.shape
-    tries = uniforms.shape[1]
-    centers = np.empty((k, d), np.float32)
-    nearest = np.empty(n, np.float32)
-    best, trial = np.empty(n, np.float32), np.empty(n, np.float32)
-    cumulative = np.empty(n)
+    n = x.shape[1]
+    squares = np.einsum("ij,ij->j", x, x)
+    nearest = np.full(n, np.inf, np.float32)
+    chosen = np.empty(k, np.intp)
     for c in range(k):
-        total = 0.0
-        for j in range(n):
-            total += weights[j] * (np.float64(nearest[j]) if c > 0 else 1.0)
-            cumulative[j] = total
-        winner, lowest = -1, np.inf
-        for t in range(tries if c > 0 else 1):
-            pick = min(np.searchsorted(cumulative, uniforms[c, t] * total, side="right"), n - 1)
-            trial[:] = np.float32(0.0)
-            for k_ in range(d):
-                p = x[k_, pick]
-                for j in range(n):
-                    trial[j] += (x[k_, j] - p) * (x[k_, j] - p)
-            cost = 0.0
-            for j in range(n):
-                if c > 0 and nearest[j] < trial[j]:
-                    trial[j] = nearest[j]
-                cost += weights[j] * trial[j]
-            if cost < lowest:
-                winner, lowest = pick, cost
-                best[:] = trial
-        nearest[:] = best
-        for k_ in range(d):
-            centers[c, k_] = x[k_, winner]
-    return centers
+        cumulative = np.cumsum(weights * nearest if c else weights)
+        draws = uniforms[c] if c else uniforms[c, :1]
+        picks = np.minimum(np.searchsorted(cumulative, draws * cumulative[-1], side="right"), n - 1)
+        points = x[:, picks].T
+        trial = points @ x
+        trial *= -2.0
+        trial += squares
+        trial += squares[picks, None]
+        np.maximum(trial, 0.0, out=trial)
+        np.minimum(trial, nearest, out=trial)
+        best = int((trial @ weights.astype(np.float32)).argmin())
+        nearest, chosen[c] = trial[best], picks[best]
+    return np.ascontiguousarray(x[:, chosen].T)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.kernels.fourier import RowSums
+from sketchlearn.kernels import RowSums
 
 WEIGHT_BITS = 16
 """Sample weights are rounded to multiples of 2**-16."""

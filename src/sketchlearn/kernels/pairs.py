@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.kernels import tiers
+
 Pairs = npt.NDArray[np.float64]
 _SPLIT = 2.0**27 + 1.0
+_COMPILED_FROM = 4096
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
@@ -42,6 +45,17 @@ def add(a: Pairs, b: Pairs) -> Pairs:
     t, f = two_sum(a[1], b[1])
     s, e = two_sum(s, e + t)
     return pair(s, e + f)
+
+
+def add_large(a: Pairs, b: Pairs, out: Pairs | None = None) -> Pairs:
+    """Sums of pairs, compiled where there are many; ``out`` may be one of them."""
+    if out is None:
+        out = np.empty(a.shape)
+    if a.size < _COMPILED_FROM:
+        out[:] = add(a, b)
+    else:
+        tiers.loops("quadratic").add_pairs(np.ascontiguousarray(a), np.ascontiguousarray(b), out)
+    return out
 
 
 def times(a: Pairs, b: npt.NDArray[np.float64] | float) -> Pairs:

@@ -2,15 +2,14 @@
 
 # mypy: ignore-errors
 import numpy as np
-from numba import njit
 
-from sketchlearn.kernels._plain import _fma
-from sketchlearn.kernels._staging import CACHE
+from sketchlearn.kernels import _constants as K
+from sketchlearn.kernels._compile import compiled, fma
 
-_OPTIONS = {"nogil": True, "cache": CACHE, "error_model": "numpy", "boundscheck": False}
+_UNITS = 2.0**K.GRID_BITS
 
 
-@njit(**_OPTIONS)
+@compiled
 def stage(X, i0, i1, weights, shift, scale, out, lower, upper, linear):
     """Rows i0..i1 of X, shifted, scaled and multiplied by the root of their weight, into ``out``.
 
@@ -56,19 +55,18 @@ def stage(X, i0, i1, weights, shift, scale, out, lower, upper, linear):
         i += 1
 
 
-@njit(**_OPTIONS)
-def stage_clipped(X, i0, i1, weights, center, radius, bits, out, lower, upper, linear):
+@compiled
+def stage_clipped(X, i0, i1, weights, center, radius, bits, out, lower, upper, linear, x):
     """Rows i0..i1 over the radius, clipped to the unit ball, into ``out``; first moment in grid units.
 
     With ``bits`` >= 0 the rows are rounded to integers of that many bits.  Returns the first row that is not finite
     or absurdly far out, or -1.  Everything is a function of the row alone: the norm is summed in four partial sums
-    (coordinates modulo 4) that are added in a fixed order.
+    (coordinates modulo 4) that are added in a fixed order.  ``x`` is scratch, (d,).
     """
     d = X.shape[1]
     weighted = weights.shape[0] > 0
-    x = np.empty(d, np.float64)
     inverse = 1.0 / radius
-    step = np.float64(1 << bits) if bits >= 0 else 4194304.0
+    step = np.float64(1 << bits) if bits >= 0 else _UNITS
     whole = d - d % 4
     for i in range(i0, i1):
         for k in range(d):
@@ -102,7 +100,7 @@ def stage_clipped(X, i0, i1, weights, center, radius, bits, out, lower, upper, l
     return -1
 
 
-@njit(**_OPTIONS)
+@compiled
 def fold_products(triangle, p, s, weight, high_out, low_out):
     """triangle + s p' + p s' + weight p p' as pairs, upper triangle; see ``_pairs`` for the arithmetic."""
     d = p.shape[0]
@@ -110,14 +108,14 @@ def fold_products(triangle, p, s, weight, high_out, low_out):
     for i in range(d):
         pi, si = p[i], s[i]
         wp = pi * weight
-        wp_low = _fma(pi, weight, -wp)
+        wp_low = fma(pi, weight, -wp)
         for j in range(i, d):
             a = pi * s[j]
-            a_low = _fma(pi, s[j], -a)
+            a_low = fma(pi, s[j], -a)
             b = si * p[j]
-            b_low = _fma(si, p[j], -b)
+            b_low = fma(si, p[j], -b)
             c = wp * p[j]
-            c_low = _fma(wp, p[j], -c) + wp_low * p[j]
+            c_low = fma(wp, p[j], -c) + wp_low * p[j]
             x = a + b
             v = x - a
             e = (a - (x - v)) + (b - v)
@@ -135,7 +133,7 @@ def fold_products(triangle, p, s, weight, high_out, low_out):
         at += d - i
 
 
-@njit(**_OPTIONS)
+@compiled
 def add_pairs(a, b, out):
     """Sums of pairs."""
     for j in range(a.shape[1]):
@@ -155,7 +153,7 @@ def add_pairs(a, b, out):
         out[1, j] = (high - total) + low
 
 
-@njit(**_OPTIONS)
+@compiled
 def add_triangle(square, triangle):
     """Add the upper triangle of a matrix, row by row, to a vector."""
     d = square.shape[0]

@@ -1,0 +1,93 @@
+"""Compiled loops over atoms: inner loops run over the frequencies and are vectorised by the compiler."""
+
+# mypy: ignore-errors
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from sketchlearn.kernels import _constants as K
+from sketchlearn.kernels._compile import compiled
+
+_INV_PI = np.float32(1 / math.pi)
+_COS = tuple(np.float32(c) for c in K.COS32[::-1])
+_SIN = tuple(np.float32(c) for c in K.SIN32[::-1])
+_LOG2E = np.float32(1.4426950408889634)
+# 2**r on [-1/2, 1/2], relative error below 3e-8
+_EXP2 = tuple(
+    np.float32(c)
+    for c in (1.5403530393381608e-4, 1.3333558146428443e-3, 9.618129107628477e-3, 5.550410866482158e-2,
+              2.402265069591007e-1, 6.931471805599453e-1, 1.0)
+)  # fmt: skip
+_TINY = np.float32(-125.0)
+
+
+@intrinsic
+def _as_float(typingctx, bits):
+    def codegen(context, b, sig, args):
+        return b.bitcast(args[0], ir.FloatType())
+
+    return types.float32(types.int32), codegen
+
+
+@compiled(fastmath={"contract", "nsz"})
+def atoms(phases, damping, weights, cosine, sine, model):
+    """See :func:`sketchlearn.kernels.atoms.atoms`."""
+    k, m = phases.shape
+    shared = damping.shape[0] == 1
+    for j in range(m):
+        model[0, j] = np.float32(0.0)
+        model[1, j] = np.float32(0.0)
+    for i in range(k):
+        a = weights[i]
+        row = 0 if shared else i
+        for j in range(m):
+            t = phases[i, j] * _INV_PI
+            q = np.rint(t)
+            r = t - q
+            u = r * r
+            c, s = _COS[0], _SIN[0]
+            c = c * u + _COS[1]
+            s = s * u + _SIN[1]
+            c = c * u + _COS[2]
+            s = s * u + _SIN[2]
+            c = c * u + _COS[3]
+            s = s * u + _SIN[3]
+            c = c * u + _COS[4]
+            s = s * u + _SIN[4]
+            s = s * r
+            x = damping[row, j] * _LOG2E
+            x = x if x > _TINY else _TINY
+            n = np.rint(x)
+            x = x - n
+            e = _EXP2[0]
+            e = e * x + _EXP2[1]
+            e = e * x + _EXP2[2]
+            e = e * x + _EXP2[3]
+            e = e * x + _EXP2[4]
+            e = e * x + _EXP2[5]
+            e = e * x + _EXP2[6]
+            e = e * _as_float((np.int32(n) + np.int32(127)) << np.int32(23))
+            e = e * np.float32(np.int32(1) - np.int32(2) * (np.int32(q) & np.int32(1)))
+            c = c * e
+            s = s * e
+            cosine[i, j] = c
+            sine[i, j] = s
+            model[0, j] += a * c
+            model[1, j] += a * s
+
+@compiled(fastmath=True)
+def products(cosine, sine, residual, along):
+    """See :func:`sketchlearn.kernels.atoms.products`."""
+    k, m = cosine.shape
+    for i in range(k):
+        total = np.float32(0.0)
+        for j in range(m):
+            c, s = cosine[i, j], sine[i, j]
+            t = residual[0, j] * c + residual[1, j] * s
+            cosine[i, j] = t
+            sine[i, j] = residual[1, j] * c - residual[0, j] * s
+            total += t
+        along[i] = total

@@ -1,0 +1,87 @@
+"""How loops are compiled: options, cache, one notice, and the two intrinsics that all of them share.
+
+Compiling is what a first call waits for, so compiled functions here allocate nothing, assign no slices and call no
+other compiled function (each of these is compiled, or compiled again, with every caller); buffers come from outside.
+"""
+
+# mypy: ignore-errors
+import logging
+import os
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils, event
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+_log = logging.getLogger("sketchlearn")
+
+
+class _Notice(event.Listener):
+    """Says once that a loop of the library is being compiled (and not when the cache has it)."""
+
+    said = False
+
+    def on_start(self, event) -> None:
+        name = event.data["dispatcher"].py_func.__module__
+        if not self.said and name.startswith("sketchlearn.kernels"):
+            self.said = True
+            _log.warning("compiling loops for this processor (once, a few seconds)")
+
+    def on_end(self, event) -> None:
+        pass
+
+
+event.register("numba:compile", _Notice())
+
+
+def _cache_is_usable() -> bool:
+    """True if compiled code can be kept on disk (numba raises at decoration time where it can't).
+
+    Numba keeps it beside the source, or, where that is read-only, in the user's cache folder.
+    """
+    if os.environ.get("SKETCHLEARN_NO_CACHE"):
+        return False
+    try:
+        njit(cache=True)(_cache_is_usable)
+    except (RuntimeError, OSError):
+        return False
+    return True
+
+
+CACHE = _cache_is_usable()
+
+
+def compiled(function=None, **options):
+    """The decorator of all compiled loops."""
+
+    def decorate(f):
+        return njit(
+            nogil=True, cache=CACHE, error_model="numpy", boundscheck=False, no_cfunc_wrapper=True, **options
+        )(f)
+
+    return decorate if function is None else decorate(function)
+
+
+@intrinsic
+def fma(typingctx, x, y, z):
+    """Fused multiply-add of scalars."""
+
+    def codegen(context, b, sig, args):
+        real = args[0].type
+        bits = 32 if isinstance(real, ir.FloatType) else 64
+        fn = cgutils.get_or_insert_function(b.module, ir.FunctionType(real, [real] * 3), f"llvm.fma.f{bits}")
+        return b.call(fn, args)
+
+    return (x(x, x, x), codegen) if x == y == z and isinstance(x, types.Float) else None
+
+
+@intrinsic
+def pointer(typingctx, array, offset):
+    """Pointer to a flat offset of a C-contiguous array."""
+
+    def codegen(context, b, sig, args):
+        data = arrayobj.make_array(sig.args[0])(context, b, args[0]).data
+        return b.gep(data, [args[1]])
+
+    return types.CPointer(array.dtype)(array, offset), codegen

@@ -1,0 +1,116 @@
+"""Sums of squared projections and of products of columns as integers: the same for any order, batches and tier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.kernels import tiers
+from sketchlearn.kernels._constants import PRODUCT_BITS
+from sketchlearn.kernels._quadratic_numpy import squared_lengths
+from sketchlearn.kernels._quadratic_rows import PackedDirections, block_rows, present
+from sketchlearn.kernels.sums import RowSums
+
+
+def sum_squares(
+    X: npt.NDArray[np.floating],
+    packed: PackedDirections,
+    center: npt.NDArray[np.float64],
+    radius: float,
+    weights: npt.NDArray[np.int64] | None,
+    skip_invalid: bool,
+) -> RowSums:
+    """Integer sums of ``(a·u)**2 / bound`` and then of u, for u = (x - center) / radius clipped to the unit ball."""
+    squares, staging = tiers.module("quadratic"), tiers.loops("quadratic")
+    size, dim = packed.directions.shape
+    sums = np.zeros(packed.padded, np.int64)
+    block = block_rows(2**18, 4 * dim, squares.TILE_ROWS)
+    buffer, one = np.zeros((block, dim), np.float32), np.empty(packed.padded, np.int64)
+
+    def add(n: int, w: npt.NDArray[np.int64]) -> None:
+        buffer[n : n + -n % squares.TILE_ROWS] = 0.0
+        if len(w):
+            squares.add_weighted_squares(buffer, n, w, packed.panels, packed.scales, sums, one)
+        else:
+            squares.add_rounded_squares(buffer, n, packed.panels, packed.scales, sums)
+
+    return _grid_pass(X, center, radius, weights, skip_invalid, staging, -1, buffer, add, lambda: sums[:size])
+
+
+def sum_products(
+    X: npt.NDArray[np.floating],
+    center: npt.NDArray[np.float64],
+    radius: float,
+    weights: npt.NDArray[np.int64] | None,
+    skip_invalid: bool,
+) -> RowSums:
+    """Integer sums of the products of the columns of u, rounded to 2**-15, and then of the same u.
+
+    Products of rounded rows are integers below 2**30: blocks of them add up without error in float64, in whatever
+    order the matrix product takes.
+    """
+    staging = tiers.loops("quadratic")
+    dim = X.shape[1]
+    triangle = np.zeros(dim * (dim + 1) // 2, np.int64)
+    buffer = np.empty((max(block_rows(2**20, 8 * dim, 8), min(4 * dim, 2048)), dim))
+    square = np.empty((dim, dim))
+
+    def add(n: int, w: npt.NDArray[np.int64]) -> None:
+        if len(w):
+            rows = buffer[:n].astype(np.int64)
+            staging.add_triangle((rows * w[:, None]).T @ rows, triangle)
+        else:
+            np.matmul(buffer[:n].T, buffer[:n], out=square)
+            staging.add_triangle(square, triangle)
+
+    return _grid_pass(X, center, radius, weights, skip_invalid, staging, PRODUCT_BITS, buffer, add, lambda: triangle)
+
+
+def _grid_pass(
+    X: npt.NDArray[np.floating],
+    center: npt.NDArray[np.float64],
+    radius: float,
+    weights: npt.NDArray[np.int64] | None,
+    skip: bool,
+    staging: ModuleType,
+    bits: int,
+    buffer: npt.NDArray[Any],
+    add: Callable[[int, npt.NDArray[np.int64]], None],
+    result: Callable[[], npt.NDArray[np.int64]],
+) -> RowSums:
+    rows, w, index = present(X, weights)
+    skipped = 0
+    block = len(buffer)
+    lower, upper = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+    linear = np.zeros(X.shape[1], np.int64)
+    scratch = np.empty(X.shape[1])
+    at = 0
+    while at < len(rows):
+        end = min(at + block, len(rows))
+        box = lower.copy(), upper.copy(), linear.copy()
+        bad = staging.stage_clipped(rows, at, end, w, center, radius, bits, buffer, *box, scratch)
+        if bad >= 0:
+            if not skip:
+                return RowSums.stopped(index[bad])
+            good = squared_lengths(rows, center, radius) <= 1e280
+            good[:at] = True
+            skipped += int((~good).sum())
+            rows, w = rows[good], w[good] if len(w) else w
+            rows.flags.writeable = False
+            continue
+        lower, upper, linear = box
+        add(end - at, w[at:end])
+        at = end
+    return RowSums(
+        sums=np.concatenate([result(), linear]),
+        rows=len(rows),
+        weight=int(w.sum()) if len(w) else len(rows),
+        lower=lower,
+        upper=upper,
+        skipped=skipped,
+        first_invalid=None,
+    )
