@@ -23,16 +23,13 @@ _folder = tempfile.TemporaryDirectory(prefix="emulated-gpu-")
 _running = threading.Lock()  # the emulator has one block at a time
 
 
-def compiled(shape):
-    """The kernels of a shape as a shared library."""
-    names = ["stage_float", "stage_double", "sum_plain", "sum_weighted"]
-    names += ["far_float", "far_double"] if shape.terms == "Turns" else []
-    text = HEADER.read_text() + source(shape)
-    for name in names:
-        text += (
-            f'\nextern "C" void launch_{name}(unsigned x, unsigned y, unsigned threads, void** arguments) '
-            f"{{ host::launch({name}, x, y, threads, arguments); }}"
-        )
+def compiled(shape, entry):
+    """A kernel in a shared library."""
+    text = HEADER.read_text() + source(shape, entry)
+    text += (
+        '\nextern "C" void launch(unsigned x, unsigned y, unsigned threads, void** arguments) '
+        f"{{ host::launch({entry}, x, y, threads, arguments); }}"
+    )
     path = Path(_folder.name) / (hashlib.sha256(text.encode()).hexdigest()[:16] + ".so")
     if not path.exists():
         code = path.with_suffix(".cpp")
@@ -40,8 +37,7 @@ def compiled(shape):
         # no contraction: a product and a sum are rounded twice, as in the source
         command = [COMPILER, "-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-w", "-fPIC", "-shared"]
         subprocess.run([*command, "-o", path, code], check=True, capture_output=True, text=True)
-    library = ctypes.CDLL(str(path))
-    return {name: getattr(library, f"launch_{name}") for name in names}
+    return ctypes.CDLL(str(path)).launch
 
 
 class HostLane(Lane):
@@ -97,8 +93,8 @@ class EmulatedDevice(Device):
     def _new_lane(self):
         return HostLane(self)
 
-    def _compile(self, shape):
-        return compiled(shape)
+    def _compile(self, shape, entry):
+        return compiled(shape, entry)
 
     def constant(self, array):
         return array.ctypes.data, array

@@ -11,7 +11,7 @@ import logging
 import queue
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -28,6 +28,9 @@ INSTALL = (
 )
 
 
+PIECE_BYTES, PIECES = 2**20, 4
+
+
 class GpuUnavailable(RuntimeError):
     """No graphics processor can be used here; the message says why and what to do."""
 
@@ -38,6 +41,8 @@ class OutOfDeviceMemory(MemoryError):
 
 class Lane(ABC):
     """One stream of copies and kernels, in order, with buffers that grow and are used again."""
+
+    _turn = 0
 
     @abstractmethod
     def buffer(self, name: str, size: int) -> int:
@@ -76,15 +81,25 @@ class Lane(ABC):
         return False
 
     def send(self, name: str, array: npt.NDArray[Any]) -> int:
-        """Address of a copy of an array of the host (any strides)."""
-        self.settle(name)
+        """Address of a copy of an array of the host (any strides).
+
+        The copy goes through pieces of pinned memory that take turns and are small enough to stay in the cache of the
+        processor: the device reads one while another is written.
+        """
         address = self.buffer(name, array.nbytes)
         if array.flags.c_contiguous and self.is_pinned(array):
-            host = array.reshape(-1).view(np.uint8)
-        else:
-            host = self.pinned(name, array.nbytes)[: array.nbytes]
-            np.copyto(host.view(array.dtype).reshape(array.shape), array)
-        self.upload(name, address, host)
+            self.upload(name, address, array.reshape(-1).view(np.uint8))
+            return address
+        row = array.nbytes // max(1, len(array))
+        step = max(1, PIECE_BYTES // max(1, row))
+        for i in range(0, len(array), step):
+            part = array[i : i + step]
+            piece = f"piece {self._turn}"
+            self._turn = (self._turn + 1) % PIECES
+            self.settle(piece)
+            host = self.pinned(piece, max(PIECE_BYTES, part.nbytes))[: part.nbytes]
+            np.copyto(host.view(array.dtype).reshape(part.shape), part)
+            self.upload(piece, address + i * row, host)
         return address
 
 
@@ -97,7 +112,7 @@ class Device(ABC):
 
     def __init__(self) -> None:
         self._idle: queue.SimpleQueue[Lane] = queue.SimpleQueue()
-        self._compiled: dict[Shape, Mapping[str, Any]] = {}
+        self._compiled: dict[tuple[Shape, str], Any] = {}
         self._lock = threading.Lock()
 
     @contextmanager
@@ -116,12 +131,12 @@ class Device(ABC):
             finally:
                 self._idle.put(lane)
 
-    def kernels(self, shape: Shape) -> Mapping[str, Any]:
-        """Compiled kernels by name."""
+    def kernel(self, shape: Shape, entry: str) -> Any:
+        """A compiled kernel."""
         with self._lock:
-            if shape not in self._compiled:
-                self._compiled[shape] = self._compile(shape)
-            return self._compiled[shape]
+            if (shape, entry) not in self._compiled:
+                self._compiled[shape, entry] = self._compile(shape, entry)
+            return self._compiled[shape, entry]
 
     def release(self) -> None:
         """Give back the buffers of lanes that nobody uses."""
@@ -139,7 +154,7 @@ class Device(ABC):
     def _new_lane(self) -> Lane: ...
 
     @abstractmethod
-    def _compile(self, shape: Shape) -> Mapping[str, Any]: ...
+    def _compile(self, shape: Shape, entry: str) -> Any: ...
 
     @abstractmethod
     def constant(self, array: npt.NDArray[Any]) -> tuple[int, Any]:
@@ -236,14 +251,12 @@ class CudaDevice(Device):
     def _new_lane(self) -> CudaLane:
         return CudaLane(self._cupy)
 
-    def _compile(self, shape: Shape) -> Mapping[str, Any]:
+    def _compile(self, shape: Shape, entry: str) -> Any:
         # CuPy keeps what NVRTC made on disk (CUPY_CACHE_DIR) and loads it the next time
         with self._active():
             try:
-                module = self._cupy.RawModule(code=source(shape), options=options(), backend="nvrtc")
-                names = ["stage_float", "stage_double", "sum_plain", "sum_weighted"]
-                names += ["far_float", "far_double"] if shape.terms == "Turns" else []
-                return {name: module.get_function(name) for name in names}
+                module = self._cupy.RawModule(code=source(shape, entry), options=options(), backend="nvrtc")
+                return module.get_function(entry)
             except self._cupy.cuda.compiler.CompileException as error:
                 raise GpuUnavailable(f"the kernels can't be compiled for {self.name}: {error}") from error
 

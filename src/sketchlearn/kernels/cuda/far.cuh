@@ -1,16 +1,16 @@
 // Rows far from the centre, in float64: the list that the staging left, FAR_ROWS rows at a time, EACH frequencies a
 // thread.  Phases are summed in the order of the coordinates.
 
-enum { FAR_ROWS = 8 };
+enum { FAR_ROWS = 8, FAR_COLUMNS = 32 };
 
-template <typename Real, int EACH, int THREADS>
+template <typename Real, int D, int EACH, int THREADS>
 __device__ __forceinline__ void sum_far(
     Rows<Real> X, Far far, const double* __restrict__ center, const float* __restrict__ by_column, int size, u64* sums
 ) {
-    __shared__ __align__(16) double x[CHUNK][FAR_ROWS];
+    __shared__ __align__(16) double x[FAR_COLUMNS][FAR_ROWS];
     __shared__ i64 weights[FAR_ROWS];
     __shared__ int runs[FAR_ROWS];
-    const int first = blockIdx.x * THREADS * EACH + threadIdx.x, rows = *far.count, d = X.dim;
+    const int first = blockIdx.x * THREADS * EACH + threadIdx.x, rows = *far.count;
     u64 totals[EACH][2];
     #pragma unroll
     for (int f = 0; f < EACH; f++) totals[f][0] = totals[f][1] = 0;
@@ -38,8 +38,8 @@ __device__ __forceinline__ void sum_far(
             weights[threadIdx.x] = at + threadIdx.x < rows ? far.weight[slot] : 0;
             runs[threadIdx.x] = far.run[slot];
         }
-        for (int k0 = 0; k0 < d; k0 += CHUNK) {
-            const int width = d - k0 < CHUNK ? d - k0 : CHUNK;
+        for (int k0 = 0; k0 < D; k0 += FAR_COLUMNS) {
+            const int width = D - k0 < FAR_COLUMNS ? D - k0 : FAR_COLUMNS;
             __syncthreads();
             for (int e = threadIdx.x; e < FAR_ROWS * width; e += THREADS) {
                 const int a = e / width, k = e % width, slot = at + a < rows ? at + a : rows - 1;

@@ -1,15 +1,15 @@
 // Few coordinates: a thread keeps EACH frequencies in registers and walks over staged rows, which all threads of the
 // block read from shared memory (the same address at the same time), two rows at a time, while the next tile arrives.
+// Blocks are THREADS * FULL frequencies apart; the last one may have fewer for its threads.
 
-template <typename Terms, int D, int WIDTH, int EACH, int THREADS, bool WEIGHTED>
+template <typename Terms, int D, int WIDTH, int EACH, int FULL, int THREADS, bool WEIGHTED>
 __device__ __forceinline__ void sum_small(
     const float* __restrict__ staged, const i64* __restrict__ staged_weights, Tiles tiles,
-    const float* __restrict__ frequencies, const float* __restrict__ scales, int size, u64* sums
+    const float* __restrict__ frequencies, const float* __restrict__ scales, int size, u64* sums,
+    float (*rows)[SL_TILE * WIDTH], i64 (*row_weights)[SL_TILE]
 ) {
-    __shared__ __align__(16) float rows[2][SL_TILE * WIDTH];
-    __shared__ i64 row_weights[2][WEIGHTED ? SL_TILE : 1];
     const int P = Terms::PARTS;
-    const int first = blockIdx.x * THREADS * EACH + threadIdx.x;
+    const int first = blockIdx.x * THREADS * FULL + threadIdx.x;
     float w[EACH][D], scale[EACH];
     #pragma unroll
     for (int f = 0; f < EACH; f++) {
@@ -102,4 +102,27 @@ __device__ __forceinline__ void sum_small(
         __syncthreads();
     }
     if (run >= 0) flush(run);
+}
+
+template <typename Terms, int D, int WIDTH, int FULL, int THREADS, bool WEIGHTED>
+__device__ __forceinline__ void sum_small_block(
+    const float* __restrict__ staged, const i64* __restrict__ staged_weights, Tiles tiles,
+    const float* __restrict__ frequencies, const float* __restrict__ scales, int size, u64* sums
+) {
+    __shared__ __align__(16) float rows[2][SL_TILE * WIDTH];
+    __shared__ i64 row_weights[WEIGHTED ? 2 : 1][SL_TILE];
+    const int left = size - blockIdx.x * THREADS * FULL;
+    const int HALF = FULL > 1 ? FULL / 2 : 1, QUARTER = FULL > 3 ? FULL / 4 : 1;
+    if (left <= THREADS * QUARTER)
+        sum_small<Terms, D, WIDTH, QUARTER, FULL, THREADS, WEIGHTED>(
+            staged, staged_weights, tiles, frequencies, scales, size, sums, rows, row_weights
+        );
+    else if (left <= THREADS * HALF)
+        sum_small<Terms, D, WIDTH, HALF, FULL, THREADS, WEIGHTED>(
+            staged, staged_weights, tiles, frequencies, scales, size, sums, rows, row_weights
+        );
+    else
+        sum_small<Terms, D, WIDTH, FULL, FULL, THREADS, WEIGHTED>(
+            staged, staged_weights, tiles, frequencies, scales, size, sums, rows, row_weights
+        );
 }

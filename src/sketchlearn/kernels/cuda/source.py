@@ -21,6 +21,7 @@ TILE: Final = 128
 SMALL_DIM: Final = 16
 """Largest number of columns whose frequencies are kept in registers."""
 FILES: Final = ("arithmetic.cuh", "staging.cuh", "small.cuh", "tiled.cuh", "far.cuh", "products.cuh", "entries.cuh")
+ENTRIES: Final = ("stage_float", "stage_double", "sum_plain", "sum_weighted", "far_float", "far_double")
 FAR_THREADS, FAR_EACH = 128, 4
 PRODUCT_SIDE: Final = 64
 """Side of the squares of products that a block takes."""
@@ -68,6 +69,15 @@ class Shape:
         """Staged rows that the summing kernel takes of tiles with so many rows, zeros included."""
         return np.full_like(rows, TILE) if self.panels else (rows + 1) & ~1
 
+    @property
+    def weighted(self) -> Shape:
+        """The shape for rows with weights, whose sums need twice the registers; the staged rows are the same."""
+        if self.kernel == "small":
+            return small(self.dim, self.terms, each=4, blocks=3)
+        if self.kernel == "tiled":
+            return tiled(self.dim, self.terms, self.columns, 8, 8, self.depth, 3, 1)
+        return self
+
     def arrange(self, frequencies: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Frequencies (m, d) as the kernel reads them: as they are, or panels of ``columns``, coordinate by coordinate."""
         m, d = frequencies.shape
@@ -79,18 +89,15 @@ class Shape:
         return np.ascontiguousarray(out.reshape(blocks, self.columns, self.padded).transpose(0, 2, 1))
 
 
-def small(dim: int, terms: str = "Turns", each: int | None = None, threads: int = 128, blocks: int = 0) -> Shape:
+def small(dim: int, terms: str = "Turns", each: int = 8, threads: int = 128, blocks: int = 2) -> Shape:
     """Whole frequencies in registers: `each` of them a thread."""
     width = -(-dim // 4) * 4
-    each = each or (4 if dim <= 16 else 2)
-    registers = each * (dim + 8) + 2 * width + 28
-    blocks = blocks or max(1, min(8, 65536 // (8 * -(-registers // 8)) // threads))
-    defines = {"SL_SMALL": 1, "SL_EACH": each, "SL_WIDTH": width}
+    defines = {"SL_SMALL": 1, "SL_EACH": each}
     return Shape("small", dim, terms, threads, blocks, threads * each, width, defines=tuple(defines.items()))
 
 
 def tiled(
-    dim: int, terms: str = "Turns", columns: int = 128, tm: int = 8, tn: int = 8, depth: int = 16, stages: int = 2,
+    dim: int, terms: str = "Turns", columns: int = 128, tm: int = 16, tn: int = 8, depth: int = 8, stages: int = 3,
     blocks: int = 2,
 ) -> Shape:  # fmt: skip
     """Register tiles of tm x tn, panels of `depth` coordinates, `stages` of them in shared memory."""
@@ -98,21 +105,23 @@ def tiled(
     padded = -(-dim // depth) * depth
     defines = {
         "SL_TILED": 1, "SL_COLUMNS": columns, "SL_TM": tm, "SL_TN": tn, "SL_DEPTH": depth, "SL_STAGES": stages,
-        "SL_WIDTH": 1,
     }  # fmt: skip
     return Shape("tiled", dim, terms, threads, blocks, columns, padded, depth, tuple(defines.items()))
 
 
 def products(dim: int) -> Shape:
     """Products of any two columns."""
-    return Shape("products", dim, "Squares", 256, 1, PRODUCT_SIDE, -(-dim // 8) * 8, 8, (("SL_WIDTH", 1),))
+    return Shape("products", dim, "Squares", 256, 1, PRODUCT_SIDE, dim, 8)
 
 
-def shape_of(dim: int, terms: str) -> Shape:
-    """The kernel that is fastest for rows of `dim` columns."""
+def shape_of(dim: int, size: int, terms: str) -> Shape:
+    """The kernel that is fastest for rows of `dim` columns and `size` frequencies."""
     if dim <= SMALL_DIM:
         return small(dim, terms)
-    return tiled(dim, terms, depth=16 if -dim % 16 < 8 else 8)
+    if -(-size // 64) % 2:  # the last block of 128 frequencies would be half empty: of 64, if that is much
+        if size < 1024:
+            return tiled(dim, terms, columns=64, tm=8, stages=3, blocks=4)
+    return tiled(dim, terms)
 
 
 @cache
@@ -121,12 +130,14 @@ def _text() -> str:
     return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in FILES)
 
 
-def source(shape: Shape) -> str:
-    """Everything a compiler needs for the kernels of this shape."""
+def source(shape: Shape, entry: str) -> str:
+    """Everything a compiler needs for one kernel of this shape."""
     numbers = {
+        "SL_ENTRY": ENTRIES.index(entry) + 1,
         **_constants(),
         "SL_TILE": TILE,
         "SL_DIM": shape.dim,
+        "SL_PADDED": shape.padded,
         "SL_CLIPPED": int(shape.terms == "Squares"),
         "SL_PANELS": int(shape.panels),
         "SL_TERMS": shape.terms,

@@ -66,7 +66,7 @@ class Recipe:
 def fourier(plan: Plan) -> Recipe:
     """Cosines and sines."""
     return Recipe(
-        source.shape_of(plan.dim, "Turns"),
+        source.shape_of(plan.dim, len(plan.arrays["half_turns"]), "Turns"),
         plan.arrays["center"],
         plan.arrays["half_turns"],
         factors=plan.arrays["rms"],
@@ -77,7 +77,7 @@ def squares(plan: Plan) -> Recipe:
     """Squares of projections of clipped rows, on the grid."""
     radius = float(plan.numbers["radius"])
     return Recipe(
-        source.shape_of(plan.dim, "Squares"),
+        source.shape_of(plan.dim, len(plan.arrays["directions"]), "Squares"),
         plan.arrays["center"],
         plan.arrays["directions"].astype(np.float32),
         scales=(1.0 / plan.arrays["bounds"]).astype(np.float32),
@@ -109,11 +109,11 @@ class _Tables:
     def __init__(self, device: Device, recipe: Recipe) -> None:
         self.device, shape = device, recipe.shape
         self._kept: list[Any] = []
-        self.kernels = device.kernels(shape)
         self.center = self._put(np.ascontiguousarray(recipe.center, np.float64))
         self.factors = self._put(recipe.factors)
         self.frequencies = self.by_column = self.scales = 0
         if recipe.frequencies is not None:
+            # shapes for rows with and without weights differ in nothing that is seen here
             self.frequencies = self._put(shape.arrange(recipe.frequencies))
             if shape.terms == "Turns":
                 self.by_column = self._put(np.ascontiguousarray(recipe.frequencies.T))
@@ -129,9 +129,9 @@ class _Tables:
         self._kept.append(keep)
         return address
 
-    def grid(self, kernel: str, threads: int, blocks: int, tiles: int) -> tuple[int, int]:
+    def grid(self, kernel: Any, threads: int, blocks: int, tiles: int) -> tuple[int, int]:
         """Blocks along the frequencies, and as many along the rows as fill the device evenly."""
-        resident = self.device.resident(self.kernels[kernel], threads)
+        resident = self.device.resident(kernel, threads)
         best, share = 1, 0.0
         for waves in range(1, 9):
             rows = waves * resident // blocks
@@ -268,7 +268,7 @@ class CudaSummer(Summer):
     ) -> None:  # fmt: skip
         """Start the copies and kernels of some tiles; slots take turns, so that one is filled while the other is read."""
         first, count, owner = table_of_tiles
-        recipe, shape, kernels = self._recipe, self._recipe.shape, tables.kernels
+        recipe, shape, device = self._recipe, self._recipe.shape, tables.device
         tiles = len(first)
         low, high = int(first[0]), int(first[-1] + count[-1])
         data, row_stride, column_stride, base = rows.on(lane, slot, low, high)
@@ -293,31 +293,32 @@ class CudaSummer(Summer):
         where = (*table, np.int64(low - base), np.int64(high - base), np.int32(tiles))
         view = data, np.int64(row_stride), np.int64(column_stride)
         lane.launch(
-            kernels[f"stage_{real}"],
-            (min(tiles, 64 * tables.device.multiprocessors), 1),
+            device.kernel(shape, f"stage_{real}"),
+            (min(tiles, 16 * device.multiprocessors), 1),
             TILE,
             (
                 *view, *where, np.int64(base), weight, tables.center, tables.factors, np.float64(recipe.inverse),
-                np.float64(recipe.step), np.int32(recipe.rounded), np.int32(shape.padded), staged, staged_weights,
+                np.float64(recipe.step), np.int32(recipe.rounded), staged, staged_weights,
                 *lists, *(int(at[name]) for name in ("lower", "upper", "linear", "counts")),
             ),
         )  # fmt: skip
-        kernel = "sum_plain" if weights is None else "sum_weighted"
+        cut = shape if weights is None else shape.weighted
+        kernel = device.kernel(cut, "sum_plain" if weights is None else "sum_weighted")
         inputs = staged, staged_weights, *where
         if recipe.frequencies is None:
             side = -(-shape.dim // source.PRODUCT_SIDE)
-            grid = tables.grid(kernel, shape.threads, side * (side + 1) // 2, tiles)
-            lane.launch(kernels[kernel], grid, shape.threads, (*inputs, np.int32(shape.padded), int(at["sums"])))
+            grid = tables.grid(kernel, cut.threads, side * (side + 1) // 2, tiles)
+            lane.launch(kernel, grid, cut.threads, (*inputs, int(at["sums"])))
             return
-        grid = tables.grid(kernel, shape.threads, -(-recipe.width // shape.columns), tiles)
-        tail = np.int32(shape.padded), np.int32(recipe.width), int(at["sums"])
-        lane.launch(kernels[kernel], grid, shape.threads, (*inputs, tables.frequencies, tables.scales, *tail))
+        grid = tables.grid(kernel, cut.threads, -(-recipe.width // cut.columns), tiles)
+        tail = np.int32(recipe.width), int(at["sums"])
+        lane.launch(kernel, grid, cut.threads, (*inputs, tables.frequencies, tables.scales, *tail))
         if far:
+            kernel = device.kernel(shape, f"far_{real}")
             blocks = -(-recipe.width // (source.FAR_THREADS * source.FAR_EACH))
-            grid = tables.grid(f"far_{real}", source.FAR_THREADS, blocks, tiles * TILE)
             lane.launch(
-                kernels[f"far_{real}"],
-                grid,
+                kernel,
+                tables.grid(kernel, source.FAR_THREADS, blocks, tiles * TILE),
                 source.FAR_THREADS,
                 (*view, *lists, tables.center, tables.by_column, np.int32(recipe.width), int(at["sums"])),
             )

@@ -5,10 +5,10 @@
 // rows and frequencies are laid out so that a panel is one stretch of memory.  Every phase is summed in the order of
 // the coordinates; coordinates beyond the last are zeros, which change no sum.
 
-template <typename Terms, int COLUMNS, int TM, int TN, int DEPTH, int STAGES, bool WEIGHTED>
+template <typename Terms, int COLUMNS, int TM, int TN, int DEPTH, int STEPS, int STAGES, bool WEIGHTED>
 __device__ __forceinline__ void sum_tiled(
     const float* __restrict__ staged, const i64* __restrict__ staged_weights, Tiles tiles,
-    const float* __restrict__ panels, const float* __restrict__ scales, int padded, int size, u64* sums
+    const float* __restrict__ panels, const float* __restrict__ scales, int size, u64* sums
 ) {
     const int P = Terms::PARTS;
     const int TX = COLUMNS / TN, TY = SL_TILE / TM, THREADS = TX * TY;
@@ -18,13 +18,13 @@ __device__ __forceinline__ void sum_tiled(
     __shared__ __align__(16) float ws[STAGES][DEPTH * COLUMNS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int tx = warp % (TX / WX) * WX + lane % WX, ty = warp / (TX / WX) * WY + lane / WX;
-    const int steps = padded / DEPTH;
-    const float* const columns = panels + (i64)blockIdx.x * padded * COLUMNS;
+    const int PADDED = STEPS * DEPTH;
+    const float* const columns = panels + (i64)blockIdx.x * PADDED * COLUMNS;
 
     int next_tile = blockIdx.y, next_step = 0, next_slot = 0;
     auto fetch = [&]() {
         if (next_tile < tiles.tiles) {
-            const float* x = staged + ((i64)next_tile * padded + next_step * DEPTH) * SL_TILE;
+            const float* x = staged + ((i64)next_tile * PADDED + next_step * DEPTH) * SL_TILE;
             const float* w = columns + (i64)next_step * DEPTH * COLUMNS;
             #pragma unroll
             for (int e = 0; e < DEPTH * SL_TILE; e += 4 * THREADS)
@@ -34,7 +34,7 @@ __device__ __forceinline__ void sum_tiled(
             for (int e = 0; e < DEPTH * COLUMNS; e += 4 * THREADS)
                 if (DEPTH * COLUMNS % (4 * THREADS) == 0 || e + 4 * threadIdx.x < DEPTH * COLUMNS)
                     copy16(&ws[next_slot][e + 4 * threadIdx.x], w + e + 4 * threadIdx.x);
-            if (++next_step == steps) next_step = 0, next_tile += gridDim.y;
+            if (++next_step == STEPS) next_step = 0, next_tile += gridDim.y;
             if (++next_slot == STAGES) next_slot = 0;
         }
         copies_end();
@@ -81,7 +81,8 @@ __device__ __forceinline__ void sum_tiled(
         for (int a = 0; a < TM; a++)
             #pragma unroll
             for (int b = 0; b < TN; b++) t[a][b] = 0.0f;
-        for (int step = 0; step < steps; step++) {
+        #pragma unroll 1
+        for (int step = 0; step < STEPS; step++) {
             copies_wait<STAGES - 2>();
             __syncthreads();
             fetch();
