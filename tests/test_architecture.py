@@ -7,7 +7,7 @@ import sketchlearn
 
 ROOT = Path(sketchlearn.__file__).parent
 LEVELS = [
-    {"exceptions", "optional"},
+    {"arrays", "exceptions", "files", "optional"},
     {"kernels"},
     {"features"},
     {"sketches", "designs"},

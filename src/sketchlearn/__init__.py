@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         CompressiveStableMixture,
         Model,
     )
-    from sketchlearn.sketches import Sketch, SketchTable, load, merge
+    from sketchlearn.sketches import Accumulator, Sketch, SketchTable, load, merge
     from sketchlearn.sources import Source, read
 
 __version__ = "0.1.0"
@@ -54,12 +54,13 @@ _ROOMS = {
         "CompressiveStableMixture",
         "Model",
     ),
-    "sketches": ("Sketch", "SketchTable", "load", "merge"),
+    "sketches": ("Accumulator", "Sketch", "SketchTable", "load", "merge"),
     "sources": ("Source", "read"),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "Accumulator",
     "Comparison",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",

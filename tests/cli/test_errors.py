@@ -425,7 +425,7 @@ CASES = [
     ("DuckDB on a missing file", [*SKETCH, "duckdb:", "--query", "FROM 'no.parquet'"], 3, "No files found"),
     ("address", [*SKETCH, "s3://bucket/x.parquet"], 3, "addresses of this kind"),
     # the command
-    ("output is the input", ["sketch", "good.parquet", "-f", "map.json", "-o", "good.parquet"], 6, "one of the inputs"),
+    ("output is the input", ["sketch", "good.parquet", "-f", "map.json", "-o", "good.parquet"], 6, "would be lost"),
     ("output without a name", ["sketch", "good.parquet", "-f", "map.json", "-o", ""], 2, "name of a file"),
     ("append without groups", ["sketch", "good.csv", "--append", "-o", "table.parquet"], 4, "with --group-by"),
     (
@@ -437,8 +437,8 @@ CASES = [
     (
         "append groups to data",
         ["sketch", "country.parquet", "--append", "--group-by", "c", "-o", "good.parquet"],
-        5,
-        "not a",
+        6,
+        "not written by",
     ),
     ("missing feature map", ["sketch", "good.parquet", "-f", "no.json", "-o", "out"], 3, "no.json: there is no"),
     ("foreign JSON as map", ["sketch", "good.parquet", "-f", "foreign.json", "-o", "out"], 5, "neither a feature map"),

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.designs import default_size, register_design, request, tasks
 from sketchlearn.designs.kmeans import resolution_radius, rounded_moments
 from sketchlearn.designs.scale import RULES, expected_separation
 
@@ -103,3 +104,26 @@ def test_frames_give_their_names_to_the_map():
         assert sl.sketch(frame[["c", "a", "b"]], phi) == sl.sketch(frame, phi)
     assert sl.design(frame.to_numpy(), n_components=2).columns is None
     assert sl.design(frame.rename(columns={"b": "a"}), n_components=2).columns is None
+
+
+@pytest.mark.parametrize("task", ["kmeans", "gmm", "stable", "pca", "regression"])
+def test_the_default_size_is_the_one_that_is_taken(task):
+    for k in (1, 7):
+        assert default_size(k, 4, task) == sl.design(PILOT, n_components=k, task=task).size
+    with pytest.raises(ValueError, match="choose one of"):
+        default_size(3, 4, "magic")
+
+
+def test_a_new_task_brings_its_designer(monkeypatch):
+    monkeypatch.setattr(request, "_TASKS", dict(request._TASKS))
+
+    @register_design("test-coarse", size=lambda k, d, shape: 3 * k)
+    def coarse(request):
+        request.refuse("radial", why="has no radial law")
+        return sl.FourierFeatures.draw(request.rows().shape[1], request.size or 3 * request.n_components), "a guess"
+
+    assert "test-coarse" in tasks()
+    assert sl.design(PILOT, n_components=4, task="test-coarse", explain=True)[1] == "a guess"
+    assert default_size(4, 2, "test-coarse") == sl.design(PILOT, n_components=4, task="test-coarse").size == 12
+    with pytest.raises(ValueError, match="'test-coarse' has no radial law"):
+        sl.design(PILOT, task="test-coarse", radial="gaussian")

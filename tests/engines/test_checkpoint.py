@@ -35,8 +35,8 @@ def _killed(tmp_path, pattern, kills, options):
         f"""
         import sys, time
         import sketchlearn as sl
-        from sketchlearn.engines import local
-        local._GROUPED_CHUNKS = 1  # chunks of a grouped pass are large; here there should be many
+        from sketchlearn.engines import threads
+        threads._GROUPED_CHUNKS = 1  # chunks of a grouped pass are large; here there should be many
         phi = sl.FourierFeatures.draw(dim=4, size=3000, scale=1.0, seed=0)
         pattern, point, out = sys.argv[1:]
         sl.sketch([[0.0] * 4], phi)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sketchlearn.kernels import _constants as K
 from sketchlearn.kernels import Plan, _numpy, _plain, _vector, prepare, tiers
+from sketchlearn.kernels import _constants as K
 from sketchlearn.kernels.fourier import FourierSummer
 
 TIERS = {"vector": _vector, "plain": _plain, "numpy": _numpy}

@@ -1,8 +1,10 @@
 import hashlib
 import json
 import os
+import pickle
 import struct
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 import sketchlearn as sl
 from sketchlearn.sketches import file
+from sketchlearn.sketches.record import PrivacyRecord
 
 DATA = Path(__file__).parent / "data"
 PHI = sl.FourierFeatures.draw(dim=2, size=6, scale=1.0, seed=5)
@@ -26,7 +29,9 @@ def _golden():
 @pytest.mark.parametrize("name", ["version1.sketch", "version1-embedded.sketch"])
 def test_golden_files_stay_readable(name):
     loaded = sl.load(DATA / name)
-    assert loaded == _golden()
+    # the squares of fractional weights are not in files of version 1: the total weight stands for them
+    assert loaded == replace(_golden(), squared_weights=-1)
+    assert loaded.effective_count == loaded.count
     assert loaded.features.fingerprint == _golden().features.fingerprint
     np.testing.assert_allclose(loaded.mean, _golden().mean)
     assert loaded.to_bytes(embed_frequencies="embedded" in name) == (DATA / name).read_bytes()
@@ -177,3 +182,92 @@ def test_embedded_frequencies_are_used_and_checked(tmp_path):
     broken[-1] ^= 1
     with pytest.raises(sl.SketchFileError, match="fingerprint"):
         sl.Sketch.from_bytes(_signed(json.dumps(header).encode(), bytes(broken)))
+
+
+# -- version 2 -------------------------------------------------------------------------------------
+
+
+def _golden2():
+    """What tests/sketches/data/version2.sketch holds."""
+    return replace(_golden(), extra={"note": "from a later version", "levels": [1, {"a": None}]})
+
+
+def _golden2_private():
+    """What tests/sketches/data/version2-private.sketch holds: noise has pushed an average beyond 1."""
+    record = PrivacyRecord("discrete-gaussian", 1.5, 1e-6, "add-remove", 1, 3.0e12, 16.0, "0.1.0", {"seed": None})
+    sums = np.array(SKETCH.sums)
+    sums[0, 3] = 7 << 22
+    nowhere = np.full(2, np.inf)
+    return sl.Sketch(PHI, sums, 5, 0, -nowhere, nowhere, privacy=record)
+
+
+@pytest.mark.parametrize(("name", "make"), [("version2", _golden2), ("version2-private", _golden2_private)])
+def test_golden_files_of_version_2_stay_readable(name, make):
+    data = (DATA / f"{name}.sketch").read_bytes()
+    loaded = sl.load(DATA / f"{name}.sketch")
+    assert loaded == make()
+    assert loaded.squared_weights == make().squared_weights
+    assert loaded.to_bytes() == data
+    assert struct.unpack("<8sIIQ", data[:24])[1] == 2
+
+
+def test_what_version_1_can_hold_is_written_as_version_1():
+    whole = sl.sketch(np.arange(10.0).reshape(5, 2), PHI, sample_weight=[1, 2, 3, 0, 5])
+    fractional = sl.sketch(np.arange(10.0).reshape(5, 2), PHI, sample_weight=[1, 2.5, 3, 0, 5])
+    versions = [
+        struct.unpack("<8sIIQ", s.to_bytes()[:24])[1]
+        for s in (whole, fractional, replace(whole, extra={"a": 1}), fractional - fractional)
+    ]
+    assert versions == [1, 2, 2, 1]
+
+
+def test_unknown_optional_fields_are_kept():
+    a, b = replace(SKETCH, extra={"unit": "mm", "day": 1}), replace(SKETCH, extra={"unit": "mm", "day": 2})
+    for s in (a, sl.Sketch.from_bytes(a.to_bytes()), pickle.loads(pickle.dumps(a)), a + sl.Sketch.empty(PHI)):
+        assert s == a
+        assert s.extra == {"unit": "mm", "day": 1}
+    assert (a + b).extra == {"unit": "mm"}  # what they don't agree on can't be said of both
+    assert a != SKETCH
+    assert "unit" in repr(a)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        ({"squared_weights": 5}, "digits"),
+        ({"squared_weights": "-5"}, "digits"),
+        ({"squared_weights": "0"}, "squares"),
+        ({"squared_weights": "9" * 50}, "squares"),
+        ({"optional": [1]}, "object"),
+        ({"optional": {"a": float("nan")}}, "NaN"),
+        ({"privacy": {}}, "privacy record"),
+        ({"privacy": {"epsilon": -1}}, "privacy record"),
+        ({"mandatory": 1}, "fields of a sketch"),
+        ({"weight": 0}, "squares"),
+        ({"skipped": None}, "whole numbers"),
+    ],
+)
+def test_corruptions_of_version_2_are_refused(edit, message):
+    header, body = _split((DATA / "version2.sketch").read_bytes())
+    with pytest.raises(sl.SketchFileError, match=message):
+        sl.Sketch.from_bytes(_signed(json.dumps({**header, **edit}).encode(), body, version=2))
+    with pytest.raises(sl.SketchFileError):
+        sl.Sketch.from_bytes(_signed(json.dumps({**header, **edit}).encode(), body, version=1))
+
+
+def test_random_corruptions_of_version_2_are_refused():
+    for name in ("version2.sketch", "version2-private.sketch"):
+        data = (DATA / name).read_bytes()
+        rng = np.random.default_rng(0)
+        for _ in range(500):
+            bad = bytearray(data)
+            bad[rng.integers(len(bad))] ^= 1 << rng.integers(8)
+            with pytest.raises(sl.SketchFileError):
+                sl.Sketch.from_bytes(bytes(bad))
+
+
+def test_only_a_release_may_be_without_box_or_beyond_what_rows_can_do():
+    header, body = _split(_golden2_private().to_bytes())
+    for sums in (body, SKETCH.sums.tobytes() + body[-32:]):  # an average beyond 1, an infinite box
+        with pytest.raises(sl.SketchFileError, match=r"no rows can have|not a box"):
+            sl.Sketch.from_bytes(_signed(json.dumps({**header, "privacy": None}).encode(), sums, version=2))

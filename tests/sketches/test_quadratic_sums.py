@@ -1,5 +1,6 @@
 """Sketches of quadratic features: bit-exact with a radius, accurate without."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def test_with_a_radius_weights_are_repetition_and_subtraction_is_exact(phi):
     X, w = rng.normal(size=(60, 4)), rng.integers(0, 4, 60)
     assert sl.sketch(X, phi, sample_weight=w) == sl.sketch(np.repeat(X, w, axis=0), phi)
     half = sl.sketch(X, phi, sample_weight=np.full(60, 0.5))
-    assert half + half == sl.sketch(X, phi)
+    assert replace(half + half, squared_weights=-1) == sl.sketch(X, phi)
     a, b = sl.sketch(X[:20], phi), sl.sketch(X[20:], phi)
     np.testing.assert_array_equal((a + b - b).sums, a.sums)
 
@@ -123,5 +124,5 @@ def test_golden_files_stay_readable(name, radius):
     assert loaded.features.fingerprint == fresh.features.fingerprint
     np.testing.assert_allclose(loaded.mean, fresh.mean, rtol=1e-6)
     if radius is not None:
-        assert loaded == fresh
+        assert loaded == replace(fresh, squared_weights=-1)  # files of version 1 don't have them
         assert loaded.to_bytes() == (DATA / f"version1-{name}.sketch").read_bytes()

@@ -97,8 +97,8 @@ def test_bad_tables_are_refused(tmp_path):
 
 
 def test_too_many_groups_are_refused_in_time(monkeypatch):
-    from sketchlearn.engines import local
+    from sketchlearn.engines import threads
 
-    monkeypatch.setattr(local, "_GROUPED_BYTES", 2**16)
+    monkeypatch.setattr(threads, "_GROUPED_BYTES", 2**16)
     with pytest.raises(ValueError, match="coarser"):
         sl.sketch(np.zeros((1000, 2)), PHI, group_by=np.arange(1000))

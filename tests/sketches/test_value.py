@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchlearn as sl
+from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import check_range
 
 PHI = sl.FourierFeatures.draw(dim=3, size=40, scale=1.0, seed=0)
@@ -110,7 +112,9 @@ def test_fractional_weights_on_the_grid():
     half = sl.sketch(X, PHI, sample_weight=np.full(30, 0.5))
     assert half.count == 15
     np.testing.assert_allclose(half.mean, sl.sketch(X, PHI).mean, atol=1e-12)
-    assert half + half == sl.sketch(X, PHI)
+    # two halves weigh as much as one, but come from twice as many rows
+    assert replace(half + half, squared_weights=-1) == sl.sketch(X, PHI)
+    assert (half + half).effective_count == 60
     assert (half + half - half).to_bytes() == half.to_bytes()
     third = sl.sketch(X, PHI, sample_weight=np.full(30, 1 / 3))
     assert third.count == pytest.approx(10, rel=1e-4)
@@ -143,3 +147,60 @@ def test_values_are_immutable_and_pickle():
     with pytest.raises(ValueError, match="read-only"):
         s.sums[0, 0] = 1
     assert pickle.loads(pickle.dumps(s)) == s
+
+
+# -- private sketches ------------------------------------------------------------------------------
+
+RECORD = PrivacyRecord("discrete-gaussian", 1.0, 1e-6, "add-remove", 1, 2.0**52, 2500.0, "0.1.0")
+
+
+def _released(rng, n):
+    """A stand-in for a release: normal noise of the variances of the record, no box."""
+    exact, nowhere = sl.sketch(rng.normal(size=(n, 3)), PHI, workers=1), np.full(3, np.inf)
+    noise = np.rint(rng.normal(size=exact.sums.shape) * 2.0**26).astype(np.int64)
+    weight = n + round(rng.normal() * 50)
+    return sl.Sketch(PHI, exact.sums + noise, weight, 0, -nowhere, nowhere, privacy=RECORD)
+
+
+def test_noise_of_a_release_is_in_the_variances():
+    rng = np.random.default_rng(0)
+    released = [_released(rng, 1000) for _ in range(400)]
+    means = np.array([s.mean for s in released])
+    spread = means.real.var(0) + means.imag.var(0)
+    predicted = np.mean([s.variances for s in released], axis=0)
+    # a variance from 400 draws has relative error about 0.07; 40 features
+    np.testing.assert_allclose(spread, predicted, rtol=0.25)
+    assert np.mean(spread / predicted) == pytest.approx(1.0, abs=0.05)
+    exact = PHI.feature_variances(released[0].sums, released[0].weight) / released[0].effective_count
+    assert (released[0].variances > 1.2 * exact).all()
+
+
+def test_private_sketches_travel_and_tell_what_they_promise():
+    rng = np.random.default_rng(0)
+    a, b = _released(rng, 1000), _released(rng, 1000)
+    text = repr(a)
+    for words in ("yes: epsilon 1", "add-remove", "discrete-gaussian", "noise of the release"):
+        assert words in text
+    assert "box" not in text
+    assert not a.has_box
+    assert pickle.loads(pickle.dumps(a)) == a
+    both = a + b
+    assert both.privacy.sums_variance == 2 * RECORD.sums_variance
+    assert both.privacy.weight_variance == 2 * RECORD.weight_variance
+    assert sl.Sketch.from_bytes(both.to_bytes()) == both
+    assert a + sl.Sketch.empty(PHI) == a
+    exact = sl.sketch(_rows(0, 5), PHI)
+    with pytest.raises(ValueError, match="promise nothing"):
+        a + exact
+    with pytest.raises(ValueError, match="private"):
+        both - a
+
+
+def test_whole_weights_stay_repetition():
+    X = _rows(0, 20)
+    w = np.arange(20)
+    s = sl.sketch(X, PHI, sample_weight=w)
+    assert s == sl.sketch(np.repeat(X, w, axis=0), PHI)
+    assert s.effective_count == s.count == w.sum()
+    halves = sl.sketch(X, PHI, sample_weight=np.full(20, 0.5))
+    assert halves.effective_count == 20

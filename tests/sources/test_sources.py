@@ -303,3 +303,53 @@ def test_a_pilot_is_fair_on_data_made_with_the_same_seed():
     rows = np.floor(10 * rng.random(50_000))[:, None]
     counts = np.bincount(sl.read(rows).sample(1000, seed=0)[:, 0].astype(int), minlength=10)
     assert np.abs(counts - 100).max() < 5 * np.sqrt(90)
+
+
+def _first_squared(rows):
+    return rows[:, :1] ** 2
+
+
+def test_rows_can_go_through_a_function(tmp_path):
+    phi = sl.FourierFeatures.draw(dim=1, size=5, scale=1.0, seed=0)
+    X, w = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) / 8
+    want = sl.sketch(X[:, :1] ** 2, phi, sample_weight=w, group_by=np.arange(100) % 3)
+    source = sl.read(X, sample_weight=w, group_by=np.arange(100) % 3).map(_first_squared, ["square"])
+    assert sl.sketch(source, phi) == want
+    assert source.names == ("square",)
+    np.testing.assert_array_equal(np.sort(source.sample(100), axis=0), np.sort(X[:, :1] ** 2, axis=0))
+    np.save(tmp_path / "x.npy", X)
+    plain = sl.read(tmp_path / "x.npy").map(_first_squared)
+    assert sl.sketch(plain, phi) == sl.sketch(X[:, :1] ** 2, phi)
+    with pytest.raises(ValueError, match="checkpoints need files"):
+        sl.sketch(plain, phi, checkpoint=tmp_path / "state")
+    marked = sl.read(tmp_path / "x.npy").map(_first_squared, mark="first column squared")
+    assert sl.sketch(marked, phi, checkpoint=tmp_path / "state") == sl.sketch(plain, phi)
+    with pytest.raises(ValueError, match="another map"):
+        sl.sketch(sl.read(tmp_path / "x.npy").map(abs, mark="other"), phi, checkpoint=tmp_path / "state")
+    stream = sl.read(iter(np.split(X, 4))).map(_first_squared)
+    assert stream.sample(10).shape == (10, 1)
+    assert sl.sketch(stream, phi) == sl.sketch(plain, phi)
+    with pytest.raises(ValueError, match="must keep all of them"):
+        list(sl.read(X).map(lambda rows: rows[1:]))
+
+
+def test_unknown_options_are_refused():
+    for call in (sl.read, lambda X, **options: sl.sketch(X, None, **options)):
+        with pytest.raises(TypeError, match=r"column|feature map"):
+            call(np.zeros((2, 2)), column=[0])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'column'"):
+        sl.sketch(np.zeros((2, 1)), sl.FourierFeatures.draw(dim=1, size=5, scale=1.0), column=[0])
+    with pytest.raises(TypeError, match="unexpected"):
+        sl.read(np.zeros((2, 2)), nonsense=1)
+
+
+def test_a_source_can_be_read_twice_at_once(tmp_path):
+    """What a reading knows about places is its own."""
+    for i in range(2):
+        np.save(tmp_path / f"{i}.npy", np.full((10, 1), float(i)))
+    source = sl.read([tmp_path / "0.npy", tmp_path / "1.npy"])
+    one, two = source.stream(5), source.stream(5, 12)
+    assert [len(batch.rows) for batch in one] == [5, 5, 5, 5]
+    assert sum(len(batch.rows) for batch in two) == 8
+    assert one.place(13) == two.place(13) == ", row 3 of 1.npy"
+    assert one.place(3) == ", row 3 of 0.npy"

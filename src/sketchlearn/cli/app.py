@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import errno
 import importlib
 import importlib.util
 import json
@@ -12,8 +11,8 @@ import pkgutil
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from enum import IntEnum
 from importlib.abc import InspectLoader
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import sketchlearn
+from sketchlearn.cli.outputs import OutputError, check_output, reason, usage, write_bytes, writing
 from sketchlearn.exceptions import (
     IncompatibleSketchError,
     MissingPackageError,
@@ -34,6 +34,38 @@ if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
     from sketchlearn.learn.model import Model
     from sketchlearn.sketches import Sketch
+
+
+__all__ = [
+    "Code",
+    "Columns",
+    "Dataset",
+    "Debug",
+    "Dtype",
+    "Format",
+    "Json",
+    "Output",
+    "OutputError",
+    "Query",
+    "Where",
+    "check_output",
+    "emit",
+    "features_in",
+    "is_table",
+    "make_app",
+    "names_in",
+    "note",
+    "printable",
+    "read_features",
+    "read_model",
+    "read_sketch",
+    "reason",
+    "run",
+    "usage",
+    "working",
+    "write_bytes",
+    "writing",
+]
 
 
 class Code(IntEnum):
@@ -49,10 +81,6 @@ class Code(IntEnum):
     PACKAGE = 7
     DIFFERENT = 10
     INTERRUPTED = 130
-
-
-class OutputError(Exception):
-    """The result can't be written."""
 
 
 class _State:
@@ -174,25 +202,15 @@ def _explained(error: Exception) -> tuple[str, Code]:
 def _as_options(text: str) -> str:
     """Hints about parameters of Python as options of the command line."""
     text = text.replace("on_invalid='skip'", "--skip-invalid").replace("query='SELECT ...'", "--query 'SELECT ...'")
+    text = text.replace("restart=True", "--restart").replace("leave out group_by", "leave out --group-by")
+    text = text.replace("the groups with group_by", "the groups with --group-by")
     text = text.replace("say its format, one of", "say its format with --format, one of")
     text = text.replace("two (columns=) or a model", "two columns (-c a,b) or a model (-m)")
     return re.sub(r"columns=\[([^\]]*)\]", lambda m: "-c " + m[1].replace("'", "").replace(", ", ","), text)
 
 
-def reason(error: OSError) -> str:
-    """An error of the system in plain words."""
-    known = {
-        errno.EACCES: "permission denied; check who may read it",
-        errno.ENOENT: "there is no such file",
-        errno.ENOSPC: "the disk is full",
-        errno.EISDIR: "is a folder, not a file",
-        errno.ENOTDIR: "is inside something that is not a folder",
-    }
-    return known.get(error.errno or 0, error.strerror or str(error))
-
-
 def _say(text: str, code: Code) -> Code:
-    typer.echo(f"sketchlearn: {text}", err=True)
+    typer.echo(f"sketchlearn: {printable(text)}", err=True)
     return code
 
 
@@ -201,7 +219,12 @@ def _say(text: str, code: Code) -> Code:
 
 def note(text: str) -> None:
     """A line for people, on standard error."""
-    typer.echo(text, err=True)
+    typer.echo(printable(text), err=True)
+
+
+def printable(text: str) -> str:
+    """Text whose control characters are shown, not obeyed: names of columns and groups are somebody else's."""
+    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def working(text: str) -> Any:
@@ -216,15 +239,10 @@ def emit(facts: dict[str, Any], as_json: bool, text: str | None = None) -> None:
     if as_json:
         typer.echo(json.dumps(facts, indent=2, default=str, allow_nan=False))
     elif text is not None:
-        typer.echo(text)
+        typer.echo(printable(text))
     else:
         width = max(map(len, facts))
-        typer.echo("\n".join(f"{k:<{width}}  {v}" for k, v in facts.items()))
-
-
-def usage(text: str) -> typer.BadParameter:
-    """An error about the arguments."""
-    return typer.BadParameter(text)
+        typer.echo(printable("\n".join(f"{k:<{width}}  {v}" for k, v in facts.items())))
 
 
 def names_in(columns: list[str] | None, option: str = "--columns") -> list[str] | None:
@@ -289,49 +307,3 @@ def features_in(data: bytes, path: str) -> FeatureMap:
         return sketchlearn.FeatureMap.from_recipe(recipe["features"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SketchFileError(f"{path}: neither a feature map nor a sketch: {error}") from None
-
-
-@contextmanager
-def writing(path: str) -> Iterator[None]:
-    """Errors while writing a result say so."""
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{path}: can't be written: {reason(error)}") from error
-
-
-def check_output(path: str, *inputs: str | None, as_json: bool = False) -> None:
-    """Refuse an output that can't be written, or would replace an input, before any work is done."""
-    for given in {*inputs} - {None, "-"} if path != "-" and Path(path).exists() else ():
-        if Path(str(given)).exists() and Path(path).samefile(str(given)):
-            raise OutputError(f"{path}: is read by this command and would be lost; give another output")
-    if path == "-" and as_json:
-        raise usage("-o - writes the result itself to standard output: leave out --json")
-    if path == "-":
-        if sys.stdout.isatty():
-            raise usage("-o - writes bytes to standard output: redirect it to a file")
-        return
-    if not path:
-        raise usage("-o needs the name of a file")
-    target = Path(path)
-    if target.is_dir():
-        raise OutputError(f"{path}: is a folder; give the name of a file")
-    if not target.parent.is_dir():
-        raise OutputError(f"{path}: there is no folder {target.parent}")
-    if not os.access(target.parent, os.W_OK):
-        raise OutputError(f"{path}: the folder {target.parent} can't be written to")
-
-
-def write_bytes(path: str, data: bytes) -> None:
-    """Write a result; files are complete or not there."""
-    with writing(path):
-        if path == "-":
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        elif Path(path).exists() and not Path(path).is_file():
-            with Path(path).open("wb") as device:
-                device.write(data)
-        else:
-            from sketchlearn.sketches import file as sketch_file
-
-            sketch_file.write(path, data)

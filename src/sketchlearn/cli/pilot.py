@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +41,7 @@ def designed(
         phi = sketchlearn.design(rows, n_components=components, task=task, seed=seed)
         if task == "kmeans":
             _warn_of_units(rows, names)
-    named = cast(FeatureMap, phi)
-    return named.with_columns(names) if names and len(names) == named.dim else named
+    return phi.with_columns(names) if names and len(names) == phi.dim else phi
 
 
 def _warn_of_units(rows: npt.NDArray[np.float64], names: tuple[str, ...] | None) -> None:

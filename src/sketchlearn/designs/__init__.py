@@ -2,19 +2,125 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias, overload
 
-import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs import gmm, kmeans, pca, stable
+from sketchlearn.designs import gmm, kmeans, pca, stable  # noqa: F401  # each registers its tasks
+from sketchlearn.designs.request import Request, find, positive, register_design, tasks
 from sketchlearn.designs.scale import RULES
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.radial import RadialLaw
 
-__all__ = ["RULES", "TASKS", "design"]
+__all__ = ["RULES", "Request", "default_size", "design", "register_design", "tasks"]
 
-TASKS = ("kmeans", "gmm", "stable", "pca", "regression")
+Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
+Fourier: TypeAlias = Literal["kmeans", "gmm", "stable"]
+Quadratic: TypeAlias = Literal["pca", "regression"]
+
+
+@overload
+def design(
+    sample: npt.ArrayLike | None = ...,
+    *,
+    n_components: int = ...,
+    task: Fourier = ...,
+    size: int | None = ...,
+    seed: int = ...,
+    bounds: Bounds | None = ...,
+    dim: int | None = ...,
+    scale: float | str | None = ...,
+    radial: str | RadialLaw | None = ...,
+    covariance_type: str | None = ...,
+    explain: Literal[False] = ...,
+) -> FourierFeatures: ...
+
+
+@overload
+def design(
+    sample: npt.ArrayLike | None = ...,
+    *,
+    n_components: int = ...,
+    task: Fourier = ...,
+    size: int | None = ...,
+    seed: int = ...,
+    bounds: Bounds | None = ...,
+    dim: int | None = ...,
+    scale: float | str | None = ...,
+    radial: str | RadialLaw | None = ...,
+    covariance_type: str | None = ...,
+    explain: Literal[True],
+) -> tuple[FourierFeatures, str]: ...
+
+
+@overload
+def design(
+    sample: npt.ArrayLike | None = ...,
+    *,
+    n_components: int = ...,
+    task: Quadratic,
+    size: int | None = ...,
+    seed: int = ...,
+    bounds: Bounds | None = ...,
+    dim: int | None = ...,
+    scale: float | str | None = ...,
+    radial: str | RadialLaw | None = ...,
+    covariance_type: str | None = ...,
+    explain: Literal[False] = ...,
+) -> QuadraticFeatures: ...
+
+
+@overload
+def design(
+    sample: npt.ArrayLike | None = ...,
+    *,
+    n_components: int = ...,
+    task: Quadratic,
+    size: int | None = ...,
+    seed: int = ...,
+    bounds: Bounds | None = ...,
+    dim: int | None = ...,
+    scale: float | str | None = ...,
+    radial: str | RadialLaw | None = ...,
+    covariance_type: str | None = ...,
+    explain: Literal[True],
+) -> tuple[QuadraticFeatures, str]: ...
+
+
+@overload
+def design(
+    sample: npt.ArrayLike | None = ...,
+    *,
+    n_components: int = ...,
+    task: str,
+    size: int | None = ...,
+    seed: int = ...,
+    bounds: Bounds | None = ...,
+    dim: int | None = ...,
+    scale: float | str | None = ...,
+    radial: str | RadialLaw | None = ...,
+    covariance_type: str | None = ...,
+    explain: Literal[False] = ...,
+) -> FeatureMap: ...
+
+
+@overload
+def design(
+    sample: npt.ArrayLike | None = ...,
+    *,
+    n_components: int = ...,
+    task: str,
+    size: int | None = ...,
+    seed: int = ...,
+    bounds: Bounds | None = ...,
+    dim: int | None = ...,
+    scale: float | str | None = ...,
+    radial: str | RadialLaw | None = ...,
+    covariance_type: str | None = ...,
+    explain: Literal[True],
+) -> tuple[FeatureMap, str]: ...
 
 
 def design(
@@ -24,13 +130,13 @@ def design(
     task: str = "kmeans",
     size: int | None = None,
     seed: int = 0,
-    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    bounds: Bounds | None = None,
     dim: int | None = None,
     scale: float | str | None = None,
     radial: str | RadialLaw | None = None,
     covariance_type: str | None = None,
     explain: bool = False,
-) -> Any:
+) -> FeatureMap | tuple[FeatureMap, str]:
     """Choose a feature map from a pilot sample, or without looking at a row.
 
     Parameters
@@ -40,10 +146,10 @@ def design(
     n_components : int
         The largest number of components that will be asked for.
     task : {"kmeans", "gmm", "stable", "pca", "regression"}
-        What the sketch is for.  The last two give quadratic features (:class:`sketchlearn.QuadraticFeatures`).
+        What the sketch is for, or a task that was registered.  The last two give quadratic features
+        (:class:`sketchlearn.QuadraticFeatures`).
     size : int, optional
-        Number of features; by default ``10 * n_components * d`` (20 with bounds or a number as scale), at least 100;
-        for PCA ``8 * n_components * d``, or all products of columns if those are fewer.
+        Number of features; see :func:`sketchlearn.designs.default_size`.
     seed : int
         Seed of the frequencies.
     bounds : (lower, upper), optional
@@ -76,93 +182,31 @@ def design(
     >>> "no row looked at" in why
     True
     """
-
-    def named(phi: FeatureMap) -> FeatureMap:
-        names = _column_names(sample)
-        return phi if names is None else phi.with_columns(names)
-
-    k = _positive(n_components, "n_components")
-    m = None if size is None else _positive(size, "size")
-    if task not in TASKS:
-        raise ValueError(f"task={task!r}: choose one of {', '.join(TASKS)}")
-    if covariance_type is not None and task not in ("gmm", "stable"):
-        raise ValueError(f"task={task!r} has no covariance_type")
-    if task in ("gmm", "stable"):
-        if sample is None or scale is not None or radial is not None:
-            raise ValueError(
-                f"task={task!r} needs a sample and nothing else to go by; without one use task='kmeans' with bounds, "
-                "whose sketches can be decoded into mixtures too"
-            )
-        shape = covariance_type or "full"
-        rows = _rows(sample)
-        mixture_map = (gmm.design_gmm if task == "gmm" else stable.design_stable)(rows, k, shape, seed, size=m)
-        why = (
-            f"{mixture_map.size} features for {k} {shape} components: half at all scales of the data, half at that of "
-            f"one component, both read off {len(rows)} pilot rows"
-        )
-        return (named(mixture_map), why) if explain else named(mixture_map)
-    if task in ("pca", "regression"):
-        if scale is not None or radial is not None:
-            raise ValueError(f"task={task!r} has no scale and no radial law")
-        quadratic = pca.design_pca if task == "pca" else pca.design_regression
-        quadratic_map, why = quadratic(sample, n_components=k, dim=dim, bounds=bounds, size=m, seed=seed)
-        return (named(quadratic_map), why) if explain else named(quadratic_map)
-    if sum(x is not None for x in (sample, bounds)) > 1:
-        raise ValueError("give a sample or bounds, not both")
-    if sample is not None:
-        rows = _rows(sample)
-        if scale is not None and not isinstance(scale, str):
-            raise ValueError("with a sample, scale is the name of a rule; a number is for when there is no sample")
-        phi, why = kmeans.from_sample(rows, k, m, seed, scale, radial)
-    elif isinstance(scale, str) or radial is not None:
-        raise ValueError("a rule for the scale, or a radial law, needs a sample")
-    elif bounds is not None:
-        phi, why = kmeans.from_bounds(*_box(bounds, dim), k, m, seed)
-    elif scale is not None:
-        if dim is None:
-            raise ValueError("scale without a sample needs dim, the number of columns")
-        if not (np.isfinite(scale) and scale > 0):
-            raise ValueError(f"scale must be positive and finite, got {scale!r}")
-        phi, why = kmeans.from_spread(_positive(dim, "dim"), float(scale), k, m, seed)
-    else:
-        raise ValueError("nothing to design from: give a sample of rows, bounds=(lower, upper), or scale= and dim=")
-    return (named(phi), why) if explain else named(phi)
+    k = positive(n_components, "n_components")
+    m = None if size is None else positive(size, "size")
+    designer = find(task).design
+    request = Request(task, k, seed, sample, m, bounds, dim, scale, radial, covariance_type)
+    phi, why = designer(request)
+    names = _column_names(sample)
+    if names is not None:
+        phi = phi.with_columns(names)
+    return (phi, why) if explain else phi
 
 
-def _positive(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}")
-    return int(value)
+def default_size(n_components: int, dim: int, task: str = "kmeans", *, covariance_type: str | None = None) -> int:
+    """Number of features that :func:`sketchlearn.design` takes for a pilot sample if none is asked for.
 
+    Ten per coordinate of the centres for k-means (twice that for a map from bounds or a guessed scale), ten per
+    parameter of a mixture, fifteen of a stable one, ``8 * n_components * dim`` for principal components or all
+    products of columns if those are fewer; a hundred at least, except for quadratic features.
 
-def _rows(sample: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    rows = np.asarray(sample, np.float64)
-    if rows.ndim != 2 or len(rows) < 1 or rows.shape[1] < 1:
-        raise ValueError(f"the pilot sample must have rows and columns, got shape {rows.shape}")
-    bad = ~np.isfinite(rows).all(axis=1)
-    if bad.any():
-        raise ValueError(f"row {int(np.argmax(bad))} of the pilot sample holds NaN or infinity")
-    return rows
-
-
-def _box(
-    bounds: tuple[npt.ArrayLike, npt.ArrayLike], dim: int | None
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    try:
-        lower, upper = (np.asarray(b, np.float64) for b in bounds)
-    except (TypeError, ValueError):
-        raise ValueError("bounds must be a pair (lower, upper) of numbers or arrays") from None
-    shape = np.broadcast_shapes(lower.shape, upper.shape, () if dim is None else (dim,))
-    if len(shape) != 1:
-        raise ValueError(
-            f"bounds must be one number per column, got shapes {lower.shape} and {upper.shape}; or give dim"
-        )
-    lower, upper = np.broadcast_to(lower, shape), np.broadcast_to(upper, shape)
-    wrong = ~(np.isfinite(lower) & np.isfinite(upper) & (lower < upper))
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        raise ValueError(f"bounds of column {i} are [{lower[i]}, {upper[i]}]: the lower must be below the upper")
-    return lower, upper
+    Examples
+    --------
+    >>> from sketchlearn.designs import default_size
+    >>> default_size(10, 3), default_size(10, 3, "gmm"), default_size(2, 3, "pca")
+    (300, 1000, 6)
+    """
+    return find(task).size(positive(n_components, "n_components"), positive(dim, "dim"), covariance_type)
 
 
 def _column_names(sample: Any) -> list[str] | None:

@@ -8,13 +8,14 @@ component in that metric.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import isotonic_regression
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.designs.kmeans import resolution_radius
+from sketchlearn.designs.request import Designer, Request, register_design
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
 
@@ -24,6 +25,10 @@ COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 _LOW, _HIGH, _DECAY = 0.7, 64.0, 2.0
 _ROUNDS = 3  # of clustering the pilot and measuring the clusters
 _PROBES, _PROBE_RADII = 600, (0.5, 200.0)
+_SAMPLE_ONLY = (
+    "needs a sample and nothing else to go by; without one use task='kmeans' with bounds, "
+    "whose sketches can be decoded into mixtures too"
+)
 _SAMPLES = 10  # frequencies per parameter of the model
 
 
@@ -114,6 +119,26 @@ def design_gmm(
     return FourierFeatures.draw(dim=d, size=size, scale=scale, radial=law, seed=seed, center=center, whitening=matrix)
 
 
+def mixture_designer(design: Callable[..., FourierFeatures]) -> Designer:
+    """The designer of a task whose maps come from a sample and the shape of the components alone."""
+
+    def from_request(request: Request) -> tuple[FourierFeatures, str]:
+        if request.sample is None:
+            raise ValueError(f"task={request.task!r} {_SAMPLE_ONLY}")
+        request.refuse("scale", "radial", why=_SAMPLE_ONLY)
+        rows, k, shape = request.rows(), request.n_components, request.covariance_type or "full"
+        phi = design(rows, k, shape, request.seed, size=request.size)
+        return phi, (
+            f"{phi.size} features for {k} {shape} components: half at all scales of the data, half at that of "
+            f"one component, both read off {len(rows)} pilot rows"
+        )
+
+    return from_request
+
+
+register_design("gmm", size=lambda k, d, shape: default_size(k, d, shape or "full"))(mixture_designer(design_gmm))
+
+
 def weighted_rows(sample: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> tuple[Array, Array]:
     """Distinct rows in sorted order and their weights: equal empirical measures give equal bits."""
     x = np.asarray(sample, np.float64)
@@ -189,6 +214,8 @@ def within_scale(y: Array, w: Array, k: int, spread: float, seed: int) -> float:
     power = np.abs(z) ** 2
     if effective > 1:
         power = (effective * power - 1.0) / (effective - 1.0)
+    from scipy.optimize import isotonic_regression
+
     smooth = isotonic_regression(power, increasing=False).x
     above = np.flatnonzero(smooth >= math.exp(-2.0) / k)
     return spread * math.sqrt(2.0) / float(radii[above[-1] if len(above) else 0])

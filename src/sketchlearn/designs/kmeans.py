@@ -13,6 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.designs.request import Request, positive, register_design
 from sketchlearn.designs.scale import RULES, expected_separation, spread_of
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MultiscaleLaw, RadialLaw
@@ -23,6 +24,35 @@ _BOUNDS_SIZE = 20
 # Public bounds are usually two to five times wider than the data, and data fills its own box with about
 # seven standard deviations: spreads between box / 4 and box / 35 are covered.
 _BOX_TO_SPREAD, _BOX_SLACK = 4.0, 8.0
+
+
+def kmeans_size(k: int, d: int, covariance_type: str | None = None) -> int:
+    """Ten frequencies per coordinate of the centres, and at least 100."""
+    return max(_SMALLEST, _SIZE * k * d)
+
+
+@register_design("kmeans", size=kmeans_size)
+def design_kmeans(request: Request) -> tuple[FourierFeatures, str]:
+    """A map from pilot rows, from public bounds or from a guess of the spread, and why."""
+    request.refuse("covariance_type", why="has no covariance_type")
+    k, m, seed, scale = request.n_components, request.size, request.seed, request.scale
+    if request.sample is not None and request.bounds is not None:
+        raise ValueError("give a sample or bounds, not both")
+    if request.sample is not None:
+        if scale is not None and not isinstance(scale, str):
+            raise ValueError("with a sample, scale is the name of a rule; a number is for when there is no sample")
+        return from_sample(request.rows(), k, m, seed, scale, request.radial)
+    if isinstance(scale, str) or request.radial is not None:
+        raise ValueError("a rule for the scale, or a radial law, needs a sample")
+    if request.bounds is not None:
+        return from_bounds(*request.box(), k, m, seed)
+    if scale is None:
+        raise ValueError("nothing to design from: give a sample of rows, bounds=(lower, upper), or scale= and dim=")
+    if request.dim is None:
+        raise ValueError("scale without a sample needs dim, the number of columns")
+    if not (np.isfinite(scale) and scale > 0):
+        raise ValueError(f"scale must be positive and finite, got {scale!r}")
+    return from_spread(positive(request.dim, "dim"), float(scale), k, m, seed)
 
 
 def resolution_radius(k: int, d: int) -> float:
@@ -52,7 +82,7 @@ def from_sample(
 ) -> tuple[FourierFeatures, str]:
     """A map from pilot rows, and why."""
     n, d = sample.shape
-    m = size or max(_SMALLEST, _SIZE * k * d)
+    m = size or kmeans_size(k, d)
     center, spread = rounded_moments(sample)
     if rule is None and radial is None:
         phi = multiscale_map(center=center, spread=spread, k=k, size=m, seed=seed)

@@ -13,6 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.designs.request import Request, register_design
 from sketchlearn.features.quadratic import QuadraticFeatures
 
 SIZE = 8
@@ -89,6 +90,34 @@ def design_regression(
         phi = QuadraticFeatures.draw(dim=d, seed=seed, center=center, radius=radius)
         return phi, f"all {phi.size} products of {d} columns: regression as exact as from the rows; {origin}"
     return design_pca(sample, n_components=n_components, dim=dim, bounds=bounds, size=size, seed=seed)
+
+
+def pca_size(k: int, d: int, covariance_type: str | None = None) -> int:
+    """Eight features per component and column, or all products of columns if those are fewer."""
+    return min(SIZE * k * d, d * (d + 1) // 2)
+
+
+def regression_size(k: int, d: int, covariance_type: str | None = None) -> int:
+    """All products of columns up to 2000 columns."""
+    return d * (d + 1) // 2 if d <= _EXACT_COLUMNS else pca_size(k, d)
+
+
+def _from_request(request: Request) -> tuple[QuadraticFeatures, str]:
+    request.refuse("scale", "radial", why="has no scale and no radial law")
+    request.refuse("covariance_type", why="has no covariance_type")
+    design = design_pca if request.task == "pca" else design_regression
+    return design(
+        request.sample,
+        n_components=request.n_components,
+        dim=request.dim,
+        bounds=request.bounds,
+        size=request.size,
+        seed=request.seed,
+    )
+
+
+register_design("pca", size=pca_size)(_from_request)
+register_design("regression", size=regression_size)(_from_request)
 
 
 def _place(

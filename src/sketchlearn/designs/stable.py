@@ -7,8 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs.gmm import weighted_rows, within_scale
+from sketchlearn.designs.gmm import mixture_designer, weighted_rows, within_scale
 from sketchlearn.designs.kmeans import resolution_radius
+from sketchlearn.designs.request import register_design
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
 
@@ -92,6 +93,9 @@ def design_stable(
     return FourierFeatures.draw(
         dim=d, size=size, scale=scale, radial=law, seed=seed, center=center, whitening=np.diag(spread / axes)
     )
+
+
+register_design("stable", size=lambda k, d, shape: default_size(k, d, shape or "full"))(mixture_designer(design_stable))
 
 
 def _quantiles(x: Array, w: Array, level: float) -> Array:

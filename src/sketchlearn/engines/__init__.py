@@ -1,5 +1,158 @@
-"""Where the pass runs."""
+"""Where the pass runs: the front door :func:`sketch`, and the engines behind it."""
 
-from sketchlearn.engines.local import sketch
+from __future__ import annotations
 
-__all__ = ["sketch"]
+from os import PathLike
+from typing import Any, Unpack, overload
+
+import numpy.typing as npt
+
+from sketchlearn.engines import processes, threads  # noqa: F401  (they register themselves)
+from sketchlearn.engines.base import Engine, Job, engine_of, register_engine
+from sketchlearn.engines.checkpoint import Checkpoint
+from sketchlearn.engines.progress import Report, reporting
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.sketches.table import SketchTable
+from sketchlearn.sketches.value import Sketch
+from sketchlearn.sources import ReadOptions, Selection, Source, open_source
+
+__all__ = ["Engine", "Job", "register_engine", "sketch"]
+
+
+@overload
+def sketch(
+    data: Any,
+    features: FeatureMap,
+    *,
+    group_by: None = None,
+    engine: Any = ...,
+    workers: int | None = ...,
+    progress: bool | Report | None = ...,
+    on_invalid: str = ...,
+    checkpoint: str | PathLike[str] | None = ...,
+    checkpoint_every: float = ...,
+    **reading: Unpack[ReadOptions],
+) -> Sketch: ...
+
+
+@overload
+def sketch(
+    data: Any,
+    features: FeatureMap,
+    *,
+    group_by: str | int | npt.ArrayLike,
+    engine: Any = ...,
+    workers: int | None = ...,
+    progress: bool | Report | None = ...,
+    on_invalid: str = ...,
+    checkpoint: str | PathLike[str] | None = ...,
+    checkpoint_every: float = ...,
+    **reading: Unpack[ReadOptions],
+) -> SketchTable: ...
+
+
+def sketch(
+    data: Any,
+    features: FeatureMap,
+    *,
+    group_by: str | int | npt.ArrayLike | None = None,
+    engine: Any = "auto",
+    workers: int | None = None,
+    progress: bool | Report | None = None,
+    on_invalid: str = "raise",
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_every: float = 30.0,
+    **reading: Unpack[ReadOptions],
+) -> Sketch | SketchTable:
+    """Sketch the rows of `data` in one pass.
+
+    Parameters
+    ----------
+    data : array, memory map, path or glob, database, frame, Arrow stream, or iterable of batches
+        Rows and columns; see :func:`sketchlearn.read` for the files and databases that can be read.  Batches
+        may have any sizes, and be ``(rows, weights)`` pairs; generators of unknown length are fine.
+        Memory-mapped arrays are read in blocks.
+    features : FeatureMap
+        From :func:`sketchlearn.design` or :meth:`sketchlearn.FourierFeatures.draw`.
+    group_by : str or array, optional
+        One sketch per value of this column (or of this array of labels): the result is a
+        :class:`~sketchlearn.SketchTable`.
+    engine : str or Engine
+        Where the pass runs: ``"threads"`` of this process (``"auto"``), or ``"processes"`` of this machine, for
+        files whose reading is slower than the sums.  The bytes of the result don't depend on it.
+    workers : int, optional
+        Threads or processes; by default all cores that this process may use.  The result doesn't depend on it.
+    progress : bool or callable, optional
+        By default a bar if standard error is a terminal.  A callable gets (rows done, rows in all or
+        None).
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity (or lie so far out, beyond 2**30 radians of phase,
+        that their features would be meaningless).  Skipped rows are counted in the sketch.  Nulls are NaN.
+    checkpoint : path, optional
+        File that keeps position and sketch.  If it is there the pass goes on where it stood, to the same bytes
+        as an uninterrupted pass, and takes in files that came since; it stays when the pass is complete, so
+        that the next call reads new files only.
+    checkpoint_every : float
+        Seconds between two checkpoints.
+    sample_weight : array, optional
+        One non-negative number per row.  Weights are rounded to multiples of 2**-16; whole weights are
+        exactly repetition, and rows of weight 0 are as if they weren't there.
+    columns, weight_column, where, query, dataset, format, dtype
+        What to read; see :func:`sketchlearn.read`.  If the feature map knows the names of its columns, these
+        are the columns that are read.
+
+    Returns
+    -------
+    Sketch or SketchTable
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> rng = np.random.default_rng(0)
+    >>> phi = sl.FourierFeatures.draw(dim=3, size=64, scale=1.0, seed=0)
+    >>> batches = (rng.normal(size=(rng.integers(1, 100), 3)) for _ in range(20))
+    >>> s = sl.sketch(batches, phi)
+    >>> s.features == phi, s.count > 20
+    (True, True)
+    """
+    if not isinstance(features, FeatureMap):
+        raise TypeError(f"features must be a feature map, got {type(features).__name__}; make one with sl.design(...)")
+    chosen = _checked(engine, workers, on_invalid)
+    source = open_source(data, Selection.of(group_by=group_by, expected=features.columns, **reading))
+    point = None
+    if checkpoint is not None:
+        settings = {**source.settings, "on_invalid": on_invalid}
+        point, source = Checkpoint.begin(checkpoint, source, features, settings, checkpoint_every)
+    return run(source, features, chosen, workers=workers, progress=progress, on_invalid=on_invalid, checkpoint=point)
+
+
+def run(
+    source: Source,
+    features: FeatureMap,
+    engine: Any = "auto",
+    *,
+    workers: int | None = None,
+    progress: bool | Report | None = None,
+    on_invalid: str = "raise",
+    checkpoint: Checkpoint | None = None,
+) -> Sketch | SketchTable:
+    """One pass over an open source, going on from a checkpoint that was begun; see :func:`sketch`."""
+    chosen = _checked(engine, workers, on_invalid)
+    if features.columns and source.names and source.names != features.columns:
+        raise ValueError(
+            f"the columns of the data are {', '.join(source.names)}, those of the feature map "
+            f"{', '.join(features.columns)}"
+        )
+    with reporting(progress, source.length, "sketching") as report:
+        result = chosen.run(Job(source, features, on_invalid == "skip", workers, report, checkpoint))
+    if result is None:
+        raise ValueError("there are no rows in the data: nothing to sketch")
+    return result
+
+
+def _checked(engine: Any, workers: int | None, on_invalid: str) -> Engine:
+    if on_invalid not in ("raise", "skip"):
+        raise ValueError(f"on_invalid={on_invalid!r}: choose 'raise' or 'skip'")
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise ValueError(f"workers must be a positive integer, got {workers!r}")
+    return engine_of(engine)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import struct
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import escape
 from os import PathLike
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.files import write
 from sketchlearn.sketches import file
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
@@ -47,9 +48,18 @@ class Checkpoint:
 
     @classmethod
     def begin(
-        cls, path: str | PathLike[str], source: Source, features: FeatureMap, settings: dict[str, Any], every: float
+        cls,
+        path: str | PathLike[str],
+        source: Source,
+        features: FeatureMap,
+        settings: dict[str, Any],
+        every: float,
+        saved: Checkpoint | None = None,
     ) -> tuple[Checkpoint, Source]:
-        """The checkpoint for a pass, with what an earlier run left, and the source in the order that run used."""
+        """The checkpoint for a pass, with what an earlier run left, and the source in the order that run used.
+
+        `saved` is what the file holds, if somebody has read it already.
+        """
         parts = list(source.parts)
         if not parts or any(part.identity is None for part in parts):
             raise ValueError(
@@ -65,7 +75,7 @@ class Checkpoint:
         if not point.path.exists():
             point.files = list(dict.fromkeys(str(part.identity) for part in parts))
             return point, source
-        saved = read_checkpoint(point.path)
+        saved = saved or read_checkpoint(point.path)
         if saved.settings != point.settings:
             odd = sorted(
                 k for k in {*saved.settings, *point.settings} if saved.settings.get(k) != point.settings.get(k)
@@ -88,7 +98,9 @@ class Checkpoint:
         point.files = list(dict.fromkeys(str(part.identity) for part in parts))
         point.rows, point.sketch = saved.rows, saved.sketch
         same = len(parts) == 1 or parts == list(source.parts)
-        return point, source if same else Source.of_parts(parts, source.names, source.labels)
+        if same:
+            return point, source
+        return point, replace(Source.of_parts(parts, source.names, source.grouped), settings=source.settings)
 
     def due(self) -> bool:
         """True if it is time to save; many groups take a while to write and are saved less often."""
@@ -105,7 +117,7 @@ class Checkpoint:
         body = sketch.to_bytes()
         data = _PREAMBLE.pack(MAGIC, _VERSION, len(text)) + text + body
         try:
-            file.write(self.path, data + hashlib.sha256(data).digest())
+            write(self.path, data + hashlib.sha256(data).digest())
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.path)) from error
         self._last = time.monotonic()

@@ -24,18 +24,18 @@ def reporting(progress: bool | Report | None, total: int | None, label: str) -> 
         except ImportError:
             if progress:
                 raise ImportError("progress=True needs the package rich: pip install rich") from None
-            yield _silent
+            yield silent
             return
         try:
             yield bar
         finally:
             bar.close()
     else:
-        yield _silent
+        yield silent
 
 
-def _silent(done: int, total: int | None) -> None:
-    pass
+def silent(done: int, total: int | None) -> None:
+    """Say nothing."""
 
 
 class _RichBar:

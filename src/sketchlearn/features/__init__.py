@@ -1,6 +1,6 @@
 """What one row becomes."""
 
-from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import DenseOperator, Operator
@@ -31,4 +31,5 @@ __all__ = [
     "RadialLaw",
     "SecondMomentMap",
     "WeightedLaw",
+    "register",
 ]

@@ -331,7 +331,7 @@ class FourierFeatures(CharacteristicMap):
         """Half-turns, centre, and per column the rms frequency in radians, which decides on precision and validity."""
         w = self.frequencies
         squares = np.ascontiguousarray((w * w).T)
-        arrays = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "half_turns": self.half_turns,
             "center": np.zeros(self.dim) if self.center is None else np.ascontiguousarray(self.center),
             "rms": np.sqrt(portable.total(squares) / self.size),
@@ -392,4 +392,3 @@ def _product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDAr
     for k in range(b.shape[0]):
         out = out + a[:, k, None] * b[k]
     return out
-

@@ -78,6 +78,7 @@ def atoms(phases, damping, weights, cosine, sine, model):
             model[0, j] += a * c
             model[1, j] += a * s
 
+
 @compiled(fastmath=True)
 def products(cosine, sine, residual, along):
     """See :func:`sketchlearn.kernels.atoms.products`."""

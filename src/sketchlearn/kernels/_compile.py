@@ -42,11 +42,15 @@ def _cache_is_usable() -> bool:
     """
     if os.environ.get("SKETCHLEARN_NO_CACHE"):
         return False
+    return cache_folder() is not None
+
+
+def cache_folder() -> str | None:
+    """Folder where compiled code is kept, or None where it can't be."""
     try:
-        njit(cache=True)(_cache_is_usable)
+        return str(njit(cache=True)(_cache_is_usable).stats.cache_path)
     except (RuntimeError, OSError):
-        return False
-    return True
+        return None
 
 
 CACHE = _cache_is_usable()
@@ -56,9 +60,9 @@ def compiled(function=None, **options):
     """The decorator of all compiled loops."""
 
     def decorate(f):
-        return njit(
-            nogil=True, cache=CACHE, error_model="numpy", boundscheck=False, no_cfunc_wrapper=True, **options
-        )(f)
+        return njit(nogil=True, cache=CACHE, error_model="numpy", boundscheck=False, no_cfunc_wrapper=True, **options)(
+            f
+        )
 
     return decorate if function is None else decorate(function)
 

@@ -94,4 +94,4 @@ def scratch(far):
 
 def pack(rows: np.ndarray) -> np.ndarray:
     """Frequencies as columns, so that the inner loops are contiguous."""
-    return np.ascontiguousarray(rows.T)
+    return np.array(rows.T, np.float32, order="C")

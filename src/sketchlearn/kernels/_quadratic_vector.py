@@ -5,7 +5,6 @@ terms) and then to float64 sums, or each is rounded to the grid and added to int
 """
 
 # mypy: ignore-errors
-import numpy as np
 from llvmlite import ir
 from numba import types
 

@@ -4,6 +4,8 @@ The epilogue reduces the phases, evaluates both polynomials, rounds to the grid 
 """
 
 # mypy: ignore-errors
+from itertools import pairwise
+
 import numpy as np
 from numba import types
 
@@ -129,7 +131,7 @@ def pack(rows: np.ndarray) -> np.ndarray:
     full = padded - padded % PANEL
     out = np.zeros(padded * d, np.float32)
     edges = [*range(0, full, PANEL), *range(full, padded, LANES), padded]
-    for j, end in zip(edges[:-1], edges[1:], strict=True):
+    for j, end in pairwise(edges):
         block = rows[j:end]
         out[j * d : end * d].reshape(d, end - j)[:, : len(block)] = block.T
     return out

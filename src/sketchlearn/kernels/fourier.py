@@ -98,7 +98,7 @@ class FourierSummer(Summer):
 def try_tier(module: ModuleType) -> None:
     """Run a tier on one row; raises whatever goes wrong."""
     one = np.ones((1, 1), np.float32)
-    arrays = {"half_turns": one, "center": np.zeros(1), "rms": np.ones(1)}
+    arrays: dict[str, npt.NDArray[Any]] = {"half_turns": one, "center": np.zeros(1), "rms": np.ones(1)}
     FourierSummer(Plan("fourier", 1, (2, 1), np.dtype(np.int64), arrays), module).sum_rows(np.zeros((1, 1)))
 
 

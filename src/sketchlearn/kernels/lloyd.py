@@ -54,6 +54,6 @@ def seed_centers(x: _F32, weights: _F64, k: int, uniforms: _F64) -> _F32:
         trial += squares[picks, None]
         np.maximum(trial, 0.0, out=trial)
         np.minimum(trial, nearest, out=trial)
-        best = int((trial @ weights.astype(np.float32)).argmin())
+        best = int((trial @ weights).argmin())
         nearest, chosen[c] = trial[best], picks[best]
     return np.ascontiguousarray(x[:, chosen].T)

@@ -54,8 +54,15 @@ def add_large(a: Pairs, b: Pairs, out: Pairs | None = None) -> Pairs:
     if a.size < _COMPILED_FROM:
         out[:] = add(a, b)
     else:
-        tiers.loops("quadratic").add_pairs(np.ascontiguousarray(a), np.ascontiguousarray(b), out)
+        tiers.loops("quadratic").add_pairs(_frozen(a), _frozen(b), out)
     return out
+
+
+def _frozen(a: Pairs) -> Pairs:
+    """A read-only view: one compiled signature serves all."""
+    view = np.ascontiguousarray(a)[:]
+    view.flags.writeable = False
+    return view
 
 
 def times(a: Pairs, b: npt.NDArray[np.float64] | float) -> Pairs:

@@ -171,4 +171,4 @@ class RowsSummer(Summer):
         return RowSums(sums, len(used), int(w.sum()), lower, upper, len(present) - len(used), None)
 
     def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
-        return np.isfinite(X).all(axis=1)
+        return np.asarray(np.isfinite(X).all(axis=1))

@@ -22,7 +22,7 @@ class _QuadraticSummer(Summer):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
-        self._center = plan.arrays["center"]
+        self._center = np.array(plan.arrays["center"], np.float64)
         self._radius = float(plan.numbers["radius"]) if "radius" in plan.numbers else None
 
     def valid(self, X: Rows) -> npt.NDArray[np.bool_]:

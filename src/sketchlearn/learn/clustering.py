@@ -15,7 +15,7 @@ from sketchlearn.decoders import check_components, decode
 from sketchlearn.decoders.solution import Solution
 from sketchlearn.designs import design
 from sketchlearn.designs.kmeans import multiscale_map, rounded_moments
-from sketchlearn.engines.local import sketch as make_sketch
+from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches.value import WEIGHT_BITS, Sketch
 

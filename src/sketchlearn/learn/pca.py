@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from sketchlearn.decoders.lowrank import LowRankSolution, decode_second_moment, default_rank
 from sketchlearn.designs.pca import design_pca
-from sketchlearn.engines.local import sketch as make_sketch
+from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.quadratic import QuadraticFeatures

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from sketchlearn.decoders.lowrank import decode_second_moment, full_matrix
 from sketchlearn.designs.pca import design_regression
-from sketchlearn.engines.local import sketch as make_sketch
+from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.sketches.value import Sketch
 

@@ -12,9 +12,8 @@ import json
 import os
 import re
 import struct
-import tempfile
+from collections.abc import Callable
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,19 +21,25 @@ import numpy.typing as npt
 
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap, digest
-from sketchlearn.sketches.value import Sketch, check_range
+from sketchlearn.files import write
+from sketchlearn.sketches.record import PrivacyRecord
+from sketchlearn.sketches.value import Sketch, check_range, possible_squares
+from sketchlearn.sketches.weights import repeated
+
+__all__ = ["MAGIC", "decode", "encode", "load", "write"]
 
 MAGIC = b"\x89SKETCH\n"
-VERSION = 1
 _PREAMBLE = struct.Struct("<8sIIQ")  # magic, version, header length, total length
 _DIGEST = 32
 _FIELDS = {"features", "fingerprint", "weight", "weight_bits", "skipped", "arrays"}
+_NEW_FIELDS = {"squared_weights", "privacy", "optional"}
 _DTYPES = {"<i8", "<f8", "<f4", "|i1"}
 
 
 def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
-    """Bytes of a sketch."""
+    """Bytes of a sketch: of version 1 if that has a place for all of it, so that older readers can read it."""
     features = sketch.features
+    version = 1 if _is_plain(sketch) else 2
     arrays: dict[str, npt.NDArray[Any]] = {
         "sums": sketch.sums.astype(features.sums_dtype.newbyteorder("<"), copy=False),
         "lower": sketch.lower.astype("<f8", copy=False),
@@ -43,7 +48,7 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
     if embed_frequencies:
         drawn = features.random_array()
         arrays["frequencies"] = drawn.astype(drawn.dtype.newbyteorder("<"), copy=False)
-    header = {
+    header: dict[str, Any] = {
         "features": features.recipe(),
         "fingerprint": features.fingerprint,
         "weight": sketch.weight,
@@ -51,12 +56,21 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
         "skipped": sketch.skipped,
         "arrays": [[name, a.dtype.str, list(a.shape)] for name, a in arrays.items()],
     }
+    if version == 2:
+        header["squared_weights"] = str(sketch.squared_weights)
+        header["privacy"] = None if sketch.privacy is None else sketch.privacy.to_json()
+        header["optional"] = dict(sketch.extra)
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-(_PREAMBLE.size + len(text)) % 8)
     body = b"".join(a.tobytes() for a in arrays.values())
     length = _PREAMBLE.size + len(text) + len(body) + _DIGEST
-    data = _PREAMBLE.pack(MAGIC, VERSION, len(text), length) + text + body
+    data = _PREAMBLE.pack(MAGIC, version, len(text), length) + text + body
     return data + hashlib.sha256(data).digest()
+
+
+def _is_plain(sketch: Sketch) -> bool:
+    repetition = sketch.squared_weights == repeated(sketch.weight, sketch.weight_bits)
+    return repetition and sketch.privacy is None and not sketch.extra
 
 
 def decode(data: bytes | bytearray | memoryview, source: str = "these bytes") -> Sketch:
@@ -67,8 +81,9 @@ def decode(data: bytes | bytearray | memoryview, source: str = "these bytes") ->
     if len(view) < _PREAMBLE.size + _DIGEST:
         raise SketchFileError(f"{source}: truncated after {len(view)} bytes")
     _, version, header_length, length = _PREAMBLE.unpack(view[: _PREAMBLE.size])
-    if version != VERSION:
-        raise SketchFileError(f"{source}: format version {version}; this library reads version {VERSION}")
+    if version not in _VERSIONS:
+        known = " and ".join(map(str, _VERSIONS))
+        raise SketchFileError(f"{source}: format version {version}; this library reads version {known}")
     if length != len(view):
         raise SketchFileError(
             f"{source}: {len(view)} bytes long, but its preamble says {length}: truncated or extended"
@@ -78,18 +93,49 @@ def decode(data: bytes | bytearray | memoryview, source: str = "these bytes") ->
     if _PREAMBLE.size + header_length + _DIGEST > length:
         raise SketchFileError(f"{source}: the header is longer than the file")
     try:
-        return _parse(view, header_length)
+        return _parse(view, header_length, _VERSIONS[version])
     except SketchFileError as error:
         raise SketchFileError(f"{source}: {error}") from None
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError, AttributeError) as error:
         raise SketchFileError(f"{source}: invalid content: {error}") from error
 
 
-def _parse(view: memoryview, header_length: int) -> Sketch:
-    end_of_header = _PREAMBLE.size + header_length
-    header = json.loads(bytes(view[_PREAMBLE.size : end_of_header]))
-    if not isinstance(header, dict) or set(header) != _FIELDS:
+_Later = dict[str, Any]
+"""What a version has besides the fields of version 1, as arguments of a sketch."""
+
+
+def _version1(header: dict[str, Any]) -> _Later:
+    if set(header) != _FIELDS:
         raise SketchFileError("the header doesn't have the fields of a sketch")
+    return {}
+
+
+def _version2(header: dict[str, Any]) -> _Later:
+    if set(header) != _FIELDS | _NEW_FIELDS:
+        raise SketchFileError("the header doesn't have the fields of a sketch")
+    squared, privacy, optional = (header[name] for name in ("squared_weights", "privacy", "optional"))
+    if not isinstance(squared, str) or not re.fullmatch("0|[1-9][0-9]{0,59}", squared):
+        raise SketchFileError("squared_weights must be the digits of a whole number")
+    if not isinstance(optional, dict):
+        raise SketchFileError("the optional fields are not an object")
+    record = None if privacy is None else PrivacyRecord.from_json(privacy)
+    return {"squared_weights": int(squared), "privacy": record, "extra": optional}
+
+
+_VERSIONS: dict[int, Callable[[dict[str, Any]], _Later]] = {1: _version1, 2: _version2}
+"""Every version that can be read."""
+
+
+def _refuse_constant(name: str) -> Any:
+    raise SketchFileError(f"the header holds {name}, which is no number of JSON")
+
+
+def _parse(view: memoryview, header_length: int, version: Callable[[dict[str, Any]], _Later]) -> Sketch:
+    end_of_header = _PREAMBLE.size + header_length
+    header = json.loads(bytes(view[_PREAMBLE.size : end_of_header]), parse_constant=_refuse_constant)
+    if not isinstance(header, dict):
+        raise SketchFileError("the header doesn't have the fields of a sketch")
+    later = version(header)
     arrays = _arrays(view[end_of_header:-_DIGEST], header["arrays"])
     numbers = [header[k] for k in ("weight", "weight_bits", "skipped")]
     if any(isinstance(v, bool) or not isinstance(v, int) or v < 0 for v in numbers):
@@ -113,8 +159,13 @@ def _parse(view: memoryview, header_length: int) -> Sketch:
             f"the box has {lower.shape} and {upper.shape} numbers, the map has {features.dim} columns"
         )
     check_range(features, weight)
-    _check_box(lower, upper, weight)
-    problem = features.impossible(sums, weight)
+    private = later.get("privacy") is not None
+    _check_box(lower, upper, weight, private)
+    if "squared_weights" in later and not possible_squares(later["squared_weights"], weight, weight_bits):
+        raise SketchFileError("no weights of this total can have these squares")
+    problem = None if private else features.impossible(sums, weight)  # noise may do what rows can't
+    if not np.isfinite(sums).all():
+        problem = "some are not finite"
     if problem:
         raise SketchFileError(f"no rows can have these sums: {problem}")
     if "frequencies" in arrays:
@@ -122,7 +173,7 @@ def _parse(view: memoryview, header_length: int) -> Sketch:
         if digest(frequencies) != header["fingerprint"]:
             raise SketchFileError("the embedded frequencies don't have the fingerprint of the header")
         features = features.with_random_array(frequencies)
-    return Sketch(features, sums, weight, weight_bits, lower, upper, skipped)
+    return Sketch(features, sums, weight, weight_bits, lower, upper, skipped, **later)
 
 
 def _arrays(body: memoryview, specification: Any) -> dict[str, npt.NDArray[Any]]:
@@ -149,29 +200,12 @@ def _arrays(body: memoryview, specification: Any) -> dict[str, npt.NDArray[Any]]
     return out
 
 
-def _check_box(lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], weight: int) -> None:
+def _check_box(lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], weight: int, private: bool) -> None:
     empty = np.isposinf(lower).all() and np.isneginf(upper).all()
     full = np.isfinite(lower).all() and np.isfinite(upper).all() and (lower <= upper).all()
-    if not (full or (empty and weight == 0)):
+    unknown = np.isneginf(lower).all() and np.isposinf(upper).all()
+    if not (full or (empty and weight == 0) or (unknown and private)):
         raise SketchFileError("the box is not a box")
-
-
-def write(path: str | PathLike[str], data: bytes) -> None:
-    """Write bytes to a file so that it is either complete or not there."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # noqa: PTH101
-        os.replace(temporary, target)  # noqa: PTH105
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def load(path: str | PathLike[str]) -> Sketch:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 
@@ -48,6 +48,26 @@ class PrivacyRecord:
     weight_variance: float
     library: str
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def merged(cls, records: Sequence[PrivacyRecord]) -> PrivacyRecord:
+        """The record of a sum of releases of different rows: noise adds up, the weakest guarantee holds for each."""
+        first = records[0]
+        if len(records) == 1:
+            return first
+        relations = {record.relation for record in records}
+        if len(relations) > 1:
+            raise ValueError(f"can't merge releases that protect different things: {', '.join(sorted(relations))}")
+        return replace(
+            first,
+            mechanism=", ".join(dict.fromkeys(record.mechanism for record in records)),
+            epsilon=max(record.epsilon for record in records),
+            delta=max(record.delta for record in records),
+            records_per_user=min(record.records_per_user for record in records),
+            sums_variance=sum(record.sums_variance for record in records),
+            weight_variance=sum(record.weight_variance for record in records),
+            details={"merged": [record.to_json() for record in records]},
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As values of JSON."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.files import write
 from sketchlearn.optional import optional
 from sketchlearn.sketches import file
 from sketchlearn.sketches.value import Sketch, merge
@@ -174,7 +175,7 @@ class SketchTable(Mapping[Any, Sketch]):
         ...     sl.SketchTable.load(pathlib.Path(folder) / "groups.parquet") == table
         True
         """
-        file.write(path, self.to_bytes())
+        write(path, self.to_bytes())
 
     @staticmethod
     def load(path: str | PathLike[str]) -> SketchTable:

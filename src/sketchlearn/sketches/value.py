@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from os import PathLike
 from typing import Any
@@ -14,10 +13,11 @@ import numpy.typing as npt
 
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.kernels import RowSums
+from sketchlearn.files import write
+from sketchlearn.sketches.record import PrivacyRecord
+from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, repeated
 
-WEIGHT_BITS = 16
-"""Sample weights are rounded to multiples of 2**-16."""
+__all__ = ["WEIGHT_BITS", "Sketch", "check_range", "check_same_features", "merge"]
 
 _LIMIT = 2**63 - 1
 
@@ -43,9 +43,17 @@ class Sketch:
     weight_bits : int
         0 unless fractional sample weights were used.
     lower, upper : ndarray (dim,)
-        Coordinate-wise smallest and largest value ever added.  Subtracting does not shrink the box.
+        Coordinate-wise smallest and largest value ever added.  Subtracting does not shrink the box.  A private
+        sketch has no box: it reaches from minus to plus infinity, and :attr:`has_box` is False.
     skipped : int
         Invalid rows that were left out on request.
+    squared_weights : int
+        Sum over the rows of the squared weight, in units of 2**-32; a whole weight stands for so many rows and
+        counts as itself.  By default (and in files of version 1) the total weight.
+    privacy : PrivacyRecord or None
+        What a release promises and how much noise it added; None for exact sums.
+    extra : mapping
+        Optional fields of the file that this version of the library doesn't know; kept, and written back.
 
     Examples
     --------
@@ -66,10 +74,15 @@ class Sketch:
     lower: npt.NDArray[np.float64]
     upper: npt.NDArray[np.float64]
     skipped: int = 0
+    squared_weights: int = -1
+    privacy: PrivacyRecord | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.weight < 0 or self.skipped < 0:
             raise ValueError("a sketch can't have a negative number of rows")
+        if self.squared_weights < 0:
+            object.__setattr__(self, "squared_weights", repeated(self.weight, self.weight_bits))
         for name in ("sums", "lower", "upper"):
             array = getattr(self, name)
             if array.flags.writeable or not array.flags.c_contiguous:
@@ -100,41 +113,21 @@ class Sketch:
             upper=np.full(features.dim, -np.inf),
         )
 
-    @classmethod
-    def from_row_sums(cls, features: FeatureMap, parts: Iterable[RowSums], weight_bits: int = 0) -> Sketch:
-        """Collect what the kernel left for several groups of rows."""
-        sums: npt.NDArray[Any] | None = None
-        lower, upper = np.full(features.dim, np.inf), np.full(features.dim, -np.inf)
-        weight = skipped = 0
-        for part in parts:
-            weight += part.weight
-            skipped += part.skipped
-            check_range(features, weight)
-            sums = part.sums if sums is None else features.add_sums(sums, part.sums)
-            np.minimum(lower, part.lower, out=lower)
-            np.maximum(upper, part.upper, out=upper)
-        if sums is None:
-            sums = np.zeros(features.sums_shape, features.sums_dtype)
-        return cls(features, sums, weight, weight_bits, lower, upper, skipped)._reduced()
-
-    def _reduced(self) -> Sketch:
+    def reduced(self) -> Sketch:
         """The same value with as few weight bits as possible: equal values have equal bytes."""
         if self.weight_bits == 0:
             return self
-        whole = self.sums.dtype == np.int64
-        gcd = int(np.gcd.reduce(self.sums, axis=None)) if whole and self.sums.size else 0
-        gcd = math.gcd(gcd, self.weight) or 1 << self.weight_bits
-        shift = min(self.weight_bits, (gcd & -gcd).bit_length() - 1)
+        common = self.features.common_bits(self.sums)
+        if self.weight:
+            common = min(common, (self.weight & -self.weight).bit_length() - 1)
+        shift = min(self.weight_bits, common)
         if shift == 0:
             return self
-        return Sketch(
-            self.features,
-            self.sums >> shift if whole else self.sums * 2.0**-shift,
-            self.weight >> shift,
-            self.weight_bits - shift,
-            self.lower,
-            self.upper,
-            self.skipped,
+        return replace(
+            self,
+            sums=self.features.shift_sums(self.sums, -shift),
+            weight=self.weight >> shift,
+            weight_bits=self.weight_bits - shift,
         )
 
     # -- reading -----------------------------------------------------------------------------
@@ -155,8 +148,34 @@ class Sketch:
 
     @property
     def effective_count(self) -> float:
-        """Number of equally weighted rows whose averages would be as noisy as these."""
-        return float(self.count)
+        """Number of equally weighted rows whose averages would be as noisy as these.
+
+        The number of rows if weights are whole numbers (repetition), less if fractional weights differ much.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+        >>> sl.sketch([[1.0], [2.0]], phi, sample_weight=[3, 2]).effective_count
+        5.0
+        >>> sl.sketch([[1.0], [2.0]], phi, sample_weight=[0.5, 1.5]).effective_count
+        1.6
+        """
+        if self.weight == 0 or self.squared_weights == repeated(self.weight, self.weight_bits):
+            return float(self.count)
+        square = Fraction(self.weight, 2**self.weight_bits) ** 2
+        return float(square / Fraction(self.squared_weights, 2**SQUARED_BITS))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever added, not even an invalid row."""
+        nothing = self.weight == 0 and self.skipped == 0 and not self.sums.any()
+        return bool(nothing and np.isposinf(self.lower).all())
+
+    @property
+    def has_box(self) -> bool:
+        """Whether :attr:`lower` and :attr:`upper` are known: not if the sketch is empty or private."""
+        return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
 
     @property
     def variances(self) -> npt.NDArray[np.float64]:
@@ -174,7 +193,13 @@ class Sketch:
         """
         if self.weight == 0:
             raise ValueError("the sketch is empty: it has no mean")
-        return self.features.feature_variances(self.sums, float(self.weight)) / self.effective_count
+        sampling = self.features.feature_variances(self.sums, float(self.weight)) / self.effective_count
+        if self.privacy is None:
+            return sampling
+        unit = 4.0**self.weight_bits  # of the record: the grid of whole weights
+        return sampling + self.features.release_variances(
+            self.sums, float(self.weight), unit * self.privacy.sums_variance, unit * self.privacy.weight_variance
+        )
 
     @property
     def standard_errors(self) -> npt.NDArray[np.float64]:
@@ -211,11 +236,13 @@ class Sketch:
         if not isinstance(other, Sketch):
             return NotImplemented
         check_same_features(self, other)
+        if self.privacy is not None or other.privacy is not None:
+            raise ValueError("can't subtract private sketches: rows can't be told from the noise of a release")
         bits = max(self.weight_bits, other.weight_bits)
         left, right = _at_bits(self, bits), _at_bits(other, bits)
         if right[1] > left[1]:
             raise ValueError(
-                f"can't subtract a sketch of {_number(other.count)} rows from one of {_number(self.count)}: "
+                f"can't subtract a sketch of {in_words(other.count)} rows from one of {in_words(self.count)}: "
                 "it was never added"
             )
         if other.skipped > self.skipped:
@@ -232,12 +259,19 @@ class Sketch:
             )
         weight = left[1] - right[1]
         # nothing left is nothing: float64 sums may keep rounding errors of what was there
-        sums = self.features.add_sums(left[0], -right[0]) if weight else np.zeros_like(left[0])
+        sums = (
+            self.features.add_sums(left[0], self.features.negate_sums(right[0])) if weight else np.zeros_like(left[0])
+        )
         problem = self.features.impossible(sums, weight)
         if problem:
             raise ValueError(f"can't subtract a sketch that was never added: {problem}")
-        skipped = self.skipped - other.skipped
-        return Sketch(self.features, sums, weight, bits, self.lower, self.upper, skipped)._reduced()
+        squared = self.squared_weights - other.squared_weights
+        if not possible_squares(squared, weight, bits):
+            squared = -1  # files of version 1 don't know the squares of fractional weights
+        return replace(
+            self, sums=sums, weight=weight, weight_bits=bits, skipped=self.skipped - other.skipped,
+            squared_weights=squared,
+        ).reduced()  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sketch):
@@ -246,6 +280,9 @@ class Sketch:
             self.weight == other.weight
             and self.weight_bits == other.weight_bits
             and self.skipped == other.skipped
+            and self.squared_weights == other.squared_weights
+            and self.privacy == other.privacy
+            and self.extra == other.extra
             and self.features == other.features
             and np.array_equal(self.sums, other.sums)
             and np.array_equal(self.lower, other.lower)
@@ -297,9 +334,7 @@ class Sketch:
         ...     sl.load(pathlib.Path(folder) / "day.sketch") == s
         True
         """
-        from sketchlearn.sketches import file
-
-        file.write(path, self.to_bytes(embed_frequencies=embed_frequencies))
+        write(path, self.to_bytes(embed_frequencies=embed_frequencies))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Sketch.from_bytes, (self.to_bytes(),)
@@ -308,26 +343,9 @@ class Sketch:
 
     def summary(self) -> dict[str, str]:
         """What the sketch knows, as label and text."""
-        rows = "none (empty)" if self.weight == 0 else _number(self.count)
-        if self.skipped:
-            rows += f" ({self.skipped} invalid rows skipped)"
-        facts = {
-            "rows": rows,
-            "columns": str(self.features.dim),
-            "features": f"{self.features.size} ({self.features.describe()})",
-            "size": f"{self.nbytes:,} bytes",
-        }
-        if self.weight:
-            z = np.abs(self.mean)
-            facts["noise level"] = f"{self.noise_level:.3g} per feature (sampling error of the averages)"
-            facts["signal"] = (
-                f"{np.mean(z > 3 * self.standard_errors):.0%} of the features stand above 3 standard errors"
-            )
-            facts["box"] = ", ".join(
-                f"[{a:.4g}, {b:.4g}]" for a, b in zip(self.lower[:4], self.upper[:4], strict=True)
-            ) + (", ..." if self.features.dim > 4 else "")
-        facts["private"] = "no (exact sums)"
-        return facts
+        from sketchlearn.sketches.summary import facts
+
+        return facts(self)
 
     def __repr__(self) -> str:
         facts = self.summary()
@@ -386,6 +404,7 @@ def _merge_checked(sketches: list[Sketch]) -> Sketch:
     sums = scaled[0][0]
     for part, _ in scaled[1:]:
         sums = features.add_sums(sums, part)
+    filled = [s for s in sketches if not s.is_empty] or sketches[:1]
     return Sketch(
         features=features,
         sums=sums,
@@ -394,7 +413,30 @@ def _merge_checked(sketches: list[Sketch]) -> Sketch:
         lower=np.min([s.lower for s in sketches], axis=0),
         upper=np.max([s.upper for s in sketches], axis=0),
         skipped=sum(s.skipped for s in sketches),
-    )._reduced()
+        squared_weights=sum(s.squared_weights for s in sketches),
+        privacy=_merged_record([s.privacy for s in filled]),
+        # what this version doesn't know can only be kept where all agree on it
+        extra={k: v for k, v in filled[0].extra.items() if all(k in s.extra and s.extra[k] == v for s in filled)},
+    ).reduced()
+
+
+def _merged_record(records: list[PrivacyRecord | None]) -> PrivacyRecord | None:
+    known = [record for record in records if record is not None]
+    if not known:
+        return None
+    if len(known) < len(records):
+        raise ValueError(
+            "can't merge private sketches with exact ones: the sum would promise nothing about the exact rows; "
+            "release the exact sketch first, or compare the two"
+        )
+    return PrivacyRecord.merged(known)
+
+
+def possible_squares(squared: int, weight: int, bits: int) -> bool:
+    """Whether weights of this total can have this sum of squares (of whole weights: the sum itself)."""
+    if weight == 0:
+        return squared == 0
+    return 0 < squared << 2 * bits <= weight**2 << SQUARED_BITS
 
 
 def check_range(features: FeatureMap, weight: int) -> None:
@@ -411,8 +453,7 @@ def _at_bits(s: Sketch, bits: int) -> tuple[npt.NDArray[Any], int]:
     if shift == 0:
         return s.sums, s.weight
     check_range(s.features, s.weight << shift)
-    sums = s.sums << shift if s.sums.dtype == np.int64 else s.sums * 2.0**shift
-    return sums, s.weight << shift
+    return s.features.shift_sums(s.sums, shift), s.weight << shift
 
 
 def check_same_features(a: Sketch, b: Sketch) -> None:
@@ -427,5 +468,6 @@ def check_same_features(a: Sketch, b: Sketch) -> None:
         )
 
 
-def _number(count: int | float) -> str:
+def in_words(count: int | float) -> str:
+    """A number of rows for people."""
     return f"{count:,}" if isinstance(count, int) else f"{count:,.6g}"

@@ -1,6 +1,11 @@
-"""Where rows come from."""
+"""Where rows come from.
+
+A kind of source is a function that knows its kind of data and returns a :class:`Source` of :class:`Batch` values;
+:func:`register` makes it known.
+"""
 
 from sketchlearn.sources import arrays, frames, ipc, parquet, sql, stores, text  # noqa: F401  (they register themselves)
-from sketchlearn.sources.base import Batch, Selection, Source, open_source, read, register
+from sketchlearn.sources.base import Batch, Part, Source, open_source, read, register
+from sketchlearn.sources.selection import ReadOptions, Selection
 
-__all__ = ["Batch", "Selection", "Source", "open_source", "read", "register"]
+__all__ = ["Batch", "Part", "ReadOptions", "Selection", "Source", "open_source", "read", "register"]

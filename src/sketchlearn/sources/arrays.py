@@ -6,26 +6,16 @@ import mmap
 import operator
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.sources.base import (
-    Batch,
-    Labels,
-    Selection,
-    Source,
-    as_array,
-    as_real,
-    as_rows,
-    as_weights,
-    library_of,
-    open_source,
-    register,
-)
-from sketchlearn.sources.rows import numbered, of_rows, record_batch
+from sketchlearn.arrays import as_array, as_real, as_rows, as_weights
+from sketchlearn.sources.base import Batch, Source, library_of, open_source, register
+from sketchlearn.sources.rows import Coded, numbered, of_rows, record_batch
+from sketchlearn.sources.selection import Selection
 
 
 @register(rank=0)
@@ -37,15 +27,23 @@ def open_sparse(data: Any, selection: Selection) -> Source | None:
     matrix = data.tocsr()
     plain = open_array(np.empty((matrix.shape[0], 0)), replace(selection, columns=None))
     assert plain is not None
+    return Source(_Sparse(matrix, plain, selection), matrix.shape[0], grouped=plain.grouped)
 
-    def batches(size: int) -> Iterator[Batch]:
+
+@dataclass(frozen=True)
+class _Sparse:
+    """Batches of a sparse matrix; weights and groups are those of an array without columns."""
+
+    matrix: Any
+    plain: Source
+    selection: Selection
+
+    def __call__(self, size: int) -> Iterator[Batch]:
         at = 0
-        for batch in plain.batches(size):
-            block = matrix[at : at + len(batch.rows)].toarray()
-            yield batch._replace(rows=as_real(pick(block, selection), dtype=selection.dtype))
+        for batch in self.plain.batches(size):
+            block = self.matrix[at : at + len(batch.rows)].toarray()
+            yield batch._replace(rows=as_real(pick(block, self.selection), dtype=self.selection.dtype))
             at += len(block)
-
-    return Source(batches, matrix.shape[0], labels=plain.labels)
 
 
 @register(rank=3)
@@ -66,24 +64,33 @@ def open_array(data: Any, selection: Selection) -> Source | None:
     if by_column(selection):
         return replace(_by_column(array, selection), release=_page_releaser(array))
     array = pick(array, selection)
-    rows = len(array)
-    weights = as_weights(selection.sample_weight, rows)
-    labels = groups = None
-    if selection.group_by is not None:
-        labels = Labels()
-        groups = numbered(selection.group_by, rows, labels)
-
-    def batches(size: int) -> Iterator[Batch]:
-        for i in range(0, rows, size):
-            block = as_real(array[i : i + size], dtype=selection.dtype)
-            yield Batch(
-                block,
-                None if weights is None else weights[i : i + size],
-                None if groups is None else groups[i : i + size],
-            )
-
+    weights = as_weights(selection.sample_weight, len(array))
+    given = None if selection.group_by is None else numbered(selection.group_by, len(array))
     in_memory = array.dtype in (np.float32, np.float64) and array.dtype.isnative and selection.dtype is None
-    return Source(batches, rows, in_memory=in_memory, release=_page_releaser(array), labels=labels)
+    return Source(
+        _Blocks(array, weights, given, selection.dtype),
+        len(array),
+        in_memory=in_memory,
+        release=_page_releaser(array),
+        grouped=given is not None,
+    )
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Batches of a 2-D array."""
+
+    array: npt.NDArray[Any]
+    weights: npt.NDArray[np.float64] | None
+    given: Coded | None
+    dtype: str | None
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        for i in range(0, len(self.array), size):
+            at = slice(i, i + size)
+            weights = None if self.weights is None else self.weights[at]
+            groups, labels = (None, None) if self.given is None else (self.given[0][at], self.given[1])
+            yield Batch(as_real(self.array[at], dtype=self.dtype), weights, groups, labels)
 
 
 def _structured(array: npt.NDArray[Any], selection: Selection) -> Source:
@@ -126,31 +133,19 @@ def open_iterable(data: Any, selection: Selection) -> Source | None:
     selection.refuse("an iterable of batches", "query", "dataset", "format")
     if selection.group_by is not None and not isinstance(selection.group_by, str | int):
         selection.refuse("an iterable of batches: put the labels into a column of each batch", "group_by")
-    labels = None if selection.group_by is None else Labels()
 
     def batches(size: int) -> Iterator[Batch]:
         for number, item in enumerate(data):
             what = f"batch {number}"
             values, weights = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
             if _has_columns(values) or by_column(selection):
-                yield from _of_frame(values, weights, size, selection, labels)
+                yield from open_source(values, replace(selection, sample_weight=weights)).batches(size)
                 continue
             array = as_real(pick(as_rows(values, what), selection), dtype=selection.dtype)
             yield Batch(array, as_weights(weights, len(array), f"weights of {what}"))
 
-    if iter(data) is data:
-        return Source.of_stream(batches, labels=labels)
-    return Source(batches, labels=labels)
-
-
-def _of_frame(values: Any, weights: Any, size: int, selection: Selection, labels: Labels | None) -> Iterator[Batch]:
-    """The batches of one frame; its own numbers of groups become those of the whole stream."""
-    source = open_source(values, replace(selection, sample_weight=weights))
-    for batch in source.batches(size):
-        groups = batch.groups
-        if groups is not None and labels is not None and source.labels is not None:
-            groups = labels.encode(source.labels.values)[groups]
-        yield batch._replace(groups=groups)
+    grouped = selection.group_by is not None
+    return Source.of_stream(batches, grouped=grouped) if iter(data) is data else Source(batches, grouped=grouped)
 
 
 def _has_columns(values: Any) -> bool:

@@ -3,36 +3,60 @@
 from __future__ import annotations
 
 import bisect
-import hashlib
-import operator
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-EXACT = 2**53  # integers up to here are float64 numbers
+from sketchlearn.arrays import RowError, as_rows
+from sketchlearn.sources.selection import ReadOptions, Selection
+
 _PILOT_PARTS = 32
 _PILOT_ROWS = 2**20  # rows looked at for a pilot, in all parts together
 
 
 class Batch(NamedTuple):
-    """Some rows, float32 or float64, with their weights and the numbers of their groups if there are any."""
+    """Some rows with their weights and groups, if there are any.
+
+    Attributes
+    ----------
+    rows : array (n, dim)
+        Numbers, float32 or float64.
+    weights : array (n,), optional
+        Weights, float64.
+    groups : array (n,), optional
+        For each row the place of its group in `labels`.
+    labels : tuple, optional
+        Labels of groups; those of the next batch may be others.
+    """
 
     rows: npt.NDArray[np.floating]
     weights: npt.NDArray[np.float64] | None = None
     groups: npt.NDArray[np.int64] | None = None
+    labels: tuple[Any, ...] | None = None
 
     def cut(self, start: int, stop: int | None = None) -> Batch:
         """Some of the rows, as views."""
-        return Batch(*(None if a is None else a[start:stop] for a in self))  # type: ignore[arg-type]
+        weights = None if self.weights is None else self.weights[start:stop]
+        groups = None if self.groups is None else self.groups[start:stop]
+        return Batch(self.rows[start:stop], weights, groups, self.labels)
+
+
+def coded(labels: Iterable[Any]) -> tuple[npt.NDArray[np.int64], tuple[Any, ...]]:
+    """Groups and labels of a batch from the label of each row."""
+    numbers: dict[Any, int] = {}
+    codes = np.fromiter((numbers.setdefault(label, len(numbers)) for label in labels), np.int64)
+    return codes, tuple(numbers)
 
 
 class Part(NamedTuple):
-    """A stretch of a source that can be opened on its own: a file, or some row groups of one."""
+    """A stretch of a source that can be opened on its own, here or in another process: a file, or some groups of rows.
+
+    A part of files pickles: `batches` is a value that knows the path, not a function that has it open.
+    """
 
     name: str
     batches: Callable[[int], Iterator[Batch]]
@@ -41,54 +65,85 @@ class Part(NamedTuple):
     """Changes whenever the content does (for files: path, size and time); None if that can't be known."""
 
 
-class RowError(ValueError, OverflowError):
-    """Something is wrong with one row; whoever knows where the batch stands says which.
+class Reading:
+    """One way through the rows of a source: an iterator of batches that knows where it stands.
 
-    Parameters
-    ----------
-    text : str
-        What is wrong.
-    row : int, optional
-        Number of the row in the batch that could not be made.
+    Errors about a row (:class:`~sketchlearn.arrays.RowError`) have its number in the source; :meth:`place` says the
+    rest.
     """
 
-    def __init__(self, text: str, row: int | None = None) -> None:
-        super().__init__(text)
-        self.row = row
+    def __init__(self, source: Source, size: int, start: int = 0) -> None:
+        self._filtered = "where" in source.settings
+        self._trail: list[tuple[int, str]] = []
+        if source.parts:
+            batches = self._chained(source.parts, size, start)
+        else:
+            batches = _without(source.batches(size), start)
+        self._batches = _counted(batches, start)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        self._batches.close()
+
+    def place(self, row: int) -> str:
+        """Where a row that was read is, in words: ``", row 3 of b.parquet"``; empty where there is one place only."""
+        return placed(self._trail, row, self._filtered)
+
+    def _chained(self, parts: Sequence[Part], size: int, start: int) -> Iterator[Batch]:
+        """Batches of the parts in turn from row `start`; parts of known length before it are not even opened."""
+        position = 0
+        for part in parts:
+            self._trail.append((position, part.name))
+            if part.rows is not None and position + part.rows <= start:
+                position += part.rows
+                continue
+            for batch in part.batches(size):
+                end = position + len(batch.rows)
+                if end > start:
+                    yield batch.cut(max(0, start - position))
+                position = end
 
 
-def located(batches: Iterator[Batch], start: int, place: Callable[[int], str]) -> Iterator[Batch]:
-    """The same batches, the first of which begins with row `start`; errors about a row say which one it is."""
+def placed(trail: Sequence[tuple[int, str]], row: int, filtered: bool) -> str:
+    """Where a row is, in words, from the first rows and names of the parts up to it."""
+    number = bisect.bisect_right(trail, row, key=lambda step: step[0]) - 1
+    if number < 0:
+        return ""
+    first, name = trail[number]
+    while number and trail[number - 1][1] == name:
+        number -= 1
+        first = trail[number][0]
+    which = "of those that pass the condition in" if filtered else "of"
+    return f", row {row - first} {which} {name}"
+
+
+def _counted(batches: Iterator[Batch], start: int) -> Generator[Batch, None, None]:
+    """The same batches, the first of which begins with row `start`; errors about a row count from there."""
     position = start
     try:
         for batch in batches:
             yield batch
             position += len(batch.rows)
     except RowError as error:
-        if error.row is None:
-            raise
-        row = position + error.row
-        raise RowError(f"row {row} (counting from 0{place(row)}): {error}") from None
+        raise error.after(position) from None
+    finally:
+        close = getattr(batches, "close", None)
+        if close:
+            close()
 
 
-class Labels:
-    """Group labels, numbered in the order of their first appearance."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._numbers: dict[Any, int] = {}
-
-    def number(self, label: Any) -> int:
-        """The number of a label, a new one if it was never seen."""
-        found = self._numbers.get(label)
-        if found is None:
-            found = self._numbers[label] = len(self.values)
-            self.values.append(label)
-        return found
-
-    def encode(self, labels: Iterable[Any]) -> npt.NDArray[np.int64]:
-        """Numbers of many labels."""
-        return np.fromiter((self.number(v) for v in labels), np.int64)
+def located(batches: Iterator[Batch], place: Callable[[int], str]) -> Iterator[Batch]:
+    """The same batches; errors about a row say which one it is."""
+    try:
+        yield from _counted(batches, 0)
+    except RowError as error:
+        raise error.placed(place) from None
 
 
 @dataclass(frozen=True)
@@ -109,8 +164,8 @@ class Source:
         Called now and then during the pass to give memory back to the system (memory-mapped files).
     names : tuple of str or None
         Names of the columns, where they have any.
-    labels : Labels or None
-        Labels of the groups, complete after the last batch.
+    grouped : bool
+        Batches say the groups of their rows.
     parts : tuple of Part
         Stretches that can be opened on their own, in order; empty for sources that can't be divided.
     settings : mapping
@@ -133,58 +188,75 @@ class Source:
     in_memory: bool = False
     release: Callable[[], None] | None = None
     names: tuple[str, ...] | None = None
-    labels: Labels | None = None
+    grouped: bool = False
     parts: tuple[Part, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     once: Once | None = None
-    _trail: list[tuple[int, str]] = field(default_factory=list, repr=False)
 
     @classmethod
-    def of_parts(
-        cls, parts: Sequence[Part], names: tuple[str, ...] | None = None, labels: Labels | None = None
-    ) -> Source:
+    def of_parts(cls, parts: Sequence[Part], names: tuple[str, ...] | None = None, grouped: bool = False) -> Source:
         """One part after the other."""
         lengths = [part.rows for part in parts]
         total = None if any(v is None for v in lengths) else sum(v for v in lengths if v is not None)
-        trail: list[tuple[int, str]] = []
-
-        def batches(size: int) -> Iterator[Batch]:
-            return _chain(parts, size, 0, trail)
-
-        return cls(batches, total, names=names, labels=labels, parts=tuple(parts), _trail=trail)
+        return cls(_Chain(tuple(parts)), total, names=names, grouped=grouped, parts=tuple(parts))
 
     @classmethod
     def of_stream(
         cls,
         batches: Callable[[int], Iterator[Batch]],
         names: tuple[str, ...] | None = None,
-        labels: Labels | None = None,
+        grouped: bool = False,
     ) -> Source:
         """Rows that come once; a pilot sample of them is kept for the pass."""
         once = Once(batches)
-        return cls(once.batches, names=names, labels=labels, once=once)
+        return cls(once.batches, names=names, grouped=grouped, once=once)
 
-    def stream(self, size: int, start: int = 0) -> Iterator[Batch]:
+    def stream(self, size: int, start: int = 0) -> Reading:
         """Batches of about `size` rows, leaving out the first `start` rows."""
-        if start == 0:
-            batches = self.batches(size)
-        elif self.parts:
-            batches = _chain(self.parts, size, start, self._trail)
-        else:
-            batches = _without(self.batches(size), start)
-        return located(batches, start, self.place)
+        return Reading(self, size, start)
 
-    def place(self, row: int) -> str:
-        """Where a row that was read is, in words: ``", row 3 of b.parquet"``; empty where there is one place only."""
-        number = bisect.bisect_right(self._trail, row, key=lambda step: step[0]) - 1
-        if number < 0:
-            return ""
-        first, name = self._trail[number]
-        while number and self._trail[number - 1][1] == name:
-            number -= 1
-            first = self._trail[number][0]
-        which = "of those that pass the condition in" if "where" in self.settings else "of"
-        return f", row {row - first} {which} {name}"
+    def map(
+        self,
+        function: Callable[[npt.NDArray[np.floating]], npt.ArrayLike],
+        names: Sequence[str] | None = None,
+        mark: str | None = None,
+    ) -> Source:
+        """The same source with other columns: blocks of rows go through a function as they are read.
+
+        Weights, groups and the order of rows stay.  An engine of several processes needs a function that pickles.
+
+        Parameters
+        ----------
+        function : callable
+            From a block of rows (n, columns) to a block (n, other columns); each row must come out on its own.
+        names : sequence of str, optional
+            Names of the new columns.
+        mark : str, optional
+            What the function does, in words that change when it does: checkpoints compare it.  Without one, a pass
+            can't be resumed.
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> source = sl.read(np.arange(6.0).reshape(3, 2)).map(lambda rows: rows[:, :1] ** 2)
+        >>> [rows.tolist() for rows in source]
+        [[[0.0], [4.0], [16.0]]]
+        """
+        chosen = None if names is None else tuple(names)
+        if self.once is not None:
+            return Source.of_stream(_Mapped(self.once.batches, function), chosen, self.grouped)
+        parts = tuple(
+            p._replace(batches=_Mapped(p.batches, function), identity=p.identity if mark is not None else None)
+            for p in self.parts
+        )
+        return replace(
+            self,
+            batches=_Mapped(self.batches, function),
+            in_memory=False,
+            names=chosen,
+            parts=parts,
+            settings=self.settings if mark is None else {**self.settings, "map": mark},
+        )
 
     def column(self, number: int, dim: int) -> str:
         """A column in words: its name, or its number where it has none."""
@@ -217,7 +289,7 @@ class Source:
         for part in parts:
             seen = 0
             where = part.name
-            for batch in located(part.batches(8192), 0, lambda row, at=where: f" in a part of {at}" if at else ""):  # type: ignore[misc]
+            for batch in located(part.batches(8192), lambda row, at=where: f" in a part of {at}" if at else ""):  # type: ignore[misc]
                 block = batch.rows[np.isfinite(batch.rows).all(1)]
                 # the rows with the smallest of independent random keys are a uniform sample
                 keys = np.concatenate([keys, rng.random(len(block))])
@@ -233,8 +305,12 @@ class Source:
         return kept
 
     def __iter__(self) -> Iterator[npt.NDArray[np.floating]]:
-        for batch in self.stream(65536):
-            yield batch.rows
+        reading = self.stream(65536)
+        try:
+            for batch in reading:
+                yield batch.rows
+        except RowError as error:
+            raise error.placed(reading.place) from None
 
 
 class Once:
@@ -267,23 +343,36 @@ class Once:
             raise ValueError("this stream can be read once, and it was: open it again")
 
 
-def _chain(parts: Sequence[Part], size: int, start: int, trail: list[tuple[int, str]]) -> Iterator[Batch]:
-    """Batches of the parts in turn from row `start`; parts of known length before it are not even opened."""
-    position = 0
-    trail.clear()
-    for part in parts:
-        trail.append((position, part.name))
-        if part.rows is not None and position + part.rows <= start:
-            position += part.rows
-            continue
-        for batch in part.batches(size):
-            end = position + len(batch.rows)
-            if end > start:
-                yield batch.cut(max(0, start - position))
-            position = end
+@dataclass(frozen=True)
+class _Chain:
+    """Batches of the parts in turn."""
+
+    parts: tuple[Part, ...]
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        for part in self.parts:
+            yield from part.batches(size)
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    """Batches whose rows went through a function."""
+
+    batches: Callable[[int], Iterator[Batch]]
+    function: Callable[[npt.NDArray[np.floating]], npt.ArrayLike]
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        for batch in self.batches(size):
+            rows = as_rows(self.function(batch.rows), "what the function gives")
+            if len(rows) != len(batch.rows):
+                raise ValueError(f"the function makes {len(rows)} rows of {len(batch.rows)}: it must keep all of them")
+            yield batch._replace(rows=rows)
 
 
 def _without(batches: Iterator[Batch], start: int) -> Iterator[Batch]:
+    if start == 0:
+        yield from batches
+        return
     position = 0
     for batch in batches:
         if position + len(batch.rows) > start:
@@ -291,136 +380,7 @@ def _without(batches: Iterator[Batch], start: int) -> Iterator[Batch]:
         position += len(batch.rows)
 
 
-# -- what to read ----------------------------------------------------------------------------------
-
-
-class Condition(NamedTuple):
-    """A row filter: column, comparison, value."""
-
-    column: str
-    operator: str
-    value: Any
-
-
-OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "in", "not in")
-_CONDITION = re.compile(r"""^\s*(?:"([^"]+)"|([^\s"<>=!]+))\s*(==|=|!=|<=|>=|<|>|not\s+in\b|in\b)\s*(.+?)\s*$""")
-
-
-def parse_condition(value: Any) -> Condition:
-    """A condition from a triple, or from text such as ``age >= 30`` or ``country in (DE, FR)``."""
-    if isinstance(value, str):
-        match = _CONDITION.match(value)
-        if not match:
-            raise ValueError(f"where={value!r}: write a column, one of {', '.join(OPERATORS)}, and a value")
-        column = match[1] or match[2]
-        operator = {"=": "=="}.get(match[3], re.sub(r"\s+", " ", match[3]))
-        if operator.endswith("in") and not match[4].strip("()[] "):
-            raise ValueError(f"where={value!r}: there are no values to compare with")
-        if re.search(r"\s(and|or)\s", match[4], re.IGNORECASE) and match[4][0] not in "'\"([":
-            raise ValueError(f"where={value!r}: give one condition each; all of them must hold")
-        if operator.endswith("in"):
-            return Condition(column, operator, [_literal(v) for v in match[4].strip("()[]").split(",")])
-        return Condition(column, operator, _literal(match[4]))
-    try:
-        column, operator, content = value
-    except (TypeError, ValueError):
-        raise ValueError(f"where: a condition is (column, operator, value) or text, got {value!r}") from None
-    operator = {"=": "=="}.get(operator, operator)
-    if operator not in OPERATORS:
-        raise ValueError(f"where: unknown operator {operator!r}; choose one of {', '.join(OPERATORS)}")
-    return Condition(str(column), operator, content)
-
-
-def _literal(text: str) -> Any:
-    text = text.strip()
-    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
-        return text[1:-1]
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
-
-
-_INSTEAD = {
-    "query": ": it is for databases; the URL duckdb: can query files (SELECT ... FROM 'file.parquet')",
-    "dataset": ": it is for HDF5 files and Zarr groups; choose columns with columns",
-    "format": ": it is for files",
-    "where": ": filter the rows before",
-    "weight_column": ": give the weights with the rows",
-    "group_by": ": put the rows into a frame with a column of groups",
-    "sample_weight": ": put the weights into a column and use weight_column",
-}
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which rows and columns to read, and how; see :func:`sketchlearn.read` for the meaning of the fields."""
-
-    columns: tuple[str | int, ...] | None = None
-    expected: tuple[str, ...] | None = None
-    """Columns of the feature map: chosen by name where the data has names and `columns` says nothing."""
-    weight_column: str | int | None = None
-    group_by: Any = None
-    where: tuple[Condition, ...] = ()
-    query: str | None = None
-    dataset: str | None = None
-    format: str | None = None
-    dtype: str | None = None
-    sample_weight: Any = None
-
-    @classmethod
-    def of(cls, **options: Any) -> Selection:
-        """Checked and in canonical form."""
-        columns = options.pop("columns", None)
-        if columns is not None:
-            columns = (columns,) if isinstance(columns, str | int) else tuple(columns)
-            columns = tuple(c if isinstance(c, str) else operator.index(c) for c in columns)
-            if not columns:
-                raise ValueError("columns is empty: name at least one column")
-            if len(set(columns)) != len(columns):
-                twice = next(c for c in columns if columns.count(c) > 1)
-                raise ValueError(f"columns names {twice!r} twice")
-        where = options.pop("where", None)
-        if where is None:
-            where = ()
-        elif isinstance(where, str) or (isinstance(where, tuple) and len(where) == 3 and where[1] in (*OPERATORS, "=")):
-            where = (where,)
-        dtype = options.pop("dtype", None)
-        if dtype is not None:
-            try:
-                dtype = np.dtype(dtype).name
-            except TypeError:
-                dtype = str(dtype)
-            if dtype not in ("float32", "float64"):
-                raise ValueError(f"dtype={dtype!r}: rows are read as 'float32' or 'float64'")
-        return cls(columns=columns, where=tuple(map(parse_condition, where)), dtype=dtype, **options)
-
-    def refuse(self, kind: str, *names: str) -> None:
-        """Options that make no sense for this kind of data are errors, not silently ignored."""
-        for name in names:
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, tuple) and not value):
-                hint = "" if ":" in kind or ";" in kind else _INSTEAD.get(name, "")
-                raise ValueError(f"{name} doesn't apply to {kind}{hint}")
-
-    def settings(self) -> dict[str, str]:
-        """What a checkpoint must agree on: everything that decides which rows count and how."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("sample_weight", "expected")}
-        return {k: _setting(v) for k, v in values.items() if v is not None and not (isinstance(v, tuple) and not v)}
-
-
-def _setting(value: Any) -> str:
-    """A value in words; of labels for each row only a checksum."""
-    if isinstance(value, str | int | tuple):
-        return repr(value)
-    labels = np.asarray(value)
-    plain = labels.dtype.kind in "biufSUM"  # a million labels must not become a million Python objects
-    text = np.ascontiguousarray(labels).tobytes() if plain else repr(labels.tolist()).encode()
-    return hashlib.blake2b(labels.dtype.str.encode() + text, digest_size=32).hexdigest()
+# -- opening ---------------------------------------------------------------------------------------
 
 
 Opener = Callable[[Any, Selection], "Source | None"]
@@ -466,18 +426,7 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
     )
 
 
-def read(
-    data: Any,
-    *,
-    columns: Sequence[str | int] | str | None = None,
-    weight_column: str | int | None = None,
-    group_by: Any = None,
-    where: Any = None,
-    query: str | None = None,
-    dataset: str | None = None,
-    format: str | None = None,
-    dtype: str | None = None,
-) -> Source:
+def read(data: Any, *, group_by: Any = None, **options: Unpack[ReadOptions]) -> Source:
     """Open a file, a folder, a query, a frame or an array as a stream of rows.
 
     :func:`sketchlearn.sketch` takes the same options and calls this itself; call it to look at the column
@@ -509,6 +458,8 @@ def read(
     dtype : {"float32", "float64"}, optional
         Read all columns as this type.  Text is read as float64 by default; say "float32" for text that was
         written from float32.
+    sample_weight : array, optional
+        One weight per row, for rows in memory.
 
     Returns
     -------
@@ -524,91 +475,4 @@ def read(
     ...     source.names, [rows.tolist() for rows in source]
     (('x', 'y'), [[[1.0, 2.0], [3.0, 4.0]]])
     """
-    return open_source(
-        data,
-        Selection.of(
-            columns=columns, weight_column=weight_column, group_by=group_by, where=where, query=query,
-            dataset=dataset, format=format, dtype=dtype,
-        ),
-    )  # fmt: skip
-
-
-# -- arrays ----------------------------------------------------------------------------------------
-
-
-def as_array(data: Any) -> npt.NDArray[Any]:
-    """An array of NumPy from one of any library, without copying where that is possible."""
-    if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
-        return np.from_dlpack(data)
-    return np.asarray(data)
-
-
-def as_rows(values: Any, what: str = "data") -> npt.NDArray[np.floating]:
-    """A 2-D array of float32 or float64, without copying those that already are."""
-    array = values if isinstance(values, np.ndarray) else as_array(values)
-    if array.ndim != 2:
-        hint = "; for a single column use data.reshape(-1, 1)" if array.ndim == 1 else ""
-        raise ValueError(f"{what} must have two dimensions (rows, columns), got shape {array.shape}{hint}")
-    return as_real(array, what)
-
-
-def as_real(array: npt.NDArray[Any], what: str = "data", dtype: str | None = None) -> npt.NDArray[np.floating]:
-    """The same array as float32 or float64 in native byte order."""
-    if dtype is not None:
-        return narrowed(as_real(array, what), dtype)
-    if array.dtype in (np.float32, np.float64) and array.dtype.isnative:
-        return array
-    if array.dtype == np.float16:
-        return array.astype(np.float32)
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
-        exact_integers(array)
-    if array.dtype.kind in "fiub":
-        return array.astype(np.float64 if array.dtype.itemsize != 4 or array.dtype.kind != "f" else np.float32)
-    if array.dtype.kind == "O":
-        try:
-            numbers = array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"{what} has values that are not numbers: {error}") from None
-        for row, *rest in np.argwhere(np.abs(numbers) >= EXACT).tolist():
-            if isinstance(array[row, *rest], int | np.integer) and abs(array[row, *rest]) > EXACT:
-                raise too_large(f"column {rest[0]}" if rest else what, array[row, *rest], row)
-        return numbers
-    raise ValueError(f"{what} must be real numbers, got dtype {array.dtype}")
-
-
-def narrowed(array: npt.NDArray[np.floating], dtype: str | None) -> npt.NDArray[np.floating]:
-    """The array in this precision; numbers that are too large become infinite, which is an invalid row."""
-    with np.errstate(over="ignore"):
-        return array if dtype is None else array.astype(dtype, copy=False)
-
-
-def exact_integers(array: npt.NDArray[np.integer]) -> None:
-    """Refuse integers that float64 can't tell apart."""
-    if max(int(array.max()), -int(array.min())) > EXACT:
-        row, *rest = (
-            np.argwhere((array > EXACT) | (array < -EXACT)).tolist()[0]
-            if array.dtype.kind == "i"
-            else (np.argwhere(array > EXACT).tolist()[0])
-        )
-        raise too_large(f"column {rest[0]}" if rest else "it", int(array[row, *rest]), row)
-
-
-def too_large(what: str, value: Any, row: int | None) -> RowError:
-    """The error for an integer that would be rounded."""
-    return RowError(
-        f"{what} has the integer {value}, beyond 2**53: it can't be a number with 53 bits; leave the column out (is it "
-        "an identifier?), scale it, or make it a float yourself",
-        row,
-    )
-
-
-def as_weights(values: Any, rows: int, what: str = "sample_weight") -> npt.NDArray[np.float64] | None:
-    """Weights as float64, one per row."""
-    if values is None:
-        return None
-    weights = np.asarray(values, np.float64)
-    if weights.ndim == 0:
-        return np.full(rows, float(weights))
-    if weights.shape != (rows,):
-        raise ValueError(f"{what} must have one number per row, got shape {weights.shape} for {rows} rows")
-    return weights
+    return open_source(data, Selection.of(group_by=group_by, **options))

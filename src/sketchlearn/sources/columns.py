@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import EXACT, RowError, narrowed, too_large
 from sketchlearn.optional import optional
-from sketchlearn.sources.base import EXACT, Batch, Condition, Labels, RowError, Selection, narrowed, too_large
+from sketchlearn.sources.base import Batch, coded
+from sketchlearn.sources.conditions import Condition
+from sketchlearn.sources.selection import Selection
 
 
 def arrow(purpose: str) -> Any:
@@ -33,8 +36,6 @@ class Layout:
         File or table, for error messages.
     optional : sequence of str
         Columns that are only read when they are named (partition keys of a folder).
-    labels : Labels, optional
-        Where the groups are numbered; shared by all files of a source.
     """
 
     def __init__(
@@ -43,9 +44,8 @@ class Layout:
         selection: Selection,
         place: str,
         optional: Sequence[str] = (),
-        labels: Labels | None = None,
     ) -> None:
-        self.place, self.labels = place, labels
+        self.place = place
         twice = {n for n in names if list(names).count(n) > 1} if len(set(names)) < len(names) else set()
         if selection.group_by is not None and not isinstance(selection.group_by, str | int):
             raise ValueError(f"{place}: group_by must be the name of a column here")
@@ -118,7 +118,7 @@ class Layout:
             t = schema.field(self.weight).type
             if not (types.is_floating(t) or types.is_integer(t) or types.is_decimal(t) or types.is_null(t)):
                 raise ValueError(f"{self.place}: the weights in {self.weight!r} are {_word(t)}")
-        if self.labels is not None:
+        if self.group is not None:
             self._check_groups(types, schema.field(str(self.group)).type)
 
     def _check_groups(self, types: Any, t: Any) -> None:
@@ -150,13 +150,13 @@ class Layout:
             rows = self._embedding(pa, columns[0])
         else:
             rows = self._block(pa, columns, table.num_rows)
-        weights = groups = None
+        weights = groups = labels = None
         if self.weight is not None:
             column = _whole(table.column(self.weight))
             weights = self._column(pa, column, self.weight).astype(np.float64, copy=False)
-        if self.labels is not None:
-            groups = self._groups(pa, _whole(table.column(str(self.group))))
-        return Batch(rows, weights, groups)
+        if self.group is not None:
+            groups, labels = self._groups(pa, _whole(table.column(self.group)))
+        return Batch(rows, weights, groups, labels)
 
     def _block(self, pa: Any, columns: list[Any], rows: int) -> npt.NDArray[np.floating]:
         values = [self._column(pa, c, n) for c, n in zip(columns, self.numbers, strict=True)]
@@ -226,19 +226,18 @@ class Layout:
         block[~nulls] = values.reshape(-1, width)[~nulls] if fixed else values.reshape(-1, width)
         return block
 
-    def _groups(self, pa: Any, column: Any) -> npt.NDArray[np.int64]:
-        assert self.labels is not None
+    def _groups(self, pa: Any, column: Any) -> tuple[npt.NDArray[np.int64], tuple[Any, ...]]:
         types = pa.types
         self._check_groups(types, column.type)
         if types.is_timestamp(column.type) and column.type.unit == "ns":
             column = column.cast(pa.timestamp("us", column.type.tz), safe=False)  # what Python's own dates can hold
         encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
-        numbers = self.labels.encode(encoded.dictionary.to_pylist())
-        codes = encoded.indices
+        labels = tuple(encoded.dictionary.to_pylist())
+        codes = encoded.indices.cast(pa.int64())
         if codes.null_count:
-            numbers = np.append(numbers, self.labels.number(None))
-            codes = codes.fill_null(len(numbers) - 1)
-        return numbers[codes.to_numpy(zero_copy_only=False)]
+            codes = codes.fill_null(len(labels))
+            labels = (*labels, None)
+        return codes.to_numpy(zero_copy_only=False), labels
 
     # -- lists of tuples ---------------------------------------------------------------------
 
@@ -248,12 +247,12 @@ class Layout:
         block = np.empty((len(self.numbers), len(rows)), self.selection.dtype or "f8")
         for line, name in zip(block, self.numbers, strict=True):
             line[:] = self._values(columns[name], name)
-        weights = groups = None
+        weights = groups = labels = None
         if self.weight is not None:
             weights = self._values(columns[self.weight], self.weight)
-        if self.labels is not None:
-            groups = self.labels.encode(columns[str(self.group)])
-        return Batch(block.T, weights, groups)
+        if self.group is not None:
+            groups, labels = coded(columns[self.group])
+        return Batch(block.T, weights, groups, labels)
 
     def _values(self, values: Sequence[Any], name: str) -> npt.NDArray[np.float64]:
         odd = [t for t in set(map(type, values)) if not issubclass(t, (Real, Decimal, type(None)))]

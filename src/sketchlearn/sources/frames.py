@@ -6,10 +6,11 @@ import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
-from sketchlearn.sources.base import Batch, Labels, Selection, Source, library_of, open_source, register
+from sketchlearn.sources.base import Batch, Source, library_of, open_source, register
 from sketchlearn.sources.columns import Layout, arrow, first_line, stream_of
 from sketchlearn.sources.ipc import of_reader
 from sketchlearn.sources.rows import of_rows
+from sketchlearn.sources.selection import Selection
 
 _NOT_FRAMES = ("query", "dataset", "format")
 
@@ -49,8 +50,7 @@ def open_lazy(data: Any, selection: Selection) -> Source | None:
         return None
     pa = arrow("reading a lazy frame")
     selection.refuse("a lazy frame", *_NOT_FRAMES, "sample_weight")
-    labels = Labels() if selection.group_by is not None else None
-    layout = Layout(data.collect_schema().names(), selection, "the lazy frame", labels=labels)
+    layout = Layout(data.collect_schema().names(), selection, "the lazy frame")
 
     def batches(size: int) -> Iterator[Batch]:
         import warnings
@@ -63,7 +63,7 @@ def open_lazy(data: Any, selection: Selection) -> Source | None:
             layout.check(table.schema)
             yield from stream_of(layout, table.to_batches())
 
-    return Source(batches, names=layout.numbers, labels=labels)
+    return Source(batches, names=layout.numbers, grouped=layout.group is not None)
 
 
 @register(rank=2)

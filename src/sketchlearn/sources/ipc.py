@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source
+from sketchlearn.sources.base import Batch, Part, Source
 from sketchlearn.sources.columns import Layout, arrow, stream_of
 from sketchlearn.sources.paths import Files, identity, reading, register_format, stream_name
+from sketchlearn.sources.selection import Selection
 
 
 def _slices(table: Any, size: int) -> Iterator[Any]:
@@ -38,8 +40,7 @@ def _read_stream(file: Any, selection: Selection) -> Source:
 
 def of_reader(reader: Any, selection: Selection, place: str) -> Source:
     """A source from a pyarrow ``RecordBatchReader``, which can be read once."""
-    labels = Labels() if selection.group_by is not None else None
-    layout = Layout(reader.schema.names, selection, place, labels=labels)
+    layout = Layout(reader.schema.names, selection, place)
     layout.check(reader.schema)
 
     def batches(size: int) -> Iterator[Batch]:
@@ -47,7 +48,7 @@ def of_reader(reader: Any, selection: Selection, place: str) -> Source:
             for table in reader:
                 yield from stream_of(layout, _slices(table, size))
 
-    return Source.of_stream(batches, layout.numbers, labels)
+    return Source.of_stream(batches, layout.numbers, layout.group is not None)
 
 
 @register_format("arrow", ".arrow", ".arrows", ".feather", ".ipc", stream=_read_stream)
@@ -55,14 +56,13 @@ def open_ipc(files: Files, selection: Selection) -> Source:
     """Memory-mapped; one record batch at a time."""
     arrow("reading Arrow IPC")
     selection.refuse("Arrow IPC", "query", "dataset")
-    labels = Labels() if selection.group_by is not None else None
     parts: list[Part] = []
     first: Layout | None = None
     for path in files.paths:
         with reading(path, "Arrow IPC"):
             reader, numbered = _open(path)
             schema = reader.schema
-        layout = Layout(schema.names, selection, path, labels=labels)
+        layout = Layout(schema.names, selection, path)
         layout.check(schema)
         first = first or layout
         layout.agree_with(first)
@@ -71,20 +71,23 @@ def open_ipc(files: Files, selection: Selection) -> Source:
             with reading(path, "Arrow IPC"):
                 rows = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
             known = not selection.where
-            parts += [
-                Part(name, _batch_reader(path, i, layout), n if known else None, mark) for i, n in enumerate(rows)
-            ]
+            parts += [Part(name, _Batches(path, i, layout), n if known else None, mark) for i, n in enumerate(rows)]
         else:
-            parts.append(Part(name, _batch_reader(path, None, layout), None, mark))
+            parts.append(Part(name, _Batches(path, None, layout), None, mark))
     assert first is not None
-    return Source.of_parts(parts, first.numbers, labels)
+    return Source.of_parts(parts, first.numbers, first.group is not None)
 
 
-def _batch_reader(path: str, number: int | None, layout: Layout) -> Callable[[int], Iterator[Batch]]:
-    def batches(size: int) -> Iterator[Batch]:
-        with reading(path, "Arrow IPC"):
-            reader, _ = _open(path)
-            for table in reader if number is None else [reader.get_batch(number)]:
-                yield from stream_of(layout, _slices(table, size))
+@dataclass(frozen=True)
+class _Batches:
+    """One record batch of a file, or all of them."""
 
-    return batches
+    path: str
+    number: int | None
+    layout: Layout
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        with reading(self.path, "Arrow IPC"):
+            reader, _ = _open(self.path)
+            for table in reader if self.number is None else [reader.get_batch(self.number)]:
+                yield from stream_of(self.layout, _slices(table, size))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source
+from sketchlearn.sources.base import Batch, Part, Source
 from sketchlearn.sources.columns import Layout, arrow, first_line, stream_of
 from sketchlearn.sources.paths import Files, identity, reading, register_format
+from sketchlearn.sources.selection import Selection
 
 _BUFFER = 2**20  # bytes read at a time per column: whole column chunks would be tens of megabytes each
 _PART_ROWS = 2**18  # row groups are taken together up to this many rows
@@ -20,7 +22,6 @@ def open_parquet(files: Files, selection: Selection) -> Source:
     import pyarrow.dataset as ds
 
     selection.refuse("Parquet", "query", "dataset")
-    labels = Labels() if selection.group_by is not None else None
     with reading(files.paths[0], "Parquet"):
         _refuse_double_names(files)
         partitioning = ds.partitioning(flavor="hive")
@@ -31,11 +32,11 @@ def open_parquet(files: Files, selection: Selection) -> Source:
     parts: list[Part] = []
     first: Layout | None = None
     for fragment in dataset.get_fragments():
-        parts += _parts_of(files, fragment, dataset, keys, selection, labels, first)
+        parts += _parts_of(files, fragment, dataset, keys, selection, first)
         if first is None:
             first = Layout(dataset.schema.names, selection, fragment.path, keys)
     assert first is not None
-    return Source.of_parts(parts, first.numbers, labels)
+    return Source.of_parts(parts, first.numbers, first.group is not None)
 
 
 def _refuse_double_names(files: Files) -> None:
@@ -53,7 +54,6 @@ def _parts_of(
     dataset: Any,
     keys: list[str],
     selection: Selection,
-    labels: Labels | None,
     first: Layout | None,
 ) -> list[Part]:
     import pyarrow as pa
@@ -65,7 +65,7 @@ def _parts_of(
         metadata = fragment.metadata
     constants = {k: v for k, v in ds.get_partition_keys(fragment.partition_expression).items() if k in keys}
     names = [*schema.names, *constants]
-    layout = Layout(names, selection, path, keys, labels)
+    layout = Layout(names, selection, path, keys)
     if first is not None:
         layout.agree_with(first)
     full = pa.schema([*schema, *(dataset.schema.field(k) for k in constants)])
@@ -85,30 +85,40 @@ def _parts_of(
         group.append(number)
         rows += metadata.row_group(number).num_rows
         if rows >= _PART_ROWS or i + 1 == len(wanted):
-            read = _reader(path, tuple(group), needed, constants, full, layout)
+            read = _RowGroups(path, tuple(group), tuple(needed), constants, full, layout)
             parts.append(Part(files.short(path), read, rows if expression is None else None, mark))
             group, rows = [], 0
-    return parts or [Part(files.short(path), lambda size: iter(()), 0, mark)]
+    return parts or [Part(files.short(path), _no_rows, 0, mark)]
 
 
-def _reader(
-    path: str, groups: tuple[int, ...], needed: list[str], constants: dict[str, Any], full: Any, layout: Layout
-) -> Callable[[int], Iterator[Batch]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def _no_rows(size: int) -> Iterator[Batch]:
+    return iter(())
 
-    def tables(size: int) -> Iterator[Any]:
+
+@dataclass(frozen=True)
+class _RowGroups:
+    """Some row groups of a file."""
+
+    path: str
+    groups: tuple[int, ...]
+    needed: tuple[str, ...]
+    constants: dict[str, Any]
+    schema: Any
+    layout: Layout
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        with reading(self.path, "Parquet"):
+            yield from stream_of(self.layout, self._tables(size))
+
+    def _tables(self, size: int) -> Iterator[Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         # streams within a row group, page by page: memory stays small whatever the row groups are
-        with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
-            for table in file.iter_batches(size, list(groups), needed or None, use_threads=True):
-                for name, value in constants.items():
-                    if name in layout.needed:
-                        column = pa.repeat(pa.scalar(value, full.field(name).type), table.num_rows)
+        with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            for table in file.iter_batches(size, list(self.groups), list(self.needed) or None, use_threads=True):
+                for name, value in self.constants.items():
+                    if name in self.layout.needed:
+                        column = pa.repeat(pa.scalar(value, self.schema.field(name).type), table.num_rows)
                         table = table.append_column(name, column)
                 yield table
-
-    def batches(size: int) -> Iterator[Batch]:
-        with reading(path, "Parquet"):
-            yield from stream_of(layout, tables(size))
-
-    return batches

@@ -12,9 +12,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sketchlearn.arrays import RowError
 from sketchlearn.exceptions import MissingPackageError, SourceError
-from sketchlearn.sources.base import Batch, RowError, Selection, Source, register
+from sketchlearn.sources.base import Batch, Source, register
 from sketchlearn.sources.columns import first_line
+from sketchlearn.sources.selection import Selection
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 _BEGINNINGS = {

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.sources.base import Batch, Labels, Selection, Source, as_weights
+from sketchlearn.arrays import as_weights
+from sketchlearn.sources.base import Batch, Source, coded
 from sketchlearn.sources.columns import Layout, arrow, stream_of
+from sketchlearn.sources.selection import Selection
 
 
 def of_rows(
@@ -21,50 +23,60 @@ def of_rows(
     names: Sequence[str],
     *,
     optional: Sequence[str] = (),
-    labels: Labels | None = None,
 ) -> Source:
     """A source from a function that gives the rows `start` to `stop` as an Arrow table with all columns.
 
-    `optional` columns are read only when they are named; `labels` are shared by the files of one source.
+    `optional` columns are read only when they are named.
     """
-    named = selection.group_by is None or isinstance(selection.group_by, str)
-    given: npt.NDArray[np.int64] | None = None
-    if selection.group_by is not None and labels is None:
-        labels = Labels()
-    if not named:
-        assert labels is not None
-        given = numbered(selection.group_by, rows, labels)
+    grouped = selection.group_by is not None
+    given: Coded | None = None
+    if grouped and not isinstance(selection.group_by, str):
+        given = numbered(selection.group_by, rows)
         selection = replace(selection, group_by=None)
-    layout = Layout(names, selection, place, optional, labels if given is None else None)
+    layout = Layout(names, selection, place, optional)
     layout.check(tables(0, min(rows, 1)).schema)
     weights = as_weights(selection.sample_weight, rows)
     if weights is not None:
         selection.refuse("rows that have sample_weight; put the weights into a column", "weight_column", "where")
     if given is not None:
         selection.refuse("rows grouped by an array; group by a column", "where")
-
-    def batches(size: int) -> Iterator[Batch]:
-        for i in range(0, rows, size):
-            for batch in stream_of(layout, [tables(i, min(rows, i + size))]):
-                yield Batch(
-                    batch.rows,
-                    batch.weights if weights is None else weights[i : i + size],
-                    batch.groups if given is None else given[i : i + size],
-                )
-
     length = None if selection.where else rows
-    return Source(batches, length, names=layout.numbers, labels=labels)
+    return Source(_Tables(tables, rows, layout, weights, given), length, names=layout.numbers, grouped=grouped)
 
 
-def numbered(group_by: Any, rows: int, labels: Labels) -> npt.NDArray[np.int64]:
-    """Numbers of the groups from an array of labels."""
+Coded = tuple[npt.NDArray[np.int64], tuple[Any, ...]]
+"""The group of each row as its place among the labels, and the labels."""
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Batches of a table that can be cut at any row."""
+
+    tables: Callable[[int, int], Any]
+    rows: int
+    layout: Layout
+    weights: npt.NDArray[np.float64] | None
+    given: Coded | None
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        for i in range(0, self.rows, size):
+            for batch in stream_of(self.layout, [self.tables(i, min(self.rows, i + size))]):
+                groups, labels = batch.groups, batch.labels
+                if self.given is not None:
+                    groups, labels = self.given[0][i : i + size], self.given[1]
+                weights = batch.weights if self.weights is None else self.weights[i : i + size]
+                yield Batch(batch.rows, weights, groups, labels)
+
+
+def numbered(group_by: Any, rows: int) -> Coded:
+    """Groups and labels from an array with a label for each row."""
     values = np.asarray(group_by)
     if values.shape != (rows,):
         raise ValueError(f"group_by must have one label per row, got shape {values.shape} for {rows} rows")
     if values.dtype.kind == "f":
         raise ValueError("group_by holds numbers with decimals; groups must be text, whole numbers, booleans or dates")
     if values.dtype.kind == "O":
-        return labels.encode(values.tolist())
+        return coded(values.tolist())
     if values.dtype.kind in "iub" and rows:
         kind = bool if values.dtype.kind == "b" else int
         low, high = int(values.min()), int(values.max())
@@ -72,10 +84,10 @@ def numbered(group_by: Any, rows: int, labels: Labels) -> npt.NDArray[np.int64]:
             offsets = values.astype(np.int64) - low
             present = np.flatnonzero(np.bincount(offsets))
             code_of = np.zeros(high - low + 1, np.int64)
-            code_of[present] = labels.encode(kind(v + low) for v in present.tolist())
-            return code_of[offsets]
+            code_of[present] = np.arange(len(present))
+            return code_of[offsets], tuple(kind(v + low) for v in present.tolist())
     distinct, codes = np.unique(values, return_inverse=True)
-    return labels.encode(distinct.tolist())[codes]
+    return codes.astype(np.int64, copy=False), tuple(distinct.tolist())
 
 
 def record_batch(columns: Mapping[str, npt.NDArray[Any]], group: str | None = None) -> Any:

@@ -6,14 +6,16 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sketchlearn.exceptions import SourceError
 from sketchlearn.optional import optional
-from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source, library_of, register
+from sketchlearn.sources.base import Batch, Part, Source, library_of, register
 from sketchlearn.sources.columns import Layout, first_line, stream_of
 from sketchlearn.sources.paths import Files, identity, register_format
+from sketchlearn.sources.selection import Selection
 
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(\w+)", re.DOTALL)
 _WRITING = {
@@ -47,17 +49,22 @@ def open_sqlite(files: Files, selection: Selection) -> Source:
     if len(files.paths) > 1:
         raise SourceError("query one SQLite file at a time")
     path = files.paths[0]
-    uri = Path(path).resolve().as_uri() + "?mode=ro"
-
-    @contextmanager
-    def connected() -> Iterator[Any]:
-        with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:
-            yield connection
-
     # a file that does not change gives the rows of one query in one order; its log may hold rows that it doesn't
     log = Path(path + "-wal")
     mark = identity(path) if not log.exists() or not log.stat().st_size else None
-    return _sqlite(connected, selection, path, mark)
+    return _sqlite(_SqliteFile(Path(path).resolve().as_uri() + "?mode=ro"), selection, path, mark)
+
+
+@dataclass(frozen=True)
+class _SqliteFile:
+    """Connections to a file."""
+
+    uri: str
+
+    @contextmanager
+    def __call__(self) -> Iterator[Any]:
+        with closing(sqlite3.connect(self.uri, uri=True, check_same_thread=False)) as connection:
+            yield connection
 
 
 @register(rank=0)
@@ -77,7 +84,6 @@ def _sqlite(
     connected: Callable[[], AbstractContextManager[Any]], selection: Selection, place: str, mark: str | None
 ) -> Source:
     query = _query(selection, place)
-    labels = Labels() if selection.group_by is not None else None
     try:
         with connected() as connection:
             connection.execute("PRAGMA schema_version").close()  # reads the file: is it a database at all?
@@ -87,21 +93,34 @@ def _sqlite(
                 names = [re.sub(r":\d+$", "", c[0]) for c in cursor.description]
     except sqlite3.Error as error:
         raise SourceError(f"{place}: {error}") from None
-    layout = Layout(names, selection, place, labels=labels)
+    layout = Layout(names, selection, place)
 
-    def batches(size: int) -> Iterator[Batch]:
-        try:
-            with connected() as connection, closing(connection.execute(query)) as cursor:
-                while rows := cursor.fetchmany(size):
-                    yield layout.tuples(names, rows)
-        except sqlite3.ProgrammingError as error:
-            raise SourceError(f"{place}: {error}; open it with check_same_thread=False") from None
-        except sqlite3.Error as error:
-            raise SourceError(f"{place}: {error}") from None
-
+    batches = _SqliteRows(connected, query, layout, names, place)
+    grouped = layout.group is not None
     if mark is not None:
-        return Source.of_parts([Part(Path(place).name, batches, None, mark)], layout.numbers, labels)
-    return Source(batches, names=layout.numbers, labels=labels)
+        return Source.of_parts([Part(Path(place).name, batches, None, mark)], layout.numbers, grouped)
+    return Source(batches, names=layout.numbers, grouped=grouped)
+
+
+@dataclass(frozen=True)
+class _SqliteRows:
+    """The rows of a query."""
+
+    connected: Callable[[], AbstractContextManager[Any]]
+    query: str
+    layout: Layout
+    names: list[str]
+    place: str
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        try:
+            with self.connected() as connection, closing(connection.execute(self.query)) as cursor:
+                while rows := cursor.fetchmany(size):
+                    yield self.layout.tuples(self.names, rows)
+        except sqlite3.ProgrammingError as error:
+            raise SourceError(f"{self.place}: {error}; open it with check_same_thread=False") from None
+        except sqlite3.Error as error:
+            raise SourceError(f"{self.place}: {error}") from None
 
 
 # -- DuckDB ----------------------------------------------------------------------------------------
@@ -146,7 +165,6 @@ def _duckdb(
 ) -> Source:
     query = _query(selection, place)
     optional("pyarrow", "duckdb", "a DuckDB query")
-    labels = Labels() if selection.group_by is not None else None
     try:
         with connected() as connection:
             statements = connection.extract_statements(query)
@@ -155,7 +173,7 @@ def _duckdb(
             names = list(connection.sql(query).columns)
     except duckdb.Error as error:
         raise SourceError(f"{place}: {first_line(error)}") from None
-    layout = Layout(names, selection, place, labels=labels)
+    layout = Layout(names, selection, place)
 
     def batches(size: int) -> Iterator[Batch]:
         try:
@@ -166,7 +184,7 @@ def _duckdb(
         except duckdb.Error as error:
             raise SourceError(f"{place}: {first_line(error)}") from None
 
-    return Source(batches, names=layout.numbers, labels=labels)
+    return Source(batches, names=layout.numbers, grouped=layout.group is not None)
 
 
 # -- PostgreSQL ------------------------------------------------------------------------------------
@@ -215,14 +233,13 @@ def _postgres(
     psycopg: Any, connected: Callable[[], AbstractContextManager[Any]], selection: Selection, place: str
 ) -> Source:
     query = _query(selection, place)
-    labels = Labels() if selection.group_by is not None else None
     try:
         with connected() as connection, connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM ({query}\n) AS q LIMIT 0")
             names = [c.name for c in cursor.description]
     except psycopg.Error as error:
         raise SourceError(f"{place}: {first_line(error)}") from None
-    layout = Layout(names, selection, place, labels=labels)
+    layout = Layout(names, selection, place)
 
     def batches(size: int) -> Iterator[Batch]:
         try:
@@ -235,4 +252,4 @@ def _postgres(
         except psycopg.Error as error:
             raise SourceError(f"{place}: {first_line(error)}") from None
 
-    return Source(batches, names=layout.numbers, labels=labels)
+    return Source(batches, names=layout.numbers, grouped=layout.group is not None)

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import as_real, as_weights
 from sketchlearn.exceptions import SourceError
 from sketchlearn.optional import optional
 from sketchlearn.sources.arrays import by_column, group_name, numbers_as_names, open_array, pick
-from sketchlearn.sources.base import Batch, Labels, Part, Selection, Source, as_real, as_weights, library_of, register
+from sketchlearn.sources.base import Batch, Part, Source, library_of, register
 from sketchlearn.sources.columns import Layout
 from sketchlearn.sources.paths import Files, identity, reading, register_format
-from sketchlearn.sources.rows import numbered, of_rows, record_batch
+from sketchlearn.sources.rows import Coded, numbered, of_rows, record_batch
+from sketchlearn.sources.selection import Selection
 
 _MOST_BYTES = 2**27  # of a block; chunks on disk may be larger
 _Opened = Callable[[], AbstractContextManager[Mapping[str, Any]]]
@@ -56,12 +58,14 @@ def open_npy(files: Files, selection: Selection) -> Source:
     if len(maps) == 1:
         source = open_array(maps[0], replace(selection, format=None))
         assert source is not None
-        part = Part(files.short(files.paths[0]), source.batches, source.length, identity(files.paths[0]))
-        return replace(source, parts=(part,), _trail=[(0, part.name)])
+        # views of one map in this process; another process maps the file itself
+        batches = _NpyFile(files.paths[0], replace(selection, format=None), source.batches)
+        part = Part(files.short(files.paths[0]), batches, source.length, identity(files.paths[0]))
+        return replace(source, parts=(part,))
     if selection.group_by is not None and not isinstance(selection.group_by, str | int):
         selection.refuse("several .npy files; group by a column, or sketch one file at a time", "group_by")
     return _of_files(
-        files, [_always({"": array}) for array in maps], [{"": Shape(a.shape, a.dtype)} for a in maps], selection
+        files, [_Npy(path) for path in files.paths], [{"": Shape(a.shape, a.dtype)} for a in maps], selection
     )
 
 
@@ -78,7 +82,7 @@ def open_hdf5(files: Files, selection: Selection) -> Source:
                 lambda n, o, f=found: f.update({n: Shape(o.shape, o.dtype)}) if getattr(o, "ndim", 0) else None
             )
         shapes.append(found)
-    return _of_files(files, [_hdf5(h5py, path) for path in files.paths], shapes, selection)
+    return _of_files(files, [_Hdf5(path) for path in files.paths], shapes, selection)
 
 
 @register_format("zarr", ".zarr")
@@ -86,7 +90,8 @@ def open_zarr(files: Files, selection: Selection) -> Source:
     """One 2-D array, found by itself if there is only one, or 1-D arrays by name."""
     zarr = optional("zarr", "zarr", "reading Zarr")
     selection.refuse("Zarr", "query")
-    opened, shapes = [], []
+    opened: list[_Opened] = []
+    shapes = []
     for path in files.paths:
         with reading(path, "Zarr"):
             store = zarr.open(path, mode="r")
@@ -96,7 +101,7 @@ def open_zarr(files: Files, selection: Selection) -> Source:
             else:
                 arrays = dict(store.arrays())
             shapes.append({n: Shape(a.shape, np.dtype(a.dtype)) for n, a in arrays.items()})
-        opened.append(_always(arrays))
+        opened.append(_Zarr(path))
     return _of_files(files, opened, shapes, selection)
 
 
@@ -109,27 +114,24 @@ def open_stored_array(data: Any, selection: Selection) -> Source | None:
     shape = Shape(data.shape, np.dtype(data.dtype))
     if not shape.dtype.names:
         _checked(shape, type(data).__name__)
-    return _source({"": shape}, _always({"": data}), selection, "the array", None)
+    return _source({"": shape}, _Always({"": data}), selection, "the array")
 
 
 def _of_files(files: Files, opened: list[_Opened], shapes: list[dict[str, Shape]], selection: Selection) -> Source:
-    labels = Labels() if selection.group_by is not None else None
     parts = []
     first: Source | None = None
     for path, opener, found in zip(files.paths, opened, shapes, strict=True):
-        source = _source(found, opener, selection, path, labels)
+        source = _source(found, opener, selection, path)
         first = first or source
         if source.names != first.names:
             raise ValueError(f"{path} and {files.paths[0]} have different columns: choose columns that all files have")
         mark = identity(path) if Path(path).is_file() else None
         parts.append(Part(files.short(path), source.batches, source.length, mark))
     assert first is not None
-    return Source.of_parts(parts, first.names, labels)
+    return Source.of_parts(parts, first.names, first.grouped)
 
 
-def _source(
-    shapes: dict[str, Shape], opened: _Opened, selection: Selection, place: str, labels: Labels | None
-) -> Source:
+def _source(shapes: dict[str, Shape], opened: _Opened, selection: Selection, place: str) -> Source:
     """The rows of one file."""
     main = _main(shapes, selection, place)
     if main is not None and not shapes[main].dtype.names:
@@ -140,14 +142,14 @@ def _source(
         names = [str(i) for i in range(width)]
         beside = [n for n, s in shapes.items() if s.shape == shapes[main].shape[:1]]
         table = _columns_of(main, opened, chosen, [*names, *beside], place)
-        source = of_rows(table, shapes[main].shape[0], chosen, place, [*names, *beside], optional=beside, labels=labels)
+        source = of_rows(table, shapes[main].shape[0], chosen, place, [*names, *beside], optional=beside)
         return replace(source, names=None)
     if main is not None:
         names, rows = list(shapes[main].dtype.names or ()), shapes[main].shape[0]
     else:
         names, rows = _side_by_side(shapes, selection, place)
     table = _columns_of(main, opened, selection, names, place)
-    return of_rows(table, rows, selection, place, names, labels=labels)
+    return of_rows(table, rows, selection, place, names)
 
 
 def _main(shapes: dict[str, Shape], selection: Selection, place: str) -> str | None:
@@ -197,42 +199,62 @@ def _columns_of(
     main: str | None, opened: _Opened, selection: Selection, names: list[str], place: str
 ) -> Callable[[int, int], Any]:
     """Rows `start` to `stop` of the columns that are needed."""
-    needed = Layout(names, replace(selection, group_by=group_name(selection)), place).needed
+    group = group_name(selection)
+    return _Columns(main, opened, Layout(names, replace(selection, group_by=group), place).needed, group, place)
 
-    def tables(start: int, stop: int) -> Any:
-        with reading(place, "an array"), opened() as arrays:
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of arrays as Arrow tables."""
+
+    main: str | None
+    opened: _Opened
+    needed: list[str]
+    group: str | None
+    place: str
+
+    def __call__(self, start: int, stop: int) -> Any:
+        with reading(self.place, "an array"), self.opened() as arrays:
             columns: dict[str, npt.NDArray[Any]] = {}
-            block = None if main is None else np.asarray(arrays[main][start:stop])
-            for name in needed:
+            block = None if self.main is None else np.asarray(arrays[self.main][start:stop])
+            for name in self.needed:
                 if block is not None and block.dtype.names:
                     columns[name] = block[name]
                 elif block is not None and name.isdecimal() and int(name) < block.shape[1]:
                     columns[name] = block[:, int(name)]
                 else:
                     columns[name] = np.asarray(arrays[name][start:stop])
-            return record_batch(columns, group_name(selection))
-
-    return tables
+            return record_batch(columns, self.group)
 
 
 def _plain(main: str, rows: int, opened: _Opened, selection: Selection, place: str) -> Source:
     """A 2-D array of numbers, in slices."""
     weights = as_weights(selection.sample_weight, rows)
-    labels = groups = None
-    if selection.group_by is not None:
-        labels = Labels()
-        groups = numbered(selection.group_by, rows, labels)
+    given = None if selection.group_by is None else numbered(selection.group_by, rows)
+    chosen = replace(selection, sample_weight=None, group_by=None)
+    return Source(_Slices(main, opened, chosen, place, weights, given), rows, grouped=given is not None)
 
-    def batches(size: int) -> Iterator[Batch]:
-        with reading(place, "an array"), opened() as arrays:
-            array = arrays[main]
-            for i, block in _blocks(array, size):
+
+@dataclass(frozen=True)
+class _Slices:
+    """Batches of a 2-D array on disk."""
+
+    main: str
+    opened: _Opened
+    selection: Selection
+    place: str
+    weights: npt.NDArray[np.float64] | None
+    given: Coded | None
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        with reading(self.place, "an array"), self.opened() as arrays:
+            for i, block in _blocks(arrays[self.main], size):
                 for j in range(0, len(block), size):
-                    rows = as_real(pick(block[j : j + size], selection), place, selection.dtype)
+                    rows = as_real(pick(block[j : j + size], self.selection), self.place, self.selection.dtype)
                     at = slice(i + j, i + j + len(rows))
-                    yield Batch(rows, None if weights is None else weights[at], None if groups is None else groups[at])
-
-    return Source(batches, rows, labels=labels)
+                    weights = None if self.weights is None else self.weights[at]
+                    groups, labels = (None, None) if self.given is None else (self.given[0][at], self.given[1])
+                    yield Batch(rows, weights, groups, labels)
 
 
 def _blocks(array: Any, size: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
@@ -244,21 +266,67 @@ def _blocks(array: Any, size: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         yield i, np.asarray(array[i : i + step])
 
 
-def _always(arrays: Mapping[str, Any]) -> _Opened:
+class _NpyFile:
+    """Batches of one .npy file; where it is sent, the path goes and not the rows."""
+
+    def __init__(self, path: str, selection: Selection, batches: Callable[[int], Iterator[Batch]] | None) -> None:
+        self._path, self._selection, self._batches = path, selection, batches
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        if self._batches is None:
+            source = open_array(np.load(self._path, mmap_mode="r", allow_pickle=False), self._selection)
+            assert source is not None
+            self._batches = source.batches
+        return self._batches(size)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _NpyFile, (self._path, self._selection, None)
+
+
+@dataclass(frozen=True)
+class _Always:
+    """Arrays that are open."""
+
+    arrays: Mapping[str, Any]
+
     @contextmanager
-    def opened() -> Iterator[Mapping[str, Any]]:
-        yield arrays
-
-    return opened
+    def __call__(self) -> Iterator[Mapping[str, Any]]:
+        yield self.arrays
 
 
-def _hdf5(h5py: Any, path: str) -> _Opened:
+@dataclass(frozen=True)
+class _Npy:
+    """The array of a .npy file."""
+
+    path: str
+
     @contextmanager
-    def opened() -> Iterator[Mapping[str, Any]]:
-        with h5py.File(path, "r") as file:
+    def __call__(self) -> Iterator[Mapping[str, Any]]:
+        yield {"": np.load(self.path, mmap_mode="r", allow_pickle=False)}
+
+
+@dataclass(frozen=True)
+class _Hdf5:
+    """The datasets of a file."""
+
+    path: str
+
+    @contextmanager
+    def __call__(self) -> Iterator[Mapping[str, Any]]:
+        with optional("h5py", "hdf5", "reading HDF5").File(self.path, "r") as file:
             yield file
 
-    return opened
+
+@dataclass(frozen=True)
+class _Zarr:
+    """The arrays of a store."""
+
+    path: str
+
+    @contextmanager
+    def __call__(self) -> Iterator[Mapping[str, Any]]:
+        store = optional("zarr", "zarr", "reading Zarr").open(self.path, mode="r")
+        yield {"": store} if hasattr(store, "ndim") else dict(store.arrays())
 
 
 def _checked(array: Any, place: str) -> Any:

@@ -11,13 +11,15 @@ import lzma
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
+from sketchlearn.arrays import EXACT, RowError, too_large
 from sketchlearn.exceptions import SourceError
-from sketchlearn.sources.base import EXACT, Batch, Labels, Part, RowError, Selection, Source, too_large
+from sketchlearn.sources.base import Batch, Part, Source
 from sketchlearn.sources.columns import Layout, arrow, stream_of
 from sketchlearn.sources.paths import (
     COMPRESSIONS,
@@ -28,6 +30,7 @@ from sketchlearn.sources.paths import (
     register_format,
     stream_name,
 )
+from sketchlearn.sources.selection import Selection
 
 _BLOCK = 2**22  # bytes of text parsed at a time
 _LONGEST_LINE = 2**28
@@ -216,7 +219,6 @@ def _files(grammar: Grammar) -> Callable[[Files, Selection], Source]:
     def read(files: Files, selection: Selection) -> Source:
         arrow(f"reading {grammar.kind}")
         selection.refuse(grammar.kind, "query", "dataset")
-        labels = Labels() if selection.group_by is not None else None
         parts: list[Part] = []
         first: Layout | None = None
         schema, start = None, b""
@@ -225,45 +227,50 @@ def _files(grammar: Grammar) -> Callable[[Files, Selection], Source]:
                 with reading(path, grammar.kind), _opened(path) as file:
                     start = next(_filled(file, path, grammar), b"")
                 schema = _schema(start, grammar, path, selection)
-            layout = Layout(schema.names, selection, path, labels=labels)
+            layout = Layout(schema.names, selection, path)
             _check(grammar, layout, schema, start)
             first = first or layout
             layout.agree_with(first)
             types = _pinned(layout, schema, grammar)
-            reader = _file_reader(path, grammar, layout, schema.names, types)
+            reader = _TextFile(path, grammar, layout, schema.names, types)
             parts.append(Part(files.short(path), reader, None, identity(path)))
         assert first is not None
-        return Source.of_parts(parts, first.numbers, labels)
+        return Source.of_parts(parts, first.numbers, first.group is not None)
 
     return read
 
 
-def _file_reader(
-    path: str, grammar: Grammar, layout: Layout, names: list[str], types: dict[str, Any]
-) -> Callable[[int], Iterator[Batch]]:
-    def batches(size: int) -> Iterator[Batch]:
-        with reading(path, grammar.kind), _opened(path) as file:
-            yield from _batches(_filled(file, path, grammar), grammar, layout, names, types)
+@dataclass(frozen=True)
+class _TextFile:
+    """The lines of a file."""
 
-    return batches
+    path: str
+    grammar: Grammar
+    layout: Layout
+    names: list[str]
+    types: dict[str, Any]
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        with reading(self.path, self.grammar.kind), _opened(self.path) as file:
+            blocks = _filled(file, self.path, self.grammar)
+            yield from _batches(blocks, self.grammar, self.layout, self.names, self.types)
 
 
 def _stream(grammar: Grammar) -> Callable[[Any, Selection], Source]:
     def read(file: Any, selection: Selection) -> Source:
         arrow(f"reading {grammar.kind}")
         place = stream_name(file)
-        labels = Labels() if selection.group_by is not None else None
         blocks = _filled(file, place, grammar)
         first = next(blocks, b"")
         schema = _schema(first, grammar, place, selection)
-        layout = Layout(schema.names, selection, place, labels=labels)
+        layout = Layout(schema.names, selection, place)
         _check(grammar, layout, schema, first)
         types = _pinned(layout, schema, grammar)
 
         def batches(size: int) -> Iterator[Batch]:
             return _batches(chain([first], blocks), grammar, layout, schema.names, types)
 
-        return Source.of_stream(batches, layout.numbers, labels)
+        return Source.of_stream(batches, layout.numbers, layout.group is not None)
 
     return read
 

@@ -115,13 +115,15 @@ def _of_sketch(s: Sketch) -> tuple[dict[str, Any], str | None]:
     facts: dict[str, Any] = {
         "kind": "sketch",
         "rows": s.count,
+        "effective_rows": s.effective_count,
         "skipped": s.skipped,
+        "private": None if s.privacy is None else s.privacy.to_json(),
         "columns": list(columns) if columns else s.features.dim,
         "features": json.loads(s.features.recipe_json()),
         "fingerprint": s.features.fingerprint,
         "bytes": s.nbytes,
-        "lower": s.lower.tolist() if s.weight else None,
-        "upper": s.upper.tolist() if s.weight else None,
+        "lower": s.lower.tolist() if s.has_box else None,
+        "upper": s.upper.tolist() if s.has_box else None,
         "noise_level": s.noise_level if s.weight else None,
     }
     shown = s.summary()

@@ -1,0 +1,127 @@
+"""Where results go: checked before any work is done, whole or not there at all, never in place of something else."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+
+class OutputError(Exception):
+    """The result can't be written."""
+
+
+def usage(text: str) -> typer.BadParameter:
+    """An error about the arguments."""
+    return typer.BadParameter(text)
+
+
+def reason(error: OSError) -> str:
+    """An error of the system in plain words."""
+    known = {
+        errno.EACCES: "permission denied; check who may read it",
+        errno.ENOENT: "there is no such file",
+        errno.ENOSPC: "the disk is full",
+        errno.EISDIR: "is a folder, not a file",
+        errno.ENOTDIR: "is inside something that is not a folder",
+    }
+    return known.get(error.errno or 0, error.strerror or str(error))
+
+
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Errors while writing a result say so."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: can't be written: {reason(error)}") from error
+
+
+def check_output(path: str, *inputs: str | None, as_json: bool = False) -> None:
+    """Refuse an output that can't be written, or would replace an input or a foreign file, before any work is done."""
+    for given in {*inputs} - {None, "-"} if path != "-" and Path(path).exists() else ():
+        if Path(str(given)).exists() and Path(path).samefile(str(given)):
+            raise OutputError(f"{path}: is read by this command and would be lost; give another output")
+    if path == "-" and as_json:
+        raise usage("-o - writes the result itself to standard output: leave out --json")
+    if path == "-":
+        if sys.stdout.isatty():
+            raise usage("-o - writes bytes to standard output: redirect it to a file")
+        return
+    if not path:
+        raise usage("-o needs the name of a file")
+    target = Path(path)
+    if target.is_dir():
+        raise OutputError(f"{path}: is a folder; give the name of a file")
+    if not target.parent.is_dir():
+        raise OutputError(f"{path}: there is no folder {target.parent}")
+    if not os.access(target.resolve().parent, os.W_OK):
+        raise OutputError(f"{path}: the folder {target.parent} can't be written to")
+    if target.is_file() and not is_ours(target):
+        raise OutputError(
+            f"{path}: exists and was not written by sketchlearn; it would be lost: give another output, or remove it"
+        )
+
+
+_PICTURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file may be replaced: empty, or a result of a command (sketch, table, map, model, page, picture)."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(4096)
+    if not head or head.startswith((b"\x89SKETCH\n", b"\x89SKPOINT")):
+        return True
+    if head.startswith(b"PAR1"):
+        return _is_table(path)
+    signature = _PICTURES.get(path.suffix.lower())
+    if signature is not None:
+        return head.startswith(signature)
+    if b'<meta name="generator" content="sketchlearn' in head:
+        return True
+    if not head.lstrip().startswith(b"{") or size > 2**28:
+        return False
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and (
+        str(content.get("format", "")).startswith("sketchlearn")
+        or (isinstance(content.get("features"), dict) and "kind" in content["features"])
+    )
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a Parquet file says that it is a table of sketches or of predictions."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        return False
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (OSError, pa.ArrowException):
+        return False
+    return any(key.startswith(b"sketchlearn") for key in metadata)
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Write a result; files are complete or not there, and links stay links."""
+    from sketchlearn.sketches import file as sketch_file
+
+    with writing(path):
+        if path == "-":
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        elif Path(path).exists() and not Path(path).is_file():
+            with Path(path).open("wb") as device:
+                device.write(data)
+        else:
+            sketch_file.write(Path(path).resolve(), data)

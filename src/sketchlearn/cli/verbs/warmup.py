@@ -1,0 +1,34 @@
+"""``sketchlearn warmup``: compile every loop now, so that no first call waits (for the build of a container)."""
+
+from __future__ import annotations
+
+import typer
+
+from sketchlearn.cli.app import Debug, Json, emit
+from sketchlearn.kernels import warmup as warm
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command()
+    def warmup(as_json: Json = False, debug: Debug = False) -> None:
+        """Compile every loop that this processor uses and keep it on disk: for the build of a container.
+
+        The compiled code lies beside the package, or in the user's cache folder where that can't be written;
+        NUMBA_CACHE_DIR names another place.
+        """
+        done = warm()
+        if done.tier == "numpy":
+            text = "nothing to compile: sums run on NumPy here"
+        else:
+            what = f"compiled {len(done.compiled)} functions" if done.compiled else "nothing to compile"
+            where = f"kept in {done.cache}" if done.cache else "not kept: no folder for compiled code can be written"
+            text = f"{what} in {done.seconds:.1f} s (tier {done.tier}), {where}"
+        facts = {
+            "tier": done.tier,
+            "compiled": list(done.compiled),
+            "seconds": round(done.seconds, 3),
+            "cache": done.cache,
+        }
+        emit(facts, as_json, text)

@@ -1,0 +1,128 @@
+"""What a map is designed from, and who designs for which task.
+
+A task is one function from a :class:`Request` to a feature map and a reason, decorated with
+:func:`register_design`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.radial import RadialLaw
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """The arguments of :func:`sketchlearn.design`; a designer refuses those that its task has no use for."""
+
+    task: str
+    n_components: int
+    seed: int = 0
+    sample: npt.ArrayLike | None = None
+    size: int | None = None
+    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
+    dim: int | None = None
+    scale: float | str | None = None
+    radial: str | RadialLaw | None = None
+    covariance_type: str | None = None
+
+    def rows(self) -> Array:
+        """The pilot sample, checked."""
+        rows = np.asarray(self.sample, np.float64)
+        if rows.ndim != 2 or len(rows) < 1 or rows.shape[1] < 1:
+            raise ValueError(f"the pilot sample must have rows and columns, got shape {rows.shape}")
+        bad = ~np.isfinite(rows).all(axis=1)
+        if bad.any():
+            raise ValueError(f"row {int(np.argmax(bad))} of the pilot sample holds NaN or infinity")
+        return rows
+
+    def box(self) -> tuple[Array, Array]:
+        """Lower and upper bounds of the columns, checked."""
+        try:
+            lower, upper = (np.asarray(b, np.float64) for b in self.bounds or ())
+        except (TypeError, ValueError):
+            raise ValueError("bounds must be a pair (lower, upper) of numbers or arrays") from None
+        shape = np.broadcast_shapes(lower.shape, upper.shape, () if self.dim is None else (self.dim,))
+        if len(shape) != 1:
+            raise ValueError(
+                f"bounds must be one number per column, got shapes {lower.shape} and {upper.shape}; or give dim"
+            )
+        lower, upper = np.broadcast_to(lower, shape), np.broadcast_to(upper, shape)
+        wrong = ~(np.isfinite(lower) & np.isfinite(upper) & (lower < upper))
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ValueError(f"bounds of column {i} are [{lower[i]}, {upper[i]}]: the lower must be below the upper")
+        return lower, upper
+
+    def refuse(self, *names: str, why: str) -> None:
+        """ValueError if any of these was given."""
+        if any(getattr(self, name) is not None for name in names):
+            raise ValueError(f"task={self.task!r} {why}")
+
+
+Designer = Callable[[Request], tuple[FeatureMap, str]]
+Size = Callable[[int, int, str | None], int]
+
+
+class _Task(NamedTuple):
+    design: Designer
+    size: Size
+
+
+_TASKS: dict[str, _Task] = {}
+
+
+def register_design(task: str, *, size: Size) -> Callable[[Designer], Designer]:
+    """Make a task known to :func:`sketchlearn.design`; decorates a function from a request to (map, reason).
+
+    Parameters
+    ----------
+    task : str
+        Its name.
+    size : callable
+        ``size(n_components, dim, covariance_type)``, the number of features by default.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> from sketchlearn.designs import register_design
+    >>> @register_design("coarse", size=lambda k, d, shape: 8 * k)
+    ... def coarse(request):
+    ...     d = request.rows().shape[1]
+    ...     return sl.FourierFeatures.draw(d, request.size or 8 * request.n_components), "a guess"
+    >>> sl.design([[0.0], [1.0]], task="coarse", n_components=2).size
+    16
+    """
+
+    def add(designer: Designer) -> Designer:
+        _TASKS[task] = _Task(designer, size)
+        return designer
+
+    return add
+
+
+def tasks() -> tuple[str, ...]:
+    """Names of all tasks, those of the library first."""
+    return tuple(_TASKS)
+
+
+def find(task: str) -> _Task:
+    """The designer of a task and its default size; ValueError if there is none."""
+    if task not in _TASKS:
+        raise ValueError(f"task={task!r}: choose one of {', '.join(_TASKS)}")
+    return _TASKS[task]
+
+
+def positive(value: Any, name: str) -> int:
+    """A positive integer; ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    return int(value)

@@ -1,0 +1,307 @@
+"""Runs whose result is a file: they go on after an interruption, add to what is there, and never add rows twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, Unpack
+
+from sketchlearn import engines, files
+from sketchlearn.engines.checkpoint import Checkpoint, digest, read_checkpoint
+from sketchlearn.engines.progress import Report
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.sketches import Sketch, SketchTable, load
+from sketchlearn.sources import ReadOptions, Selection, Source, open_source
+
+_BASE = "sketch to append to"
+_DESIGN = "design of the feature map"
+
+
+class OutputError(OSError):
+    """The result of a run can't be written where it should."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """How to get a feature map where none is given.
+
+    Attributes
+    ----------
+    draw : callable
+        From a source, of which it may take a sample, to a map.
+    mark : str
+        Its settings, in words: an unfinished run is not gone on with if they are others.
+    """
+
+    draw: Callable[[Source], FeatureMap]
+    mark: str
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the passes of a run are made; see :func:`sketchlearn.sketch`."""
+
+    on_invalid: str = "raise"
+    engine: Any = "auto"
+    workers: int | None = None
+    progress: bool | Report | None = None
+
+
+@dataclass
+class Run:
+    """A result on its way into a file.
+
+    Parameters
+    ----------
+    output : path, optional
+        The file; None if the result goes elsewhere.
+    grouped : bool
+        The result is a table.
+    append : bool
+        Add to what the file holds.
+    restart : bool
+        Forget an earlier, unfinished run.
+    keep : bool
+        Keep the checkpoint when the run is complete, so that the next one reads new files only.
+    every : float
+        Seconds between two checkpoints; 0 for none (unless they are kept).
+    write : callable, optional
+        Writes the bytes of the result, by default to `output`.
+    say : callable
+        Gets a line for people now and then.
+    """
+
+    output: Path | None
+    grouped: bool = False
+    append: bool = False
+    restart: bool = False
+    keep: bool = False
+    every: float = 30.0
+    write: Callable[[bytes], None] | None = None
+    say: Callable[[str], None] = field(default=lambda text: None)
+    point: Path | None = field(init=False, default=None)
+    """Where the checkpoint is; None if there is none."""
+
+    def __post_init__(self) -> None:
+        self._base: Sketch | SketchTable | None = None
+        self._marks: dict[str, str] = {}
+        self._saved: Checkpoint | None = None
+        plain = self.output is not None and (self.output.is_file() or not self.output.exists())
+        if plain and (self.every or self.keep):
+            self.point = Path(f"{self.output}.checkpoint")
+        if self.restart and self.point is not None:
+            self.point.unlink(missing_ok=True)
+        if self.point is not None and self.point.exists():
+            self._saved = read_checkpoint(self.point)
+        if self.append and self.output is not None and self.output.exists():
+            self._append_to(self._written())
+
+    def _written(self) -> Sketch | SketchTable:
+        """What the output holds."""
+        assert self.output is not None
+        with self.output.open("rb") as file:
+            table = file.read(4) == b"PAR1"
+        if table != self.grouped:
+            raise ValueError(
+                f"{self.output} holds {'a table of groups' if table else 'one sketch'}: "
+                + ("say which column has the groups with group_by" if table else "leave out group_by")
+            )
+        return SketchTable.load(self.output) if table else load(self.output)
+
+    def _append_to(self, written: Sketch | SketchTable) -> None:
+        """Add to what was written, unless the rows of the unfinished run are in it already."""
+        self._base, mark = written, digest(written)
+        earlier = self._saved
+        if earlier is not None and earlier.sketch is not None and earlier.result == mark:
+            self._base, before = _without(written, earlier.sketch), earlier.settings.get(_BASE)
+            if before is not None:
+                self._marks[_BASE] = before
+        else:
+            self._marks[_BASE] = mark
+
+    def features(self, given: FeatureMap | None, design: Design | None) -> FeatureMap | None:
+        """The map that was given, or of the sketch that is appended to, or of the unfinished run."""
+        now = design.mark if design is not None and given is None and self._base is None else None
+        if now is not None:
+            self._marks[_DESIGN] = now
+        earlier = self._saved
+        if earlier is None:
+            return given if self._base is None else self._base.features
+        assert earlier.sketch is not None
+        before = earlier.settings.get(_DESIGN)
+        if before is not None and now is not None and before != now:
+            raise ValueError(
+                f"{self.point}: the unfinished run had {before}, this one has {now}: run it as it was, or begin "
+                "again with restart=True"
+            )
+        self._marks.pop(_DESIGN, None)
+        if before is not None:
+            self._marks[_DESIGN] = before
+        self.say(f"going on after {earlier.rows:,} rows (restart=True begins again)")
+        return given or earlier.sketch.features
+
+    def owns(self, path: str | PathLike[str]) -> bool:
+        """True for the files that this run writes."""
+        return any(own is not None and _same_file(path, own) for own in (self.output, self.point))
+
+    def opened(self, data: Any, selection: Selection) -> Source:
+        """The source; no file of it may be one that this run writes."""
+        source = open_source(data, selection)
+        given = data if isinstance(data, list | tuple) else [data]
+        paths = {str(v) for v in given if isinstance(v, str | PathLike)}
+        for path in {*paths, *(str(part.identity).rsplit(" ", 2)[0] for part in source.parts)}:
+            if self.owns(path):
+                raise OutputError(f"{self.output}: {path} is one of the inputs; give another file as output")
+        return source
+
+    def sketch(self, source: Source, features: FeatureMap, options: Options) -> Sketch | SketchTable:
+        """One pass, on top of what is appended to; the position is saved."""
+        point = None
+        if self.point is not None:
+            settings = {**source.settings, "on_invalid": options.on_invalid, **self._marks}
+            point, source = Checkpoint.begin(self.point, source, features, settings, self.every or 30.0, self._saved)
+        try:
+            done = engines.run(
+                source, features, options.engine, workers=options.workers, progress=options.progress,
+                on_invalid=options.on_invalid, checkpoint=point,
+            )  # fmt: skip
+        except OSError as error:
+            if self.point is not None and error.filename == str(self.point):
+                raise OutputError(error.errno, error.strerror, str(self.point)) from error
+            raise
+        self._saved = point
+        return done if self._base is None else self._base + done  # type: ignore[operator]
+
+    def finish(self, result: Sketch | SketchTable) -> None:
+        """Write the result."""
+        rows, skipped = total_rows(result), total_skipped(result)
+        if not rows:
+            if self.point is not None:
+                self.point.unlink(missing_ok=True)
+            raise ValueError(
+                f"all {skipped:,} rows hold NaN, infinity or nulls: nothing to sketch"
+                if skipped
+                else "the weights of all rows are 0: nothing to sketch"
+            )
+        if self.append and self._saved is not None and self._saved.sketch is not None:
+            # a crash between the output and the end of the run must not add the rows twice
+            self._saved.result = digest(result)
+            self._saved.save(self._saved.rows, self._saved.sketch)
+        data = result.to_bytes()
+        if self.write is not None:
+            self.write(data)
+        elif self.output is not None:
+            files.write(self.output, data)
+        if self.point is not None and not self.keep:
+            self.point.unlink(missing_ok=True)
+
+    def without_position(self) -> None:
+        """Rows that may come in another order can't be resumed."""
+        self.point = self._saved = None
+
+
+def total_rows(result: Sketch | SketchTable) -> int | float:
+    """Rows of a sketch, or of all groups of a table."""
+    return result.count if isinstance(result, Sketch) else sum(result.counts.values())
+
+
+def total_skipped(result: Sketch | SketchTable) -> int:
+    """Invalid rows that were left out, in all."""
+    return result.skipped if isinstance(result, Sketch) else sum(s.skipped for s in result.values())
+
+
+def _same_file(path: str | PathLike[str], other: Path) -> bool:
+    return Path(path).exists() and other.exists() and Path(path).samefile(other)
+
+
+def _without(written: Sketch | SketchTable, done: Sketch | SketchTable) -> Sketch | SketchTable:
+    """What was there before the rows of an unfinished run were added."""
+    if isinstance(written, Sketch) and isinstance(done, Sketch):
+        return written - done
+    assert isinstance(written, SketchTable)
+    assert isinstance(done, SketchTable)
+    return SketchTable({label: s - done[label] if label in done else s for label, s in written.items()})
+
+
+def once(
+    run: Run,
+    data: Any,
+    selection: Callable[[FeatureMap | None], Selection],
+    features: FeatureMap | None,
+    design: Design | None,
+    options: Options,
+) -> Sketch | SketchTable:
+    """One pass, written at the end; `selection` is what to read for a map (None if it is yet to be designed)."""
+    phi = run.features(features, design)
+    source = run.opened(data, selection(phi))
+    if not source.parts or not all(part.identity for part in source.parts):
+        run.without_position()
+    result = run.sketch(source, drawn(phi, design, source), options)
+    run.finish(result)
+    return result
+
+
+def drawn(phi: FeatureMap | None, design: Design | None, source: Source) -> FeatureMap:
+    """The map, designed now if it isn't known."""
+    if phi is not None:
+        return phi
+    if design is None:
+        raise ValueError("a new file needs features: give a feature map, or say how to design one")
+    return design.draw(source)
+
+
+def append(
+    data: Any,
+    output: str | PathLike[str],
+    features: FeatureMap | None = None,
+    *,
+    group_by: str | int | None = None,
+    design: Design | None = None,
+    restart: bool = False,
+    checkpoint_every: float = 30.0,
+    options: Options | None = None,
+    **reading: Unpack[ReadOptions],
+) -> Sketch | SketchTable:
+    """Add rows to the sketch in a file, each exactly once even if the run is killed and run again.
+
+    Parameters
+    ----------
+    data
+        Rows; see :func:`sketchlearn.sketch`.
+    output : path
+        A sketch (with `group_by` a table of sketches); made if it isn't there.
+    features : FeatureMap, optional
+        For a file that isn't there; otherwise the file knows its own.
+    group_by : str or int, optional
+        Column with the group of each row.
+    design : Design, optional
+        How to make a feature map for a file that isn't there.
+    restart : bool
+        Forget an earlier, unfinished run.
+    checkpoint_every : float
+        Seconds between two checkpoints, which are next to the output; 0 for none.
+    options : Options, optional
+        Engine, workers, progress, invalid rows.
+    **reading
+        What to read; see :func:`sketchlearn.read`.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile, sketchlearn as sl
+    >>> from sketchlearn.engines.append import append
+    >>> phi = sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "all.sketch"
+    ...     for day in range(3):
+    ...         total = append(np.full((10, 2), float(day)), file, phi)
+    ...     sl.load(file).count
+    30
+    """
+    run = Run(Path(output), group_by is not None, append=True, restart=restart, every=checkpoint_every)
+
+    def selection(phi: FeatureMap | None) -> Selection:
+        return Selection.of(group_by=group_by, expected=phi.columns if phi else None, **reading)
+
+    return once(run, data, selection, features, design, options or Options())

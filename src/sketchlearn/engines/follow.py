@@ -1,0 +1,88 @@
+"""Folders that grow: one pass after the other over the files that are new."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from sketchlearn.engines.append import Design, Options, Run, drawn, total_rows
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.sketches import Sketch, SketchTable
+from sketchlearn.sources import Selection
+from sketchlearn.sources.paths import find_files, identity
+
+
+def follow(
+    run: Run,
+    data: Sequence[str],
+    selection: Callable[[FeatureMap | None], Selection],
+    features: FeatureMap | None = None,
+    design: Design | None = None,
+    options: Options | None = None,
+    *,
+    poll: float = 5.0,
+    idle: float | None = None,
+) -> Sketch | SketchTable:
+    """Sketch files as they come, into the output of a run, until interrupted or nothing came for a while.
+
+    Parameters
+    ----------
+    run : Run
+        Where the result goes; it keeps its checkpoint (``keep=True``).
+    data : sequence of str
+        Files, globs and folders to watch; files count when they no longer grow.
+    selection : callable
+        What to read for a map (None if it is yet to be designed).
+    features, design, options
+        See :func:`sketchlearn.engines.append.append`.
+    poll : float
+        Seconds between two looks.
+    idle : float, optional
+        End after so many seconds without new files.
+
+    Returns
+    -------
+    Sketch or SketchTable
+        Of all rows so far, which are in the output too.
+    """
+    phi = run.features(features, design)
+    settled = _settled(run, data, selection(phi).format)
+    taken: list[str] = []
+    result: Sketch | SketchTable | None = None
+    quiet = time.monotonic()
+    while True:
+        busy = False
+        try:
+            new = [path for path in next(settled) if path not in taken]
+            if new:
+                busy = True
+                taken += new
+                source = run.opened(taken if len(taken) > 1 else taken[0], selection(phi))
+                phi = drawn(phi, design, source)
+                result = run.sketch(source, phi, options or Options())
+                run.finish(result)
+                run.say(f"{run.output}: {total_rows(result):,} rows from {len(taken)} files")
+                quiet, busy = time.monotonic(), False
+            if idle is not None and time.monotonic() - quiet > idle:
+                if result is None:
+                    raise ValueError(f"no file came within {idle:g} seconds")
+                return result
+            time.sleep(poll)
+        except KeyboardInterrupt:  # the way to end it, unless it comes amidst a pass
+            if busy or result is None:
+                raise
+            return result
+
+
+def _settled(run: Run, data: Sequence[str], format: str | None) -> Iterator[list[str]]:
+    """Again and again, the files that have not changed since the look before."""
+    before: set[str] = set()
+    while True:
+        try:
+            found = find_files(list(data), format).paths
+        except FileNotFoundError:
+            found = ()
+        paths = [path for path in found if not run.owns(path)]
+        marks = {path: identity(path) for path in paths}
+        yield [path for path in paths if marks[path] in before]
+        before = set(marks.values())

@@ -1,0 +1,168 @@
+"""An engine of several processes, for sources whose reading holds the interpreter lock.
+
+Parts of a source (files, groups of rows) are opened and summed where they are needed: only their names go to the
+processes and only sums come back.  Sources that can't be divided are read here and their rows sent.  Either way the
+sums are added up in the order of the source, and the bytes are those of any other engine.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import signal
+from collections import deque
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from sketchlearn.arrays import RowError
+from sketchlearn.engines.base import Engine, Job, register_engine
+from sketchlearn.engines.chunks import available_cores
+from sketchlearn.engines.threads import ChunkSummer, Pass, Sums
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.sketches.accumulator import Accumulator
+from sketchlearn.sketches.table import SketchTable
+from sketchlearn.sketches.value import Sketch
+from sketchlearn.sources.base import Batch, Part, Source, placed
+
+
+@register_engine("processes")
+class ProcessEngine(Engine):
+    """Processes of this machine.
+
+    They start afresh (``spawn``) and take a second or two for that; a script that uses this engine needs the usual
+    ``if __name__ == "__main__":``.
+    """
+
+    def run(self, job: Job) -> Sketch | SketchTable | None:
+        """Sum parts, or chunks, in processes, in order."""
+        workers = job.workers or available_cores()
+        divided = len(job.source.parts) > 1 and not (job.checkpoint and job.checkpoint.rows)
+        kind = _PartsPass if divided and _pickles(job.source.parts) else _ChunksPass
+        try:
+            return kind(job, workers).run()
+        except BrokenProcessPool:
+            raise RuntimeError(
+                "a worker process died (was there enough memory?); use fewer workers, or engine='threads'"
+            ) from None
+
+
+def _pickles(value: Any) -> bool:
+    try:
+        pickle.dumps(value)
+    except Exception:  # whatever it is, it can't be sent
+        return False
+    return True
+
+
+class _Worker:
+    """What a process knows for all its tasks."""
+
+    features: FeatureMap
+    skip: bool
+    source: Source
+    stop: Any
+    sum: ChunkSummer
+
+
+def _begin(features: FeatureMap, skip: bool, source: Source, stop: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that was asked to stop tells the others
+    _Worker.features, _Worker.skip, _Worker.source, _Worker.stop = features, skip, source, stop
+    _Worker.sum = ChunkSummer(features, skip, source)
+
+
+def _sum_chunk(chunk: Batch) -> Sums:
+    return [] if _Worker.stop.is_set() else _Worker.sum(chunk)
+
+
+class _Outcome(NamedTuple):
+    """Rows of a part, sums by group, and what is wrong with its first invalid row."""
+
+    rows: int
+    sums: list[tuple[Any, Accumulator]]
+    fault: RowError | None
+
+
+def _sum_part(part: Part) -> _Outcome:
+    own = replace(_Worker.source, parts=(part,), length=part.rows)
+    here = Pass(Job(own, _Worker.features, _Worker.skip, 1, _stopped), 1)
+    try:
+        here.accumulate()
+    except RowError as error:
+        if error.row is None:
+            raise
+        return _Outcome(here.rows_done, [], error)
+    return _Outcome(here.rows_done, list(here.tally.items()), None)
+
+
+def _stopped(done: int, total: int | None) -> None:
+    if _Worker.stop.is_set():
+        raise InterruptedError("the pass was stopped")
+
+
+class _ChunksPass(Pass):
+    """Rows are read here and summed in other processes."""
+
+    def __init__(self, job: Job, workers: int) -> None:
+        super().__init__(job, workers)
+        self._context = multiprocessing.get_context("spawn")  # forks of a process with threads may hang
+        self._stop = self._context.Event()
+
+    def accumulate(self) -> None:
+        try:
+            super().accumulate()
+        except BaseException:
+            self._stop.set()
+            raise
+
+    def executor(self) -> Executor:
+        bare = Source(_nothing, names=self.source.names, grouped=self.source.grouped, settings=self.source.settings)
+        return ProcessPoolExecutor(
+            self.workers, self._context, _begin, (self.features, self.job.skip_invalid, bare, self._stop)
+        )
+
+    def submit(self, pool: Executor | None, chunk: Batch) -> Future[Sums]:
+        assert pool is not None
+        return pool.submit(_sum_chunk, chunk)
+
+
+def _nothing(size: int) -> Any:
+    return iter(())
+
+
+class _PartsPass(_ChunksPass):
+    """Parts are read and summed in other processes."""
+
+    def __init__(self, job: Job, workers: int) -> None:
+        super().__init__(job, workers)
+        self._trail: list[tuple[int, str]] = []
+
+    def place(self, row: int) -> str:
+        return placed(self._trail, row, "where" in self.source.settings)
+
+    def accumulate(self) -> None:
+        waiting: deque[tuple[Part, Future[_Outcome]]] = deque()
+        pool = self.executor()
+        try:
+            for part in self.source.parts:
+                waiting.append((part, pool.submit(_sum_part, part)))
+                while len(waiting) > 2 * self.workers:
+                    self._take(*waiting.popleft())
+            while waiting:
+                self._take(*waiting.popleft())
+        except BaseException:
+            self._stop.set()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _take(self, part: Part, job: Future[_Outcome]) -> None:
+        self._trail.append((self.rows_done, part.name))
+        outcome = job.result()
+        if outcome.fault is not None:
+            raise outcome.fault.after(self.rows_done)
+        for label, sums in outcome.sums:
+            self.tally.at(label).merge(sums)
+        self.rows_seen += outcome.rows
+        self.advance(outcome.rows)

@@ -1,0 +1,45 @@
+"""What a sketch knows, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sketchlearn.sketches.record import PrivacyRecord
+from sketchlearn.sketches.value import Sketch, in_words
+
+
+def facts(sketch: Sketch) -> dict[str, str]:
+    """What the sketch knows, as label and text."""
+    rows = "none (empty)" if sketch.weight == 0 else in_words(sketch.count)
+    if sketch.skipped:
+        rows += f" ({sketch.skipped} invalid rows skipped)"
+    found = {
+        "rows": rows,
+        "columns": str(sketch.features.dim),
+        "features": f"{sketch.features.size} ({sketch.features.describe()})",
+        "size": f"{sketch.nbytes:,} bytes",
+    }
+    if sketch.weight and sketch.effective_count != sketch.count:
+        found["rows"] += f", as good as {sketch.effective_count:,.6g} of equal weight"
+    if sketch.weight:
+        z = np.abs(sketch.mean)
+        source = "of the averages" if sketch.privacy is None else "and noise of the release"
+        found["noise level"] = f"{sketch.noise_level:.3g} per feature (sampling error {source})"
+        found["signal"] = f"{np.mean(z > 3 * sketch.standard_errors):.0%} of the features stand above 3 standard errors"
+    if sketch.has_box:
+        found["box"] = ", ".join(
+            f"[{a:.4g}, {b:.4g}]" for a, b in zip(sketch.lower[:4], sketch.upper[:4], strict=True)
+        ) + (", ..." if sketch.features.dim > 4 else "")
+    found["private"] = "no (exact sums)" if sketch.privacy is None else _promise(sketch.privacy)
+    if sketch.extra:
+        found["also in the file"] = ", ".join(sorted(sketch.extra))
+    return found
+
+
+def _promise(record: PrivacyRecord) -> str:
+    people = "" if record.records_per_user == 1 else f", up to {record.records_per_user} rows a person"
+    return (
+        f"yes: epsilon {record.epsilon:.4g}, delta {record.delta:.3g} ({record.relation}{people}), noise by "
+        f"{record.mechanism} with standard deviation {record.sums_variance**0.5:.4g} grid units per sum and "
+        f"{record.weight_variance**0.5:.4g} rows"
+    )

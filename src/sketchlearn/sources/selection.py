@@ -1,0 +1,108 @@
+"""What to read: one set of options for everything that rows can come from."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.sources.conditions import OPERATORS, Condition, parse_condition
+
+
+class ReadOptions(TypedDict, total=False):
+    """Options of :func:`sketchlearn.read`, which :func:`sketchlearn.sketch` takes too."""
+
+    columns: Sequence[str | int] | str | None
+    weight_column: str | int | None
+    where: Any
+    query: str | None
+    dataset: str | None
+    format: str | None
+    dtype: str | None
+    sample_weight: npt.ArrayLike | None
+
+
+_INSTEAD = {
+    "query": ": it is for databases; the URL duckdb: can query files (SELECT ... FROM 'file.parquet')",
+    "dataset": ": it is for HDF5 files and Zarr groups; choose columns with columns",
+    "format": ": it is for files",
+    "where": ": filter the rows before",
+    "weight_column": ": give the weights with the rows",
+    "group_by": ": put the rows into a frame with a column of groups",
+    "sample_weight": ": put the weights into a column and use weight_column",
+}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which rows and columns to read, and how; see :func:`sketchlearn.read` for the meaning of the fields."""
+
+    columns: tuple[str | int, ...] | None = None
+    expected: tuple[str, ...] | None = None
+    """Columns of the feature map: chosen by name where the data has names and `columns` says nothing."""
+    weight_column: str | int | None = None
+    group_by: Any = None
+    where: tuple[Condition, ...] = ()
+    query: str | None = None
+    dataset: str | None = None
+    format: str | None = None
+    dtype: str | None = None
+    sample_weight: Any = None
+
+    @classmethod
+    def of(cls, **options: Any) -> Selection:
+        """Checked and in canonical form."""
+        unknown = sorted(set(options) - {f.name for f in fields(cls)})
+        if unknown:
+            raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
+        columns = options.pop("columns", None)
+        if columns is not None:
+            columns = (columns,) if isinstance(columns, str | int) else tuple(columns)
+            columns = tuple(c if isinstance(c, str) else operator.index(c) for c in columns)
+            if not columns:
+                raise ValueError("columns is empty: name at least one column")
+            if len(set(columns)) != len(columns):
+                twice = next(c for c in columns if columns.count(c) > 1)
+                raise ValueError(f"columns names {twice!r} twice")
+        where = options.pop("where", None)
+        if where is None:
+            where = ()
+        elif isinstance(where, str) or (isinstance(where, tuple) and len(where) == 3 and where[1] in (*OPERATORS, "=")):
+            where = (where,)
+        dtype = options.pop("dtype", None)
+        if dtype is not None:
+            try:
+                dtype = np.dtype(dtype).name
+            except TypeError:
+                dtype = str(dtype)
+            if dtype not in ("float32", "float64"):
+                raise ValueError(f"dtype={dtype!r}: rows are read as 'float32' or 'float64'")
+        return cls(columns=columns, where=tuple(map(parse_condition, where)), dtype=dtype, **options)
+
+    def refuse(self, kind: str, *names: str) -> None:
+        """Options that make no sense for this kind of data are errors, not silently ignored."""
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, tuple) and not value):
+                hint = "" if ":" in kind or ";" in kind else _INSTEAD.get(name, "")
+                raise ValueError(f"{name} doesn't apply to {kind}{hint}")
+
+    def settings(self) -> dict[str, str]:
+        """What a checkpoint must agree on: everything that decides which rows count and how."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("sample_weight", "expected")}
+        return {k: _setting(v) for k, v in values.items() if v is not None and not (isinstance(v, tuple) and not v)}
+
+
+def _setting(value: Any) -> str:
+    """A value in words; of labels for each row only a checksum."""
+    if isinstance(value, str | int | tuple):
+        return repr(value)
+    labels = np.asarray(value)
+    plain = labels.dtype.kind in "biufSUM"  # a million labels must not become a million Python objects
+    text = np.ascontiguousarray(labels).tobytes() if plain else repr(labels.tolist()).encode()
+    return hashlib.blake2b(labels.dtype.str.encode() + text, digest_size=32).hexdigest()

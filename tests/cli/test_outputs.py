@@ -1,0 +1,91 @@
+"""Where results go: nothing foreign is replaced, links stay links, and names of columns are never obeyed."""
+
+import json
+
+import numpy as np
+import pytest
+
+import sketchlearn as sl
+from sketchlearn.cli.app import printable
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(2000, 2)) + np.repeat([[0.0, 0.0], [9.0, 0.0]], 1000, axis=0)
+
+
+@pytest.fixture
+def made(tmp_path):
+    phi = sl.design(X, n_components=2, seed=0)
+    sl.sketch(X, phi).save(tmp_path / "s.sketch")
+    (tmp_path / "map.json").write_text(json.dumps({"features": phi.recipe()}))
+    pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "west.parquet")
+    (tmp_path / "notes.json").write_text('{"mine": 1}')
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "photo.png").write_bytes(b"GIF89a")
+    return tmp_path
+
+
+@pytest.mark.parametrize("foreign", ["west.parquet", "notes.json", "notes.txt"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["learn", "kmeans", "s.sketch", "-k", "2"],
+        ["merge", "s.sketch", "s.sketch"],
+        ["design", "west.parquet", "-k", "2"],
+        ["sketch", "west.parquet", "-f", "map.json"],
+    ],
+)
+def test_a_foreign_file_is_never_replaced(run, made, foreign, command):
+    before = (made / foreign).read_bytes()
+    code, _, err = run(*command, "-o", foreign)
+    assert code == 6
+    assert "would be lost" in err
+    assert (made / foreign).read_bytes() == before
+
+
+def test_a_foreign_picture_is_never_replaced(run, made):
+    assert run("learn", "kmeans", "s.sketch", "-k", "2", "-o", "model.json")[0] == 0
+    assert run("plot", "centers", "model.json", "-o", "photo.png")[0] == 6
+    assert run("plot", "centers", "model.json", "-o", "new.png")[0] == 0
+    assert run("plot", "centers", "model.json", "-o", "new.png")[0] == 0
+
+
+def test_own_results_are_replaced(run, made):
+    for _ in range(2):
+        assert run("learn", "kmeans", "s.sketch", "-k", "2", "-o", "model.json")[0] == 0
+        assert run("report", "model.json", "-o", "page.html")[0] == 0
+        assert run("merge", "s.sketch", "-o", "m.sketch")[0] == 0
+        assert run("design", "west.parquet", "-k", "2", "-o", "d.json")[0] == 0
+        assert run("sketch", "west.parquet", "--group-by", "a", "-c", "a,b", "-k", "1", "-o", "t.parquet")[0] in (0, 4)
+
+
+def test_links_stay_links(run, made):
+    (made / "real").mkdir()
+    (made / "link.json").symlink_to(made / "real" / "model.json")
+    assert run("learn", "kmeans", "s.sketch", "-k", "2", "-o", "link.json")[0] == 0
+    assert (made / "link.json").is_symlink()
+    assert sl.Model.load(made / "real" / "model.json").size == 2
+
+
+def test_names_are_shown_and_not_obeyed(run, made):
+    name = "a\x1b[31m\x07"
+    pq.write_table(pa.table({name: X[:, 0], "b": X[:, 1]}), made / "odd.parquet")
+    code, out, err = run("sketch", "odd.parquet", "-o", "odd.sketch")
+    assert code == 0
+    for command in (
+        ["info", "odd.sketch"],
+        ["learn", "kmeans", "odd.sketch", "-k", "2", "-o", "odd.json"],
+        ["info", "odd.json"],
+    ):
+        code, out, err = run(*command)
+        assert code == 0
+        assert "\x1b" not in out.decode() + err
+        assert "\x07" not in out.decode() + err
+    assert "\x1b" not in run("sketch", "odd.parquet", "-c", f"{name},no", "-o", "x")[2]
+
+
+def test_printable_keeps_words():
+    assert printable("größe\t1\n") == "größe\t1\n"
+    assert printable("\x1b]0;x\x07") == "\\x1b]0;x\\x07"
