@@ -27,7 +27,7 @@ def bell(rng, shape):
 
 def between(rng, low, high):
     """A whole number, evenly over the orders of magnitude."""
-    return int(math.floor(low * (high / low) ** rng.random() + 0.5))
+    return math.floor(low * (high / low) ** rng.random() + 0.5)
 
 
 def plan_of(rng, kind, dim, size):
@@ -130,7 +130,9 @@ def check(path, summer_of, count=None, rows_as=lambda X: X):
             continue
         parts = summer_of(plan).sum_runs(rows_as(X), starts, weights, skip)
         if digest(parts, skip) != lines[str(seed)][1]:
-            wrong.append((seed, plan.kind, X.shape, plan.sums_shape, X.dtype.name, weights is not None, len(starts) - 1))
+            wrong.append(
+                (seed, plan.kind, X.shape, plan.sums_shape, X.dtype.name, weights is not None, len(starts) - 1)
+            )
     return wrong, other_input
 
 

@@ -22,10 +22,7 @@ import numpy.typing as npt
 from sketchlearn.kernels.cuda.source import Shape, options, source
 
 _log = logging.getLogger("sketchlearn")
-INSTALL = (
-    "pip install 'sketchlearn[gpu]' (CuPy for CUDA 13; drivers from 525 to 579 need cupy-cuda12x instead: "
-    "pip install cupy-cuda12x)"
-)
+INSTALL = "pip install 'sketchlearn[gpu]' (for NVIDIA drivers from 580), or 'sketchlearn[gpu-cuda12]' (from 525)"
 
 
 PIECE_BYTES, PIECES = 2**20, 4
@@ -305,7 +302,7 @@ def _why_not(cupy: Any, error: Exception) -> str:
     if "InsufficientDriver" in text or "insufficient" in text:
         return (
             f"the NVIDIA driver of this machine is too old for this CuPy, which was made for CUDA {built // 1000}: "
-            "update the driver, or install the CuPy of an older CUDA (cupy-cuda12x, cupy-cuda11x); "
+            "update the driver, or take the CuPy of an older CUDA (pip install 'sketchlearn[gpu-cuda12]'); "
             "engine='threads' gives the same bytes"
         )
     if "NoDevice" in text or "no CUDA-capable device" in text:

@@ -79,7 +79,7 @@ class Shape:
         return self
 
     def arrange(self, frequencies: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Frequencies (m, d) as the kernel reads them: as they are, or panels of ``columns``, coordinate by coordinate."""
+        """Frequencies (m, d) as the kernel reads them: as they are, or in panels, coordinate by coordinate."""
         m, d = frequencies.shape
         if not self.panels:
             return np.ascontiguousarray(frequencies, np.float32)
@@ -118,9 +118,8 @@ def shape_of(dim: int, size: int, terms: str) -> Shape:
     """The kernel that is fastest for rows of `dim` columns and `size` frequencies."""
     if dim <= SMALL_DIM:
         return small(dim, terms)
-    if -(-size // 64) % 2:  # the last block of 128 frequencies would be half empty: of 64, if that is much
-        if size < 1024:
-            return tiled(dim, terms, columns=64, tm=8, stages=3, blocks=4)
+    if size < 1024 and -(-size // 64) % 2:  # of blocks of 128 frequencies the last would be half empty
+        return tiled(dim, terms, columns=64, tm=8, blocks=4)
     return tiled(dim, terms)
 
 

@@ -266,7 +266,7 @@ class CudaSummer(Summer):
         self, lane: Lane, slot: int, tables: _Tables, rows: HostRows | DeviceRows, weights: Weights | None,
         table_of_tiles: _TileTable, at: dict[str, Any], runs: int,
     ) -> None:  # fmt: skip
-        """Start the copies and kernels of some tiles; slots take turns, so that one is filled while the other is read."""
+        """Start the copies and kernels of some tiles; slots take turns: one is filled while the other is read."""
         first, count, owner = table_of_tiles
         recipe, shape, device = self._recipe, self._recipe.shape, tables.device
         tiles = len(first)
