@@ -18,8 +18,8 @@ import numpy as np
 from scipy.stats import binomtest
 
 import sketchlearn as sl
-from sketchlearn.decoders.compare import noise_traces, tail
-from sketchlearn.decoders.describe import describe
+from sketchlearn.comparison.description import describe
+from sketchlearn.comparison.two_sample import noise_of_rows, tail
 
 
 def laws(d):
@@ -112,7 +112,7 @@ def shifted(rows, scale):
 
 def null_shape(both):
     """Traces of the powers of S over those of its trace, as :func:`sketchlearn.compare` finds them."""
-    traces = noise_traces(describe(both), both.features.frequencies, both.mean, float(both.count))
+    traces = noise_of_rows(describe(both), both.features.operator(dtype=np.float64), both).traces
     return traces / traces[0] ** np.arange(1, 5)
 
 

@@ -22,7 +22,6 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 import sketchlearn as sl
-from sketchlearn.decoders.lowrank import decode_second_moment
 
 
 def interleaved(methods, repeats):
@@ -92,7 +91,7 @@ def energy(seeds):
             rng = np.random.default_rng(10_000 + seed)
             X = rng.normal(size=(2000, k)) @ rng.normal(size=(k, d))
             s = sl.sketch(X, sl.QuadraticFeatures.draw(dim=d, size=3 * k * d, seed=seed))
-            U = decode_second_moment(s, 2 * k, seed=seed).vectors[:, :k]
+            U = sl.decode(s, 2 * k, task="pca", random_state=seed).vectors[:, :k]
             C = np.cov(X.T, bias=True)
             captured.append(np.trace(U.T @ C @ U) / np.linalg.eigvalsh(C)[-k:].sum())
         each = (time.perf_counter() - start) / len(captured)
@@ -112,7 +111,7 @@ def risks(seeds):
             Q = np.linalg.qr(rng.normal(size=(d, d)))[0]
             X = rng.normal(size=(20_000, d)) * np.arange(1, d + 1.0) ** (-power / 2) @ Q.T
             s = sl.sketch(X, sl.QuadraticFeatures.draw(dim=d, size=8 * k * d, seed=seed))
-            U = decode_second_moment(s, 2 * k, seed=seed).vectors[:, :k]
+            U = sl.decode(s, 2 * k, task="pca", random_state=seed).vectors[:, :k]
             C = np.cov(X.T, bias=True)
             ratios.append((np.trace(C) - np.trace(U.T @ C @ U)) / np.linalg.eigvalsh(C)[:-k].sum())
         print(f"eigenvalues j^-{power}, d=100, k=5, m=8kd: risk {max(ratios):.4f} times PCA's at worst (floor {floor})")
@@ -151,7 +150,7 @@ def memory():
     start = time.perf_counter()
     s = sl.sketch(X, sl.QuadraticFeatures.draw(dim=d, size=4 * k * d, seed=0))
     passed = time.perf_counter()
-    solution = decode_second_moment(s, 2 * k)
+    solution = sl.decode(s, 2 * k, task="pca", random_state=0)
     U, C = solution.vectors[:, :k], X - X.mean(0)
     captured = ((C @ U) ** 2).sum() / (C**2).sum()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -47,7 +47,7 @@ def choice_of_k():
     X = clusters(rng, 7, 50_000, spread=8.0)
     s = sl.sketch(X, sl.design(X[:1000], n_components=12))
     fig, ax = plt.subplots(figsize=(6, 4))
-    sl.sweep(s, range(2, 13), random_state=0).plot(ax)
+    sl.plots.sweep(sl.sweep(s, range(2, 13), random_state=0), ax=ax)
     fig.savefig(IMAGES / "kmeans-sweep.png", dpi=110, bbox_inches="tight")
 
 

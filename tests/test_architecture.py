@@ -13,6 +13,7 @@ LEVELS = [
     {"sketches", "designs"},
     {"sources", "engines", "atoms"},
     {"decoders"},
+    {"comparison"},
     {"learn", "privacy"},
     {"datasets", "plots"},
     {"cli"},

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchlearn import plots
-    from sketchlearn.decoders import Comparison, Mixture, Solution, Sweep, compare, decode, sweep
+    from sketchlearn.comparison import Comparison, compare
+    from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
     from sketchlearn.designs import design
     from sketchlearn.engines import sketch
     from sketchlearn.exceptions import (
@@ -33,7 +34,8 @@ __version__ = "0.1.0"
 
 # the room of every public name: loaded when the name is first used, so that `import sketchlearn` costs nothing
 _ROOMS = {
-    "decoders": ("Comparison", "Mixture", "Solution", "Sweep", "compare", "decode", "sweep"),
+    "comparison": ("Comparison", "compare"),
+    "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
     "designs": ("design",),
     "engines": ("sketch",),
     "exceptions": (

@@ -223,7 +223,7 @@ def test_the_demo(tmp_path, run):
     assert {"centers.png", "drift.png", "residual.png"} <= {f.rsplit("/")[-1] for f in made["files"]}
     assert "$ sketchlearn learn kmeans" in err
     model = sl.Model.load(tmp_path / "sketchlearn-demo" / "model.json")
-    assert 0.004 < min(model.learned["weights"]) < 0.02  # the rare kind is found
+    assert 0.004 < min(model.weights) < 0.02  # the rare kind is found
     code, _, err = run("demo")
     assert code == 6
     assert "exists already" in err
@@ -234,7 +234,7 @@ def test_a_demo_that_is_interrupted_leaves_nothing(tmp_path, run, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sketchlearn.cli.verbs.learn.decode", interrupted)
+    monkeypatch.setattr("sketchlearn.learn.base.decode", interrupted)
     code, _, err = run("demo", "--rows", "10000", "-o", "x")
     assert code == 130
     assert "internal error" not in err

@@ -78,7 +78,7 @@ def test_every_initialisation_of_clompr(init):
         sl.decode(s, 3, decoder="clompr", init="k++")
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", DECODERS["kmeans"])
 def test_every_decoder_is_repeatable_traceable_and_keeps_to_the_box(decoder):
     X, _, _ = gaussian_clusters(3, 2, 100, n=2000, seed=1)
     s = sl.sketch(X, sl.design(X, n_components=3))
@@ -117,8 +117,6 @@ def test_sweep_finds_the_number_of_clusters():
     inertia = dict(zip(table.column("k"), table.column("inertia"), strict=True))[6]
     km = KMeans(6, n_init=10, random_state=0).fit(X)
     assert inertia == pytest.approx(km.inertia_ / len(X), rel=0.02)
-    ax = table.plot()
-    assert ax.get_xlabel() == "number of components"
     for bad in ([], [0], [10**9]):
         with pytest.raises(ValueError, match=r"."):
             sl.sweep(s, bad)

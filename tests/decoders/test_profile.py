@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.profile import characteristic, covariance_of, residual_profile
+from sketchlearn.decoders.profile import characteristic, residual_profile
 from sketchlearn.decoders.refine import Fit, tangent_variance
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.features.operator import DenseOperator
 
 WEIGHTS = np.array([0.5, 0.3, 0.2])
 MEANS = np.array([[0.0, 0.0], [6.0, 1.0], [-1.0, 7.0]])
@@ -30,8 +31,9 @@ def test_moments_of_the_mixture_by_simulation(kind):
     X = rows(mixture, 200_000, 0)
     w = np.random.default_rng(1).normal(size=(20, 2))
     # standard errors: 1/sqrt(n) for the features, a few times the variance over sqrt(n) for the covariance
-    np.testing.assert_allclose(characteristic(mixture, w), np.exp(1j * X @ w.T).mean(0), atol=5 / np.sqrt(len(X)))
-    np.testing.assert_allclose(covariance_of(mixture), np.cov(X.T), atol=5 * 20 / np.sqrt(len(X)))
+    found = characteristic(mixture, DenseOperator(w))
+    np.testing.assert_allclose(found, np.exp(1j * X @ w.T).mean(0), atol=5 / np.sqrt(len(X)))
+    np.testing.assert_allclose(mixture.covariance, np.cov(X.T), atol=5 * 20 / np.sqrt(len(X)))
 
 
 def test_the_true_mixture_leaves_the_sampling_noise():

@@ -3,9 +3,9 @@ import pytest
 from clusters import gaussian_clusters
 
 import sketchlearn as sl
-from sketchlearn.decoders import refine as module
+from sketchlearn.decoders.covariances import KINDS
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.refine import TYPES, Fit, n_parameters, noise_floor, refine
+from sketchlearn.decoders.refine import Fit, chunk_of, noise_floor, refine
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +28,9 @@ def _start(kind, k=3, d=3, seed=0):
 
 
 @pytest.mark.parametrize("strength", [0.0, 1e-3])
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_gradients_agree_with_finite_differences(problem, kind, strength):
-    chunk = module._Chunk(problem, _start(kind), kind, 1e-6, 4.0, strength)
+    chunk = chunk_of(problem, _start(kind), kind, 1e-6, 4.0, strength)
     rng = np.random.default_rng(1)
     v = chunk.start + 0.05 * rng.normal(size=len(chunk.start))
     _, gradient = chunk.objective(v)
@@ -43,17 +43,17 @@ def test_gradients_agree_with_finite_differences(problem, kind, strength):
 def _objective(chunk, v):
     """The objective written out again in float64: the compiled one is float32, too coarse for differences."""
     p = chunk.problem
-    means, weights, s, _, lower = chunk._move(v)
-    full = sl.Mixture(weights, means, module.broadcast(s, chunk.kind)).full_covariances()
-    w, z = p.operator._matrix.astype(float), p.z[0].astype(float) + 1j * p.z[1]
+    means, weights, s, kept = chunk._move(v)
+    full = sl.Mixture(weights, means, chunk.shape.per_component(s)).full_covariances()
+    w, z = p.operator.forward(np.eye(3)).T.astype(float), p.z[0].astype(float) + 1j * p.z[1]
     atoms = np.exp(1j * w @ means.T - 0.5 * np.einsum("ja,kab,jb->jk", w, np.broadcast_to(full, (3, 3, 3)), w))
     value = p.u.astype(float) @ np.abs(z - atoms @ weights) ** 2
     if chunk.strength:
-        value += chunk.strength * chunk._penalty(s, lower)[0]
+        value += chunk.strength * chunk._penalty(s, kept)[0]
     return value / chunk.unit_f
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_refinement_reaches_the_noise_floor_on_its_own_model(kind):
     rng = np.random.default_rng(3)
     k, d, n = 3, 3, 40_000
@@ -74,4 +74,4 @@ def test_refinement_reaches_the_noise_floor_on_its_own_model(kind):
 
 
 def test_number_of_parameters():
-    assert [n_parameters(5, 3, kind) for kind in TYPES] == [25, 35, 50, 26]
+    assert [shape.parameters(5, 3) for shape in KINDS.values()] == [25, 35, 50, 26]

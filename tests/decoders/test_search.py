@@ -51,7 +51,7 @@ def test_samples_have_the_moments_of_the_mixture():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(3, 2, 2))
     mixture = sl.Mixture(np.array([0.5, 0.3, 0.2]), rng.normal(size=(3, 2)), root @ np.swapaxes(root, 1, 2))
-    x, w, owner = mixture.sample(200_000, rng)
+    x, w, owner = mixture.weighted_points(200_000, rng)
     assert w.sum() == pytest.approx(1.0)
     assert set(owner) == {0, 1, 2}
     np.testing.assert_allclose(w @ x, mixture.mean, atol=1e-12)  # antithetic pairs

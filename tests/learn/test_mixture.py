@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import sketchlearn as sl
+from sketchlearn.decoders import DECODERS, Code
 from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.learn.mixture import CompressiveGaussianMixture
-from sketchlearn.learn.pilot import checked_weights, pilot
 from sketchlearn.learn.stable import CompressiveStableMixture
 
 KINDS = ["spherical", "diag", "full", "tied"]
@@ -138,10 +139,19 @@ def test_parameters_are_checked(parameter, value):
         CompressiveGaussianMixture(**{parameter: value}).fit(_blobs(100))
 
 
-def test_unreliable_components_warn():
-    X = np.concatenate([np.random.default_rng(0).normal(size=(2000, 2)), [[400.0, 400.0]]])
-    with pytest.warns(ConvergenceWarning, match="component"):
-        CompressiveGaussianMixture(2, random_state=0).fit(X)
+def test_unreliable_components_warn(monkeypatch):
+    def doubtful(sketch, k, **options):
+        found = DECODERS["gmm"]["tuning-free"](sketch, k, **options)
+        return replace(found, unreliable=(1,), code=Code.UNDETERMINED, verdict="not certified: component 1")
+
+    monkeypatch.setitem(DECODERS["gmm"]._known, "doubtful", doubtful)
+    gm = CompressiveGaussianMixture(2, decoder="doubtful", random_state=0)
+    with pytest.warns(ConvergenceWarning, match="component 1"):
+        gm.fit(_blobs(200))
+    assert (gm.reliable_, gm.converged_, gm.verdict_) == (False, False, "not certified: component 1")
+    gm.partial_fit(_blobs(200))
+    with pytest.warns(ConvergenceWarning, match="component 1"):
+        assert gm.means_.shape == (2, 2)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -177,13 +187,3 @@ def test_stable_mixture_predicts_and_samples():
     assert rows.shape == (1000, 2)
     assert owner.shape == (1000,)
     assert model.score(rows) < 0
-
-
-def test_pilot_is_all_rows_or_a_weighted_draw():
-    X = np.arange(10.0)[:, None]
-    random = np.random.RandomState(0)
-    assert pilot(X, None, random)[0] is X
-    rows, weights = pilot(X, np.r_[np.zeros(9), 1e6], random)
-    assert weights is None
-    assert (rows == 9.0).all()
-    assert checked_weights(2.0, 3).tolist() == [2.0, 2.0, 2.0]

@@ -1,5 +1,6 @@
 import copy
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchlearn as sl
-from sketchlearn.learn.model import TASKS
+from sketchlearn.learn.models import MODELS
 
 
 def data(n=4000, seed=0):
@@ -40,15 +41,16 @@ def test_round_trip(models, name, tmp_path):
     again = sl.Model.load(tmp_path / "model.json")
     assert again.to_json() == model.to_json()
     assert repr(again) == repr(model)
-    for key, value in model.learned.items():
-        if value is not None:
-            np.testing.assert_array_equal(again.learned[key], value)
+    assert again == model
+    for key in model.layout:
+        if isinstance(getattr(model, key), np.ndarray):
+            np.testing.assert_array_equal(getattr(again, key), getattr(model, key))
     if model.mixture is not None:
         np.testing.assert_array_equal(again.mixture.full_covariances(), model.mixture.full_covariances())
 
 
 def test_every_task_is_covered(models):
-    assert {m.task for m in models.values()} == set(TASKS)
+    assert {m.task for m in models.values()} == set(MODELS)
 
 
 def test_columns_are_kept_and_otherwise_numbered():
@@ -132,7 +134,7 @@ def test_frames_give_their_names():
     frame = pandas.DataFrame(data(), columns=["x", "y", "z"])
     assert sl.Model.of(sl.CompressiveKMeans(3, random_state=0).fit(frame)).columns == ("x", "y", "z")
     model = sl.Model.of(sl.CompressiveRegression().fit(frame[["x", "y"]], frame["z"]))
-    assert (model.learned["predictors"], model.columns) == (["x", "y"], ("x", "y", "target"))
+    assert (model.predictors, model.columns) == (("x", "y"), ("x", "y", "target"))
     assert sl.Model.from_json(model.to_json()).to_json() == model.to_json()
 
 
@@ -142,7 +144,7 @@ def test_fractional_weights_and_subclasses():
 
     X = data(500)
     model = sl.Model.of(Mine(3, random_state=0).fit(X, sample_weight=np.full(500, 0.75)))
-    assert model.learned["criterion"] == "medians"
+    assert model.criterion == "medians"
     assert model.headline.startswith("3 clusters of 375.0 rows")
 
 
@@ -167,7 +169,7 @@ def test_models_predict_like_their_estimators(models):
     scaled = sl.CompressiveKMeans(3, random_state=0).fit_sketch(sl.sketch(data() * unit, phi))
     frame = pandas.DataFrame(X * unit, columns=["x", "y", "z"])[["z", "x", "y"]]
     model = sl.Model.from_json(sl.Model.of(scaled).to_json())
-    np.testing.assert_array_equal(model.predict(frame), scaled.predict(X * unit))
+    np.testing.assert_array_equal(model.predict(frame), scaled.predict(frame[["x", "y", "z"]]))
     for kind in ("full", "tied", "diag", "spherical"):
         gm = sl.CompressiveGaussianMixture(3, covariance_type=kind, random_state=0).fit(data())
         np.testing.assert_array_equal(sl.Model.of(gm).predict(X), gm.predict(X))
@@ -177,3 +179,29 @@ def test_models_predict_like_their_estimators(models):
         models["pca"].predict(X)
     with pytest.raises(ValueError, match="3 columns"):
         models["kmeans"].predict(X[:, :2])
+
+
+OLD = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize("path", sorted(OLD.glob("version1-*.json")), ids=lambda path: path.stem)
+def test_files_of_the_first_release_stay_readable(path):
+    facts = json.loads(path.read_text())
+    model = sl.Model.load(path)
+    assert model.task == facts["task"]
+    assert list(model.columns) == (facts["columns"] or [f"column {i}" for i in range(facts["n_columns"])])
+    for name in model.layout:
+        if name != "mixture" and facts.get(name) is not None:
+            np.testing.assert_array_equal(getattr(model, name), facts[name])
+    if "mixture" in facts:
+        np.testing.assert_array_equal(model.mixture.means, facts["mixture"]["means"])
+    assert (model.verdict, model.reliable, model.ratio) == tuple(map(facts.get, ("verdict", "reliable", "ratio")))
+    written = json.loads(model.to_json())
+    assert {key: written[key] for key in facts if facts[key] is not None} == {
+        key: value for key, value in facts.items() if value is not None
+    }
+    assert sl.plots.report(model)
+
+
+def test_there_is_an_old_file_of_every_task():
+    assert {sl.Model.load(path).task for path in OLD.glob("*.json")} == set(MODELS)

@@ -84,6 +84,11 @@ def test_kernel_pca_separates_circles():
     apart = max(abs(np.corrcoef(Z[:, j], radius)[0, 1]) for j in range(4))
     assert apart > 0.8
     assert pca.n_features_in_ == 2
+    weighted = sl.CompressivePCA(n_components=4, embedding=phi, random_state=0).fit(X, sample_weight=np.full(600, 2.0))
+    np.testing.assert_allclose(weighted.sketch_.mean, pca.sketch_.mean, rtol=1e-9)
+    streamed = sl.CompressivePCA(n_components=4, embedding=phi, random_state=0).fit(iter(np.array_split(X, 5)))
+    np.testing.assert_allclose(streamed.sketch_.mean, pca.sketch_.mean, rtol=1e-9)
+    assert streamed.n_features_in_ == 2
     assert sl.CompressivePCA(n_components=4, embedding=phi).fit_sketch(pca.sketch_).n_features_in_ == 2
     with pytest.raises(ValueError, match="inverse"):
         pca.inverse_transform(Z)

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from sketchlearn.decoders.profile import covariance_of
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.plots.geometry import density_at, ellipse, limits, plane_of
 
 NAMES = ("a", "b", "c", "d")
@@ -34,7 +33,7 @@ def test_standardised_planes_dont_depend_on_units():
     m = mixture()
     unit = np.array([1.0, 1000.0, 0.01, 5.0])
     other = Mixture(m.weights, m.means * unit, m.covariances * np.outer(unit, unit))
-    spreads = [np.sqrt(np.diag(covariance_of(x))) for x in (m, other)]
+    spreads = [np.sqrt(np.diag(x.covariance)) for x in (m, other)]
     a, b = plane_of(m, NAMES, unit=spreads[0]), plane_of(other, NAMES, unit=spreads[1])
     np.testing.assert_allclose(np.abs(a.points(m.means)), np.abs(b.points(other.means)), rtol=1e-8)
 

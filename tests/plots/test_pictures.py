@@ -101,7 +101,7 @@ def test_residual_shows_a_missing_cluster(rows):
     assert np.median(right.profile.misfit / right.profile.floor) < 2
     assert "misfit of the model" in labels(drawn(sl.plots.residual(right)))
     # two round components don't explain three clusters: the centres come from more, and the picture says so
-    assert wrong.learned["ratio"] > 100
+    assert wrong.ratio > 100
     assert f"{wrong.mixture.n_components} components behind the 2 centres" in "".join(
         labels(drawn(sl.plots.residual(wrong)))
     )
@@ -136,15 +136,16 @@ def test_hills_of_the_landscape_are_the_clusters(flat):
 
 
 def test_the_landscape_equals_the_sum_over_frequencies(flat):
-    from sketchlearn.plots.geometry import plane_of
-    from sketchlearn.plots.landscape import _criterion
-
     s = flat.sketch_
     w = s.features.frequencies
-    plane = plane_of(sl.Mixture(np.ones(1), np.zeros((1, 2)), np.ones(1)), ("a", "b"))
-    x, y, value = _criterion(plane, w, s.mean, 0.5, np.array([-1.0, -2.0]), np.array([3.0, 4.0]))
-    atom = np.exp(1j * w @ [x[7], y[30]] - 0.125 * (w * w).sum(1))
-    assert value[30, 7] == pytest.approx((s.mean * atom.conj()).sum().real / np.linalg.norm(atom))
+    mesh = drawn(sl.plots.landscape(s, width=0.5)).collections[0]
+    corners = np.asarray(mesh.get_coordinates())
+    places = (corners[1:, 1:] + corners[:-1, :-1]) / 2
+    values = np.asarray(mesh.get_array()).reshape(places.shape[:2])
+    for i, j in ((30, 7), (0, 0), (100, 150)):
+        atom = np.exp(1j * w @ places[i, j] - 0.125 * (w * w).sum(1))
+        expected = (s.mean * atom.conj()).sum().real / np.linalg.norm(atom)
+        assert values[i, j] == pytest.approx(expected, abs=1e-4 * np.abs(values).max())
 
 
 def test_the_landscape_of_a_standardised_map(rows):

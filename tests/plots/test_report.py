@@ -12,6 +12,7 @@ import pytest
 from scipy.linalg import LinAlgWarning
 
 import sketchlearn as sl
+from sketchlearn.learn.models import KMeansModel
 
 NASTY = ["age", "in</script><script>bad()</script>", "a & b", "'q\"<i>", "größe 漢"]
 
@@ -97,12 +98,17 @@ def test_very_many_covariances_are_left_out():
     k, d = 30, 90
     rng = np.random.default_rng(0)
     mixture = sl.Mixture(np.full(k, 1 / k), rng.normal(size=(k, d)), np.repeat(np.eye(d)[None], k, 0))
-    learned = {"centers": mixture.means, "weights": mixture.weights}
-    model = sl.Model("kmeans", 1000, tuple(f"c{i}" for i in range(d)), learned, mixture)
+    model = KMeansModel(
+        rows=1000,
+        columns=tuple(f"c{i}" for i in range(d)),
+        centers=mixture.means,
+        weights=mixture.weights,
+        mixture=mixture,
+    )
     assert len(sl.plots.report(model)) < 1_000_000
     many = sl.Mixture(np.full(700, 1 / 700), np.zeros((700, 300)), np.ones((700, 300)))
-    learned = {"centers": many.means, "weights": many.weights}
-    sl.plots.report(sl.Model("kmeans", 1000, tuple(f"c{i}" for i in range(300)), learned, many))
+    columns = tuple(f"c{i}" for i in range(300))
+    sl.plots.report(KMeansModel(rows=1000, columns=columns, centers=many.means, weights=many.weights, mixture=many))
 
 
 def test_columns_far_from_zero_keep_their_digits():

@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.features.operator import Operator
+
 Array = npt.NDArray[np.float64]
 ComplexArray = npt.NDArray[np.complex128]
 
@@ -21,8 +23,9 @@ ComplexArray = npt.NDArray[np.complex128]
 class Atom(ABC):
     """A location family with known characteristic function.
 
-    Means are (k, d); shapes are (k, s), or (1, s) if all components share them (``shared``);
-    frequencies are (m, d).
+    Means are (k, d); shapes are (k, s), or (1, s) if all components share them (``shared``).  The m frequencies w come
+    as an :class:`~sketchlearn.features.operator.Operator`: ``w.squared_norms`` is |w|^2, ``w.quadratic(S)`` is w'Sw,
+    ``w.quadratic_adjoint`` its adjoint.
 
     Examples
     --------
@@ -34,15 +37,16 @@ class Atom(ABC):
     ...     def shape_size(self, d):
     ...         return 1
     ...     def envelope(self, shapes, w):
-    ...         return 1 / (1 + 0.5 * shapes * (w**2).sum(1))
+    ...         return 1 / (1 + 0.5 * shapes * w.squared_norms)
     ...     def envelope_vjp(self, shapes, w, cotangent):
-    ...         r2 = (w**2).sum(1)
-    ...         return -(0.5 * r2 * self.envelope(shapes, w) ** 2 * cotangent).sum(1, keepdims=True)
+    ...         slope = -0.5 * w.squared_norms * self.envelope(shapes, w) ** 2
+    ...         return (slope * cotangent).sum(1, keepdims=True)
     ...     def shape_bounds(self, d, smallest, largest):
     ...         return np.array([smallest]), np.array([largest])
     ...     def round_shapes(self, variances, d):
     ...         return np.asarray(variances)[:, None]
-    >>> w = np.array([[0.5, 0.0], [0.0, 2.0]])
+    >>> from sketchlearn.features.operator import DenseOperator
+    >>> w = DenseOperator(np.array([[0.5, 0.0], [0.0, 2.0]]))
     >>> Laplace().value(np.zeros((1, 2)), np.array([[1.0]]), w).real.round(3)
     array([[0.889, 0.333]])
     """
@@ -54,11 +58,11 @@ class Atom(ABC):
         """Number of shape parameters of a component in d dimensions."""
 
     @abstractmethod
-    def envelope(self, shapes: Array, w: Array) -> Array:
+    def envelope(self, shapes: Array, w: Operator) -> Array:
         """Envelopes e(w), (k, m)."""
 
     @abstractmethod
-    def envelope_vjp(self, shapes: Array, w: Array, cotangent: Array) -> Array:
+    def envelope_vjp(self, shapes: Array, w: Operator, cotangent: Array) -> Array:
         """``sum_j cotangent[l, j] * d e[l, j] / d shapes[l]``, in the shape of `shapes`."""
 
     @abstractmethod
@@ -71,34 +75,38 @@ class Atom(ABC):
 
     # -- what follows from the envelope ------------------------------------------------------
 
-    def value(self, means: Array, shapes: Array, w: Array) -> ComplexArray:
+    def value(self, means: Array, shapes: Array, w: Operator) -> ComplexArray:
         """Characteristic functions at the frequencies, (k, m).
 
         Examples
         --------
         >>> import numpy as np
         >>> from sketchlearn.atoms import SphericalGaussian
-        >>> SphericalGaussian().value(np.zeros((1, 1)), np.array([[2.0]]), np.array([[1.0]])).real.round(3)
+        >>> from sketchlearn.features.operator import DenseOperator
+        >>> w = DenseOperator(np.array([[1.0]]))
+        >>> SphericalGaussian().value(np.zeros((1, 1)), np.array([[2.0]]), w).real.round(3)
         array([[0.368]])
         """
-        return np.exp(1j * (means @ w.T)) * self.envelope(shapes, w)
+        turned: ComplexArray = np.exp(1j * w.forward(means))
+        return turned * self.envelope(shapes, w)
 
-    def vjp(self, means: Array, shapes: Array, w: Array, cotangent: ComplexArray) -> tuple[Array, Array]:
+    def vjp(self, means: Array, shapes: Array, w: Operator, cotangent: ComplexArray) -> tuple[Array, Array]:
         """Gradients of ``sum_j Re(conj(cotangent[l, j]) value[l, j])`` in the means and in the shapes.
 
         Examples
         --------
         >>> import numpy as np
         >>> from sketchlearn.atoms import SphericalGaussian
+        >>> from sketchlearn.features.operator import DenseOperator
         >>> one = np.ones((1, 1))
-        >>> g_mean, g_shape = SphericalGaussian().vjp(0 * one, one, one, one + 0j)
+        >>> g_mean, g_shape = SphericalGaussian().vjp(0 * one, one, DenseOperator(one), one + 0j)
         >>> g_shape.round(4)
         array([[-0.3033]])
         """
-        turned = np.exp(1j * (means @ w.T))
+        turned = np.exp(1j * w.forward(means))
         envelope = self.envelope(shapes, w)
         along = np.conj(cotangent) * turned
-        g_means = -(along.imag * envelope) @ w
+        g_means = -w.adjoint(along.imag * envelope)
         return g_means, self.envelope_vjp(shapes, w, along.real)
 
     def describe(self, shapes: Array, d: int) -> dict[str, Any]:

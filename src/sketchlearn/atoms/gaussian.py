@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.atoms.base import Array, Atom
+from sketchlearn.features.operator import Operator
 
 
 class SphericalGaussian(Atom):
@@ -23,11 +24,11 @@ class SphericalGaussian(Atom):
     def shape_size(self, d: int) -> int:
         return 1
 
-    def envelope(self, shapes: Array, w: Array) -> Array:
-        return np.exp(-0.5 * shapes * (w * w).sum(1))
+    def envelope(self, shapes: Array, w: Operator) -> Array:
+        return np.exp(-0.5 * w.quadratic(shapes[:, 0]))
 
-    def envelope_vjp(self, shapes: Array, w: Array, cotangent: Array) -> Array:
-        return -0.5 * ((cotangent * self.envelope(shapes, w)) @ (w * w).sum(1))[:, None]
+    def envelope_vjp(self, shapes: Array, w: Operator, cotangent: Array) -> Array:
+        return -0.5 * w.quadratic_adjoint(cotangent * self.envelope(shapes, w), "spherical")[:, None]
 
     def shape_bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
         return np.array([smallest]), np.array([largest])
@@ -52,11 +53,11 @@ class DiagonalGaussian(Atom):
     def shape_size(self, d: int) -> int:
         return d
 
-    def envelope(self, shapes: Array, w: Array) -> Array:
-        return np.exp(-0.5 * shapes @ (w * w).T)
+    def envelope(self, shapes: Array, w: Operator) -> Array:
+        return np.exp(-0.5 * w.quadratic(shapes))
 
-    def envelope_vjp(self, shapes: Array, w: Array, cotangent: Array) -> Array:
-        return -0.5 * (cotangent * self.envelope(shapes, w)) @ (w * w)
+    def envelope_vjp(self, shapes: Array, w: Operator, cotangent: Array) -> Array:
+        return -0.5 * w.quadratic_adjoint(cotangent * self.envelope(shapes, w), "diag")
 
     def shape_bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
         return np.full(d, smallest), np.full(d, largest)
@@ -71,7 +72,7 @@ class DiagonalGaussian(Atom):
 class FullGaussian(Atom):
     """A covariance matrix L L' per component; the shape is the lower triangle of L, row by row.
 
-    With ``y = L'w`` the envelope is ``exp(-|y|^2/2)``, and its gradient in L is ``-e w y'``.
+    The envelope is ``exp(-w'LL'w/2)``, and its gradient in L is ``-e w w'L``.
 
     Examples
     --------
@@ -83,14 +84,11 @@ class FullGaussian(Atom):
     def shape_size(self, d: int) -> int:
         return d * (d + 1) // 2
 
-    def envelope(self, shapes: Array, w: Array) -> Array:
-        return np.exp(-0.5 * (self._turned(shapes, w) ** 2).sum(2))
+    def envelope(self, shapes: Array, w: Operator) -> Array:
+        return np.exp(-0.5 * w.quadratic(squares(shapes, w.shape[1])))
 
-    def envelope_vjp(self, shapes: Array, w: Array, cotangent: Array) -> Array:
-        y = self._turned(shapes, w)
-        pull = -cotangent * np.exp(-0.5 * (y**2).sum(2))
-        a, b = np.tril_indices(w.shape[1])
-        return ((pull[:, :, None] * w).swapaxes(1, 2) @ y)[:, a, b]
+    def envelope_vjp(self, shapes: Array, w: Operator, cotangent: Array) -> Array:
+        return triangle_vjp(shapes, w, -cotangent * self.envelope(shapes, w))
 
     def shape_bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
         a, b = np.tril_indices(d)
@@ -102,12 +100,7 @@ class FullGaussian(Atom):
         return np.sqrt(np.array(variances, np.float64))[:, None] * (a == b)
 
     def describe(self, shapes: Array, d: int) -> dict[str, Any]:
-        lower = triangles(shapes, d)
-        return {"covariances": lower @ lower.swapaxes(1, 2)}
-
-    @staticmethod
-    def _turned(shapes: Array, w: Array) -> Array:
-        return w @ triangles(shapes, w.shape[1])
+        return {"covariances": squares(shapes, d)}
 
 
 class TiedGaussian(FullGaussian):
@@ -117,21 +110,21 @@ class TiedGaussian(FullGaussian):
     --------
     >>> import numpy as np
     >>> from sketchlearn.atoms import TiedGaussian
-    >>> TiedGaussian().value(np.zeros((3, 1)), np.ones((1, 1)), np.ones((4, 1))).shape
+    >>> from sketchlearn.features.operator import DenseOperator
+    >>> TiedGaussian().value(np.zeros((3, 1)), np.ones((1, 1)), DenseOperator(np.ones((4, 1)))).shape
     (3, 4)
     """
 
     shared: ClassVar[bool] = True
 
-    def envelope_vjp(self, shapes: Array, w: Array, cotangent: Array) -> Array:
+    def envelope_vjp(self, shapes: Array, w: Operator, cotangent: Array) -> Array:
         return super().envelope_vjp(shapes, w, cotangent.sum(0, keepdims=True))
 
     def round_shapes(self, variances: npt.ArrayLike, d: int) -> Array:
         return super().round_shapes([float(np.asarray(variances, np.float64).mean())], d)
 
     def describe(self, shapes: Array, d: int) -> dict[str, Any]:
-        lower = triangles(shapes, d)[0]
-        return {"covariances": lower @ lower.T}
+        return {"covariances": squares(shapes, d)[0]}
 
 
 class KnownGaussian(Atom):
@@ -157,12 +150,11 @@ class KnownGaussian(Atom):
     def shape_size(self, d: int) -> int:
         return 0
 
-    def envelope(self, shapes: Array, w: Array) -> Array:
+    def envelope(self, shapes: Array, w: Operator) -> Array:
         s = self.covariance
-        q = ((w @ s) * w).sum(1) if s.ndim == 2 else (w * w * s).sum(1)
-        return np.repeat(np.exp(-0.5 * q)[None], len(shapes), 0)
+        return np.repeat(np.exp(-0.5 * w.quadratic(s if s.ndim == 0 else s[None])), len(shapes), 0)
 
-    def envelope_vjp(self, shapes: Array, w: Array, cotangent: Array) -> Array:
+    def envelope_vjp(self, shapes: Array, w: Operator, cotangent: Array) -> Array:
         return np.zeros_like(shapes)
 
     def shape_bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
@@ -181,6 +173,19 @@ def triangles(shapes: Array, d: int) -> Array:
     lower = np.zeros((len(shapes), d, d))
     lower[:, a, b] = shapes
     return lower
+
+
+def squares(shapes: Array, d: int) -> Array:
+    """Matrices L L' from the packed entries of L, (k, s) to (k, d, d)."""
+    lower = triangles(shapes, d)
+    return np.asarray(lower @ lower.swapaxes(1, 2))
+
+
+def triangle_vjp(shapes: Array, w: Operator, values: Array) -> Array:
+    """``sum_j values[l, j] * d (w'LL'w/2) / dL``, packed: the lower triangle of ``sum_j values_j w w'L``."""
+    d = w.shape[1]
+    a, b = np.tril_indices(d)
+    return np.asarray((w.quadratic_adjoint(values, "full") @ triangles(shapes, d))[:, a, b])
 
 
 GAUSSIANS: dict[str, type[Atom]] = {

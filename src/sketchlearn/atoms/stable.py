@@ -10,7 +10,8 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from sketchlearn.atoms.base import Array, Atom
-from sketchlearn.atoms.gaussian import triangles
+from sketchlearn.atoms.gaussian import squares, triangle_vjp
+from sketchlearn.features.operator import Operator
 
 _SMALLEST_ALPHA, _FIRST_ALPHA = 0.3, 1.5
 _TINY = 1e-300
@@ -26,7 +27,8 @@ class EllipticStable(Atom):
     --------
     >>> import numpy as np
     >>> from sketchlearn.atoms import EllipticStable, DiagonalGaussian
-    >>> w, mean = np.ones((1, 2)), np.zeros((1, 2))
+    >>> from sketchlearn.features.operator import DenseOperator
+    >>> w, mean = DenseOperator(np.ones((1, 2))), np.zeros((1, 2))
     >>> stable = EllipticStable("diag").value(mean, np.array([[2.0, 1.0, 3.0]]), w)
     >>> bool(np.allclose(stable, DiagonalGaussian().value(mean, np.array([[1.0, 3.0]]), w)))
     True
@@ -40,30 +42,27 @@ class EllipticStable(Atom):
     def shape_size(self, d: int) -> int:
         return 1 + (d if self.scatter_type == "diag" else d * (d + 1) // 2)
 
-    def _half_form(self, shapes: Array, w: Array) -> tuple[Array, Array | None]:
-        """w'Sw/2, and for full scatters L'w."""
-        if self.scatter_type == "diag":
-            return np.maximum(0.5 * shapes[:, 1:] @ (w * w).T, _TINY), None
-        y = w @ triangles(shapes[:, 1:], w.shape[1])
-        return np.maximum(0.5 * (y**2).sum(2), _TINY), y
+    def _half_form(self, shapes: Array, w: Operator) -> Array:
+        """w'Sw/2."""
+        inner = shapes[:, 1:]
+        s = inner if self.scatter_type == "diag" else squares(inner, w.shape[1])
+        return np.maximum(0.5 * w.quadratic(s), _TINY)
 
-    def envelope(self, shapes: Array, w: Array) -> Array:
-        s, _ = self._half_form(shapes, w)
-        return np.exp(-(s ** (0.5 * shapes[:, :1])))
+    def envelope(self, shapes: Array, w: Operator) -> Array:
+        return np.exp(-(self._half_form(shapes, w) ** (0.5 * shapes[:, :1])))
 
-    def envelope_vjp(self, shapes: Array, w: Array, cotangent: Array) -> Array:
-        s, y = self._half_form(shapes, w)
+    def envelope_vjp(self, shapes: Array, w: Operator, cotangent: Array) -> Array:
+        s = self._half_form(shapes, w)
         half = 0.5 * shapes[:, :1]
         power = s**half
         pull = -cotangent * np.exp(-power)
         out = np.empty_like(shapes)
         out[:, 0] = 0.5 * (pull * np.log(s) * power).sum(1)
         inner = pull * half * power / s  # derivative in w'Sw/2
-        if y is None:
-            out[:, 1:] = 0.5 * inner @ (w * w)
+        if self.scatter_type == "diag":
+            out[:, 1:] = 0.5 * w.quadratic_adjoint(inner, "diag")
         else:
-            a, b = np.tril_indices(w.shape[1])
-            out[:, 1:] = ((inner[:, :, None] * w).swapaxes(1, 2) @ y)[:, a, b]
+            out[:, 1:] = triangle_vjp(shapes[:, 1:], w, inner)
         return out
 
     def shape_bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
@@ -85,8 +84,7 @@ class EllipticStable(Atom):
     def describe(self, shapes: Array, d: int) -> dict[str, Any]:
         if self.scatter_type == "diag":
             return {"alphas": shapes[:, 0], "scatters": shapes[:, 1:]}
-        lower = triangles(shapes[:, 1:], d)
-        return {"alphas": shapes[:, 0], "scatters": lower @ lower.swapaxes(1, 2)}
+        return {"alphas": shapes[:, 0], "scatters": squares(shapes[:, 1:], d)}
 
 
 def sample_stable(

@@ -32,7 +32,7 @@ from sketchlearn.exceptions import (
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
-    from sketchlearn.learn.model import Model
+    from sketchlearn.learn.models import Model
     from sketchlearn.sketches import Sketch
 
 
@@ -278,7 +278,7 @@ def read_sketch(path: str) -> Sketch:
 
 def read_model(path: str) -> Model:
     """A model that `learn` wrote, from a file or from standard input for ``-``."""
-    from sketchlearn.learn.model import Model
+    from sketchlearn.learn.models import Model
     from sketchlearn.sketches.file import MAGIC
 
     if path == "-":

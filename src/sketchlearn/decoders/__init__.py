@@ -1,72 +1,89 @@
-"""From a sketch to a model: one algorithm a file, plain functions that return a Solution."""
+"""From a sketch to a model: plain functions by task and name, each loaded when it is first used.
+
+:data:`DECODERS` holds them, :func:`register_decoder` adds one, and all return a
+:class:`~sketchlearn.decoders.solution.Solution`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+import importlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders.clompr import decode_clompr
-from sketchlearn.decoders.compare import Comparison, compare
-from sketchlearn.decoders.metric import standardised
-from sketchlearn.decoders.solution import Mixture, Solution
-from sketchlearn.decoders.splitting import decode_splitting
-from sketchlearn.decoders.sweep_gmm import as_table, sweep_gmm
-from sketchlearn.decoders.sweep_kmeans import Sweep, sweep_kmeans
-from sketchlearn.decoders.tuning_free import decode_tuning_free
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.randomness import RandomState, as_generator
+from sketchlearn.decoders.registry import DECODERS, decoders_of, register_decoder
+from sketchlearn.decoders.solution import (
+    ClusterSolution,
+    Code,
+    FamilySolution,
+    LowRankSolution,
+    MixtureSolution,
+    Solution,
+    StableSolution,
+)
+from sketchlearn.decoders.sweep import Sweep, sweep_by_certificate
 from sketchlearn.sketches.value import Sketch
 
-__all__ = ["DECODERS", "Comparison", "Mixture", "Solution", "Sweep", "compare", "decode", "sweep"]
-
-
-def _clomp(sketch: Sketch, n_components: int, **options: Any) -> Solution:
-    return decode_clompr(sketch, n_components, replacement=False, **options)
-
-
-DECODERS: dict[str, Callable[..., Solution]] = {
-    "tuning-free": decode_tuning_free,
-    "clompr": decode_clompr,
-    "clomp": _clomp,
-    "splitting": decode_splitting,
-}
+__all__ = [
+    "DECODERS",
+    "ClusterSolution",
+    "Code",
+    "FamilySolution",
+    "LowRankSolution",
+    "Mixture",
+    "MixtureSolution",
+    "Solution",
+    "StableSolution",
+    "Sweep",
+    "as_generator",
+    "check_components",
+    "decode",
+    "register_decoder",
+    "sweep",
+]
 
 
 def decode(
     sketch: Sketch,
     n_components: int,
     *,
+    task: str = "kmeans",
     decoder: str = "auto",
-    criterion: str = "means",
-    random_state: int | np.random.Generator | None = None,
+    random_state: RandomState = None,
     trace: bool = False,
     **options: Any,
-) -> Solution:
-    """Decode the centres of k clusters from a sketch.
+) -> Any:
+    """Decode a model from a sketch.
 
     Parameters
     ----------
     sketch : Sketch
-        Of Fourier features, best from a map made by :func:`sketchlearn.design`.
+        Of a feature map for the task, best one made by :func:`sketchlearn.design`.
     n_components : int
-        Number of centres.
-    decoder : {"auto", "tuning-free", "clompr", "clomp", "splitting"}
-        ``"auto"`` takes the tuning-free decoder; the others are the published ones.  The solution says
-        which one ran.
-    criterion : {"means", "medians"}
-        Centres for squared or plain distances.
-    random_state : int or Generator, optional
+        Number of clusters or components; for ``"pca"`` the rank.
+    task : {"kmeans", "kmedians", "gmm", "stable", "family", "pca"}
+        Centres of clusters for squared or plain distances, a Gaussian mixture, a mixture of elliptic stable laws or
+        of any family of atoms (``atom=``), a second moment of low rank; or a task of your own
+        (:func:`sketchlearn.decoders.register_decoder`).
+    decoder : str
+        ``"auto"`` takes the default of the task, which has nothing to tune; ``sketchlearn.decoders.DECODERS[task]``
+        names the others.  The solution says which one ran.
+    random_state : int, Generator, RandomState or None
         For repeatable results.
     trace : bool
         Keep what happened in every round in ``solution.trace``.
     **options
-        Of the decoder, e.g. ``n_decodes=`` (tuning-free: fits that are pooled on data that is not
-        Gaussian; more is better and slower), ``starts=``, ``replicates=``, ``init=``.
+        Of the decoder, e.g. ``covariance_type=`` of mixtures, ``n_decodes=`` of the default for k-means (fits that
+        are pooled on data that is not Gaussian; more is better and slower), ``starts=``, ``replicates=``, ``init=``.
 
     Returns
     -------
     Solution
+        :class:`~sketchlearn.decoders.solution.ClusterSolution` for k-means and k-medians, and a class of its own for
+        each other task.
 
     Examples
     --------
@@ -76,36 +93,32 @@ def decode(
     >>> solution = sl.decode(s, 2, random_state=0)
     >>> np.sort(solution.centers[:, 0]).round(1)
     array([1., 9.])
+    >>> sl.decode(s, 2, task="gmm", covariance_type="spherical", random_state=0).covariances.round()
+    array([1., 1.])
     """
-    k = check_components(sketch, n_components)
-    if decoder != "auto" and decoder not in DECODERS:
-        raise ValueError(f"decoder={decoder!r}: choose 'auto' or one of {', '.join(DECODERS)}")
-    if criterion not in ("means", "medians"):
-        raise ValueError(f"criterion={criterion!r}: choose 'means' or 'medians'")
-    function = DECODERS["tuning-free" if decoder == "auto" else decoder]
-    rng = np.random.default_rng(random_state)
-    view, spread = standardised(sketch)
-    if spread is not None:
-        for name in ("start", "sample"):
-            if options.get(name) is not None:
-                options[name] = np.asarray(options[name], np.float64) / spread
-    found = function(view, k, rng=rng, criterion=criterion, trace=[] if trace else None, **options)
-    if spread is None:
-        return found
-    return replace(found, mixture=found.mixture.stretched(spread), centers=found.centers * spread)
+    decoders = decoders_of(task)
+    chosen = decoders.choose(decoder)
+    k = check_components(sketch, n_components, groups=decoders.groups)
+    return chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
 
 
-def check_components(sketch: Sketch, n_components: int) -> int:
-    """A valid number of components for this sketch."""
+def check_components(sketch: Sketch, n_components: int, *, groups: bool = True) -> int:
+    """A valid number of components for this sketch: no more than rows, if they are groups of rows."""
     if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer) or n_components < 1:
         raise ValueError(f"the number of components must be a positive integer, got {n_components!r}")
     if not isinstance(sketch, Sketch):
         raise TypeError(f"expected a sketch, got {type(sketch).__name__}")
-    if sketch.count < n_components:
+    if groups and sketch.count < n_components:
         raise ValueError(
             f"n_samples={sketch.count} should be >= the number of components, {n_components}: the sketch has fewer rows"
         )
     return int(n_components)
+
+
+_SWEEPS = {
+    "kmeans": "sketchlearn.decoders.sweep_kmeans:sweep_kmeans",
+    "gmm": "sketchlearn.decoders.sweep_gmm:sweep_mixtures",
+}
 
 
 def sweep(
@@ -113,8 +126,8 @@ def sweep(
     ks: Iterable[int],
     *,
     task: str = "kmeans",
-    covariance_type: str = "full",
-    random_state: int | np.random.Generator | None = None,
+    random_state: RandomState = None,
+    **options: Any,
 ) -> Sweep:
     """Decode every number of components from one sketch, and recommend one.
 
@@ -123,18 +136,18 @@ def sweep(
     sketch : Sketch
         Of a feature map sized for the largest number (``n_components=max(ks)`` in the design).
     ks : iterable of int
-        Numbers of components to try; each is warm-started from the last.
-    task : {"kmeans", "gmm"}
-        Centres of clusters, or Gaussian mixtures.
-    covariance_type : {"full", "tied", "diag", "spherical"}
-        Shape of the components, for mixtures.
-    random_state : int or Generator, optional
+        Numbers of components to try; for k-means each is warm-started from the last.
+    task : str
+        As for :func:`sketchlearn.decode`.
+    random_state : int, Generator, RandomState or None
         For repeatable results.
+    **options
+        Of the decoder, e.g. ``covariance_type=`` of mixtures.
 
     Returns
     -------
     Sweep
-        A table that prints itself, with ``recommended``, ``reason`` and ``plot()``.
+        A table that prints itself, with ``recommended`` and ``reason``.
 
     Examples
     --------
@@ -144,9 +157,10 @@ def sweep(
     >>> sl.sweep(s, range(1, 6), random_state=0).recommended
     3
     """
-    rng = np.random.default_rng(random_state)
-    if task == "kmeans":
-        return sweep_kmeans(sketch, ks, rng=rng)
-    if task == "gmm":
-        return as_table(sweep_gmm(sketch, ks, covariance_type, rng=rng, exhaustive=True), sketch)
-    raise ValueError(f"task={task!r}: choose 'kmeans' or 'gmm'")
+    decoders = decoders_of(task)
+    rng = as_generator(random_state)
+    if task in _SWEEPS:
+        module, _, function = _SWEEPS[task].partition(":")
+        table: Sweep = getattr(importlib.import_module(module), function)(sketch, ks, rng=rng, **options)
+        return table
+    return sweep_by_certificate(decoders[decoders.default], sketch, ks, rng=rng, **options)

@@ -13,10 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders.partition import nearest_cost
+from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.metric import standard_metric
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.partition import check_criterion, nearest_cost, task_of
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.search import lbfgs, noise_floor, refine_shared, solve_weights
-from sketchlearn.decoders.solution import Mixture, Solution
+from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import F32
 from sketchlearn.sketches.value import Sketch
 
@@ -36,7 +40,7 @@ def decode_clompr(
     replicates: int = 1,
     sample: Array | None = None,
     trace: list[dict[str, Any]] | None = None,
-) -> Solution:
+) -> ClusterSolution:
     """Decode k points greedily.
 
     Parameters
@@ -57,15 +61,17 @@ def decode_clompr(
     sample : array (n, d), optional
         Rows for ``init="sample"`` and ``"k++"``.
     """
+    check_criterion(criterion)
     if init not in INITS:
         raise ValueError(f"init={init!r}: choose one of {', '.join(INITS)}")
     if init in ("sample", "k++") and sample is None:
         raise ValueError(f"init={init!r} needs rows: pass sample=")
     if starts < 1 or replicates < 1:
         raise ValueError("starts and replicates must be at least 1")
-    weighted = Problem.from_sketch(sketch)
-    problem = weighted.reweighted(np.ones(weighted.size) / sketch_importance(sketch))
-    rows = None if sample is None else (np.asarray(sample, np.float64) - problem.center) / problem.scale
+    features = characteristic(sketch.features)
+    weighted = Problem.from_sketch(sketch, standard_metric(features))
+    problem = weighted.reweighted(1.0 / features.importance_weights**2)
+    rows = None if sample is None else problem.normalised(sample)
     best: tuple[Array, Array, float] | None = None
     for _ in range(replicates):
         run = _run(problem, n_components, rng, replacement, init, starts, rows, trace)
@@ -73,39 +79,32 @@ def decode_clompr(
             best = run
     assert best is not None
     means, weights, value = best
-    floor, _ = noise_floor(problem, n_components, 0.0)
-    sampling = float(problem.u @ (1.0 - (problem.z**2).sum(0))) / problem.n
-    floor = max(floor, sampling)
+    floor = max(noise_floor(problem, n_components, 0.0)[0], noise.sketch_floor(problem, problem.power))
     ratio = value / floor
     mixture = Mixture(weights / weights.sum(), means, np.zeros(len(means)))
-    reliable = bool(ratio <= 3.0)
     name = "CL-OMPR" if replacement else "CL-OMP"
-    return Solution(
-        mixture=mixture.scaled(problem.scale, problem.center),
-        centers=means * problem.scale + problem.center,
-        weights=mixture.weights,
+    code, verdict = verdicts.of_points(ratio, name)
+    return ClusterSolution(
+        task=task_of(criterion),
+        decoder=f"{name} ({init} starts, {starts} candidates, {replicates} replicates)",
         residual=value,
         noise_floor=floor,
         ratio=ratio,
-        reliable=reliable,
-        verdict=(
-            f"{name}: the residual is {ratio:.3g} times the sampling noise of the sketch"
-            + (
-                ""
-                if reliable
-                else "; points don't explain it (clusters have width, or the scale doesn't suit the data)"
-            )
-        ),
-        decoder=f"{name} ({init} starts, {starts} candidates, {replicates} replicates)",
+        code=code,
+        verdict=verdict,
         iterations=n_components * (2 if replacement else 1),
-        inertia=nearest_cost(weighted, mixture, criterion) * problem.scale ** (2 if criterion == "means" else 1),
         trace=trace or [],
+        mixture=problem.mixture(mixture),
+        centers=problem.points(means),
+        weights=mixture.weights,
+        inertia=nearest_cost(weighted, mixture, criterion) * problem.scale ** (2 if criterion == "means" else 1),
+        criterion=criterion,
     )
 
 
-def sketch_importance(sketch: Sketch) -> Array:
-    """Squared importance weights of the features (1 unless the radial law is the weighted one)."""
-    return np.asarray(sketch.features.importance_weights, np.float64) ** 2  # type: ignore[attr-defined]
+def decode_clomp(sketch: Sketch, n_components: int, *, rng: np.random.Generator, **options: Any) -> ClusterSolution:
+    """CL-OMP: :func:`decode_clompr` without replacement."""
+    return decode_clompr(sketch, n_components, rng=rng, replacement=False, **options)
 
 
 def _run(

@@ -1,18 +1,119 @@
-"""The metric in which a sketch was designed, and the same sketch seen in it.
+"""The metric in which a sketch is decoded, and the sketch seen in it.
 
-A map with a whitening matrix A has features exp(i v·(A x)): the sketch of the rows A x under plain
-frequencies v.  Decoding there, where components are round on average, is better conditioned; the model
-is then carried back.
+``exp(i w·x)`` is ``exp(i v·(A x))`` with ``v = A^-T w``: the sketch of the rows x under frequencies w is that of the
+rows A x under frequencies v.  Decoding where components are round on average is better conditioned; k-means, a matter
+of distances, is decoded in the units that the map says.  The model is then carried back.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from sketchlearn.decoders.problem import Array
-from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.features.radial import RadialLaw
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders.noise import added_variance
+from sketchlearn.features.characteristic import CharacteristicMap, characteristic
+from sketchlearn.features.operator import Operator
 from sketchlearn.sketches.value import Sketch
+
+Array = npt.NDArray[np.float64]
+
+_REACH = 20.0  # a sketch without a box: rows are looked for within this many widths of the centre
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A sketch in a metric.
+
+    Attributes
+    ----------
+    operator : Operator
+        Frequencies for the rows A x, in float64.
+    mean, added : ndarray (m,)
+        Averages, and variance that was added to them.
+    n : float
+        Rows behind the sketch, in noise.
+    lower, upper : ndarray (d,)
+        Box around the rows A x.
+    place : ndarray (d,)
+        A point near them.
+    broad : ndarray (m,)
+        Which frequencies span all scales.
+    importance : ndarray (m,)
+        What features are divided by when they are compared.
+    """
+
+    operator: Operator
+    mean: npt.NDArray[np.complex128]
+    added: Array
+    n: float
+    lower: Array
+    upper: Array
+    place: Array
+    broad: npt.NDArray[np.bool_]
+    importance: Array
+
+    @classmethod
+    def of(
+        cls, sketch: Sketch, metric: Array | None = None, *, first: int | None = None, near: Array | None = None
+    ) -> View:
+        """A sketch in the metric A, its `first` frequencies only, with rows around `near`."""
+        features = characteristic(sketch.features)
+        if sketch.weight == 0:
+            raise ValueError("the sketch is empty: there is nothing to learn from")
+        operator = features.operator(dtype=np.float64)
+        if first is not None and first < features.size:
+            operator = operator.rows(np.arange(first))
+        lower, upper = box_of(sketch)
+        place = near if near is not None else features.center
+        place = 0.5 * (lower + upper) if place is None else np.asarray(place, np.float64)
+        if metric is not None:
+            operator = operator.transformed(metric)
+            middle, reach = metric @ (0.5 * (upper + lower)), np.abs(metric) @ (0.5 * (upper - lower))
+            lower, upper, place = middle - reach, middle + reach, metric @ place
+        return cls(
+            operator,
+            sketch.mean[:first],
+            added_variance(sketch)[:first],
+            sketch.effective_count,
+            lower,
+            upper,
+            place,
+            features.broad[:first],
+            features.importance_weights[:first],
+        )
+
+
+def box_of(sketch: Sketch) -> tuple[Array, Array]:
+    """The box of the rows; for a sketch that keeps none, what the frequencies can tell apart around the centre."""
+    lower, upper = sketch.lower, sketch.upper
+    if lower is not None and np.isfinite(lower).all() and np.isfinite(upper).all():
+        return lower, upper
+    features = characteristic(sketch.features)
+    center = np.zeros(features.dim) if features.center is None else np.asarray(features.center, np.float64)
+    operator = features.operator(dtype=np.float64)
+    matrix = np.eye(features.dim) if features.whitening is None else np.asarray(features.whitening, np.float64)
+    back = np.asarray(np.linalg.inv(matrix), np.float64)
+    width = features.designed_width or 1.0 / float(np.sqrt(operator.transformed(matrix).squared_norms.min()))
+    reach = _REACH * width * np.sqrt((back**2).sum(1))
+    return center - reach, center + reach
+
+
+# -- which metric -----------------------------------------------------------------------------------
+
+
+def standard_metric(features: CharacteristicMap) -> Array | None:
+    """The metric of maps that were standardised on purpose: they say in which units distances are meant."""
+    return None if features.spread is None else np.diag(1.0 / features.spread)
+
+
+def whitening_metric(features: CharacteristicMap, kind: str) -> Array | None:
+    """The metric that the frequencies were drawn in, if covariances of this type stay of this type in it."""
+    matrix = features.whitening
+    if matrix is None or not keeps_shape(matrix, kind) or np.linalg.cond(matrix) > 1e12:
+        return None
+    return np.asarray(matrix, np.float64)
 
 
 def keeps_shape(matrix: Array | None, kind: str) -> bool:
@@ -25,53 +126,7 @@ def keeps_shape(matrix: Array | None, kind: str) -> bool:
     return kind == "diag" or bool(np.allclose(np.abs(diagonal), np.abs(diagonal[0]), rtol=1e-12))
 
 
-def whitened(sketch: Sketch, kind: str) -> tuple[Sketch, Array | None]:
-    """The sketch of the whitened rows and the matrix, or the sketch itself and None."""
-    features = sketch.features
-    if not isinstance(features, FourierFeatures) or features.whitening is None or sketch.weight == 0:
-        return sketch, None
-    matrix = features.whitening
-    if not keeps_shape(matrix, kind) or np.linalg.cond(matrix) > 1e12:
-        return sketch, None
-    return moved(sketch, matrix, features.radial), matrix
-
-
-def standardised(sketch: Sketch) -> tuple[Sketch, Array | None]:
-    """The sketch of the standardised rows and the spread of the columns, or the sketch itself and None.
-
-    Maps that were standardised on purpose say in which units distances are meant; k-means is a matter of distances.
-    """
-    features = sketch.features
-    if not isinstance(features, FourierFeatures) or features.spread is None or sketch.weight == 0:
-        return sketch, None
-    return moved(sketch, np.diag(1.0 / features.spread), features.radial), features.spread
-
-
-def moved(
-    sketch: Sketch, matrix: Array, radial: RadialLaw, *, size: int | None = None, center: Array | None = None
-) -> Sketch:
-    """The sketch of the rows A x for an invertible matrix A, with the first `size` frequencies (all of them).
-
-    `radial` is what the map says about its frequencies in the new metric; `center` replaces that of the rows x.
-    """
-    features = sketch.features
-    assert isinstance(features, FourierFeatures)
-    sums = sketch.sums[:, :size]
-    place = features.center
-    if center is not None:
-        old = np.zeros(features.dim) if place is None else place
-        turned = (sums[0] + 1j * sums[1]) * np.exp(1j * (features.frequencies[:size] @ (old - center)))
-        sums = np.rint(np.stack([turned.real, turned.imag])).astype(np.int64)
-        place = center
-    half_turns = (features.half_turns[:size].astype(np.float64) @ np.linalg.inv(matrix)).astype(np.float32)
-    plain = FourierFeatures(
-        features.dim, len(half_turns), features.scale, radial, features.directions, features.radii,
-        features.seed, None if place is None else matrix @ place,
-    ).with_random_array(half_turns)  # fmt: skip
-    middle, half = 0.5 * (sketch.upper + sketch.lower), 0.5 * (sketch.upper - sketch.lower)
-    reach = np.abs(matrix) @ half
-    lower, upper = matrix @ middle - reach, matrix @ middle + reach
-    return Sketch(plain, sums, sketch.weight, sketch.weight_bits, lower, upper, sketch.skipped)
+# -- there and back ----------------------------------------------------------------------------------
 
 
 def unwhiten(means: Array, covariances: Array, kind: str, matrix: Array | None) -> tuple[Array, Array]:

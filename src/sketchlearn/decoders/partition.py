@@ -7,9 +7,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.solution import Mixture
 from sketchlearn.kernels import lloyd
+
+CRITERIA = {"means": "kmeans", "medians": "kmedians"}
+
+
+def check_criterion(criterion: str) -> None:
+    """Refuse what is no criterion."""
+    if criterion not in CRITERIA:
+        raise ValueError(f"criterion={criterion!r}: choose 'means' or 'medians'")
+
+
+def task_of(criterion: str) -> str:
+    """The task that a criterion belongs to."""
+    return CRITERIA[criterion]
 
 
 def partition(
@@ -28,7 +41,7 @@ def partition(
     Points drawn from the mixture (with importance weights) are clustered, from `start` and from
     `restarts` random starts; a random start wins only if it is better by the relative `gain`.
     """
-    x, w, owner = mixture.sample(max(points, 60 * mixture.n_components), rng)
+    x, w, owner = mixture.weighted_points(max(points, 60 * mixture.n_components), rng)
     best: tuple[Array, float] | None = None
     if start is not None:
         best = _lloyd(x, w, start, 1, rng)

@@ -5,7 +5,7 @@ Units are those of the data's own standard deviation, so that no decoder has a s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,70 +13,78 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 
-from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.features.operator import F32, DenseOperator
+from sketchlearn.decoders import noise
+from sketchlearn.decoders.metric import View
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.features.operator import F32, Operator
 from sketchlearn.kernels import atoms as _kernels
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 _compiled: Any = _kernels
 
-_VARIANCE_FLOOR = 0.05  # frequencies with |z| near 1 are not weighted more than this allows
-
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Data of a decoding problem in normalised units: ``x = scale * y + center``.
+    """Data of a decoding problem in normalised units: ``A x = scale * y + center``, with A the metric.
 
     Attributes
     ----------
-    operator : DenseOperator
-        Frequencies times `scale`.
+    operator : Operator
+        Frequencies times `scale`, in float32.
     z : ndarray (2, m) float32
         Real and imaginary parts of the centred sketch.
     u : ndarray (m,) float32
         Weights of the frequencies, summing to 1.
     n : float
-        Number of rows behind the sketch.
+        Number of rows behind the sketch, in noise.
+    added : ndarray (m,)
+        Variance of each entry beyond that of sampling rows (:mod:`sketchlearn.decoders.noise`).
     center, scale : ndarray (d,), float
         Where the data is and how wide.
     box : tuple of ndarray
         Coordinate-wise bounds of the data, normalised.
+    broad : ndarray (m,)
+        Which frequencies span all scales.
+    metric : ndarray (d, d) or None
+        The matrix A; None for the identity.
     """
 
-    operator: DenseOperator
+    operator: Operator
     z: F32
     u: F32
     n: float
+    added: Array
     center: Array
     scale: float
     box: tuple[Array, Array]
-    _buffers: dict[int, tuple[F32, F32, F32, F32]] = field(default_factory=dict, repr=False)
+    broad: npt.NDArray[np.bool_]
+    metric: Array | None = None
+    _buffers: dict[int, tuple[F32, F32, F32, F32]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def from_sketch(cls, sketch: Sketch) -> Problem:
-        """Normalise a sketch; ValueError if it holds nothing that could be decoded."""
-        features = sketch.features
-        if not isinstance(features, FourierFeatures):
-            raise TypeError(f"this decoder needs Fourier features, the sketch has {features.kind} features")
-        n = float(sketch.count)
-        if n == 0:
-            raise ValueError("the sketch is empty: there is nothing to learn from")
-        mean = sketch.mean
-        check_information(sketch)
-        center, scale = location_and_scale(features, mean, sketch.lower, sketch.upper, n)
-        w = features.frequencies
-        z = mean * np.exp(-1j * (w @ center))
-        importance = features.importance_weights
-        u = 1.0 / np.maximum(1.0 - np.abs(z) ** 2, _VARIANCE_FLOOR) / importance**2
+    def from_sketch(cls, sketch: Sketch, metric: Array | None = None) -> Problem:
+        """Normalise a sketch in a metric; ValueError if it holds nothing that could be decoded."""
+        return cls.from_view(View.of(sketch, metric), metric)
+
+    @classmethod
+    def from_view(cls, view: View, metric: Array | None = None, at: tuple[Array, float] | None = None) -> Problem:
+        """Normalise a sketch that is seen in a metric, by a given centre and width or by its own."""
+        check_information(view)
+        center, scale = location_and_scale(view) if at is None else at
+        z = view.mean * np.exp(-1j * view.operator.forward(center[None])[0])
+        u = noise.first_weights(np.abs(z) ** 2, view.n, view.added) / view.importance**2
         return cls(
-            operator=DenseOperator.of(features.frequencies * scale),
+            operator=view.operator.scaled(scale).astype(np.float32),
             z=np.stack([z.real, z.imag]).astype(np.float32),
             u=(u / u.sum()).astype(np.float32),
-            n=n,
+            n=view.n,
+            added=view.added,
             center=center,
             scale=scale,
-            box=((sketch.lower - center) / scale, (sketch.upper - center) / scale),
+            box=((view.lower - center) / scale, (view.upper - center) / scale),
+            broad=view.broad,
+            metric=metric,
         )
 
     @property
@@ -99,33 +107,81 @@ class Problem:
         """Norms of the normalised frequencies."""
         return np.sqrt(self.operator.squared_norms.astype(np.float64))
 
+    @property
+    def power(self) -> Array:
+        """|z|^2, (m,)."""
+        return np.asarray(self.z[0] ** 2 + self.z[1] ** 2, np.float64)
+
     def effective_radius(self, k: int) -> float:
         """Largest radius at which ``|z|^2`` still stands above ``exp(-2)/k``: beyond it clusters are resolved."""
         order = np.argsort(self.radii)
-        power = (self.z[0] ** 2 + self.z[1] ** 2)[order].astype(np.float64)
+        power = (self.power - self.added)[order]
         if self.n > 1:
             power = (self.n * power - 1) / (self.n - 1)
         smooth = isotonic_regression(power, increasing=False).x
         above = np.flatnonzero(smooth >= np.exp(-2.0) / k)
         return float(self.radii[order][above[-1] if len(above) else 0])
 
+    # -- the same data, seen otherwise -----------------------------------------------------------
+
     def subset(self, index: npt.NDArray[np.intp]) -> Problem:
         """The problem restricted to some frequencies."""
         u = self.u[index]
-        return Problem(
-            self.operator.rows(index),
-            np.ascontiguousarray(self.z[:, index]),
-            u / u.sum(),
-            self.n,
-            self.center,
-            self.scale,
-            self.box,
+        return replace(
+            self,
+            operator=self.operator.rows(index),
+            z=np.ascontiguousarray(self.z[:, index]),
+            u=u / u.sum(),
+            added=self.added[index],
+            broad=self.broad[index],
         )
 
     def reweighted(self, u: npt.NDArray[Any]) -> Problem:
         """The same problem with other weights of the frequencies."""
-        weights = (u / u.sum()).astype(np.float32)
-        return Problem(self.operator, self.z, weights, self.n, self.center, self.scale, self.box)
+        return replace(self, u=(u / u.sum()).astype(np.float32))
+
+    def rescaled(self, factor: float) -> Problem:
+        """The problem in units that are `factor` times larger."""
+        return replace(
+            self,
+            operator=self.operator.scaled(factor),
+            scale=self.scale * factor,
+            box=(self.box[0] / factor, self.box[1] / factor),
+        )
+
+    def with_total(self, u: Array, weight: float) -> Problem:
+        """The problem with one more equation, "the weights sum to 1" (frequency 0), and these weights of all."""
+        weights = np.append(u, weight)
+        return replace(
+            self,
+            operator=self.operator.rows(np.append(np.arange(self.size), -1)),
+            z=np.concatenate([self.z, np.array([[1.0], [0.0]], np.float32)], 1),
+            u=(weights / float(weights.sum())).astype(np.float32),
+            added=np.append(self.added, 0.0),
+            broad=np.append(self.broad, True),
+        )
+
+    # -- units -----------------------------------------------------------------------------------
+
+    def normalised(self, points: npt.ArrayLike) -> Array:
+        """Points in the units of the rows as points of this problem."""
+        x = np.asarray(points, np.float64)
+        return np.asarray(((x if self.metric is None else x @ self.metric.T) - self.center) / self.scale)
+
+    def points(self, normalised: Array) -> Array:
+        """Points of this problem in the units of the rows."""
+        y = normalised * self.scale + self.center
+        return y if self.metric is None else np.asarray(y @ np.linalg.inv(self.metric).T)
+
+    def mixture(self, normalised: Mixture) -> Mixture:
+        """A mixture of this problem in the units of the rows."""
+        moved = normalised.scaled(self.scale, self.center)
+        if self.metric is None:
+            return moved
+        diagonal = np.diag(self.metric)
+        if (self.metric == np.diag(diagonal)).all():
+            return moved.stretched(1.0 / diagonal)
+        return moved.mapped(np.asarray(np.linalg.inv(self.metric), np.float64))
 
     # -- the model -----------------------------------------------------------------------------
 
@@ -142,15 +198,7 @@ class Problem:
 
     def damping(self, covariances: Any) -> F32:
         """Exponents -w'Sw/2: (1, m) for one shared variance, (k, m) for (k,), (k, d) or (k, d, d) covariances."""
-        s = np.asarray(covariances, np.float32)
-        if s.ndim == 0:
-            return np.float32(-0.5) * s * self.operator.squared_norms[None]
-        if s.ndim == 1:
-            return (np.float32(-0.5) * s)[:, None] * self.operator.squared_norms
-        if s.ndim == 2:
-            return np.asarray((np.float32(-0.5) * s) @ self.operator._squares.T, np.float32)
-        a, b = np.tril_indices(self.dim)
-        return np.asarray((np.float32(-0.5) * s[:, a, b]) @ self.operator._products.T, np.float32)
+        return np.asarray(self.operator.quadratic(np.float32(-0.5) * np.asarray(covariances, np.float32)), np.float32)
 
     def atoms(self, means: Any, covariances: Any, weights: Any) -> tuple[F32, F32, F32]:
         """Atoms (cosine and sine parts, (k, m)) and the weighted model (2, m); buffers that the next call reuses."""
@@ -196,31 +244,29 @@ class Problem:
         return (c @ c.T + s @ s.T).astype(np.float64), (c @ y[0] + s @ y[1]).astype(np.float64)
 
 
-def check_information(sketch: Sketch) -> None:
-    """Refuse sketches in which nothing stands above the sampling noise."""
-    n = float(sketch.count)
-    power = n * np.abs(sketch.mean) ** 2  # of pure noise: exponential with mean 1
-    if n >= 100 and power.max() < np.log(len(power)) + 5.0:
+def check_information(view: View) -> None:
+    """Refuse sketches in which nothing stands above the noise."""
+    power = np.abs(view.mean) ** 2 / noise.empty_variance(view.n, view.added)  # of pure noise: exponential with mean 1
+    if view.n >= 100 and power.max() < np.log(len(power)) + 5.0:
         raise ValueError(
             f"the sketch holds no information: all {len(power)} averages are at the level of the sampling noise; "
             "the scale of its feature map is too small for this data"
         )
 
 
-def location_and_scale(
-    features: FourierFeatures, mean: npt.NDArray[np.complex128], lower: Array, upper: Array, n: float
-) -> tuple[Array, float]:
+def location_and_scale(view: View) -> tuple[Array, float]:
     """Mean of the data and root mean square of its columns' standard deviations, from the sketch alone.
 
     At low frequencies the characteristic function is that of a Gaussian, exp(i w·mean - w'Cov w/2): its
     phase is linear in the mean, its modulus gives the variance.
     """
-    w, norms = features.frequencies, features.norms
-    d = features.dim
-    center = 0.5 * (lower + upper) if features.center is None else features.center
+    mean, lower, upper, center = view.mean, view.lower, view.upper, view.place
+    d = view.operator.shape[1]
+    norms = np.sqrt(view.operator.squared_norms)
     # (constant data has no spread of its own: take what the frequencies can't tell from zero)
     spread = max(float(np.sqrt(np.mean((upper - lower) ** 2) / 12.0)), 1e-3 / float(norms.max()))
     modulus = np.clip(np.abs(mean), 1e-12, 1.0 - 1e-12)
+    visible = modulus > 4.0 * np.sqrt(noise.empty_variance(view.n, view.added))
     order = np.argsort(norms)
     fewest = min(max(2 * d + 2, 20), len(order))
     count = fewest
@@ -228,7 +274,7 @@ def location_and_scale(
     for _ in range(6):
         # the lowest frequencies only: further out clusters show, and the Gaussian approximation fails
         low = order[:count]
-        seen = low[modulus[low] > 4.0 / np.sqrt(n)]
+        seen = low[visible[low]]
         if len(seen) < 2:
             break
         exponent = -2.0 * np.log(modulus[seen])
@@ -238,11 +284,12 @@ def location_and_scale(
             break
         count = min(new, max(2 * count, fewest))
     low = order[:count]
+    w = np.ascontiguousarray(view.operator.rows(low).forward(np.eye(d)).T)
     for _ in range(4):
-        phase = np.angle(mean[low] * np.exp(-1j * (w[low] @ center)))
+        phase = np.angle(mean[low] * np.exp(-1j * (w @ center)))
         root = modulus[low] * (np.abs(phase) < 2.0)  # not wrapped, and above the noise
         if (root > 0).sum() < d:
             break
-        step = np.linalg.lstsq(root[:, None] * w[low], root * phase, rcond=None)[0]
+        step = np.linalg.lstsq(root[:, None] * w, root * phase, rcond=None)[0]
         center = np.clip(center + step, lower, upper)
     return center, float(np.clip(scale, 1e-6 * spread, 4.0 * spread))

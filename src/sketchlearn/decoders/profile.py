@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.problem import Array
-from sketchlearn.decoders.solution import Mixture
-from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.decoders import noise
+from sketchlearn.decoders.covariances import KINDS
+from sketchlearn.decoders.mixture import Array, Mixture
+from sketchlearn.features.characteristic import characteristic as characteristic_map
+from sketchlearn.features.operator import Operator
 from sketchlearn.sketches.value import Sketch
 
 _BINS = 24
@@ -32,9 +34,9 @@ class Profile:
     misfit : ndarray (b,)
         Mean squared modulus of sketch minus model.
     floor : ndarray (b,)
-        What sampling noise leaves if the model is right and its parameters were fitted.
+        What noise leaves if the model is right and its parameters were fitted.
     sampling : ndarray (b,)
-        Sampling noise of the sketch itself, ``(1 - |z|^2) / n``.
+        Noise of the sketch itself: ``(1 - |z|^2) / n``, and what a release added.
     size : ndarray (b,)
         Number of frequencies.
 
@@ -57,12 +59,10 @@ class Profile:
     size: Array
 
 
-def characteristic(mixture: Mixture, frequencies: Array) -> npt.NDArray[np.complex128]:
-    """``E exp(i w·x)`` of a mixture at some frequencies, (m,) complex."""
-    value = np.zeros(len(frequencies), np.complex128)
-    for a, mean, q in zip(mixture.weights, mixture.means, _exponents(mixture, frequencies), strict=True):
-        value += a * np.exp(1j * (frequencies @ mean) - q / 2)
-    return value
+def characteristic(mixture: Mixture, operator: Operator) -> npt.NDArray[np.complex128]:
+    """``E exp(i w·x)`` of a mixture at the frequencies of an operator, (m,) complex."""
+    envelope = np.exp(-0.5 * operator.quadratic(mixture.covariances))
+    return np.asarray(mixture.weights @ (np.exp(1j * operator.forward(mixture.means)) * envelope))
 
 
 def residual_profile(sketch: Sketch, mixture: Mixture, kind: str | None = None, bins: int = _BINS) -> Profile:
@@ -83,20 +83,19 @@ def residual_profile(sketch: Sketch, mixture: Mixture, kind: str | None = None, 
     -------
     Profile
     """
-    features = sketch.features
-    if not isinstance(features, FourierFeatures):
-        raise TypeError(f"a profile by radius needs Fourier features, the sketch has {features.kind} features")
-    w, z, n = features.frequencies, sketch.mean, float(sketch.count)
-    if mixture.means.shape[1] != features.dim:
-        raise ValueError(f"the mixture has {mixture.means.shape[1]} columns, the sketch {features.dim}")
-    left = np.abs(z - characteristic(mixture, w)) ** 2
-    radius = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", w, covariance_of(mixture), w, optimize=True), 1e-300))
+    features = characteristic_map(sketch.features, "a profile by radius")
+    if mixture.dim != features.dim:
+        raise ValueError(f"the mixture has {mixture.dim} columns, the sketch {features.dim}")
+    operator, z = features.operator(dtype=np.float64), sketch.mean
+    misfit = np.abs(z - characteristic(mixture, operator)) ** 2
+    radius = np.sqrt(np.maximum(operator.quadratic(mixture.covariance[None])[0], 1e-300))
     order = np.argsort(radius)
     groups = np.array_split(order, max(1, min(bins, len(order) // _FEWEST)))
 
-    sampling = np.maximum(1.0 - np.abs(z) ** 2, 0.0)
     kind = _kind(mixture) if kind is None else kind
-    noise = sampling if kind == "points" else _conditional_variance(mixture, w, kind)
+    floor = sketch.variances
+    if kind != "points":
+        floor = _left(mixture, operator, kind) / sketch.effective_count + noise.added_variance(sketch)
 
     def averages(values: Array) -> Array:
         return np.array([values[g].mean() for g in groups])
@@ -104,30 +103,11 @@ def residual_profile(sketch: Sketch, mixture: Mixture, kind: str | None = None, 
     return Profile(
         radius=np.exp(averages(np.log(radius))),
         signal=averages(np.abs(z) ** 2),
-        misfit=averages(left),
-        floor=averages(noise) / n,
-        sampling=averages(sampling) / n,
+        misfit=averages(misfit),
+        floor=averages(floor),
+        sampling=averages(sketch.variances),
         size=np.array([float(len(g)) for g in groups]),
     )
-
-
-def covariance_of(mixture: Mixture) -> Array:
-    """Covariance of the whole mixture, (d, d)."""
-    apart = mixture.means - mixture.mean
-    between = (mixture.weights[:, None] * apart).T @ apart
-    s = mixture.covariances
-    if s.ndim == 3:
-        return np.asarray(between + np.tensordot(mixture.weights, s, 1))
-    within = mixture.weights @ s
-    return np.asarray(between + np.diag(np.broadcast_to(within, mixture.means.shape[1:])))
-
-
-def _exponents(mixture: Mixture, w: Array) -> list[Array]:
-    """w'Sw for each component."""
-    if mixture.covariances.ndim == 3:
-        return [np.asarray(((w @ s) * w).sum(1)) for s in mixture.covariances]
-    squares = w * w
-    return [np.asarray(squares @ np.broadcast_to(s, w.shape[1:])) for s in mixture.covariances]
 
 
 def _kind(mixture: Mixture) -> str:
@@ -140,20 +120,13 @@ def _kind(mixture: Mixture) -> str:
     return "diag" if s.ndim == 2 else "full"
 
 
-def _conditional_variance(mixture: Mixture, w: Array, kind: str) -> Array:
-    """Variance (times n) of each entry that no change of weights, means and own covariances explains.
+def _left(mixture: Mixture, operator: Operator, kind: str) -> Array:
+    """Variance of a row at each frequency that no change of weights, means and own covariances explains.
 
-    Within a component exp(i w·x) is projected on the scores of its parameters; with q = w'Sw there is
-    1 - exp(-q)(1 + q + h) left, h = q^2/2 for full covariances (see decoders.refine.tangent_variance).  What all
-    components share absorbs next to nothing in each.
+    What all components share (one width, one covariance) absorbs next to nothing in each.
     """
-    total = np.zeros(len(w))
-    for a, part, q in zip(mixture.weights, mixture.covariances, _exponents(mixture, w), strict=True):
-        if kind == "full":
-            h = q * q / 2
-        elif kind == "diag":
-            h = ((w * w) ** 2 @ part**2) / 2
-        else:
-            h = q * q / (2 * w.shape[1]) if kind == "spherical" else np.zeros_like(q)
-        total += a * np.maximum(1.0 - np.exp(-q) * (1.0 + q + h), 0.0)
-    return total
+    q = operator.quadratic(mixture.covariances)
+    h = np.zeros_like(q)
+    if kind in ("spherical", "diag", "full"):
+        h = KINDS[kind].absorbed(operator, mixture.covariances, q)
+    return np.asarray(mixture.weights @ noise.left_by_gaussian(q, h))

@@ -8,7 +8,7 @@ A round: particles climb the residual's correlation (batched mean-shift, coarse 
 best are added, all weights are refitted (NNLS), components that matter least are removed (optimal brain
 surgeon) until k are left, and everything is refined by L-BFGS.  Rounds end when the misfit is at the noise
 floor: what sampling leaves after each cluster's own weight and mean have been fitted,
-``(1 - exp(-q)(1 + q)) / n`` with ``q = |w|^2 s``.
+``(1 - exp(-q)(1 + q)) / n`` with ``q = |w|^2 s``, and the noise that was added (:mod:`sketchlearn.decoders.noise`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize, nnls
 
+from sketchlearn.decoders import noise
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.features.operator import F32
 
@@ -52,18 +53,14 @@ class Found:
         return self.ratio < 1.0 + 3.0 * self.deviation
 
 
-def conditional_variance(problem: Problem, variance: float) -> Array:
-    """Variance (times n) of each entry of the sketch, given the weights and means of the clusters."""
-    q = problem.operator.squared_norms.astype(np.float64) * variance
-    return 1.0 - np.exp(-q) * (1.0 + q)
+def left_over(problem: Problem, variance: float) -> Array:
+    """Variance of a row at each frequency, given the weights and means of clusters of one width."""
+    return noise.left_by_gaussian(problem.operator.squared_norms.astype(np.float64) * variance)
 
 
 def noise_floor(problem: Problem, k: int, variance: float) -> tuple[float, float]:
     """Expected misfit of the right model, and its relative standard deviation."""
-    v = problem.u * conditional_variance(problem, variance)
-    freedom = max(1.0 - 0.5 * (k * problem.dim + k + 1) / problem.size, 0.1)
-    total = float(v.sum())
-    return max(total * freedom / problem.n, 1e-14), float(np.sqrt((v * v).sum()) / max(total, 1e-30))
+    return noise.noise_floor(problem, left_over(problem, variance), k * problem.dim + k + 1)
 
 
 def search(

@@ -1,150 +1,62 @@
-"""What decoding returns."""
+"""What decoding returns: one base for every task, with a result code beside the words."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.mixture import Mixture
+
 Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """Weighted Gaussian components (points, if they have no width).
-
-    Attributes
-    ----------
-    weights : ndarray (k,)
-        Non-negative, summing to 1.
-    means : ndarray (k, d)
-        Centres.
-    covariances : ndarray
-        (k,) variances, (k, d) diagonals or (k, d, d) matrices.
+class Code(StrEnum):
+    """How a decoding ended, for programs; the verdict says it in words.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from sketchlearn.decoders import Mixture
-    >>> mixture = Mixture(np.array([0.5, 0.5]), np.array([[0.0], [4.0]]), np.array([1.0, 1.0]))
-    >>> mixture.mean, mixture.total_variance
-    (array([2.]), 5.0)
+    >>> from sketchlearn.decoders import Code
+    >>> Code("misfit") is Code.MISFIT, f"{Code.RELIABLE}"
+    (True, 'reliable')
     """
 
-    weights: Array
-    means: Array
-    covariances: Array
-
-    @property
-    def n_components(self) -> int:
-        """Number of components."""
-        return len(self.weights)
-
-    @property
-    def mean(self) -> Array:
-        """Mean of the mixture."""
-        return self.weights @ self.means
-
-    def variances(self) -> Array:
-        """Trace of each component's covariance, (k,)."""
-        if self.covariances.ndim == 1:
-            return self.covariances * self.means.shape[1]
-        if self.covariances.ndim == 2:
-            return self.covariances.sum(1)
-        return np.trace(self.covariances, axis1=1, axis2=2)
-
-    @property
-    def total_variance(self) -> float:
-        """Trace of the covariance of the whole mixture."""
-        spread = ((self.means - self.mean) ** 2).sum(1)
-        return float(self.weights @ (self.variances() + spread))
-
-    def full_covariances(self) -> Array:
-        """Covariances as matrices, (k, d, d)."""
-        d = self.means.shape[1]
-        if self.covariances.ndim == 1:
-            return self.covariances[:, None, None] * np.eye(d)
-        if self.covariances.ndim == 2:
-            return self.covariances[:, :, None] * np.eye(d)
-        return self.covariances
-
-    def log_densities(self, rows: Array) -> Array:
-        """Logarithm of weight times density of each component at some points, (n, k)."""
-        out = np.empty((len(rows), len(self.weights)))
-        with np.errstate(divide="ignore"):
-            logs = np.log(self.weights)
-        for l, (mean, s) in enumerate(zip(self.means, self.full_covariances(), strict=True)):
-            root = np.linalg.cholesky(s)
-            y = np.linalg.solve(root, (rows - mean).T)
-            out[:, l] = logs[l] - np.log(np.diag(root)).sum() - 0.5 * (y * y).sum(0)
-        return out - 0.5 * rows.shape[1] * np.log(2 * np.pi)
-
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, Array, npt.NDArray[np.intp]]:
-        """About n points, their weights and components: antithetic pairs, half of them shared out evenly."""
-        k, d = self.means.shape
-        share = 0.5 * self.weights + 0.5 / k
-        pairs = np.maximum(5, np.ceil(n * share / 2)).astype(int)
-        owner = np.repeat(np.arange(k), pairs)
-        noise = rng.standard_normal((len(owner), d))
-        if self.covariances.ndim == 1:
-            step = noise * np.sqrt(np.maximum(self.covariances, 0.0))[owner, None]
-        elif self.covariances.ndim == 2:
-            step = noise * np.sqrt(np.maximum(self.covariances, 0.0))[owner]
-        else:
-            values, vectors = np.linalg.eigh(self.covariances)
-            roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-            ends = np.cumsum(pairs)
-            parts = zip(roots, ends, pairs, strict=True)
-            step = np.concatenate([noise[end - count : end] @ root.T for root, end, count in parts])
-        points = np.concatenate([self.means[owner] + step, self.means[owner] - step])
-        weights = (self.weights / (2 * pairs))[owner]
-        return points, np.concatenate([weights, weights]), np.concatenate([owner, owner])
-
-    def stretched(self, spread: Array | None) -> Mixture:
-        """The mixture of ``spread * x``, column by column."""
-        if spread is None:
-            return self
-        s = self.covariances
-        if s.ndim == 3:
-            s = s * np.outer(spread, spread)
-        else:
-            s = (s[:, None] if s.ndim == 1 else s) * spread**2
-        return Mixture(self.weights, self.means * spread, s)
-
-    def scaled(self, scale: float, shift: Array) -> Mixture:
-        """The mixture of ``scale * x + shift``."""
-        return Mixture(self.weights, self.means * scale + shift, self.covariances * scale**2)
+    RELIABLE = "reliable"
+    """The misfit is what noise leaves, and the sketch determines every part of the model."""
+    MISFIT = "misfit"
+    """More is left than noise explains: the model is wrong, or parts of it were not found."""
+    UNDETERMINED = "undetermined"
+    """Noise explains the misfit, but the sketch does not determine some components."""
+    UNFINISHED = "unfinished"
+    """More is left than noise explains, and the decoder was still moving when it stopped."""
+    UNCERTIFIED = "uncertified"
+    """There is no certificate for this decoder."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Solution:
-    """A decoded model and what is known about its quality.
+    """A decoded model and what is known about its quality; each task has a subclass with the model itself.
 
     Attributes
     ----------
-    mixture : Mixture
-        The mixture that explains the sketch.
-    centers, weights : ndarray
-        Centres of the partition (k, d) and the share of each cell.
+    task, decoder : str
+        What was asked for, and which decoder made it, by which path.
     residual : float
-        Weighted mean squared misfit of the sketch.
+        Misfit of the sketch.
     noise_floor : float
-        What sampling noise alone would leave, given the model.
+        What noise alone would leave of the sketch, given the model.
     ratio : float
         residual / noise_floor: near 1 if the model explains the data down to the noise.
-    reliable : bool
-        The certificate: False if the ratio says that something is missing.
+    code : Code
+        The certificate as a code.
     verdict : str
         The same in words.
-    decoder : str
-        Which decoder made it, and by which path.
     iterations : int
         Rounds of the decoder.
-    inertia : float
-        Estimated mean squared distance of a row to its centre (in units of the spread of each column, if the map
-        is standardised).
     trace : list of dict
         What happened, round by round, if asked for.
 
@@ -154,19 +66,156 @@ class Solution:
     >>> X = np.random.default_rng(0).normal(size=(5000, 2)) + np.repeat([[1.0, 0.0], [9.0, 0.0]], 2500, axis=0)
     >>> phi = sl.design(X[::5], n_components=2, seed=0)
     >>> solution = sl.decode(sl.sketch(X, phi), 2)
-    >>> solution.reliable, solution.centers.shape
-    (True, (2, 2))
+    >>> solution.reliable, str(solution.code), solution.centers.shape
+    (True, 'reliable', (2, 2))
+    """
+
+    task: str
+    decoder: str
+    residual: float
+    noise_floor: float = float("nan")
+    ratio: float = float("nan")
+    code: Code = Code.UNCERTIFIED
+    verdict: str = "not certified: this decoder has no certificate"
+    iterations: int = 0
+    trace: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def reliable(self) -> bool:
+        """The certificate: whether the sketch supports the model."""
+        return self.code is Code.RELIABLE
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClusterSolution(Solution):
+    """Centres of clusters.
+
+    Attributes
+    ----------
+    mixture : Mixture
+        The mixture that explains the sketch.
+    centers, weights : ndarray
+        Centres of the partition (k, d) and the share of each cell.
+    inertia : float
+        Estimated mean squared distance of a row to its centre (plain distance for medians; in units of the spread
+        of each column, if the map is standardised).
+    criterion : str
+        ``"means"`` or ``"medians"``.
     """
 
     mixture: Mixture
     centers: Array
     weights: Array
-    residual: float
-    noise_floor: float
-    ratio: float
-    reliable: bool
-    verdict: str
-    decoder: str
-    iterations: int
     inertia: float
-    trace: list[dict[str, Any]] = field(default_factory=list)
+    criterion: str = "means"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MixtureSolution(Solution):
+    """A Gaussian mixture.
+
+    Attributes
+    ----------
+    weights, means, covariances : ndarray
+        The mixture; covariances in scikit-learn's shape for `covariance_type`.
+    covariance_type : str
+        Type of the covariances.
+    deviation : float
+        Relative standard deviation of the noise floor (counting correlations if the ratio is above 1.5).
+    unreliable : tuple of int
+        Components whose weight, place or width the sketch does not determine.
+    richer : Mixture or None
+        For data that no such mixture explains, the richer mixture that the model was projected from.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(4000, 2)) + np.repeat([[0.0, 0.0], [9.0, 0.0]], 2000, axis=0)
+    >>> s = sl.sketch(X, sl.design(X[::4], n_components=2, task="gmm", seed=0))
+    >>> solution = sl.decode(s, 2, task="gmm", covariance_type="diag", random_state=0)
+    >>> solution.reliable, solution.covariances.shape
+    (True, (2, 2))
+    """
+
+    weights: Array
+    means: Array
+    covariances: Array
+    covariance_type: str
+    deviation: float
+    unreliable: tuple[int, ...] = ()
+    richer: Mixture | None = None
+
+    @property
+    def mixture(self) -> Mixture:
+        """The components as a :class:`~sketchlearn.Mixture`."""
+        s = self.covariances
+        if self.covariance_type == "tied":
+            s = np.repeat(s[None], len(self.weights), 0)
+        return Mixture(self.weights, self.means, s)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StableSolution(Solution):
+    """A mixture of elliptic stable laws.
+
+    Attributes
+    ----------
+    weights, alphas, locations, scatters : ndarray
+        The mixture; scatters are (k, d) or (k, d, d).
+    unreliable : tuple of int
+        Components with next to no weight or at the edge of what the sketch resolves.
+    """
+
+    weights: Array
+    alphas: Array
+    locations: Array
+    scatters: Array
+    unreliable: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FamilySolution(Solution):
+    """A mixture of some family of atoms.
+
+    Attributes
+    ----------
+    weights, means, shapes : ndarray
+        The mixture, in the units of the rows.
+    facts : dict
+        The shapes by name, as the family describes them.
+    """
+
+    weights: Array
+    means: Array
+    shapes: Array
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LowRankSolution(Solution):
+    """A second moment ``vectors @ diag(values) @ vectors.T + isotropic * I``.
+
+    Residual and noise floor are root mean squares of what the solution leaves of the measurements and of their
+    sampling error, both relative to the measurements.  The sampling error is that of normal data with this second
+    moment.
+
+    Attributes
+    ----------
+    values, vectors : ndarray (r,), (dim, r)
+        Eigenvalues in falling order (without the isotropic part), and orthonormal eigenvectors.
+    isotropic : float
+        Variance in every direction that the r eigenvectors leave over.
+    mean : ndarray (dim,)
+        Mean of the rows.
+    resolution : float
+        Eigenvalues below this can't be told from what the residual does to them.
+    converged : bool
+        Whether the decoder stopped because nothing changed any more.
+    """
+
+    values: Array
+    vectors: Array
+    isotropic: float
+    mean: Array
+    resolution: float
+    converged: bool

@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.clompr import best_atom
-from sketchlearn.decoders.partition import partition
+from sketchlearn.decoders.metric import standard_metric
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.partition import check_criterion, partition, task_of
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.refine import Fit, noise_floor, refine
 from sketchlearn.decoders.search import solve_weights
-from sketchlearn.decoders.solution import Mixture, Solution
+from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
 
@@ -29,11 +33,12 @@ def decode_splitting(
     starts: int = 20,
     replicates: int = 1,
     trace: list[dict[str, Any]] | None = None,
-) -> Solution:
+) -> ClusterSolution:
     """Decode k components by splitting; `starts` candidates for the first one, best of `replicates` runs."""
+    check_criterion(criterion)
     if starts < 1 or replicates < 1:
         raise ValueError("starts and replicates must be at least 1")
-    problem = Problem.from_sketch(sketch)
+    problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     fits = [_run(problem, n_components, rng, starts, trace) for _ in range(replicates)]
     fit = min(fits, key=lambda f: f.value)
     floor, _ = noise_floor(problem, fit, "diag")
@@ -41,21 +46,22 @@ def decode_splitting(
     weights = np.maximum(fit.weights, 1e-12)
     mixture = Mixture(weights / weights.sum(), fit.means, fit.covariances)
     centers, shares, cost = partition(mixture, n_components, rng, start=fit.means, restarts=0, criterion=criterion)
-    reliable = bool(ratio <= 3.0)
-    return Solution(
-        mixture=mixture.scaled(problem.scale, problem.center),
-        centers=centers * problem.scale + problem.center,
-        weights=shares,
+    code, verdict = verdicts.of_splitting(ratio)
+    return ClusterSolution(
+        task=task_of(criterion),
+        decoder=f"splitting ({starts} starts, {replicates} replicates)",
         residual=fit.value,
         noise_floor=floor,
         ratio=ratio,
-        reliable=reliable,
-        verdict=f"hierarchical splitting: the misfit is {ratio:.3g} times the noise floor"
-        + ("" if reliable else "; components are missing or have another shape"),
-        decoder=f"splitting ({starts} starts, {replicates} replicates)",
+        code=code,
+        verdict=verdict,
         iterations=int(np.ceil(np.log2(max(n_components, 2)))),
-        inertia=cost * problem.scale ** (2 if criterion == "means" else 1),
         trace=trace or [],
+        mixture=problem.mixture(mixture),
+        centers=problem.points(centers),
+        weights=shares,
+        inertia=cost * problem.scale ** (2 if criterion == "means" else 1),
+        criterion=criterion,
     )
 
 

@@ -9,64 +9,28 @@ starts: single greedy runs fail there more often than not).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.atoms.stable import EllipticStable
-from sketchlearn.decoders.family import FamilyFit, FamilyProblem, joined
-from sketchlearn.decoders.gaussian_clompr import hard_threshold
-from sketchlearn.decoders.metric import unwhiten, whitened
-from sketchlearn.decoders.problem import Array, Problem, check_information
+from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.atom_clompr import hard_threshold
+from sketchlearn.decoders.atom_problem import AtomFit, AtomProblem, joined
+from sketchlearn.decoders.metric import View, unwhiten, whitening_metric
+from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.search import climb, pick, search
+from sketchlearn.decoders.solution import StableSolution
 from sketchlearn.designs.stable import stable_parameter_count
-from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.features.operator import DenseOperator
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
-MISMATCH = 2.0
 _STARTS = (1, 2, 3, 2, 3)
 _ROUNDS = 8
-_VARIANCE_FLOOR = 0.01
+_LEAST_VARIANCE = 0.01  # of a row, in the weights of the frequencies
 _REACH = 50.0  # components lie within this many spreads of the centre
-
-
-@dataclass(frozen=True, eq=False)
-class StableSolution:
-    """A decoded mixture of elliptic stable laws.
-
-    Attributes
-    ----------
-    weights, alphas, locations, scatters : ndarray
-        The mixture; scatters are (k, d) or (k, d, d).
-    residual, noise_floor, ratio : float
-        Misfit of the sketch, what sampling noise leaves at most, and their quotient.
-    reliable : bool
-        The ratio is at most 2 and every component is supported by the sketch.
-    unreliable : tuple of int
-        Components with next to no weight or at the edge of what the sketch resolves.
-    verdict : str
-        The same in words.
-    iterations : int
-        Rounds of the decoder.
-    trace : list of dict
-        What happened, if asked for.
-    """
-
-    weights: Array
-    alphas: Array
-    locations: Array
-    scatters: Array
-    residual: float
-    noise_floor: float
-    ratio: float
-    reliable: bool
-    unreliable: tuple[int, ...]
-    verdict: str
-    iterations: int
-    trace: list[dict[str, Any]] = field(default_factory=list)
 
 
 def decode_stable(
@@ -79,32 +43,32 @@ def decode_stable(
 ) -> StableSolution:
     """Decode a mixture of elliptic stable laws from a sketch.
 
-    Parameters
-    ----------
-    sketch : Sketch
-        Of Fourier features, best from :func:`sketchlearn.designs.stable.design_stable`.
-    n_components : int
-        Number of components.
-    scatter_type : {"full", "diag"}
-        Shape of the scatter matrices.
-    rng : numpy Generator
-        Source of the random starts.
-    trace : list, optional
-        Gets one dict per start.
+        Parameters
+        ----------
+        sketch : Sketch
+            Of Fourier features, best from :func:`sketchlearn.designs.stable.design_stable`.
+        n_components : int
+            Number of components.
+        scatter_type : {"full", "diag"}
+            Shape of the scatter matrices.
+        rng : numpy Generator
+            Source of the random starts.
+        trace : list, optional
+            Gets one dict per start.
 
-    Returns
-    -------
-    StableSolution
+        Returns
+        -------
+        StableSolution
 
-    Examples
-    --------
-    >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.designs.stable import design_stable
-    >>> from sketchlearn.decoders.stable import decode_stable
-    >>> X = np.random.default_rng(0).standard_cauchy(size=(20_000, 1))
-    >>> s = sl.sketch(X, design_stable(X[:1000], 1, seed=0))
-    >>> decode_stable(s, 1, rng=np.random.default_rng(0)).alphas.round(1)
-    array([1.])
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> from sketchlearn.decoders.solution import StableSolution
+    from sketchlearn.designs.stable import design_stable
+            >>> X = np.random.default_rng(0).standard_cauchy(size=(20_000, 1))
+        >>> s = sl.sketch(X, design_stable(X[:1000], 1, seed=0))
+        >>> sl.decode(s, 1, task="stable", random_state=0).alphas.round(1)
+        array([1.])
     """
     if n_components < 1:
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
@@ -115,11 +79,10 @@ def decode_stable(
 def _decode(
     sketch: Sketch, k: int, atom: EllipticStable, rng: np.random.Generator, trace: list[dict[str, Any]] | None
 ) -> StableSolution:
-    view, matrix = whitened(sketch, atom.scatter_type)
-    base = robust_problem(view)
+    base = robust_problem(sketch, atom.scatter_type)
     smallest = 1e-2 / base.effective_radius(k) ** 2
-    problem = FamilyProblem.of(base, atom, smallest, 100.0)
-    best: FamilyFit | None = None
+    problem = AtomProblem.of(base, atom, smallest, 100.0)
+    best: AtomFit | None = None
     rounds = 0
     for multiple in _STARTS:
         fit, done = _attempt(base, problem, k, multiple, rng)
@@ -133,72 +96,62 @@ def _decode(
             break
     assert best is not None
     for _ in range(2):  # weights of the frequencies from the noise that the model leaves
-        problem = problem.reweighted(1.0 / (_variance(problem, best) + _VARIANCE_FLOOR))
+        problem = problem.reweighted(noise.renewed_weights(problem, _left(problem, best), _LEAST_VARIANCE))
         best = problem.refine(best, 400)
     floor = _floor(problem, best, k)
     ratio = best.value / floor
-    unreliable, verdict = _judge(problem, best, ratio)
+    unreliable = _undetermined(problem, best)
+    code, verdict = verdicts.of_stable(ratio, k, unreliable)
     facts = atom.describe(best.shapes, base.dim)
     kind = atom.scatter_type
     locations, scatters = unwhiten(
-        best.means * base.scale + base.center, facts["scatters"] * base.scale**2, kind, matrix
+        best.means * base.scale + base.center, facts["scatters"] * base.scale**2, kind, base.metric
     )
     weights = best.weights / best.weights.sum()
     return StableSolution(
+        task="stable",
+        decoder="search",
+        residual=best.value,
+        noise_floor=floor,
+        ratio=ratio,
+        code=code,
+        verdict=verdict,
+        iterations=rounds,
+        trace=trace or [],
         weights=weights,
         alphas=facts["alphas"],
         locations=locations,
         scatters=scatters,
-        residual=best.value,
-        noise_floor=floor,
-        ratio=ratio,
-        reliable=ratio <= MISMATCH and not unreliable,
         unreliable=unreliable,
-        verdict=verdict,
-        iterations=rounds,
-        trace=trace or [],
     )
 
 
-def robust_problem(sketch: Sketch) -> Problem:
+def robust_problem(sketch: Sketch, kind: str) -> Problem:
     """The sketch in units of the recipe: neither the range nor the low frequencies say where heavy tails belong."""
-    features = sketch.features
-    if not isinstance(features, FourierFeatures):
-        raise TypeError(f"this decoder needs Fourier features, the sketch has {features.kind} features")
-    if sketch.weight == 0:
-        raise ValueError("the sketch is empty: there is nothing to learn from")
-    check_information(sketch)
-    d = features.dim
-    center = np.zeros(d) if features.center is None else features.center
-    scale = features.scale * float(np.sqrt(features.radial.second_moment(d) / d))
-    z = sketch.mean * np.exp(-1j * (features.frequencies @ center))
-    u = 1.0 / np.maximum(1.0 - np.abs(z) ** 2, 0.05)
-    reach = np.full(d, _REACH)
-    box = np.maximum((sketch.lower - center) / scale, -reach), np.minimum((sketch.upper - center) / scale, reach)
-    return Problem(
-        operator=DenseOperator.of(features.frequencies * scale),
-        z=np.stack([z.real, z.imag]).astype(np.float32),
-        u=(u / u.sum()).astype(np.float32),
-        n=float(sketch.count),
-        center=np.asarray(center, np.float64),
-        scale=scale,
-        box=box,
-    )
+    features = characteristic(sketch.features)
+    metric = whitening_metric(features, kind)
+    near = np.zeros(features.dim) if features.center is None else features.center
+    view = View.of(sketch, metric, near=near)
+    scale = features.designed_width
+    if scale is None or (metric is None and features.whitening is not None):
+        scale = float(np.sqrt(features.dim / np.mean(view.operator.squared_norms)))
+    problem = Problem.from_view(view, metric, at=(view.place, scale))
+    return replace(problem, box=(np.maximum(problem.box[0], -_REACH), np.minimum(problem.box[1], _REACH)))
 
 
 def _attempt(
-    base: Problem, problem: FamilyProblem, k: int, multiple: int, rng: np.random.Generator
-) -> tuple[FamilyFit, int]:
+    base: Problem, problem: AtomProblem, k: int, multiple: int, rng: np.random.Generator
+) -> tuple[AtomFit, int]:
     """Search `multiple` times k components, fit them as stable laws, reduce to k, and move what is misplaced."""
     d, atom = base.dim, problem.atom
     found = search(base, k * multiple, rng, replacements=4, effort=multiple)
     variance = float(np.clip(found.variance, 2 * problem.smallest, 1.0))
-    fit = FamilyFit(found.means, found.weights, atom.round_shapes(np.full(len(found.means), variance), d))
+    fit = AtomFit(found.means, found.weights, atom.round_shapes(np.full(len(found.means), variance), d))
     fit = problem.refine(fit, 60)
     while len(fit.means) > k:  # drop a third of the surplus at a time, so that neighbours can take over
         surplus = len(fit.means) - k
         fit = hard_threshold(problem, fit, len(fit.means) - max(1, surplus // 3))
-        fit = problem.refine(FamilyFit(fit.means, problem.solve_weights(problem.atoms(fit)), fit.shapes), 40)
+        fit = problem.refine(AtomFit(fit.means, problem.solve_weights(problem.atoms(fit)), fit.shapes), 40)
     fit = problem.refine(fit, 300)
     failures, rounds = 0, found.rounds
     for _ in range(_ROUNDS if k > 1 else 0):
@@ -212,8 +165,8 @@ def _attempt(
 
 
 def _move(
-    base: Problem, problem: FamilyProblem, fit: FamilyFit, k: int, variance: float, rng: np.random.Generator
-) -> FamilyFit:
+    base: Problem, problem: AtomProblem, fit: AtomFit, k: int, variance: float, rng: np.random.Generator
+) -> AtomFit:
     """One component more where the residual is large, then one less."""
     r = problem.residual(fit)
     residual = np.stack([r.real, r.imag]).astype(np.float32)
@@ -224,48 +177,35 @@ def _move(
     best = fit
     for x in pick(base, residual, variance, points, 2):
         grown = joined(fit, x[None], problem.atom.round_shapes([variance], base.dim), False)
-        grown = FamilyFit(grown.means, problem.solve_weights(problem.atoms(grown)), grown.shapes)
+        grown = AtomFit(grown.means, problem.solve_weights(problem.atoms(grown)), grown.shapes)
         grown = problem.refine(grown, 60)
         for drop in np.argsort(grown.weights)[: min(3, k)]:
             keep = np.delete(np.arange(k + 1), drop)
             smaller = grown.select(keep, grown.weights[keep])
-            smaller = FamilyFit(smaller.means, problem.solve_weights(problem.atoms(smaller)), smaller.shapes)
+            smaller = AtomFit(smaller.means, problem.solve_weights(problem.atoms(smaller)), smaller.shapes)
             smaller = problem.refine(smaller, 60)
             if smaller.value < best.value:
                 best = smaller
     return problem.refine(best, 200) if best is not fit else fit
 
 
-def _variance(problem: FamilyProblem, fit: FamilyFit) -> Array:
-    """Variance of a feature within the components, per frequency: an upper bound on what a perfect fit leaves."""
-    envelope = problem.atom.envelope(fit.shapes, problem.w)
-    weights = fit.weights / max(float(fit.weights.sum()), 1e-12)
-    return np.asarray(weights @ (1.0 - envelope**2))
+def _left(problem: AtomProblem, fit: AtomFit) -> Array:
+    """Variance of a row within the components: an upper bound on what a perfect fit leaves."""
+    return noise.left_by_envelope(fit.weights, problem.atom.envelope(fit.shapes, problem.operator))
 
 
-def _floor(problem: FamilyProblem, fit: FamilyFit, k: int) -> float:
+def _floor(problem: AtomProblem, fit: AtomFit, k: int) -> float:
     assert isinstance(problem.atom, EllipticStable)
-    parameters = stable_parameter_count(k, problem.w.shape[1], problem.atom.scatter_type)
-    freedom = max(1.0 - 0.5 * parameters / len(problem.z), 0.1)
-    return max(float(problem.u @ _variance(problem, fit)) * freedom / problem.n, 1e-14)
+    parameters = stable_parameter_count(k, problem.operator.shape[1], problem.atom.scatter_type)
+    return noise.noise_floor(problem, _left(problem, fit), parameters)[0]
 
 
-def _judge(problem: FamilyProblem, fit: FamilyFit, ratio: float) -> tuple[tuple[int, ...], str]:
+def _undetermined(problem: AtomProblem, fit: AtomFit) -> tuple[int, ...]:
+    """Components with next to no weight or at the edge of what the sketch resolves."""
     k, d = fit.means.shape
     low, high = problem.atom.shape_bounds(d, problem.smallest, problem.largest)
     weights = fit.weights / max(float(fit.weights.sum()), 1e-12)
     edge = ((fit.shapes[:, 1:] <= low[1:] + 1e-9) | (fit.shapes[:, 1:] >= high[1:] - 1e-9)).any(1)
     edge |= fit.shapes[:, 0] <= low[0] + 1e-6
     light = weights * problem.n < min(10.0, 0.5 * problem.n / k)
-    names = tuple(int(l) for l in np.flatnonzero(edge | light))
-    if ratio > MISMATCH:
-        return names, (
-            f"not certified: the misfit is {ratio:.3g} times the noise floor, so the rows are not a mixture of {k} "
-            "elliptic stable laws (or components were missed: try another seed or a larger sketch)"
-        )
-    if names:
-        return names, (
-            f"not certified: the misfit is {ratio:.2f} times the noise floor, but the sketch does not determine "
-            f"component{'s' * (len(names) > 1)} {', '.join(map(str, names))}"
-        )
-    return names, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves"
+    return tuple(int(l) for l in np.flatnonzero(edge | light))

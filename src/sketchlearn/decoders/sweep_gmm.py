@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm, mismatch_limit
-from sketchlearn.decoders.refine import n_parameters
-from sketchlearn.decoders.sweep_kmeans import Sweep, SweepRow
+from sketchlearn.decoders.gaussian.certificate import mismatch_limit
+from sketchlearn.decoders.gmm import decode_gmm
+from sketchlearn.decoders.solution import MixtureSolution
+from sketchlearn.decoders.sweep import Sweep, SweepRow, numbers_of_components, recommend
+from sketchlearn.designs.gmm import parameter_count
 from sketchlearn.sketches.value import Sketch
 
 
@@ -85,9 +87,7 @@ def sweep_gmm(
     >>> sweep.best, sweep.certified, sweep.ks
     (3, True, (1, 2, 3))
     """
-    numbers = sorted({int(k) for k in ks})
-    if not numbers or numbers[0] < 1:
-        raise ValueError(f"ks must be positive numbers of components, got {numbers}")
+    numbers = numbers_of_components(sketch, ks)
     found: dict[int, MixtureSolution] = {}
     for k in numbers:  # one search each: most of these numbers are too small, and clearly so
         found[k] = decode_gmm(sketch, k, covariance_type, rng=rng, starts=1, project=False)
@@ -105,27 +105,25 @@ def sweep_gmm(
             break
         best = fewer
     tried, solutions = tuple(found), tuple(found.values())
-    if best is not None:
-        return MixtureSweep(tried, solutions, best, True)
-    least = min(s.ratio for s in solutions)
-    close = [k for k, s in zip(tried, solutions, strict=True) if s.ratio <= 1.25 * least]
-    return MixtureSweep(tried, solutions, close[0], False)
+    best, _ = recommend(list(tried), [s.ratio for s in solutions], [mismatch_limit(s.deviation) for s in solutions])
+    return MixtureSweep(tried, solutions, best, _at_floor(found[best]))
 
 
-def as_table(sweep: MixtureSweep, sketch: Sketch) -> Sweep:
-    """The same as the table that :func:`sketchlearn.sweep` returns."""
+def sweep_mixtures(
+    sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator, covariance_type: str = "full"
+) -> Sweep:
+    """Every number of components, as the table that :func:`sketchlearn.sweep` returns."""
+    sweep = sweep_gmm(sketch, ks, covariance_type, rng=rng, exhaustive=True)
     rows = []
     for k, s in zip(sweep.ks, sweep.solutions, strict=True):
         mixture = s.mixture
         inertia = float(mixture.weights @ mixture.variances())
         numbers = 2 * sketch.features.size
-        parameters = n_parameters(k, sketch.features.dim, s.covariance_type)
+        parameters = parameter_count(k, sketch.features.dim, s.covariance_type)
         criterion = numbers * np.log(s.residual) + parameters * np.log(numbers)
         rows.append(SweepRow(k, s.residual, s.ratio, inertia, float(criterion)))
-    reason = "the smallest number whose misfit is at the noise floor"
-    if not sweep.certified:
-        reason = "the smallest within a quarter of the least misfit, a weak reason: no number reaches the noise floor"
-    return Sweep(tuple(rows), sweep.best, reason, tuple(s.mixture for s in sweep.solutions))
+    chosen = recommend(list(sweep.ks), list(sweep.ratios), [mismatch_limit(s.deviation) for s in sweep.solutions])
+    return Sweep(tuple(rows), *chosen, tuple(s.mixture for s in sweep.solutions))
 
 
 def _at_floor(solution: MixtureSolution) -> bool:

@@ -2,109 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
-from sketchlearn.decoders.metric import standardised
+from sketchlearn.decoders.metric import standard_metric
+from sketchlearn.decoders.mixture import Array, Mixture
 from sketchlearn.decoders.partition import partition
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.search import Found, search
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.sweep import EXPLAINED, Sweep, SweepRow, numbers_of_components
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
 _DROP = 1.6  # of the misfit, by one more component that is a cluster
-EXPLAINED = 1.5  # misfit over noise floor up to which a model explains the data
-
-
-@dataclass(frozen=True)
-class SweepRow:
-    """One number of components."""
-
-    k: int
-    residual: float
-    ratio: float
-    inertia: float
-    criterion: float
-
-
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """Result of :func:`sketchlearn.sweep`: a table by number of components, and a recommendation.
-
-    Attributes
-    ----------
-    rows : tuple of SweepRow
-        ``k``, ``residual``, ``ratio`` to the noise floor, estimated ``inertia`` (mean squared distance of a
-        row to its centre), information ``criterion`` (smaller is better).
-    recommended : int
-        The recommended number of components.
-    reason : str
-        Why.
-
-    Examples
-    --------
-    >>> import numpy as np, sketchlearn as sl
-    >>> X = np.random.default_rng(0).normal(size=(6000, 2)) + np.repeat([[0, 0], [12, 0], [0, 12]], 2000, axis=0)
-    >>> table = sl.sweep(sl.sketch(X, sl.design(X[::5], n_components=6, seed=0)), range(1, 6), random_state=0)
-    >>> table.recommended
-    3
-    """
-
-    rows: tuple[SweepRow, ...]
-    recommended: int
-    reason: str
-    models: tuple[Mixture, ...]
-
-    def __iter__(self) -> Iterator[SweepRow]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def column(self, name: str) -> Array:
-        """One column of the table as an array."""
-        return np.array([getattr(row, name) for row in self.rows])
-
-    def __repr__(self) -> str:
-        lines = [f"{'k':>4} {'residual':>11} {'ratio':>10} {'inertia':>12} {'criterion':>11}"]
-        for r in self.rows:
-            mark = "  <" if r.k == self.recommended else ""
-            lines.append(f"{r.k:>4} {r.residual:>11.4g} {r.ratio:>10.3g} {r.inertia:>12.5g} {r.criterion:>11.1f}{mark}")
-        return "\n".join([*lines, f"recommended: {self.recommended} ({self.reason})"])
-
-    def plot(self, ax: Any = None) -> Any:
-        """Misfit over noise floor and estimated inertia against k; needs matplotlib. Returns the axes."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise ImportError("pictures need matplotlib: pip install sketchlearn[plots]") from None
-        if ax is None:
-            ax = plt.subplots(figsize=(6, 4))[1]
-        k = self.column("k")
-        ax.semilogy(k, self.column("ratio"), "o-", label="misfit / noise floor")
-        ax.axhline(EXPLAINED, color="gray", linestyle=":", label="explained")
-        ax.axvline(self.recommended, color="C2", linestyle="--", label=f"recommended: {self.recommended}")
-        ax.set_xlabel("number of components")
-        ax.set_ylabel("misfit / noise floor")
-        right = ax.twinx()
-        right.plot(k, self.column("inertia"), "s-", color="C1", alpha=0.6)
-        right.set_ylabel("estimated inertia", color="C1")
-        ax.legend(loc="upper right")
-        return ax
 
 
 def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator) -> Sweep:
     """Decode every k, each warm-started from the last."""
-    numbers = sorted({int(k) for k in ks})
-    if not numbers or numbers[0] < 1:
-        raise ValueError(f"numbers of components must be positive, got {numbers[:3]}")
-    if numbers[-1] > sketch.count:
-        raise ValueError(f"{numbers[-1]} components are more than the {sketch.count} rows of the sketch")
-    view, spread = standardised(sketch)
-    problem = Problem.from_sketch(view)
+    numbers = numbers_of_components(sketch, ks)
+    problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     rows, models, found = [], [], None
     for k in numbers:
         found = _next(problem, k, rng, found)
@@ -114,7 +31,7 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
         criterion = 2 * problem.size * np.log(found.value) + parameters * np.log(2 * problem.size)
         inertia = centers_cost * problem.scale**2
         rows.append(SweepRow(k, found.value, found.ratio, inertia, float(criterion)))
-        models.append(mixture.scaled(problem.scale, problem.center).stretched(spread))
+        models.append(problem.mixture(mixture))
     return Sweep(tuple(rows), *_recommend(rows), tuple(models))
 
 

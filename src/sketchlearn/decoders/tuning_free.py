@@ -15,15 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders.partition import partition
+from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.metric import standard_metric
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.partition import check_criterion, partition, task_of
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.refine import Fit, noise_floor, refine
-from sketchlearn.decoders.search import Found, conditional_variance, search
+from sketchlearn.decoders.search import Found, left_over, search
 from sketchlearn.decoders.search import noise_floor as noise_floor_shared
-from sketchlearn.decoders.solution import Mixture, Solution
+from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
-MISMATCH = 3.0  # misfit over noise floor beyond which the model is taken to be wrong
 _RESTARTS = 3
 _MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missing
 _MISSING = 100.0
@@ -44,16 +47,17 @@ def decode_tuning_free(
     n_decodes: int | None = None,
     start: Array | None = None,
     trace: list[dict[str, Any]] | None = None,
-) -> Solution:
+) -> ClusterSolution:
     """Decode k centres; see the module for the steps."""
-    problem = Problem.from_sketch(sketch)
+    check_criterion(criterion)
+    problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     k = n_components
     found = _best_of_restarts(problem, k, rng, start, trace)
     if found.ratio < _MISSING:
         found = _look_closer(problem, found, rng, trace)
     plain = _mixture(found.weights, found.means, np.full(k, found.variance))
     fit = _Outcome(plain, found.value, found.floor, "shared width")
-    if fit.ratio > MISMATCH:
+    if fit.ratio > verdicts.CLUSTERS:
         fit = _fall_back(problem, found, rng, n_decodes, trace)
     over_complete = fit.mixture.n_components > k
     centers, weights, cost = partition(
@@ -66,21 +70,23 @@ def decode_tuning_free(
         gain=0.0 if over_complete else 0.01,
         criterion=criterion,
     )
-    reliable = fit.certifiable and fit.ratio <= MISMATCH
-    return Solution(
-        mixture=fit.mixture.scaled(problem.scale, problem.center),
-        centers=centers * problem.scale + problem.center,
-        weights=weights,
+    code, verdict = verdicts.of_clusters(fit.ratio, fit.path, k, found.ratio, fit.certifiable)
+    return ClusterSolution(
+        task=task_of(criterion),
+        decoder=f"tuning-free ({fit.path})",
         residual=fit.misfit,
         noise_floor=fit.floor,
         # an over-complete fit can follow the noise: what counts is that the plain model was refuted
         ratio=fit.ratio if fit.certifiable else found.ratio,
-        reliable=reliable,
-        verdict=_verdict(reliable, fit, found),
-        decoder=f"tuning-free ({fit.path})",
+        code=code,
+        verdict=verdict,
         iterations=found.rounds,
-        inertia=cost * problem.scale ** (2 if criterion == "means" else 1),
         trace=trace or [],
+        mixture=problem.mixture(fit.mixture),
+        centers=problem.points(centers),
+        weights=weights,
+        inertia=cost * problem.scale ** (2 if criterion == "means" else 1),
+        criterion=criterion,
     )
 
 
@@ -102,7 +108,7 @@ class _Outcome:
 def _best_of_restarts(
     problem: Problem, k: int, rng: np.random.Generator, start: Array | None, trace: list[dict[str, Any]] | None
 ) -> Found:
-    begin = None if start is None else (start - problem.center) / problem.scale
+    begin = None if start is None else problem.normalised(start)
     best: Found | None = None
     values: list[float] = []
     for attempt in range(_MORE_RESTARTS):
@@ -126,8 +132,8 @@ def _look_closer(problem: Problem, found: Found, rng: np.random.Generator, trace
     one row in ten thousand, invisible beside the full noise, stands out there.
     """
     k = len(found.means)
-    left = conditional_variance(problem, found.variance)
-    closer = problem.reweighted(problem.u / problem.u.max() / (left + _NOISE_CAP))
+    renewed = noise.renewed_weights(problem, left_over(problem, found.variance), _NOISE_CAP)
+    closer = problem.reweighted(problem.u / problem.u.max() * renewed)
     again = search(closer, k, rng, start=found.means, replacements=8, trace=trace)
     residual = problem.residual(again.means, again.variance, again.weights)
     value = float(problem.u @ (residual[0] ** 2 + residual[1] ** 2))
@@ -150,7 +156,7 @@ def _fall_back(
     alone = Fit(found.means, found.weights, np.full(k, max(found.variance, 1e-6)), found.value)
     own = refine(problem, alone, "spherical", 100, largest=10 * max(found.variance, 1e-4))
     floor = noise_floor(problem, own, "spherical")[0]
-    if own.value < MISMATCH * floor:
+    if own.value < verdicts.CLUSTERS * floor:
         return _Outcome(_mixture(own.weights, own.means, own.covariances), own.value, floor, "own widths")
     d, m = problem.dim, problem.size
     if problem.n < _ROWS_PER_COMPONENT * k:
@@ -184,19 +190,3 @@ def _full_covariances(problem: Problem, found: Found) -> Fit:
     begin = Fit(diagonal.means, weights, s, np.inf)
     steps = _FULL_STEPS if d <= 20 else _FULL_STEPS // 2
     return refine(problem, begin, "full", steps, largest=widest, strength=strength)
-
-
-def _verdict(reliable: bool, fit: _Outcome, found: Found) -> str:
-    """The certificate in words."""
-    if reliable:
-        return (
-            f"reliable: the misfit is {fit.ratio:.2f} times what sampling noise alone leaves, "
-            f"so the components ({fit.path}) explain the data"
-        )
-    return (
-        f"not certified: with {len(found.means)} round components the misfit is {found.ratio:.3g} times the noise "
-        "floor. Either clusters are missing (try more components, a larger sketch or another seed), or they are not "
-        "round Gaussians (columns in different units should be standardised), as on most real data; the centres "
-        f"then come from a richer model ({fit.path}) and are usually close to "
-        "those of k-means"
-    )

@@ -52,7 +52,7 @@ class CharacteristicMap(FeatureMap):
 
     @property
     def designed_width(self) -> float | None:
-        """Standard deviation of the rows that the map was designed for; None if it is not known."""
+        """Standard deviation of the (whitened) rows that the map was designed for; None if it is not known."""
         return None
 
 

@@ -263,8 +263,8 @@ class FourierFeatures(CharacteristicMap):
 
     @property
     def designed_width(self) -> float | None:
-        """Standard deviation of the rows that a map of many scales was designed for."""
-        if self.whitening is not None or not self.radial.many_scales:
+        """Standard deviation of the (whitened) rows that a map of many scales was designed for."""
+        if not self.radial.many_scales:
             return None
         return self.scale * math.sqrt(self.radial.second_moment(self.dim) / self.dim)
 

@@ -284,6 +284,13 @@ class IntegerOperator(Operator):
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(np.float64)
 
+    @cached_property
+    def squared_norms(self) -> Real:
+        out = np.empty(self.shape[0])
+        for at, block in self._blocks():
+            out[at] = np.einsum("ij,ij->i", block, block)
+        return out
+
     def _blocks(self) -> Iterator[tuple[slice, Real]]:
         for i in range(0, self.shape[0], self._step):
             yield slice(i, i + self._step), self._kept[i : i + self._step].astype(self._real, copy=False)

@@ -6,9 +6,10 @@ Estimators are loaded when first named: a process that only reads models doesn't
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sketchlearn.learn.model import Model
+from sketchlearn.learn.models import Model, register_model
 
 if TYPE_CHECKING:
+    from sketchlearn.learn.base import SketchEstimator
     from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
     from sketchlearn.learn.mixture import CompressiveGaussianMixture
     from sketchlearn.learn.pca import CompressivePCA
@@ -23,6 +24,8 @@ __all__ = [
     "CompressiveRegression",
     "CompressiveStableMixture",
     "Model",
+    "SketchEstimator",
+    "register_model",
 ]
 
 _MODULES = {
@@ -32,6 +35,7 @@ _MODULES = {
     "CompressivePCA": "pca",
     "CompressiveRegression": "regression",
     "CompressiveStableMixture": "stable",
+    "SketchEstimator": "base",
 }
 
 

@@ -1,262 +1,337 @@
-"""What estimators of mixtures share: rows become a sketch, the sketch a mixture, the mixture scores and labels."""
+"""One base for estimators: rows or a source become a sketch, the sketch a solution, the solution attributes.
+
+A new estimator is a subclass with five things: `task` (which decoders), `model` (which class of model), `learned`
+(attributes that decoding sets), :meth:`SketchEstimator.design_features` and :meth:`SketchEstimator.set_learned`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchlearn.decoders import Solution, decode
+from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.pilot import checked_weights, enough_frequencies, pilot
+from sketchlearn.learn.models.base import Model
+from sketchlearn.learn.rows import PILOT_ROWS, Rows, checked_weights, is_source, on_grid, weight_scale
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sources import Selection, open_source
 
 Array = npt.NDArray[np.float64]
 
+_OF_ALL = ("solution_", "reliable_", "verdict_")
 
-class SketchedMixture(DensityMixin, BaseEstimator, ABC):
-    """A mixture learned from a sketch; subclasses say how it is designed, decoded and evaluated."""
 
-    n_components: int
-    sketch_size: int | None
-    features: FeatureMap | None
-    random_state: Any
+class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
+    """What all estimators share.
+
+    ``fit`` designs a feature map from a pilot of 2000 rows (unless `features` is given), sketches all rows in one
+    pass and decodes; ``partial_fit`` adds rows to the sketch, and what was learned is decoded when it is next asked
+    for; ``fit_sketch`` decodes a sketch made elsewhere.  Rows may be an array, a frame, or anything that
+    :func:`sketchlearn.sketch` reads: paths, streams of batches, Arrow, databases, memory maps.
+
+    Subclasses keep the parameters ``features``, ``sketch_size``, ``decoder``, ``workers``, ``progress`` and
+    ``random_state``, and say what is particular to them in the methods below.
+    """
+
+    task: ClassVar[str]
+    """Name of the task in :data:`sketchlearn.decoders.DECODERS`."""
+    model: ClassVar[type[Model]]
+    """The class of models that :meth:`to_model` makes."""
+    learned: ClassVar[tuple[str, ...]] = ()
+    """Attributes that :meth:`set_learned` sets: they go stale when rows are added, and come back when asked for."""
+    counted: ClassVar[str] = "n_components"
+    """The parameter that says how many components are wanted."""
+    fewest_rows: ClassVar[int] = 1
+    """Rows that `fit` needs at least."""
+    row_types: ClassVar[tuple[Any, ...]] = (np.float64, np.float32)
+    """Types of rows that are sketched as they are."""
+
+    features: FeatureMap | None = None
+    sketch_size: int | None = None
+    decoder: str = "auto"
+    workers: int | None = None
+    progress: Any = None
+    random_state: Any = None
     sketch_: Sketch
-    weights_: Array
+    solution_: Any
+    reliable_: bool
+    verdict_: str
 
-    # -- what subclasses give ------------------------------------------------------------------
+    # -- what subclasses say -------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
-        k = self.n_components
+    @abstractmethod
+    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
+        """A feature map from a pilot sample; `size` is None where the design should choose."""
+
+    @abstractmethod
+    def set_learned(self, solution: Any) -> None:
+        """Set the attributes that `learned` lists."""
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that make no sense, before any row is read."""
+        k = getattr(self, self.counted)
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise ValueError(f"n_components must be a positive integer, got {k!r}")
+            raise ValueError(f"{self.counted} must be a positive integer, got {k!r}")
+        self.check_sketching()
+
+    def check_sketching(self) -> None:
+        """Refuse sizes and decoders that there aren't."""
         size = self.sketch_size
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 2):
-            raise ValueError(f"sketch_size must be an integer above 1 or None, got {size!r}")
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
+            raise ValueError(f"sketch_size must be a positive integer or None, got {size!r}")
+        self.check_decoder()
 
-    @abstractmethod
-    def _default_size(self, columns: int) -> int:
-        """Number of frequencies for so many columns."""
+    def check_decoder(self) -> None:
+        """Refuse a name that no decoder of the task has."""
+        decoders = decoders_of(self.task)
+        if self.decoder != "auto" and self.decoder not in decoders:
+            raise ValueError(f"decoder={self.decoder!r}: choose 'auto' or one of {', '.join(decoders)}")
 
-    @abstractmethod
-    def _design(self, rows: npt.NDArray[Any], seed: int, size: int | None, weights: Array | None) -> FeatureMap:
-        """A feature map from a pilot sample."""
+    def default_size(self, columns: int, rows: float | None) -> int | None:
+        """Number of features for so many columns and rows (None: not known yet); None leaves it to the design."""
+        return None
 
-    @abstractmethod
-    def _learn(self, sketch: Sketch, random: np.random.RandomState, more: bool) -> None:
-        """Decode the sketch and set what was learned; `more`: the sketch has the rows of the last one and others."""
+    def decode_sketch(self, seed: int) -> Solution:
+        """Decode ``self.sketch_``; by default with the decoder that was asked for and :meth:`decode_options`."""
+        solution = decode(
+            self.sketch_,
+            int(getattr(self, self.counted)),
+            task=self.task,
+            decoder=self.decoder,
+            random_state=seed,
+            **self.decode_options(),
+        )
+        assert isinstance(solution, Solution)
+        return solution
 
-    @abstractmethod
-    def _weighted_log_densities(self, X: Array) -> Array:
-        """log(weight_l p_l(x)), (n, k)."""
+    def decode_options(self) -> dict[str, Any]:
+        """Options of the decoder."""
+        return {}
 
-    # -- learning ----------------------------------------------------------------------------
+    def make_model(self) -> Model:
+        """The model of what was learned; by default the class `model` makes it from sketch and solution."""
+        return self.model.from_solution(self.sketch_, self.solution_)
+
+    # -- learning ------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Design a feature map, sketch the rows, decode the mixture.
+        """Sketch the rows in one pass and learn from the sketch.
 
         Parameters
         ----------
-        X : array (n, d)
-            Rows.
-        y : None
-            Not used; scikit-learn's convention.
-        sample_weight : array (n,), optional
-            Non-negative weights; whole weights are repetition.
+        X : array, frame, or anything that :func:`sketchlearn.sketch` reads
+            Rows: ``fit(array)``, ``fit(frame)``, ``fit("data/*.parquet")``, ``fit(batches)``.  To read some columns
+            only, or weights from a column, give ``sl.read(path, columns=..., weight_column=...)``.
+        y : ignored
+            For pipelines.
+        sample_weight : array (n_samples,), optional
+            Weights of the rows of an array or frame; whole numbers are exactly repetition.  Sketches keep multiples
+            of 2**-16: weights that are too small for that (all of them divided by their sum, say) are multiplied by
+            a power of two first, which changes nothing but the count of the sketch.
 
         Returns
         -------
         self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(1000, 1))
-        >>> CompressiveGaussianMixture(random_state=0).fit(X).means_.shape
-        (1, 1)
         """
-        self._check_parameters()
-        X, weights = self._rows(X, sample_weight, reset=True)
-        rows = len(X) if weights is None else int((weights > 0).sum())
-        if rows < self.n_components:
-            raise ValueError(f"n_samples={rows} should be >= n_components={self.n_components}")
-        random = check_random_state(self.random_state)
-        phi = self._map(X, weights, random, all_rows=True)
-        self._learn(make_sketch(X, phi, sample_weight=weights, progress=False), random, more=False)
+        self.check_parameters()
+        random, seeds = self._random()
+        rows = self._opened(X, y, sample_weight, random)
+        if rows.count is not None and rows.count < self._needed_rows():
+            raise ValueError(f"n_samples={rows.count} should be >= {self.counted}={self._needed_rows()}")
+        sketch = self._pass(rows, self._map(rows, random, seeds[0], whole=True))
+        self._take(sketch, seeds[1], rows.scale)
+        self._solve()
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sketch and decode again, starting from the model so far.
+        """Add rows to the sketch; what was learned is decoded when it is next asked for.
 
-        The feature map is designed from the first batch, which should therefore be representative (or
-        give `features`).
+        The first batch designs the feature map (unless `features` is given), so it should be typical.  It also
+        settles by how much weights are scaled.
 
         Parameters
         ----------
-        X : array (n, d)
-            Rows.
-        y : None
-            Not used.
-        sample_weight : array (n,), optional
-            Weights.
+        X, y, sample_weight
+            As for :meth:`fit`.
 
         Returns
         -------
         self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> rng = np.random.default_rng(0)
-        >>> gm = CompressiveGaussianMixture(2, covariance_type="diag", random_state=0)
-        >>> for _ in range(3):
-        ...     gm = gm.partial_fit(np.concatenate([rng.normal(0, 1, (500, 2)), rng.normal(9, 1, (500, 2))]))
-        >>> gm.sketch_.count
-        3000
         """
-        first = not hasattr(self, "sketch_")
-        self._check_parameters()
-        X, weights = self._rows(X, sample_weight, reset=first)
-        random = check_random_state(self.random_state)
-        phi = self._map(X, weights, random, all_rows=False) if first else self.sketch_.features
-        part = make_sketch(X, phi, sample_weight=weights, progress=False)
-        self._learn(part if first else self.sketch_ + part, random, more=not first)
+        self.check_parameters()
+        if "sketch_" not in self.__dict__:
+            random, seeds = self._random()
+            rows = self._opened(X, y, sample_weight, random)
+            self._take(self._pass(rows, self._map(rows, random, seeds[0], whole=False)), seeds[1], rows.scale)
+        else:
+            total = self.sketch_ + self._pass(self._opened(X, y, sample_weight), self.sketch_.features)
+            self._forget()
+            self.sketch_ = total
         return self
 
     def fit_sketch(self, sketch: Sketch) -> Self:
-        """Learn from a sketch alone.
+        """Learn from a sketch made elsewhere.
 
         Parameters
         ----------
         sketch : Sketch
-            Of Fourier features, best from a design for mixtures.
+            Of features for this task; if the estimator has `features`, of these.
 
         Returns
         -------
         self
+        """
+        self.check_parameters()
+        self._check_sketch(sketch)
+        self._set_columns(sketch.features.dim, sketch.features.columns)
+        self._take(sketch, self._random()[1][1], 1.0)
+        self._solve()
+        return self
+
+    def to_model(self) -> Model:
+        """What was learned, as a value that can be saved, loaded and drawn without the estimator.
 
         Examples
         --------
         >>> import numpy as np, sketchlearn as sl
-        >>> from sketchlearn.designs.gmm import design_gmm
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(2000, 2)) * [1.0, 5.0]
-        >>> s = sl.sketch(X, design_gmm(X[:500], 1, "diag"))
-        >>> CompressiveGaussianMixture(covariance_type="diag", random_state=0).fit_sketch(s).covariances_.round(0)
-        array([[ 1., 25.]])
+        >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+        >>> sl.CompressiveKMeans(1, random_state=0).fit(X).to_model()
+        Model(kmeans: 1 cluster of 1,000 rows, 2 columns)
         """
-        self._check_parameters()
+        if "sketch_" not in self.__dict__:
+            raise ValueError(f"this {type(self).__name__} has learned nothing yet: call fit or fit_sketch")
+        model = self.make_model()
+        names = getattr(self, "feature_names_in_", None)
+        return model if names is None else model.renamed(names)
+
+    # -- pieces --------------------------------------------------------------------------------
+
+    def _needed_rows(self) -> int:
+        return int(getattr(self, self.counted))
+
+    def _opened(self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState | None = None) -> Rows:
+        """Rows that were checked: arrays and frames by scikit-learn, sources while they are read.
+
+        The first rows, for which there is a `random`, say what the columns are.
+        """
+        first = random is not None
+        if is_source(X) and not (isinstance(X, np.memmap) and sample_weight is not None):
+            rows = self._from_source(X, sample_weight, random)
+            if first:
+                self._set_columns(rows.width(self.features), rows.names)
+            return rows
+        fewest = self.fewest_rows if first else 1
+        array = validate_data(self, X, reset=first, dtype=list(self.row_types), ensure_min_samples=fewest)
+        return self._weighted(array, sample_weight, self._names(), first)
+
+    def _names(self) -> tuple[str, ...] | None:
+        """Names of the columns of a frame, where they tell columns apart."""
+        names = tuple(self.__dict__.get("feature_names_in_", ()))
+        return names if names and len(set(names)) == len(names) else None
+
+    def _weighted(self, rows: npt.NDArray[Any], sample_weight: Any, names: tuple[str, ...] | None, first: bool) -> Rows:
+        weights = checked_weights(sample_weight, len(rows))
+        scale = 1.0 if first else self.__dict__.get("_weight_scale", 1.0)
+        if weights is None:
+            return Rows(rows, None, scale, names)
+        if first:
+            scale = weight_scale(weights)
+        return Rows(rows, on_grid(weights, scale), scale, names)
+
+    def _from_source(self, X: Any, sample_weight: Any, random: np.random.RandomState | None) -> Rows:
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight is for rows in memory: read the weights with the rows, as pairs (rows, weights) of a "
+                "stream or with sl.read(..., weight_column=...)"
+            )
+        known = self.features if random is not None else self.sketch_.features
+        source = open_source(X, Selection.of(expected=None if known is None else known.columns))
+        if known is not None or random is None:
+            return Rows(source, names=source.names)
+        sample = source.sample(PILOT_ROWS, seed=int(random.randint(2**31 - 1)))
+        named = source.names is not None and len(source.names) == sample.shape[1]
+        return Rows(source, names=source.names if named else None, sample=sample)
+
+    def _set_columns(self, columns: int, names: tuple[str, ...] | None) -> None:
+        self.n_features_in_ = columns
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif "feature_names_in_" in self.__dict__:
+            del self.feature_names_in_
+
+    def _map(self, rows: Rows, random: np.random.RandomState, seed: int, whole: bool) -> FeatureMap:
+        """The map that was given, or one for these rows; `whole`: there will be no others."""
+        columns = self._map_columns()
+        if self.features is not None:
+            if self.features.dim != columns:
+                raise ValueError(f"features are for {self.features.dim} columns, X has {columns}")
+            return self.features
+        size = self.sketch_size
+        if size is None:
+            size = self.default_size(columns, rows.total if whole else None)
+        phi = self.design_features(*rows.pilot(random), size, seed)
+        names = rows.names
+        return phi.with_columns(names) if names is not None and len(names) == phi.dim else phi
+
+    def _map_columns(self) -> int:
+        """Columns of the feature map."""
+        return int(self.n_features_in_)
+
+    def _pass(self, rows: Rows, features: FeatureMap) -> Sketch:
+        return make_sketch(
+            rows.data, features, sample_weight=rows.weights, workers=self.workers, progress=self.progress
+        )
+
+    def _check_sketch(self, sketch: Any) -> None:
         if not isinstance(sketch, Sketch):
-            raise TypeError(f"fit_sketch takes a Sketch, got {type(sketch).__name__}")
+            raise TypeError(f"fit_sketch takes a Sketch, got {type(sketch).__name__}; for rows use fit")
         if self.features is not None and self.features != sketch.features:
             difference = self.features.difference(sketch.features)
             raise IncompatibleSketchError(f"the sketch was made with another feature map: {difference}")
-        self.n_features_in_ = sketch.features.dim
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self._learn(sketch, check_random_state(self.random_state), more=False)
-        return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> npt.NDArray[np.intp]:
-        """Fit, and the component of each row.
+    def _random(self) -> tuple[np.random.RandomState, tuple[int, int]]:
+        """Randomness for the pilot, and seeds of map and decoder: those don't depend on where the rows come from."""
+        random = check_random_state(self.random_state)
+        return random, (int(random.randint(2**31 - 1)), int(random.randint(2**31 - 1)))
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.r_[np.random.default_rng(0).normal(size=(500, 1)), np.random.default_rng(1).normal(9, 1, (500, 1))]
-        >>> labels = CompressiveGaussianMixture(2, random_state=0).fit_predict(X)
-        >>> bool(labels[0] != labels[-1])
-        True
-        """
-        return self.fit(X, y, sample_weight).predict(X)
+    def _take(self, sketch: Sketch, seed: int, scale: float) -> None:
+        """Begin with a new sketch."""
+        self._forget()
+        self.sketch_ = sketch
+        self._weight_scale = scale
+        self._seed = seed
 
-    def _rows(self, X: Any, sample_weight: Any, reset: bool) -> tuple[npt.NDArray[Any], Array | None]:
-        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
-        return X, checked_weights(sample_weight, len(X))
+    def _forget(self) -> None:
+        for name in (*self.learned, *_OF_ALL):
+            self.__dict__.pop(name, None)
 
-    def _map(
-        self, X: npt.NDArray[Any], weights: Array | None, random: np.random.RandomState, all_rows: bool
-    ) -> FeatureMap:
-        if self.features is not None:
-            if self.features.dim != X.shape[1]:
-                raise ValueError(f"the feature map takes {self.features.dim} columns, X has {X.shape[1]}")
-            return self.features
-        size = self.sketch_size
-        if size is None and all_rows:
-            total = float(len(X)) if weights is None else float(weights.sum())
-            size = enough_frequencies(self._default_size(X.shape[1]), total)
-        rows, row_weights = pilot(X, weights, random)
-        seed = int(random.randint(2**31 - 1))
-        return self._design(rows, seed, size, row_weights)
+    def _solve(self) -> None:
+        solution = self.decode_sketch(self._seed)
+        self.solution_, self.reliable_, self.verdict_ = solution, bool(solution.reliable), solution.verdict
+        self.set_learned(solution)
 
-    # -- using -------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        # what partial_fit has made stale is decoded when it is asked for
+        if name in _OF_ALL or name in type(self).learned:
+            if "sketch_" in self.__dict__:
+                self._solve()
+                return self.__dict__[name]
+            raise AttributeError(f"{type(self).__name__} has no {name} yet: call fit, partial_fit or fit_sketch first")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def score_samples(self, X: Any) -> Array:
-        """Log-density of each row: small for anomalies.
+    def __sklearn_is_fitted__(self) -> bool:
+        return "sketch_" in self.__dict__
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(1000, 1))
-        >>> usual, strange = CompressiveGaussianMixture(random_state=0).fit(X).score_samples([[0.0], [9.0]])
-        >>> bool(strange < usual - 10)
-        True
-        """
-        return logsumexp(self._weighted_log_densities(self._new_rows(X)), axis=1)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean log-density of the rows, weighted if asked for.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(1000, 1))
-        >>> round(CompressiveGaussianMixture(random_state=0).fit(X).score(X), 1)
-        -1.4
-        """
-        log = self.score_samples(X)
-        return float(np.average(log, weights=checked_weights(sample_weight, len(log))))
-
-    def predict(self, X: Any) -> npt.NDArray[np.intp]:
-        """Most probable component of each row.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(100, 1))
-        >>> CompressiveGaussianMixture(random_state=0).fit(X).predict(X[:2])
-        array([0, 0])
-        """
-        return self._weighted_log_densities(self._new_rows(X)).argmax(1)
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of each component, given the row.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(100, 1))
-        >>> CompressiveGaussianMixture(random_state=0).fit(X).predict_proba(X[:2])
-        array([[1.],
-               [1.]])
-        """
-        log = self._weighted_log_densities(self._new_rows(X))
-        return np.exp(log - logsumexp(log, axis=1, keepdims=True))
-
-    def _new_rows(self, X: Any) -> Array:
+    def _new_rows(self, X: Any, dtype: Any = None) -> npt.NDArray[Any]:
+        """Rows to use the model on."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=[np.float64, np.float32]).astype(np.float64, copy=False)
+        return validate_data(self, X, reset=False, dtype=list(self.row_types) if dtype is None else dtype)

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.decoders.gaussian_clompr import decode_gaussian_clompr
-from sketchlearn.decoders.gaussian_splitting import decode_gaussian_splitting
-from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm
-from sketchlearn.decoders.shapes import to_full
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.gmm import check_covariance_type, default_size, design_gmm, parameter_count
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.base import SketchedMixture
+from sketchlearn.learn.density import SketchedMixture
+from sketchlearn.learn.models.base import Model
+from sketchlearn.learn.models.mixtures import GaussianMixtureModel
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 
-_DECODERS: dict[str, Callable[..., MixtureSolution]] = {
-    "auto": decode_gmm,
-    "clompr": decode_gaussian_clompr,
-    "splitting": decode_gaussian_splitting,
-}
 _LIKELIHOOD_POINTS = 20_000
 
 
@@ -51,10 +42,15 @@ class CompressiveGaussianMixture(SketchedMixture):
         Number of frequencies; by default ten per parameter of the mixture.
     features : FeatureMap, optional
         Map to sketch with; by default one is designed from a pilot of at most 2000 rows.
-    decoder : {"auto", "clompr", "splitting"}
-        The tuning-free decoder, or a published one (see ``sketchlearn.decoders``).
+    decoder : str
+        ``"auto"`` takes the tuning-free decoder; ``"clompr"`` and ``"splitting"`` are published ones (see
+        :func:`sketchlearn.decode`).
     warm_start : bool
         Start from the model of the last fit; it is kept if it explains the new sketch.
+    workers : int, optional
+        Threads of the pass.
+    progress : bool or callable, optional
+        Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
         Seed of pilot, frequencies and decoder.
 
@@ -68,14 +64,14 @@ class CompressiveGaussianMixture(SketchedMixture):
         Misfit, noise floor, verdict and more.
     verdict_ : str
         Whether the model explains the data, and which components are unreliable.
-    converged_ : bool
+    reliable_, converged_ : bool
         The certificate: the misfit is what sampling noise leaves and every component is supported.
     n_iter_ : int
         Rounds of the decoder.
     lower_bound_ : float
         Estimated mean log-likelihood of the rows, from the sketch alone.
-    n_features_in_ : int
-        Number of columns.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names if they have any.
 
     Examples
     --------
@@ -92,6 +88,18 @@ class CompressiveGaussianMixture(SketchedMixture):
     ((3,), True)
     """
 
+    task: ClassVar[str] = "gmm"
+    model: ClassVar[type[Model]] = GaussianMixtureModel
+    learned: ClassVar[tuple[str, ...]] = (
+        *SketchedMixture.learned,
+        "means_",
+        "covariances_",
+        "precisions_",
+        "precisions_cholesky_",
+    )
+    means_: Array
+    covariances_: Array
+
     def __init__(
         self,
         n_components: int = 1,
@@ -101,6 +109,8 @@ class CompressiveGaussianMixture(SketchedMixture):
         features: FeatureMap | None = None,
         decoder: str = "auto",
         warm_start: bool = False,
+        workers: int | None = None,
+        progress: Any = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
@@ -109,48 +119,102 @@ class CompressiveGaussianMixture(SketchedMixture):
         self.features = features
         self.decoder = decoder
         self.warm_start = warm_start
+        self.workers = workers
+        self.progress = progress
         self.random_state = random_state
 
     # -- learning ----------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """The type of the covariances must be one of scikit-learn's."""
+        super().check_parameters()
         check_covariance_type(self.covariance_type)
-        if self.decoder not in _DECODERS:
-            raise ValueError(f"decoder={self.decoder!r}: choose one of {', '.join(_DECODERS)}")
 
-    def _default_size(self, columns: int) -> int:
+    def _designed_size(self, columns: int) -> int:
         return default_size(int(self.n_components), columns, self.covariance_type)
 
-    def _design(self, rows: npt.NDArray[Any], seed: int, size: int | None, weights: Array | None) -> FeatureMap:
+    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
+        """Frequencies at all scales of the pilot, and at that of one component."""
         return design_gmm(rows, self.n_components, self.covariance_type, seed, size=size, sample_weight=weights)
 
-    def _learn(self, sketch: Sketch, random: np.random.RandomState, more: bool) -> None:
-        start = None
-        if (
-            (more or self.warm_start)
-            and hasattr(self, "solution_")
-            and self.means_.shape == (self.n_components, sketch.features.dim)
-        ):
-            start = self.solution_.mixture
-        rng = np.random.default_rng(random.randint(2**31 - 1))
-        decode = _DECODERS[self.decoder]
-        options: dict[str, Any] = {"start": start} if self.decoder == "auto" else {}
-        solution = decode(sketch, int(self.n_components), self.covariance_type, rng=rng, **options)
-        self.sketch_, self.features_ = sketch, sketch.features
-        self._set_solution(solution)
-        if solution.unreliable:
-            warnings.warn(solution.verdict, ConvergenceWarning, stacklevel=3)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Design a feature map, sketch the rows in one pass, decode the mixture.
 
-    def _set_solution(self, solution: MixtureSolution) -> None:
-        self.solution_ = solution
-        self.weights_, self.means_ = solution.weights, solution.means
-        self.covariances_ = solution.covariances
+        Parameters
+        ----------
+        X : array, frame, or anything that :func:`sketchlearn.sketch` reads
+            Rows: ``fit(array)``, ``fit(frame)``, ``fit("data/*.parquet")``, ``fit(batches)``.
+        y : None
+            Not used; scikit-learn's convention.
+        sample_weight : array (n,), optional
+            Non-negative weights of the rows of an array or frame; whole weights are repetition.  Weights too small
+            for the grid of sketches are multiplied by a power of two first.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(1000, 1))
+        >>> CompressiveGaussianMixture(random_state=0).fit(X).means_.shape
+        (1, 1)
+        """
+        if not self.warm_start:
+            self.__dict__.pop("_start", None)
+            self.__dict__.pop("solution_", None)
+        return super().fit(X, y, sample_weight)
+
+    def fit_sketch(self, sketch: Sketch) -> Self:
+        """Learn from a sketch alone.
+
+        Parameters
+        ----------
+        sketch : Sketch
+            Of Fourier features, best from a design for mixtures.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(2000, 2)) * [1.0, 5.0]
+        >>> s = sl.sketch(X, sl.design(X[:500], n_components=1, task="gmm", covariance_type="diag"))
+        >>> CompressiveGaussianMixture(covariance_type="diag", random_state=0).fit_sketch(s).covariances_.round(0)
+        array([[ 1., 25.]])
+        """
+        if not self.warm_start:
+            self.__dict__.pop("_start", None)
+            self.__dict__.pop("solution_", None)
+        return super().fit_sketch(sketch)
+
+    def _forget(self) -> None:
+        if "solution_" in self.__dict__:
+            self._start = self.solution_.mixture  # the next decoding starts from it
+        super()._forget()
+        self._lower_bound: float | None = None
+
+    def decode_options(self) -> dict[str, Any]:
+        """The shape of the components, and the model so far if there is one."""
+        options: dict[str, Any] = {"covariance_type": self.covariance_type}
+        start = self.__dict__.get("_start")
+        shape = (self.n_components, self.sketch_.features.dim)
+        if self.decoder == "auto" and start is not None and start.means.shape == shape:
+            options["start"] = start
+        return options
+
+    def set_learned(self, solution: MixtureSolution) -> None:
+        """The mixture in scikit-learn's shapes."""
+        self.means_, self.covariances_ = solution.means, solution.covariances
         self.precisions_cholesky_ = _precision_factors(solution.covariances, self.covariance_type)
         p = self.precisions_cholesky_
         self.precisions_ = p**2 if self.covariance_type in ("diag", "spherical") else p @ np.swapaxes(p, -1, -2)
-        self.verdict_, self.converged_, self.n_iter_ = solution.verdict, solution.reliable, solution.iterations
-        self._lower_bound: float | None = None
+        super().set_learned(solution)
 
     @property
     def lower_bound_(self) -> float:
@@ -248,7 +312,8 @@ class CompressiveGaussianMixture(SketchedMixture):
     # -- pieces ------------------------------------------------------------------------------
 
     def _full_covariances(self) -> Array:
-        return to_full(self.covariances_, self.covariance_type, len(self.weights_), self.means_.shape[1])
+        mixture: Mixture = self.solution_.mixture
+        return mixture.full_covariances()
 
     def _log_densities(self, X: Array) -> Array:
         """log N(x; mean_l, S_l), (n, k)."""
@@ -275,7 +340,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         check_is_fitted(self)
         if X is None:
             return self.lower_bound_, float(self.sketch_.count)
-        rows = self._new_rows(X)
+        rows = self._rows_of(X)
         return float(logsumexp(self._weighted_log_densities(rows), axis=1).mean()), float(len(rows))
 
     def _expected_log_likelihood(self) -> float:
@@ -288,7 +353,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         separate = float((self.weights_[heavy] * (np.log(self.weights_[heavy]) - entropy[heavy])).sum())
         if len(self.weights_) == 1:
             return separate
-        x, w, owner = mixture.sample(_LIKELIHOOD_POINTS, np.random.default_rng(0))
+        x, w, owner = mixture.weighted_points(_LIKELIHOOD_POINTS, np.random.default_rng(0))
         log = self._weighted_log_densities(x)
         own = log[np.arange(len(x)), owner]
         seen = w > 0

@@ -3,43 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.decoders.lowrank import LowRankSolution, decode_second_moment, default_rank
+from sketchlearn.decoders import decode
+from sketchlearn.decoders.lowrank import default_rank
+from sketchlearn.decoders.solution import LowRankSolution
 from sketchlearn.designs.pca import design_pca
-from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.features.quadratic import QuadraticFeatures
+from sketchlearn.features.second_moment import SecondMomentMap, second_moment
+from sketchlearn.learn.base import SketchEstimator
+from sketchlearn.learn.models.base import Model
+from sketchlearn.learn.models.pca import PCAModel
+from sketchlearn.learn.rows import Rows
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sources import Selection, Source, open_source
 
-_LEARNED = frozenset(
-    [
-        "components_",
-        "explained_variance_",
-        "explained_variance_ratio_",
-        "singular_values_",
-        "mean_",
-        "noise_variance_",
-        "n_components_",
-        "n_samples_",
-        "solution_",
-    ]
-)
-_EMBEDDED_ROWS = 4096
+Array = npt.NDArray[np.float64]
+
 _UNKNOWN_COMPONENTS = 20  # what a map is sized for when the number of components is left open
 _FEW_COLUMNS = 64  # all products of so few columns are 16 kilobytes: there is nothing to gain by compressing them
 _FULL_COLUMNS = 1000  # the same where all components are wanted
 
 
-class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEstimator):  # type: ignore[misc]
     """Principal component analysis from a sketch.
 
     Parameters
@@ -56,7 +48,8 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Features of the sketch; by default ``8 * n_components * n_features``, or all products of columns where
         those are fewer or at most 64 columns make them.
     decoder : str
-        ``"auto"``, ``"burer-monteiro"``, ``"greedy"``, ``"positive"``, ``"nuclear"`` or ``"thresholding"``.
+        ``"auto"``, ``"burer-monteiro"``, ``"greedy"``, ``"positive"``, ``"nuclear"``, ``"thresholding"``, or the
+        name of a decoder of your own (see :func:`sketchlearn.decode`).
     rank : int, optional
         Rank to decode at before truncating; by default ``2 * n_components``.
     n_starts : int
@@ -66,6 +59,8 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         of their number), whose inner products approximate the kernel.
     workers : int, optional
         Threads of the pass.
+    progress : bool or callable, optional
+        Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
         Seeds the map and the starts.
 
@@ -87,6 +82,10 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         What was learned from.
     solution_ : LowRankSolution
         Residual, noise floor and verdict of the decoder.
+    reliable_, verdict_ : bool, str
+        Whether the sketch is good enough for this, as a yes or no and in words.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names if they have any.
 
     See Also
     --------
@@ -105,18 +104,37 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     3
     """
 
+    task: ClassVar[str] = "pca"
+    model: ClassVar[type[Model]] = PCAModel
+    learned: ClassVar[tuple[str, ...]] = (
+        "components_",
+        "explained_variance_",
+        "explained_variance_ratio_",
+        "singular_values_",
+        "mean_",
+        "noise_variance_",
+        "n_components_",
+        "n_samples_",
+    )
+    fewest_rows: ClassVar[int] = 2
+    components_: Array
+    explained_variance_: Array
+    mean_: Array
+    n_components_: int
+
     def __init__(
         self,
         n_components: int | float | str | None = None,
         *,
         whiten: bool = False,
-        features: QuadraticFeatures | None = None,
+        features: FeatureMap | None = None,
         sketch_size: int | None = None,
         decoder: str = "auto",
         rank: int | None = None,
         n_starts: int = 3,
-        embedding: FourierFeatures | None = None,
+        embedding: FeatureMap | None = None,
         workers: int | None = None,
+        progress: Any = None,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -128,59 +146,15 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.n_starts = n_starts
         self.embedding = embedding
         self.workers = workers
+        self.progress = progress
         self.random_state = random_state
 
     # -- learning ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CompressivePCA:
-        """Sketch the rows in one pass and learn the components from the sketch.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-        y : ignored
-            For pipelines.
-        sample_weight : array (n_samples,), optional
-            Weights of the rows; whole numbers are exactly repetition.
-
-        Returns
-        -------
-        self
-        """
-        rows, weights = self._validate(X, sample_weight, reset=True, fewest=2)
-        rng = check_random_state(self.random_state)
-        self._seed = int(rng.randint(2**31 - 1))
-        self.sketch_ = self._sketch(rows, weights, self._draw(rows.shape[1]))
-        self._forget()
-        self._decode()
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CompressivePCA:
-        """Add rows to the sketch; the components are decoded when they are next asked for.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows to add.
-        y : ignored
-            For pipelines.
-        sample_weight : array (n_samples,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        self
-        """
-        first = not hasattr(self, "sketch_")
-        rows, weights = self._validate(X, sample_weight, reset=first, fewest=1)
-        if first:
-            self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            self.sketch_ = self._sketch(rows, weights, self._draw(rows.shape[1]))
-        else:
-            self.sketch_ = self.sketch_ + self._sketch(rows, weights, self.sketch_.features)
-        self._forget()
-        return self
+    def check_parameters(self) -> None:
+        """The number of components may be left open."""
+        _check_choice(self.n_components)
+        self.check_sketching()
 
     def fit_sketch(self, sketch: Sketch) -> CompressivePCA:
         """Learn the components from a sketch made elsewhere.
@@ -194,102 +168,52 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         self
         """
-        if not isinstance(sketch, Sketch):
-            raise TypeError(f"fit_sketch takes a Sketch, got {type(sketch).__name__}; for rows use fit")
-        if self.embedding is not None and 2 * self.embedding.size != sketch.features.dim:
-            raise ValueError(
-                f"the embedding has {2 * self.embedding.size} columns, the sketch {sketch.features.dim}: "
-                "it is not of embedded rows"
-            )
-        self.n_features_in_ = sketch.features.dim if self.embedding is None else self.embedding.dim
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.sketch_ = sketch
-        self._forget()
-        self._decode()
+        super().fit_sketch(sketch)
         return self
 
-    def _validate(
-        self, X: Any, sample_weight: Any, reset: bool, fewest: int
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        rows = validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], accept_large_sparse=False, ensure_min_samples=fewest
-        )
-        _check_choice(self.n_components)
-        if sample_weight is None:
-            return rows, None
-        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
-            raise ValueError("all sample weights are zero: nothing to learn from")
-        return rows, weights
-
-    def _draw(self, columns: int) -> QuadraticFeatures:
-        if self.embedding is not None:
-            if self.embedding.dim != columns:
-                raise ValueError(f"the embedding is for {self.embedding.dim} columns, X has {columns}")
-            columns = 2 * self.embedding.size
-        if self.features is not None:
-            if self.features.dim != columns:
-                raise ValueError(f"features are for {self.features.dim} columns, X has {columns}")
-            return self.features
+    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
+        """Quadratic features about the origin: nothing of the pilot is needed but its width."""
+        columns = self._map_columns()
         known = isinstance(self.n_components, int | np.integer)
         k = int(self.n_components) if known else min(_UNKNOWN_COMPONENTS, columns)  # type: ignore[arg-type]
-        size = self.sketch_size
-        if size is None and columns <= (_FULL_COLUMNS if self.n_components is None else _FEW_COLUMNS):
-            size = columns * (columns + 1) // 2
-        return design_pca(dim=columns, n_components=k, size=size, seed=self._seed)[0]
+        return design_pca(dim=columns, n_components=k, size=size, seed=seed)[0]
 
-    def _sketch(self, rows: npt.NDArray[Any], weights: npt.NDArray[Any] | None, features: FeatureMap) -> Sketch:
-        if self.embedding is None:
-            return make_sketch(rows, features, sample_weight=weights, workers=self.workers, progress=False)
-        embedding = self.embedding
+    def default_size(self, columns: int, rows: float | None) -> int | None:
+        """All products of columns where they are few."""
+        exact = columns <= (_FULL_COLUMNS if self.n_components is None else _FEW_COLUMNS)
+        return columns * (columns + 1) // 2 if exact else None
 
-        def batches() -> Iterator[Any]:
-            for i in range(0, len(rows), _EMBEDDED_ROWS):
-                block = embed(rows[i : i + _EMBEDDED_ROWS], embedding)
-                yield block if weights is None else (block, weights[i : i + _EMBEDDED_ROWS])
-
-        return make_sketch(batches(), features, workers=self.workers, progress=False)
-
-    def _forget(self) -> None:
-        for name in _LEARNED:
-            self.__dict__.pop(name, None)
-
-    def __getattr__(self, name: str) -> Any:
-        # what partial_fit has made stale is decoded when it is asked for
-        if name in _LEARNED and "sketch_" in self.__dict__:
-            self._decode()
-            return self.__dict__[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def _decode(self) -> None:
-        _check_choice(self.n_components)
-        sketch, choice = self.sketch_, self.n_components
-        phi = sketch.features
-        if not isinstance(phi, QuadraticFeatures):
-            raise TypeError(f"principal components need quadratic features, the sketch has {phi.kind} features")
-        count = float(sketch.count)
-        most = int(min(phi.dim, max(1, math.floor(count))))
-        if isinstance(choice, int | np.integer) and choice > most:
-            raise ValueError(f"n_components={choice} must be between 1 and min(n_samples, n_features)={most}")
+    def decode_sketch(self, seed: int) -> LowRankSolution:
+        """A second moment of somewhat higher rank than is asked for."""
+        phi, choice, most = second_moment(self.sketch_.features, "PCA"), self.n_components, self._most()
         known = isinstance(choice, int | np.integer)
+        if known and choice > most:  # type: ignore[operator]
+            raise ValueError(f"n_components={choice} must be between 1 and min(n_samples, n_features)={most}")
+        wanted = int(choice) if known else max(1, phi.size // (8 * phi.dim))  # type: ignore[arg-type]
         if phi.is_exact:
             rank = phi.dim
         elif self.rank is not None:
-            rank = max(int(self.rank), int(choice) if known else 1)  # type: ignore[arg-type]
+            rank = max(int(self.rank), wanted if known else 1)
         else:
-            rank = default_rank(phi, int(choice) if known else max(1, phi.size // (8 * phi.dim)))  # type: ignore[arg-type]
-        solution = decode_second_moment(
-            sketch, rank, decoder=self.decoder, starts=self.n_starts, seed=getattr(self, "_seed", 0)
+            rank = default_rank(phi, wanted)
+        solution = decode(
+            self.sketch_, rank, task=self.task, decoder=self.decoder, random_state=seed, starts=self.n_starts
         )
+        assert isinstance(solution, LowRankSolution)
+        return solution
+
+    def set_learned(self, solution: LowRankSolution) -> None:
+        """Truncate to the number of components that is wanted."""
+        phi, count = second_moment(self.sketch_.features, "PCA"), self.sketch_.effective_count
+        most = self._most()
         unbiased = count / (count - 1.0) if count > 1 else 1.0
         variances = (solution.values + solution.isotropic) * unbiased
         total = float(solution.values.sum() + phi.dim * solution.isotropic) * unbiased
         if phi.is_exact:
             total = float(variances.sum())
-        k = _choose(choice, variances, total, solution, phi, count, most)
-        self.solution_ = solution
+        k = _choose(self.n_components, variances, total, solution, phi, count, most)
         self.n_components_ = k
-        self.n_samples_ = sketch.count
+        self.n_samples_ = self.sketch_.count
         self.mean_ = solution.mean
         vectors = solution.vectors[:, :k].T
         # signs as scikit-learn has them: the largest entry of each component is positive
@@ -301,6 +225,51 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         others = (most if phi.is_exact else phi.dim) - k
         rest = max(total - float(variances[:k].sum()), 0.0)
         self.noise_variance_ = rest / others if others > 0 else 0.0
+
+    def make_model(self) -> Model:
+        """Directions of columns; those of an embedding are none."""
+        if self.embedding is not None:
+            raise TypeError("kernel principal components are directions of an embedding: there is no model of columns")
+        exact = second_moment(self.sketch_.features, "PCA").is_exact
+        names = ("components", "explained_variance", "explained_variance_ratio", "noise_variance", "mean")
+        learned = {name: getattr(self, name + "_") for name in names}
+        # what an exact sketch leaves is what was left out on purpose
+        return PCAModel.from_sketch(self.sketch_, self.solution_, **learned, **({"ratio": None} if exact else {}))
+
+    # -- rows and their embedding ----------------------------------------------------------------
+
+    def _most(self) -> int:
+        return int(min(self.sketch_.features.dim, max(1, math.floor(self.sketch_.effective_count))))
+
+    def _needed_rows(self) -> int:
+        return 1
+
+    def _map_columns(self) -> int:
+        if self.embedding is None:
+            return super()._map_columns()
+        if self.embedding.dim != self.n_features_in_:
+            raise ValueError(f"the embedding is for {self.embedding.dim} columns, X has {self.n_features_in_}")
+        return 2 * self.embedding.size
+
+    def _set_columns(self, columns: int, names: tuple[str, ...] | None) -> None:
+        if self.embedding is not None and columns == 2 * self.embedding.size:
+            columns, names = self.embedding.dim, self.embedding.columns  # of the rows, not of what they become
+        super()._set_columns(columns, names)
+
+    def _check_sketch(self, sketch: Any) -> None:
+        super()._check_sketch(sketch)
+        if self.embedding is not None and 2 * self.embedding.size != sketch.features.dim:
+            raise ValueError(
+                f"the embedding has {2 * self.embedding.size} columns, the sketch {sketch.features.dim}: "
+                "it is not of embedded rows"
+            )
+
+    def _pass(self, rows: Rows, features: FeatureMap) -> Sketch:
+        if self.embedding is None:
+            return super()._pass(rows, features)
+        known = isinstance(rows.data, Source)
+        source = rows.data if known else open_source(rows.data, Selection.of(sample_weight=rows.weights))
+        return super()._pass(Rows(source.map(partial(embed, phi=self.embedding))), features)
 
     # -- using ---------------------------------------------------------------------------------
 
@@ -316,8 +285,7 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         ndarray (n_samples, n_components)
         """
-        check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], accept_large_sparse=False)
+        rows = self._new_rows(X)
         real = rows.dtype
         if self.embedding is not None:
             rows = embed(rows, self.embedding)
@@ -362,7 +330,7 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return tags
 
 
-def embed(X: npt.NDArray[Any], phi: FourierFeatures) -> npt.NDArray[np.float64]:
+def embed(X: npt.NDArray[Any], phi: FeatureMap) -> npt.NDArray[np.float64]:
     """Cosines and sines of the Fourier features of rows, divided by the root of their number, (n, 2 size)."""
     z = phi(X)
     return np.concatenate([z.real, z.imag], axis=1) / math.sqrt(phi.size)
@@ -383,10 +351,10 @@ def _check_choice(choice: Any) -> None:
 
 def _choose(
     choice: Any,
-    variances: npt.NDArray[np.float64],
+    variances: Array,
     total: float,
     solution: LowRankSolution,
-    phi: QuadraticFeatures,
+    phi: SecondMomentMap,
     count: float,
     most: int,
 ) -> int:

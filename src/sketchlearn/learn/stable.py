@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.atoms.stable import sample_stable, stable_log_density
-from sketchlearn.decoders.stable import decode_stable
+from sketchlearn.decoders.solution import StableSolution
 from sketchlearn.designs.stable import default_size, design_stable
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.base import SketchedMixture
-from sketchlearn.sketches.value import Sketch
+from sketchlearn.learn.density import SketchedMixture
+from sketchlearn.learn.models.base import Model
+from sketchlearn.learn.models.mixtures import StableMixtureModel
 
 Array = npt.NDArray[np.float64]
 
@@ -37,6 +36,12 @@ class CompressiveStableMixture(SketchedMixture):
         Number of frequencies; by default 15 per parameter of the mixture.
     features : FeatureMap, optional
         Map to sketch with; by default one is designed from a pilot of at most 2000 rows.
+    decoder : str
+        Name of a decoder of this task, see :func:`sketchlearn.decode`.
+    workers : int, optional
+        Threads of the pass.
+    progress : bool or callable, optional
+        Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
         Seed of pilot, frequencies and decoder.
 
@@ -50,12 +55,12 @@ class CompressiveStableMixture(SketchedMixture):
         Misfit, noise floor, verdict and more.
     verdict_ : str
         Whether the model explains the data.
-    converged_ : bool
+    reliable_, converged_ : bool
         The certificate.
     n_iter_ : int
         Rounds of the decoder.
-    n_features_in_ : int
-        Number of columns.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names if they have any.
 
     Examples
     --------
@@ -67,6 +72,13 @@ class CompressiveStableMixture(SketchedMixture):
     (array([ 5., 50.]), array([1., 1.]))
     """
 
+    task: ClassVar[str] = "stable"
+    model: ClassVar[type[Model]] = StableMixtureModel
+    learned: ClassVar[tuple[str, ...]] = (*SketchedMixture.learned, "alphas_", "locations_", "scatters_")
+    alphas_: Array
+    locations_: Array
+    scatters_: Array
+
     def __init__(
         self,
         n_components: int = 1,
@@ -74,12 +86,18 @@ class CompressiveStableMixture(SketchedMixture):
         scatter_type: str = "full",
         sketch_size: int | None = None,
         features: FeatureMap | None = None,
+        decoder: str = "auto",
+        workers: int | None = None,
+        progress: Any = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
         self.scatter_type = scatter_type
         self.sketch_size = sketch_size
         self.features = features
+        self.decoder = decoder
+        self.workers = workers
+        self.progress = progress
         self.random_state = random_state
 
     def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.intp]]:
@@ -98,26 +116,27 @@ class CompressiveStableMixture(SketchedMixture):
 
     # -- pieces ------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Scatter matrices are full or diagonal."""
+        super().check_parameters()
         if self.scatter_type not in ("full", "diag"):
             raise ValueError(f"scatter_type={self.scatter_type!r}: choose 'full' or 'diag'")
 
-    def _default_size(self, columns: int) -> int:
+    def _designed_size(self, columns: int) -> int:
         return default_size(int(self.n_components), columns, self.scatter_type)
 
-    def _design(self, rows: npt.NDArray[Any], seed: int, size: int | None, weights: Array | None) -> FeatureMap:
+    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
+        """Frequencies from statistics of the pilot that have no moments in them."""
         return design_stable(rows, self.n_components, self.scatter_type, seed, size=size, sample_weight=weights)
 
-    def _learn(self, sketch: Sketch, random: np.random.RandomState, more: bool) -> None:
-        rng = np.random.default_rng(random.randint(2**31 - 1))
-        solution = decode_stable(sketch, int(self.n_components), self.scatter_type, rng=rng)
-        self.sketch_, self.features_, self.solution_ = sketch, sketch.features, solution
-        self.weights_, self.alphas_ = solution.weights, solution.alphas
-        self.locations_, self.scatters_ = solution.locations, solution.scatters
-        self.verdict_, self.converged_, self.n_iter_ = solution.verdict, solution.reliable, solution.iterations
-        if solution.unreliable:
-            warnings.warn(solution.verdict, ConvergenceWarning, stacklevel=3)
+    def decode_options(self) -> dict[str, Any]:
+        """The shape of the scatter matrices."""
+        return {"scatter_type": self.scatter_type}
+
+    def set_learned(self, solution: StableSolution) -> None:
+        """The mixture."""
+        self.alphas_, self.locations_, self.scatters_ = solution.alphas, solution.locations, solution.scatters
+        super().set_learned(solution)
 
     def _weighted_log_densities(self, X: Array) -> Array:
         with np.errstate(divide="ignore"):

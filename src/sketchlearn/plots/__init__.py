@@ -13,7 +13,7 @@ Examples
 'column 0'
 """
 
-from sketchlearn.plots.changes import Change, changes
+from sketchlearn.comparison import Change, changes
 from sketchlearn.plots.charts import drift, residual, spectrum, sweep
 from sketchlearn.plots.landscape import landscape
 from sketchlearn.plots.mixtures import centers, density

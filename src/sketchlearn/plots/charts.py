@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.comparison import Change, changes
 from sketchlearn.decoders import Sweep
+from sketchlearn.decoders.sweep import EXPLAINED
 from sketchlearn.plots.axes import BAD, FAINT, GOOD, INK, axes, color, tidy
-from sketchlearn.plots.changes import Change, changes
 from sketchlearn.plots.geometry import as_model
 from sketchlearn.sketches import Sketch, SketchTable
 
@@ -82,7 +83,18 @@ def sweep(table: Sweep, *, ax: Any = None) -> Any:
     """
     if not isinstance(table, Sweep):
         raise TypeError(f"expected the table that sl.sweep returns, got {type(table).__name__}")
-    return table.plot(tidy(axes(ax)))
+    ax = tidy(axes(ax))
+    k = table.column("k")
+    ax.semilogy(k, table.column("ratio"), "o-", label="misfit / noise floor")
+    ax.axhline(EXPLAINED, color="gray", linestyle=":", label="explained")
+    ax.axvline(table.recommended, color="C2", linestyle="--", label=f"recommended: {table.recommended}")
+    ax.set_xlabel("number of components")
+    ax.set_ylabel("misfit / noise floor")
+    right = ax.twinx()
+    right.plot(k, table.column("inertia"), "s-", color="C1", alpha=0.6)
+    right.set_ylabel("estimated inertia", color="C1")
+    ax.legend(loc="upper right")
+    return ax
 
 
 def spectrum(model: Any, *, ax: Any = None) -> Any:
@@ -107,14 +119,15 @@ def spectrum(model: Any, *, ax: Any = None) -> Any:
     'variance'
     """
     model = as_model(model)
-    if model.task != "pca":
+    found = model.pictures().get("spectrum")
+    if found is None:
         raise ValueError(f"a spectrum needs a PCA model, this one is {model.task}")
-    variances, shares = model.learned["explained_variance"], model.learned["explained_variance_ratio"]
+    variances, shares = found["variances"], found["shares"]
     ax = tidy(axes(ax))
     k = np.arange(1, len(variances) + 1)
     ax.bar(k, variances, color=color(0), width=0.7, label="variance")
-    if model.learned.get("noise_variance", 0.0) > 0:
-        level = model.learned["noise_variance"]
+    level = getattr(model, "noise_variance", None) or 0.0
+    if level > 0:
         ax.axhline(level, color=INK, linestyle=":", linewidth=1, label="mean variance of the other directions")
     ax.set_xlabel("principal component")
     ax.set_ylabel("variance")

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.profile import covariance_of
-from sketchlearn.decoders.solution import Mixture
-from sketchlearn.learn.model import Model, nearest
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.learn.models import Model
 
 Array = npt.NDArray[np.float64]
 
@@ -44,46 +43,6 @@ def as_model(model: Any) -> Model:
     if isinstance(model, str | os.PathLike):
         return Model.load(model)
     return Model.of(model)
-
-
-def components(model: Model) -> Mixture:
-    """The components to draw: of k-means the centres with the spread of their cells, else those of the mixture."""
-    learned = model.learned
-    if model.task == "gmm":
-        assert model.mixture is not None
-        return model.mixture
-    if model.task == "stable":
-        return Mixture(learned["weights"], learned["locations"], learned["scatters"])
-    if model.task != "kmeans":
-        raise ValueError(f"a {model.task} model has no components to draw: draw one of kmeans, gmm or stable")
-    centers, weights = learned["centers"], learned["weights"]
-    if model.mixture is None:
-        return Mixture(weights, centers, np.zeros(len(weights)))
-    unit = learned.get("spread", 1.0)  # distances are meant in these units
-    order = nearest(centers / unit, model.mixture.means / unit)
-    if len(centers) == model.mixture.n_components == len(set(order.tolist())):  # every component has its own cell
-        return Mixture(weights, centers, model.mixture.covariances[order])
-    return Mixture(weights, centers, _cells(centers, model.mixture, unit))
-
-
-def whole(model: Model) -> Mixture:
-    """The mixture that describes the density of the rows."""
-    if model.task == "stable":
-        raise ValueError("densities of stable components have no closed form: draw the centres, or use score_samples")
-    return model.mixture if model.mixture is not None else components(model)
-
-
-def _cells(centers: Array, mixture: Mixture, unit: Any) -> Array:
-    """Covariance of what each centre's cell holds, by points drawn from the mixture."""
-    x, w, _ = mixture.sample(20_000, np.random.default_rng(0))
-    owner = nearest(x / unit, centers / unit)
-    out = np.zeros((len(centers), x.shape[1], x.shape[1]))
-    for l in range(len(centers)):
-        mine = owner == l
-        if w[mine].sum() > 0:
-            apart = x[mine] - np.average(x[mine], axis=0, weights=w[mine])
-            out[l] = (w[mine][:, None] * apart).T @ apart / w[mine].sum()
-    return out
 
 
 def column_numbers(columns: str | int | Sequence[str | int], names: Sequence[str]) -> list[int]:
@@ -135,17 +94,16 @@ def plane_of(
 
 def column_units(model: Model, mixture: Mixture, standardize: bool | None) -> Array | None:
     """Units of the columns for principal components: their spread, if asked for or if the model was learned so."""
-    given = model.learned.get("spread")
     if standardize is None:
-        return None if given is None else np.asarray(given)
+        return model.spread
     if not standardize:
         return None
-    spread = np.sqrt(np.maximum(np.diag(covariance_of(mixture)), 0.0))
+    spread = np.sqrt(np.maximum(np.diag(mixture.covariance), 0.0))
     return np.where(spread > 0, spread, 1.0)
 
 
 def _principal(mixture: Mixture, unit: Array) -> Plane:
-    covariance = covariance_of(mixture)
+    covariance = mixture.covariance
     values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
     values, vectors = values[::-1], vectors[:, ::-1][:, :2].T
     vectors = vectors * np.where(vectors[np.arange(2), np.abs(vectors).argmax(1)] < 0, -1.0, 1.0)[:, None]

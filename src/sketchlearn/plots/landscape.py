@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders.metric import standardised
+from sketchlearn.decoders.metric import View, standard_metric
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import location_and_scale
 from sketchlearn.decoders.profile import characteristic
-from sketchlearn.decoders.solution import Mixture
-from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.characteristic import characteristic as characteristic_map
+from sketchlearn.features.operator import Operator
 from sketchlearn.plots.axes import axes
-from sketchlearn.plots.geometry import Plane, as_model, components, limits, plane_of
+from sketchlearn.plots.geometry import Plane, as_model, limits, plane_of
 from sketchlearn.sketches.value import Sketch
 
 _GRID = 160
@@ -63,22 +64,19 @@ def landscape(
     >>> sl.plots.landscape(s).get_xlabel()
     'column 0'
     """
-    features = sketch.features
-    if not isinstance(features, FourierFeatures):
-        raise TypeError(f"the landscape needs Fourier features, the sketch has {features.kind} features")
+    features = characteristic_map(sketch.features, "the landscape")
     if sketch.count == 0:
         raise ValueError("the sketch is empty: there is no landscape")
     names = features.columns or tuple(f"column {i}" for i in range(features.dim))
-    view, spread = standardised(sketch)  # decoders look at standardised columns, if the map says so
-    features = cast(FourierFeatures, view.features)
-    center, scale = location_and_scale(features, view.mean, view.lower, view.upper, float(view.count))
+    spread = features.spread
+    view = View.of(sketch, standard_metric(features))  # decoders look at standardised columns, if the map says so
+    center, scale = location_and_scale(view)
     found, mixture = (None if m is None else m.stretched(None if spread is None else 1 / spread) for m in _found(model))
     plane = _plane(found, names, columns, center)
     width = 0.1 * scale if width is None else float(width)
     if not (0 <= width < np.inf):
         raise ValueError(f"width={width}: give a standard deviation, not negative")
-    w = features.frequencies
-    left = view.mean - (characteristic(mixture, w) if mixture is not None and remove else 0.0)
+    left = view.mean - (characteristic(mixture, view.operator) if mixture is not None and remove else 0.0)
     if found is not None:
         low, high = limits(plane.seen(found))
     else:
@@ -86,7 +84,7 @@ def landscape(
         corners, middle = plane.points(np.stack([view.lower, view.upper])), plane.points(center[None])[0]
         reach = 4.0 * scale * np.sqrt(features.dim)
         low, high = np.maximum(corners.min(0), middle - reach), np.minimum(corners.max(0), middle + reach)
-    x, y, value = _criterion(plane, w, left, width, low, high)
+    x, y, value = _criterion(plane, view.operator, left, width, low, high)
     unit = _shown_units(plane, spread)
     x, y = x * unit[0], y * unit[1]
     ax = axes(ax)
@@ -116,7 +114,7 @@ def _found(model: Any) -> tuple[Mixture | None, Mixture | None]:
     if isinstance(model, Mixture):
         return model, model
     learned = as_model(model)
-    marked = components(learned)
+    marked = learned.parts()
     return marked, learned.mixture if learned.mixture is not None else marked
 
 
@@ -137,11 +135,14 @@ def _plane(found: Mixture | None, names: Sequence[str], columns: Sequence[str | 
     return Plane(origin, plane.axes, plane.labels)
 
 
-def _criterion(plane: Plane, w: Any, left: Any, width: float, low: Any, high: Any) -> tuple[Any, Any, Any]:
+def _criterion(plane: Plane, w: Operator, left: Any, width: float, low: Any, high: Any) -> tuple[Any, Any, Any]:
     """Grid coordinates and the criterion on the grid."""
     x, y = (np.linspace(a, b, _GRID) for a, b in zip(low, high, strict=True))
-    damping = np.exp(-0.5 * width**2 * (w * w).sum(1))
-    turned = left * np.exp(-1j * (w @ plane.origin)) * damping / max(float(np.linalg.norm(damping)), 1e-300)
+    damping = np.exp(-0.5 * width**2 * w.squared_norms)
+    turned = (
+        left * np.exp(-1j * w.forward(plane.origin[None])[0]) * damping / max(float(np.linalg.norm(damping)), 1e-300)
+    )
     # exp(-i w·x) over the grid is a product of one factor along each axis
-    along_x, along_y = (np.exp(-1j * np.outer(w @ axis, at)) for axis, at in zip(plane.axes, (x, y), strict=True))
+    parts = zip(w.forward(plane.axes), (x, y), strict=True)
+    along_x, along_y = (np.exp(-1j * np.outer(phases, at)) for phases, at in parts)
     return x, y, ((turned[:, None] * along_y).T @ along_x).real

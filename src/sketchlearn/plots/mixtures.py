@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.plots.axes import INK, axes, color, tidy
-from sketchlearn.plots.geometry import as_model, column_units, components, density_at, ellipse, limits, plane_of, whole
+from sketchlearn.plots.geometry import as_model, column_units, density_at, ellipse, limits, plane_of
 
 _GRID = 200
 _LABELLED = 30  # components beyond which numbers are only clutter
@@ -52,7 +52,7 @@ def centers(
     'principal component 1'
     """
     model = as_model(model)
-    found = components(model)
+    found = model.parts()
     plane = plane_of(found, model.columns, columns, column_units(model, found, standardize))
     ax = tidy(axes(ax))
     seen = plane.seen(found)
@@ -117,7 +117,7 @@ def density(
     'column 2'
     """
     model = as_model(model)
-    mixture = whole(model)
+    mixture = model.density()
     plane = plane_of(mixture, model.columns, columns, column_units(model, mixture, standardize))
     ax = axes(ax)
     seen = plane.seen(mixture)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -15,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders import Sweep
-from sketchlearn.decoders.profile import covariance_of
-from sketchlearn.decoders.solution import Mixture
-from sketchlearn.decoders.sweep_kmeans import EXPLAINED
-from sketchlearn.learn.model import Model
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.sweep import EXPLAINED
+from sketchlearn.learn.models import Column, Model, Table
+from sketchlearn.learn.models.table import decimals, number
 from sketchlearn.plots.axes import COLORS
-from sketchlearn.plots.geometry import Plane, as_model, column_units, components, plane_of
+from sketchlearn.plots.geometry import Plane, as_model, column_units, plane_of
 from sketchlearn.sketches import file as sketch_file
 
 _MOST_NUMBERS = 200_000  # of covariances in a page; beyond it they are shown without correlations
@@ -66,12 +64,12 @@ def report(
     heading = title or learned.headline
     data: dict[str, Any] = {"task": learned.task, "columns": list(learned.columns), "colors": list(COLORS)}
     parts = [_header(learned, heading), _verdict(learned), _tiles(learned)]
-    if learned.task in ("kmeans", "gmm", "stable"):
-        parts += _components(learned, data)
-    elif learned.task == "pca":
-        parts.append(_pca(learned, data))
-    else:
-        parts.append(_regression(learned, data))
+    table = learned.table()
+    if table.marked:
+        parts.append(_parts(learned, data))
+    data |= learned.pictures()
+    parts += [_PICTURES[name] for name in learned.pictures()]
+    parts.append(_table(table))
     if sweep is not None:
         parts.append(_sweep(sweep, data))
     if learned.profile is not None:
@@ -114,68 +112,50 @@ def _rounded(value: Any) -> Any:
 
 
 def _header(model: Model, heading: str) -> str:
-    tasks = {
-        "kmeans": "k-medians" if model.learned.get("criterion") == "medians" else "k-means",
-        "gmm": "Gaussian mixture",
-        "stable": "Mixture of stable laws",
-        "pca": "Principal component analysis",
-        "regression": "Linear regression",
-    }
     return (
-        f"<header><div><h1>{escape(heading)}</h1><p class='soft'>{tasks[model.task]}, learned from a sketch of "
+        f"<header><div><h1>{escape(heading)}</h1><p class='soft'>{escape(model.title)}, learned from a sketch of "
         "the rows; no single row was looked at again or is contained in this page.</p></div>"
         "<button id='theme' title='light or dark'>Dark</button></header>"
     )
 
 
 def _verdict(model: Model) -> str:
-    words = model.learned.get("verdict")
-    if not words:
+    if not model.verdict:
         return ""
-    good = bool(model.learned.get("reliable"))
-    fine = "The sketch is good enough for this" if model.task == "pca" else "The model explains the data"
-    title = fine if good else "Read with care"
-    return f"<section class='verdict{' good' * good}'><h2>{title}</h2><p>{escape(words)}.</p></section>"
+    title = model.praise if model.reliable else "Read with care"
+    return (
+        f"<section class='verdict{' good' * bool(model.reliable)}'><h2>{escape(title)}</h2>"
+        f"<p>{escape(model.verdict)}.</p></section>"
+    )
 
 
 def _tiles(model: Model) -> str:
-    learned = model.learned
-    tiles = [(model.row_count, "rows"), (f"{len(model.columns):,}", "columns")]
-    names = {"kmeans": "clusters", "pca": "components", "regression": "predictors"}
-    tiles.append((f"{model.size:,}", names.get(model.task, "components")))
-    if "inertia" in learned:
-        what = "mean distance to the centre" if learned.get("criterion") == "medians" else "mean squared distance"
-        units = ", columns in units of their spread" if "spread" in learned else ""
-        tiles.append((_number(learned["inertia"]), f"{what} (estimated{units})"))
-    if model.task == "pca":
-        tiles.append((f"{learned['explained_variance_ratio'].sum():.1%}", "of the variance explained"))
-    if "r2" in learned:
-        tiles.append((f"{learned['r2']:.4f}", "R²"))
-    if "ratio" in learned:
-        tiles.append((_number(learned["ratio"]), "misfit / noise floor (near 1: explained)"))
+    tiles = model.numbers()
     if "bytes" in model.sketch:
         tiles.append((_bytes(model.sketch["bytes"]), "size of the sketch"))
-    return "<div class='tiles'>" + "".join(f"<div class='tile'><b>{escape(a)}</b><span>{escape(b)}</span></div>"
-                                           for a, b in tiles) + "</div>"  # fmt: skip
+    shown = (f"<div class='tile'><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in tiles)
+    return "<div class='tiles'>" + "".join(shown) + "</div>"
 
 
-def _components(model: Model, data: dict[str, Any]) -> list[str]:
-    found = components(model)
-    everything = model.mixture
-    thing = "cluster" if model.task == "kmeans" else "component"
-    data["thing"] = thing
-    spread = np.sqrt(np.maximum(np.diag(covariance_of(everything or found)), 0.0))
-    data["digits"] = [_decimals(s) for s in spread.tolist()]
+_PICTURES = {
+    "spectrum": "<section><h2>Spectrum</h2><div class='picture' id='spectrum'></div></section>",
+    "regression": (
+        "<section><h2>Effects</h2><div class='picture' id='coefficients'></div>"
+        "<p class='soft'>Lines: two standard errors.</p></section>"
+    ),
+}
+
+
+def _parts(model: Model, data: dict[str, Any]) -> str:
+    """The components of a mixture, and the density if there is one."""
+    found, everything = model.parts(), model.mixture
+    data["thing"] = model.thing.split()[-1]
+    spread = np.sqrt(np.maximum(np.diag((everything or found).covariance), 0.0))
+    data["digits"] = [decimals(s) for s in spread.tolist()]
     data["components"] = _light(found)
     data["mixture"] = None if everything is None else _light(everything)
-    if len(model.columns) > 1:
-        picture = _map(model, found, everything, data)
-    else:
-        picture = "<section><h2>Density</h2><div class='picture' id='curve'></div></section>"
-    return [picture, _component_table(model, found, everything or found, thing)]
-
-
-def _map(model: Model, found: Mixture, everything: Mixture | None, data: dict[str, Any]) -> str:
+    if len(model.columns) == 1:
+        return "<section><h2>Density</h2><div class='picture' id='curve'></div></section>"
     if len(model.columns) > 2:
         plane = plane_of(found, model.columns, unit=column_units(model, found, None))
         data["plane"] = {
@@ -183,8 +163,7 @@ def _map(model: Model, found: Mixture, everything: Mixture | None, data: dict[st
             "components": _in_plane(plane, found),
             "mixture": None if everything is None else _in_plane(plane, everything),
         }
-    what = "two standard deviations" if model.task != "stable" else "scatter matrices (stable laws reach much farther)"
-    hint = f"Outlines: {what}. Larger discs: more rows. Click one to find it in the table."
+    hint = f"Outlines: {model.outlines}. Larger discs: more rows. Click one to find it in the table."
     if everything is None:
         density = "<input type='checkbox' id='show-density' hidden>"
     else:
@@ -195,112 +174,6 @@ def _map(model: Model, found: Mixture, everything: Mixture | None, data: dict[st
         "<label><input type='checkbox' id='show-outlines' checked> outlines</label></div>"
         f"<div class='picture' id='map'></div><p class='soft'>{hint}</p></section>"
     )
-
-
-def _component_table(model: Model, found: Mixture, everything: Mixture, thing: str) -> str:
-    names = model.columns[:_MOST_COLUMNS]
-    mean = everything.mean
-    spread = np.sqrt(np.maximum(np.diag(covariance_of(everything)), 1e-300))
-    extra = [("alpha", model.learned["alphas"])] if model.task == "stable" else []
-    head = [thing, "share", "rows (estimated)", *(name for name, _ in extra), *names]
-    top = max(float(found.weights.max()), 1e-300)
-    body = []
-    for l, (weight, center) in enumerate(zip(found.weights, found.means, strict=True)):
-        cells = [
-            f"<td data-value='{l}'><span class='dot' style='background:{COLORS[l % len(COLORS)]}'></span>{l}</td>",
-            _share(weight, weight / top),
-            f"<td data-value='{weight * model.rows:.0f}'>{weight * model.rows:,.0f}</td>",
-        ]
-        cells += [f"<td data-value='{value[l]:.6g}'>{value[l]:.3f}</td>" for _, value in extra]
-        for v, m, s in list(zip(center, mean, spread, strict=True))[: len(names)]:
-            cells.append(_heat(v, (v - m) / s, _decimals(s)))
-        body.append(f"<tr data-component='{l}' tabindex='0'>{''.join(cells)}</tr>")
-    more = f" The first {_MOST_COLUMNS} columns are shown." if len(model.columns) > _MOST_COLUMNS else ""
-    return (
-        f"<section><h2>What makes each {thing} different</h2>"
-        f"<p class='soft'>Centres in the units of the columns. Blue: above the mean of all rows, red: below; the "
-        f"darker, the more standard deviations of the column. Click a heading to sort.{more}</p>"
-        "<div class='controls'><button data-table='components'>Download CSV</button></div>"
-        + _table("components", head, body)
-        + "</section>"
-    )
-
-
-def _share(share: float, part: float) -> str:
-    return f"<td class='share' style='--part:{100 * part:.1f}%' data-value='{share:.6g}'>{share:.2%}</td>"
-
-
-def _heat(value: float, deviations: float, decimals: int) -> str:
-    shade = "--above" if deviations > 0 else "--below"
-    strength = min(abs(deviations) / 2.5, 1.0) * 0.55
-    return (
-        f"<td data-value='{value:.12g}' style='background:rgba(var({shade}),{strength:.2f})' "
-        f"title='{deviations:+.2f} standard deviations'>{_fixed(value, decimals)}</td>"
-    )
-
-
-def _pca(model: Model, data: dict[str, Any]) -> str:
-    learned = model.learned
-    data["spectrum"] = {"variances": learned["explained_variance"], "shares": learned["explained_variance_ratio"]}
-    shares = learned["explained_variance_ratio"]
-    names = model.columns[:_MOST_COLUMNS]
-    rows = []
-    for i, (direction, variance) in enumerate(zip(learned["components"], learned["explained_variance"], strict=True)):
-        unit = max(float(np.abs(direction).max()), 1e-300)
-        cells = [
-            f"<td data-value='{i + 1}'>{i + 1}</td>",
-            f"<td data-value='{variance:.8g}'>{_number(variance)}</td>",
-            _share(shares[i], shares[i]),
-        ]
-        cells += [_loading(v, v / unit) for v in direction[: len(names)]]
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    table = _table("loadings", ["component", "variance", "share", *names], rows)
-    return (
-        "<section><h2>Spectrum</h2><div class='picture' id='spectrum'></div></section>"
-        "<section><h2>Loadings</h2><p class='soft'>How much each column takes part in each component.</p>"
-        f"<div class='controls'><button data-table='loadings'>Download CSV</button></div>{table}</section>"
-    )
-
-
-def _loading(value: float, part: float) -> str:
-    shade = "--above" if part > 0 else "--below"
-    return (
-        f"<td data-value='{value:.8g}' style='background:rgba(var({shade}),{abs(part) * 0.55:.2f})'>{value:+.3f}</td>"
-    )
-
-
-def _regression(model: Model, data: dict[str, Any]) -> str:
-    learned = model.learned
-    coefficients, errors = learned["coefficients"], learned.get("standard_errors")
-    spread = learned.get("predictor_spread")
-    unit = np.ones(len(coefficients)) if spread is None else spread
-    data["regression"] = {
-        "axis": f"change of {learned['target']} per {'unit' if spread is None else 'standard deviation'}",
-        "names": learned["predictors"],
-        "coefficients": coefficients,
-        "effects": coefficients * unit,
-        "errors": np.zeros(len(unit)) if errors is None else errors * unit,
-    }
-    rows = []
-    for i, name in enumerate(learned["predictors"]):
-        cells = [f"<td>{escape(name)}</td>", _cell(coefficients[i])]
-        if errors is not None:
-            cells.append(_cell(errors[i]))
-            cells.append(_cell(coefficients[i] / errors[i]) if errors[i] > 0 else "<td>\u2013</td>")
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    head = ["column", "coefficient"] + (["standard error", "t"] if errors is not None else [])
-    return (
-        "<section><h2>Effects</h2><div class='picture' id='coefficients'></div>"
-        "<p class='soft'>Lines: two standard errors.</p></section>"
-        f"<section><h2>Coefficients</h2><p class='soft'>Intercept: {_number(learned['intercept'])}</p>"
-        "<div class='controls'><button data-table='table'>Download CSV</button></div>"
-        + _table("table", head, rows)
-        + "</section>"
-    )
-
-
-def _cell(value: float) -> str:
-    return f"<td data-value='{value:.8g}'>{_number(value)}</td>"
 
 
 def _sweep(sweep: Sweep, data: dict[str, Any]) -> str:
@@ -340,11 +213,11 @@ def _about(model: Model) -> str:
         rows.append(("noise level", f"{facts['noise_level']:.3g} per feature, from the number of rows alone"))
     if facts.get("skipped"):
         rows.append(("skipped", f"{facts['skipped']:,} rows with missing or infinite values"))
-    if model.learned.get("decoder"):
-        rows.append(("decoder", str(model.learned["decoder"])))
+    if model.decoder:
+        rows.append(("decoder", model.decoder))
     if isinstance(facts.get("lower"), list) and isinstance(facts.get("upper"), list):
         ranges = list(zip(model.columns, facts["lower"], facts["upper"], strict=False))
-        shown = ", ".join(f"{name} {_number(a)} to {_number(b)}" for name, a, b in ranges[:20])
+        shown = ", ".join(f"{name} {number(a)} to {number(b)}" for name, a, b in ranges[:20])
         rows.append(("ranges", shown + (", ..." if len(ranges) > 20 else "")))
     rows.append(("can't be told", "single rows, their order and time, columns that were not read"))
     listed = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in rows)
@@ -362,14 +235,49 @@ def _footer(model: Model) -> str:
 # -- small things --------------------------------------------------------------------------------
 
 
-def _table(name: str, head: Sequence[str], rows: Iterable[str]) -> str:
-    cells = "".join(
-        f"<th scope='col' title='{escape(h, quote=True)}'><button class='head'>{escape(h)}</button></th>" for h in head
+def _table(table: Table) -> str:
+    """A table that can be sorted and downloaded."""
+    shown = table.columns[:_MOST_COLUMNS]
+    more = f" The first {_MOST_COLUMNS} columns are shown." if len(table.columns) > _MOST_COLUMNS else ""
+    head = "".join(
+        f"<th scope='col' title='{escape(c.name, quote=True)}'><button class='head'>{escape(c.name)}</button></th>"
+        for c in shown
     )
+    body = []
+    for i in range(len(table)):
+        cells = "".join(_cell(column, i, table.marked and j == 0) for j, column in enumerate(shown))
+        body.append(f"<tr data-component='{i}' tabindex='0'>{cells}</tr>" if table.marked else f"<tr>{cells}</tr>")
+    note = f"<p class='soft'>{escape(table.note)}{more}</p>" if table.note or more else ""
     return (
-        f"<div class='scroll'><table class='sortable' id='{name}'><thead><tr>{cells}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<section><h2>{escape(table.title)}</h2>{note}"
+        f"<div class='controls'><button data-table='{table.name}'>Download CSV</button></div>"
+        f"<div class='scroll'><table class='sortable' id='{table.name}'><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(body)}</tbody></table></div></section>"
     )
+
+
+def _cell(column: Column, row: int, dotted: bool) -> str:
+    value = column.values[row]
+    if value is None:
+        return "<td>\u2013</td>"
+    if column.kind == "text":
+        dot = f"<span class='dot' style='background:{COLORS[row % len(COLORS)]}'></span>" if dotted else ""
+        raw = "" if isinstance(value, str) else f" data-value='{value}'"
+        return f"<td{raw}>{dot}{escape(str(value))}</td>"
+    if column.kind == "share":
+        part = 100 * value / max(float(np.max(column.values)), 1e-300)
+        return f"<td class='share' style='--part:{part:.1f}%' data-value='{value:.6g}'>{value:.2%}</td>"
+    if column.kind == "count":
+        return f"<td data-value='{value:.0f}'>{value:,.0f}</td>"
+    style = title = ""
+    if column.shades is not None:
+        shade = float(column.shades[row])
+        side = "--above" if shade > 0 else "--below"
+        style = f" style='background:rgba(var({side}),{abs(shade) * 0.55:.2f})'"
+    if column.notes is not None:
+        title = f" title='{escape(column.notes[row], quote=True)}'"
+    text = number(value) if column.decimals is None else _fixed(value, column.decimals)
+    return f"<td data-value='{value:.12g}'{style}{title}>{text}</td>"
 
 
 def _light(mixture: Mixture) -> dict[str, Any]:
@@ -385,19 +293,8 @@ def _in_plane(plane: Plane, mixture: Mixture) -> dict[str, Any]:
     return {"means": seen.means, "covariances": seen.covariances}
 
 
-def _decimals(spread: float) -> int:
-    """Decimals that tell a hundredth of the spread of a column."""
-    return int(np.clip(2 - math.floor(math.log10(spread)), 0, 12)) if spread > 1e-12 else 3
-
-
 def _fixed(value: float, decimals: int) -> str:
     return f"{value:,.{decimals}f}" if abs(value) < 1e15 else f"{value:.6g}"
-
-
-def _number(value: float) -> str:
-    if value != 0 and (abs(value) >= 1e7 or abs(value) < 1e-3):
-        return f"{value:.3e}"
-    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
 def _bytes(size: int) -> str:

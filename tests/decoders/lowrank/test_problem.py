@@ -3,9 +3,9 @@ import pytest
 from scipy.optimize import check_grad
 
 import sketchlearn as sl
-from sketchlearn.decoders.lowrank import DenseDirections, Problem
-from sketchlearn.decoders.lowrank import problem as module
+from sketchlearn.decoders.lowrank import Problem
 from sketchlearn.decoders.lowrank.burer_monteiro import descend
+from sketchlearn.features import operator
 
 RANDOM = ["gaussian", "sphere", "complex", "difference"]
 
@@ -61,21 +61,20 @@ def test_the_balanced_loss_is_nearly_an_isometry():
         assert 0.8 < bent < 2.1
 
 
-def test_large_operators_are_streamed(monkeypatch):
+def test_directions_of_any_size_give_the_same_problem(monkeypatch):
+    """Kept as float64, as float32, or as bytes that are widened block by block."""
     rng = np.random.default_rng(0)
-    directions = rng.integers(-100, 100, size=(50, 6)).astype(np.int8)
-    U, V, w = rng.normal(size=(6, 2)), rng.normal(size=(50, 2)), rng.normal(size=50)
-    whole = DenseDirections(directions)
-    monkeypatch.setattr(module, "_DOUBLE_ENTRIES", 0)
-    single = DenseDirections(directions)
-    monkeypatch.setattr(module, "_SINGLE_ENTRIES", 0)
-    streamed = DenseDirections(directions)
-    streamed._step = 7
-    for other in (single, streamed):
-        np.testing.assert_allclose(other.project(U), whole.project(U), rtol=1e-5, atol=1e-4)
-        np.testing.assert_allclose(other.back(V), whole.back(V), rtol=1e-5, atol=1e-3)
-        for a, b in zip(other.weighted(w, U), whole.weighted(w, U), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-4, atol=0.1)
+    phi = sl.QuadraticFeatures.draw(dim=6, size=50, variant="sphere", seed=0)
+    U, v = rng.normal(size=(6, 2)), rng.normal(size=50)
+    whole = Problem.from_features(phi, np.ones(50))
+    for name in ("_DOUBLE_ENTRIES", "_SINGLE_ENTRIES"):
+        monkeypatch.setattr(operator, name, 0)
+        other = Problem.from_features(phi, np.ones(50))
+        if name == "_SINGLE_ENTRIES":
+            other.operator._step = 7
+        np.testing.assert_allclose(other.measure(U), whole.measure(U), rtol=1e-4)
+        np.testing.assert_allclose(other.adjoint_times(v, U), whole.adjoint_times(v, U), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(other.factors, whole.factors, rtol=1e-12)
 
 
 def test_descent_finds_the_isotropic_part():

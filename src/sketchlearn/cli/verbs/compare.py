@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sketchlearn.cli.app import Code, Debug, Json, emit, read_sketch, usage
-from sketchlearn.decoders import compare
+from sketchlearn.comparison import compare
 
 
 def register(app: typer.Typer) -> None:

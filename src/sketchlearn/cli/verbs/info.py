@@ -13,11 +13,10 @@ from sketchlearn.cli.app import Debug, Json, emit, features_in, usage
 from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
 from sketchlearn.engines.checkpoint import read_checkpoint
 from sketchlearn.exceptions import SketchFileError
-from sketchlearn.learn.model import FORMAT, Model
+from sketchlearn.learn.models import FORMAT, Model
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sketches import file as sketch_file
 
-_ROWS, _COLUMNS = 30, 10  # of a table
 _CANNOT = "single rows, which rows touched the box, order and time of rows, columns that were not read"
 
 
@@ -73,41 +72,13 @@ def _is_model(data: bytes) -> bool:
 
 def _of_model(model: Model) -> tuple[dict[str, Any], str]:
     facts: dict[str, Any] = {"kind": "model", "task": model.task, "rows": model.rows, "columns": list(model.columns)}
-    short = {k: v for k, v in model.learned.items() if isinstance(v, str | int | float)}
+    short = model.summary()
     lines = {"model": f"{model.task}: {model.headline}"}
     lines |= {k: f"{v:.6g}" if isinstance(v, float) else str(v) for k, v in short.items()}
     lines["features"] = model.sketch.get("description", "unknown")
     width = max(map(len, lines))
-    text = "\n".join(f"{k:<{width}}  {v}" for k, v in lines.items()) + "\n" + _learned(model)
+    text = "\n".join(f"{k:<{width}}  {v}" for k, v in lines.items()) + "\n" + model.table().text()
     return {**facts, **short, "sketch": dict(model.sketch)}, text
-
-
-def _learned(model: Model) -> str:
-    """What was learned, as a table: the first rows and columns of it."""
-    learned = model.learned
-    if model.task == "regression":
-        rows = zip(learned["predictors"], learned["coefficients"], strict=True)
-        return _table(["column", "coefficient"], [[name, f"{value:.6g}"] for name, value in rows])
-    if model.task == "pca":
-        parts = [[f"{v:.4g}", f"{s:.1%}"] for v, s in zip(
-            learned["explained_variance"], learned["explained_variance_ratio"], strict=True)]  # fmt: skip
-        values, head = learned["components"], ["component", "variance", "share"]
-    else:
-        parts = [[f"{w:.2%}"] for w in learned["weights"]]
-        values = learned[{"kmeans": "centers", "gmm": "means", "stable": "locations"}[model.task]]
-        head = ["cluster" if model.task == "kmeans" else "component", "share"]
-    names = list(model.columns[:_COLUMNS])
-    rows_ = [[str(i), *part, *(f"{v:.5g}" for v in value[:_COLUMNS])] for i, (part, value) in
-             enumerate(zip(parts, values, strict=True))]  # fmt: skip
-    more = f"\n  ... and {len(model.columns) - _COLUMNS} more columns" if len(model.columns) > _COLUMNS else ""
-    return _table([*head, *names], rows_) + more
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    shown = [head, *rows[:_ROWS]]
-    widths = [max(len(row[j]) for row in shown) for j in range(len(head))]
-    lines = ["  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in shown]
-    return "\n".join(lines) + (f"\n  ... and {len(rows) - _ROWS} more" if len(rows) > _ROWS else "")
 
 
 def _of_sketch(s: Sketch) -> tuple[dict[str, Any], str | None]:

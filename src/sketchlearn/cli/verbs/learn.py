@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from sketchlearn.cli.app import Debug, Json, check_output, emit, names_in, read_sketch, usage, working, write_bytes
-from sketchlearn.decoders import DECODERS, check_components, decode
-from sketchlearn.decoders.gmm import decode_gmm
+from sketchlearn.decoders import DECODERS
 from sketchlearn.sketches.value import Sketch
 
 if TYPE_CHECKING:
-    from sketchlearn.learn.model import Model as LearnedModel
+    from sketchlearn.learn.base import SketchEstimator
 
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Components = Annotated[int, typer.Option("-k", "--components", help="Number of components.")]
@@ -31,23 +30,24 @@ def register(app: typer.Typer) -> None:
         sketch: Source,
         k: Components,
         output: Model,
-        decoder: Annotated[str, typer.Option("--decoder", help="auto, " + ", ".join(DECODERS) + ".")] = "auto",
+        decoder: Annotated[
+            str, typer.Option("--decoder", help="auto, " + ", ".join(DECODERS["kmeans"]) + ".")
+        ] = "auto",
         medians: Annotated[bool, typer.Option("--medians", help="Centres for distances, not their squares.")] = False,
         seed: Seed = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
         """Centres of k clusters."""
-        if decoder != "auto" and decoder not in DECODERS:
-            raise usage(f"--decoder {decoder}: choose auto or one of {', '.join(DECODERS)}")
+        if decoder != "auto" and decoder not in DECODERS["kmeans"]:
+            raise usage(f"--decoder {decoder}: choose auto or one of {', '.join(DECODERS['kmeans'])}")
         check_output(output, sketch)
         s = read_sketch(sketch)
-        criterion = "medians" if medians else "means"
-        with working(f"looking for {k} clusters"):
-            found = decode(s, check_components(s, k), decoder=decoder, criterion=criterion, random_state=seed)
-        from sketchlearn.learn.model import kmeans_model
+        from sketchlearn.learn import CompressiveKMeans, CompressiveKMedians
 
-        _write(output, kmeans_model(s, found, criterion), as_json, f"{k} centres; {found.verdict}")
+        kind = CompressiveKMedians if medians else CompressiveKMeans
+        found = _fitted(kind(k, decoder=decoder, random_state=seed), s, f"looking for {k} clusters")
+        _write(output, found, as_json, f"{k} centres; {found.verdict_}")
 
     @learn.command()
     def gmm(
@@ -64,11 +64,11 @@ def register(app: typer.Typer) -> None:
             raise usage(f"--covariance {covariance}: choose full, tied, diag or spherical")
         check_output(output, sketch)
         s = read_sketch(sketch)
-        with working(f"fitting {k} components"):
-            found = decode_gmm(s, check_components(s, k), covariance, rng=np.random.default_rng(seed))
-        from sketchlearn.learn.model import gmm_model
+        from sketchlearn.learn import CompressiveGaussianMixture
 
-        _write(output, gmm_model(s, found), as_json, f"{k} components; {found.verdict}")
+        estimator = CompressiveGaussianMixture(k, covariance_type=covariance, random_state=seed)
+        found = _fitted(estimator, s, f"fitting {k} components")
+        _write(output, found, as_json, f"{k} components; {found.verdict_}")
 
     @learn.command()
     def stable(
@@ -85,12 +85,11 @@ def register(app: typer.Typer) -> None:
             raise usage(f"--scatter {scatter}: choose full or diag")
         check_output(output, sketch)
         s = read_sketch(sketch)
-        from sketchlearn.decoders.stable import decode_stable
-        from sketchlearn.learn.model import stable_model
+        from sketchlearn.learn import CompressiveStableMixture
 
-        with working(f"fitting {k} components"):
-            found = decode_stable(s, check_components(s, k), scatter, rng=np.random.default_rng(seed))
-        _write(output, stable_model(s, found), as_json, f"{k} components; {found.verdict}")
+        estimator = CompressiveStableMixture(k, scatter_type=scatter, random_state=seed)
+        found = _fitted(estimator, s, f"fitting {k} components")
+        _write(output, found, as_json, f"{k} components; {found.verdict_}")
 
     @learn.command()
     def pca(
@@ -106,12 +105,10 @@ def register(app: typer.Typer) -> None:
         s = read_sketch(sketch)
         _need_quadratic(s, "PCA", "pca")
         from sketchlearn.learn import CompressivePCA
-        from sketchlearn.learn.model import Model as LearnedModel
 
-        with working(f"looking for {k} components"):
-            found = CompressivePCA(n_components=k, random_state=seed).fit_sketch(s)
+        found = _fitted(CompressivePCA(n_components=k, random_state=seed), s, f"looking for {k} components")
         share = float(found.explained_variance_ratio_.sum())
-        _write(output, LearnedModel.of(found), as_json, f"{k} components explain {share:.1%} of the variance")
+        _write(output, found, as_json, f"{k} components explain {share:.1%} of the variance")
 
     @learn.command()
     def regression(
@@ -131,7 +128,6 @@ def register(app: typer.Typer) -> None:
         s = read_sketch(sketch)
         _need_quadratic(s, "a regression", "regression")
         from sketchlearn.learn import CompressiveRegression
-        from sketchlearn.learn.model import Model as LearnedModel
         from sketchlearn.plots.geometry import column_numbers
 
         names = names_in(predictors, "--predictors")
@@ -140,7 +136,7 @@ def register(app: typer.Typer) -> None:
         [wanted] = column_numbers([target], columns)
         found = CompressiveRegression(alpha=alpha, random_state=seed).fit_sketch(s, wanted, chosen)
         line = f"{target} from {found.n_features_in_} columns: R² = {found.r2_:.4f}"
-        _write(output, LearnedModel.of(found), as_json, line)
+        _write(output, found, as_json, line)
 
 
 def _need_quadratic(s: Sketch, what: str, task: str) -> None:
@@ -150,9 +146,18 @@ def _need_quadratic(s: Sketch, what: str, task: str) -> None:
         )
 
 
-def _write(output: str, model: LearnedModel, as_json: bool, line: str) -> None:
+def _fitted(estimator: Any, sketch: Sketch, text: str) -> Any:
+    """The estimator after learning; what it would warn of is in its verdict, which is shown anyway."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with working(text), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit_sketch(sketch)
+
+
+def _write(output: str, found: SketchEstimator, as_json: bool, line: str) -> None:
     """Write the model, and say what was found."""
+    model = found.to_model()
     write_bytes(output, model.to_json().encode())
     if output != "-":
-        short = {k: v for k, v in model.learned.items() if not isinstance(v, list | np.ndarray)}
-        emit({"output": output, "task": model.task, **short}, as_json, f"{output}: {line}")
+        emit({"output": output, "task": model.task, **model.summary()}, as_json, f"{output}: {line}")

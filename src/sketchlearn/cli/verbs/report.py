@@ -10,7 +10,7 @@ import sketchlearn
 from sketchlearn.cli.app import Debug, Json, check_output, emit, read_model, read_sketch, usage, working, write_bytes
 from sketchlearn.cli.verbs.plot import numbers_in
 from sketchlearn.exceptions import IncompatibleSketchError
-from sketchlearn.learn.model import Model
+from sketchlearn.learn.models import Model
 from sketchlearn.sketches.value import Sketch
 
 
@@ -41,13 +41,13 @@ def register(app: typer.Typer) -> None:
         learned = read_model(model)
         table = None
         if sketch is not None:
-            if learned.task not in ("kmeans", "gmm"):
+            options, numbers = learned.sweep_options(), numbers_in(ks or "1:12")
+            if options is None:
                 raise usage(f"--sketch adds a choice of k, a {learned.task} model has none")
-            kind, numbers = learned.learned.get("covariance_type", "full"), numbers_in(ks or "1:12")
             s = read_sketch(sketch)
             _check_same(learned, s)
             with working(f"trying {len(numbers)} numbers of components"):
-                table = sketchlearn.sweep(s, numbers, task=learned.task, covariance_type=kind, random_state=seed)
+                table = sketchlearn.sweep(s, numbers, task=learned.task, random_state=seed, **options)
         page = sketchlearn.plots.report(learned, title=title, sweep=table)
         write_bytes(output, page.encode())
         if output != "-":

@@ -1,18 +1,11 @@
 """Decoders of quadratic sketches: positive matrices of low rank from random quadratic measurements."""
 
-from sketchlearn.decoders.lowrank.problem import DenseDirections, Directions, Estimate, Problem
-from sketchlearn.decoders.lowrank.solution import (
-    DECODERS,
-    LowRankSolution,
-    decode_second_moment,
-    default_rank,
-    full_matrix,
-)
+from sketchlearn.decoders.lowrank.problem import Estimate, Problem
+from sketchlearn.decoders.lowrank.solution import METHODS, decode_second_moment, default_rank, full_matrix
+from sketchlearn.decoders.solution import LowRankSolution
 
 __all__ = [
-    "DECODERS",
-    "DenseDirections",
-    "Directions",
+    "METHODS",
     "Estimate",
     "LowRankSolution",
     "Problem",

@@ -18,9 +18,10 @@ _ENOUGH = 25.0  # residuals up to so many tolerances need no other start (a tent
 _WINDOW, _STALLED = 20, 5e-3  # stop when this many iterations have lowered the loss by less than this fraction
 
 
-def burer_monteiro(problem: Problem, rank: int, seed: int = 0, max_iterations: int = 500, starts: int = 3) -> Estimate:
+def burer_monteiro(
+    problem: Problem, rank: int, rng: np.random.Generator, max_iterations: int = 500, starts: int = 3
+) -> Estimate:
     """Best of several fits: one from a spectral start, the others from random ones."""
-    rng = np.random.default_rng(seed)
     best: Estimate | None = None
     best_loss = math.inf
     good = _ENOUGH * problem.tolerance * math.sqrt(float(np.mean(problem.balanced(problem.measurements) ** 2)))
@@ -77,14 +78,14 @@ def descend(
 
     def objective(x: Array) -> tuple[float, Array]:
         factor, t = x[:-1].reshape(shape), x[-1] * step
-        projected = problem.directions.project(factor)
-        residual = problem.of_lengths(np.einsum("ij,ij->i", projected, projected)) - y
+        projected = problem.operator.forward(factor.T)
+        residual = problem.of_lengths(np.einsum("ij,ij->j", projected, projected)) - y
         if fit_isotropic:
             residual += t * t
         value, slope = problem.loss(residual)
         gradient = np.empty_like(x)
-        back = problem.directions.back(projected * problem.spread(slope)[:, None])
-        gradient[:-1] = (2.0 / problem.size) * back.ravel()
+        back = problem.operator.adjoint(projected * problem.spread(slope))
+        gradient[:-1] = (2.0 / problem.size) * back.T.ravel()
         gradient[-1] = 2.0 * t * step * float(slope.mean()) if fit_isotropic else 0.0
         return value / level, gradient / level
 

@@ -9,9 +9,8 @@ import numpy as np
 from sketchlearn.decoders.lowrank.problem import Array, Problem
 
 
-def smoothness(problem: Problem, seed: int) -> float:
+def smoothness(problem: Problem, rng: np.random.Generator) -> float:
     """Largest eigenvalue of the Hessian of the loss, by power iteration, with a margin."""
-    rng = np.random.default_rng(seed)
     S = rng.normal(size=(problem.dim, problem.dim))
     S = S + S.T
     value = 0.0

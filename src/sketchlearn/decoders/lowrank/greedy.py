@@ -13,9 +13,10 @@ from sketchlearn.decoders.lowrank.burer_monteiro import descend
 from sketchlearn.decoders.lowrank.problem import Estimate, Problem
 
 
-def greedy(problem: Problem, rank: int, seed: int = 0, max_iterations: int = 500, starts: int = 1) -> Estimate:
+def greedy(
+    problem: Problem, rank: int, rng: np.random.Generator, max_iterations: int = 500, starts: int = 1
+) -> Estimate:
     """Rank-one pursuit with joint refits; `starts` random subspaces are tried for each new direction."""
-    rng = np.random.default_rng(seed)
     U = np.zeros((problem.dim, 0))
     isotropic, iterations = 0.0, 0
     estimate = Estimate(U, 0.0, 0, True)

@@ -14,10 +14,12 @@ from sketchlearn.decoders.lowrank.convex import factor_of, fista, positive_part,
 from sketchlearn.decoders.lowrank.problem import Estimate, Problem
 
 
-def nuclear(problem: Problem, rank: int, seed: int = 0, max_iterations: int = 500, starts: int = 1) -> Estimate:
+def nuclear(
+    problem: Problem, rank: int, rng: np.random.Generator, max_iterations: int = 500, starts: int = 1
+) -> Estimate:
     """Continuation over the penalty, each from the last solution; the answer is truncated to `rank` later."""
     del rank, starts
-    step = 1.0 / smoothness(problem, seed)
+    step = 1.0 / smoothness(problem, rng)
     size = math.sqrt(float(np.mean(problem.balanced(problem.measurements) ** 2)))
     slope = problem.adjoint(problem.loss(problem.measurements)[1])
     penalty = 0.3 * float(np.linalg.eigvalsh((slope + slope.T) / 2.0)[-1])

@@ -10,80 +10,16 @@ the identity on symmetric matrices.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.features.quadratic import QuadraticFeatures
+from sketchlearn.features.operator import Operator
+from sketchlearn.features.second_moment import SecondMomentMap
 
 Array = npt.NDArray[np.float64]
-
-_DOUBLE_ENTRIES = 2**24  # directions are kept in float64 up to here, in float32 up to 8 times as many,
-_SINGLE_ENTRIES = 2**27  # and beyond that as the bytes they are drawn as
-
-
-class Directions(ABC):
-    """Directions q as a linear operator: all that the decoders know about them."""
-
-    count: int
-    dim: int
-
-    @abstractmethod
-    def project(self, U: Array) -> Array:
-        """``q·U`` for all directions, (count, r)."""
-
-    @abstractmethod
-    def back(self, V: Array) -> Array:
-        """Transpose of :meth:`project`: (count, r) to (dim, r)."""
-
-    @abstractmethod
-    def weighted(self, weights: Array, U: Array) -> tuple[Array, Array]:
-        """Squared lengths of ``q·U`` (count,), and ``sum_j weights_j q_j q_j' U`` (dim, r), in one sweep."""
-
-
-class DenseDirections(Directions):
-    """Directions kept as a matrix, or as bytes that are widened block by block where a matrix would be too large."""
-
-    def __init__(self, directions: npt.NDArray[np.int8]) -> None:
-        self.count, self.dim = directions.shape
-        if directions.size <= _DOUBLE_ENTRIES:
-            self._matrix: npt.NDArray[Any] = directions.astype(np.float64)
-        elif directions.size <= _SINGLE_ENTRIES:
-            self._matrix = directions.astype(np.float32)
-        else:
-            self._matrix = directions
-        self._real = np.float64 if self._matrix.dtype == np.float64 else np.float32
-        self._step = self.count if self._matrix.dtype != np.int8 else max(1, 2**23 // self.dim)
-
-    def _blocks(self) -> Any:
-        for i in range(0, self.count, self._step):
-            yield slice(i, i + self._step), self._matrix[i : i + self._step].astype(self._real, copy=False)
-
-    def project(self, U: Array) -> Array:
-        out = np.empty((self.count, U.shape[1]))
-        u = U.astype(self._real, copy=False)
-        for at, block in self._blocks():
-            out[at] = block @ u
-        return out
-
-    def back(self, V: Array) -> Array:
-        out = np.zeros((self.dim, V.shape[1]))
-        for at, block in self._blocks():
-            out += block.T @ V[at].astype(self._real, copy=False)
-        return out
-
-    def weighted(self, weights: Array, U: Array) -> tuple[Array, Array]:
-        lengths, out = np.empty(self.count), np.zeros(U.shape)
-        u = U.astype(self._real, copy=False)
-        for at, block in self._blocks():
-            t = block @ u
-            lengths[at] = np.einsum("ij,ij->i", t, t)
-            out += block.T @ (t * weights[at, None].astype(self._real))
-        return lengths, out
 
 
 @dataclass(frozen=True)
@@ -92,8 +28,8 @@ class Problem:
 
     Attributes
     ----------
-    directions : Directions
-        The operator.
+    operator : Operator
+        Products with the directions.
     factors : ndarray
         Normalised weight of each direction in its measurement.
     measurements : ndarray (m,)
@@ -102,27 +38,30 @@ class Problem:
         Whether the identity can be seen (measurements by differences can't see it).
     tolerance : float
         Residual, relative to the measurements, below which there is nothing left to fit.
+    added : ndarray (m,)
+        Variance of each measurement beyond that of sampling rows.
     """
 
-    directions: Directions
+    operator: Operator
     factors: Array
     measurements: Array
     has_trace: bool
     tolerance: float = 1e-6
+    added: Array = field(default_factory=lambda: np.zeros(1))
 
     @staticmethod
     def from_features(
-        features: QuadraticFeatures, y: Array, tolerance: float = 1e-6, directions: Directions | None = None
+        features: SecondMomentMap, y: Array, tolerance: float = 1e-6, added: Array | float = 0.0
     ) -> Problem:
-        """The problem behind average features y of a map with random directions."""
+        """The problem behind average features y of a map with random directions; `added` is their added variance."""
         if features.is_exact:
             raise ValueError("all products of columns need no decoding: use the matrix itself")
-        norms, factors, size = features.squared_norms, features.factors, features.size
-        identity = _grouped(np.abs(factors) * norms, size)
+        operator, factors, size = features.direction_operator(), features.factors, features.size
+        identity = _grouped(np.abs(factors) * operator.squared_norms, size)
         tiled = np.tile(identity, len(factors) // size)
-        operator = DenseDirections(features.directions) if directions is None else directions
-        has_trace = features.variant != "difference"
-        return Problem(operator, factors / tiled, y / identity, has_trace, tolerance)
+        # a difference of two squares can't see the identity
+        has_trace = not bool((factors < 0).any())
+        return Problem(operator, factors / tiled, y / identity, has_trace, tolerance, added / identity**2)
 
     @property
     def size(self) -> int:
@@ -132,7 +71,7 @@ class Problem:
     @property
     def dim(self) -> int:
         """Rows of the matrix that is looked for."""
-        return self.directions.dim
+        return self.operator.shape[1]
 
     @cached_property
     def mean_weight(self) -> float:
@@ -163,12 +102,12 @@ class Problem:
 
     def measure(self, U: Array) -> Array:
         """Measurements of ``U U'``."""
-        t = self.directions.project(U)
-        return self.of_lengths(np.einsum("ij,ij->i", t, t))
+        t = self.operator.forward(U.T)
+        return self.of_lengths(np.einsum("ij,ij->j", t, t))
 
     def adjoint_times(self, v: Array, U: Array) -> Array:
         """``sum_j v_j u_j u_j' U / m``, without the matrix."""
-        return self.directions.weighted(self.spread(v), U)[1] / self.size
+        return self.operator.normal(self.spread(v), U.T)[1].T / self.size
 
     def measure_matrix(self, S: Array) -> Array:
         """Measurements of a symmetric matrix."""
@@ -181,7 +120,7 @@ class Problem:
     @cached_property
     def _rows(self) -> Array:
         """The directions as a matrix, for the decoders that work on matrices."""
-        return self.directions.project(np.eye(self.dim))
+        return np.ascontiguousarray(self.operator.forward(np.eye(self.dim)).T)
 
     def balanced(self, v: Array) -> Array:
         """Residuals with their mean weighed down, as in the loss."""

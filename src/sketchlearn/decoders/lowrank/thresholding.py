@@ -12,9 +12,11 @@ from sketchlearn.decoders.lowrank.convex import factor_of, positive_part
 from sketchlearn.decoders.lowrank.problem import Estimate, Problem
 
 
-def thresholding(problem: Problem, rank: int, seed: int = 0, max_iterations: int = 500, starts: int = 1) -> Estimate:
-    """Deterministic: starts at zero (`seed` and `starts` have nothing to decide)."""
-    del seed, starts
+def thresholding(
+    problem: Problem, rank: int, rng: np.random.Generator, max_iterations: int = 500, starts: int = 1
+) -> Estimate:
+    """Deterministic: starts at zero (`rng` and `starts` have nothing to decide)."""
+    del rng, starts
     S = np.zeros((problem.dim, problem.dim))
     value, slope = problem.loss(-problem.measurements)
     trust = 1.0

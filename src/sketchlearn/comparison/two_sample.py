@@ -12,8 +12,8 @@ characteristic function phi, the difference of the averages is asymptotically Ga
 so the statistic is distributed like a sum of squares of independent normals weighted by the eigenvalues of S.  Its
 tail follows from the first four cumulants (Liu, Tang and Zhang 2009).  phi at sums and differences is not in the
 sketch; it comes from a Gaussian mixture decoded from the sketch of both samples together
-(:mod:`sketchlearn.decoders.describe`), for which it has a closed form.  The total variance of an entry, 1 - |phi|^2,
-is in the sketch: S is scaled to it.
+(:mod:`sketchlearn.comparison.description`), for which it has a closed form.  The total variance of an entry,
+1 - |phi|^2, is in the sketch: S is scaled to it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc
 from threadpoolctl import threadpool_limits
 
-from sketchlearn.decoders.describe import describe
-from sketchlearn.decoders.profile import covariance_of
-from sketchlearn.decoders.solution import Mixture
-from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.noise import added_variance, sampling_variance
+from sketchlearn.features.characteristic import CharacteristicMap, characteristic
+from sketchlearn.features.operator import Operator
 from sketchlearn.sketches.value import Sketch, check_same_features
 
 _F64 = npt.NDArray[np.float64]
@@ -87,8 +86,8 @@ def compare(a: Sketch, b: Sketch, mixture: Any = None) -> Comparison:
     Parameters
     ----------
     a, b : Sketch
-        Of independent rows (no row in both), with the same Fourier feature map and without fractional weights
-        or privacy noise: the noise is that of counting rows.
+        Of independent rows (no row in both), with the same Fourier feature map.  Fractional weights and noise that
+        a release added count as what they are.
     mixture : optional
         Gaussian mixture that describes the rows of both together: a :class:`sketchlearn.Mixture`, anything with a
         ``mixture``, a fitted estimator with ``weights_``, ``means_`` and ``covariances_``, or the three arrays.  By
@@ -112,33 +111,58 @@ def compare(a: Sketch, b: Sketch, mixture: Any = None) -> Comparison:
 
 
 def check_comparable(a: Sketch, b: Sketch) -> None:
-    """Refuse sketches whose noise is not that of counting rows, or that have different maps."""
+    """Refuse sketches that have different maps, or maps or too few rows to compare."""
     check_same_features(a, b)
-    if not isinstance(a.features, FourierFeatures):
+    if not isinstance(a.features, CharacteristicMap):
         raise ValueError(f"compare needs Fourier features, these are {a.features.kind}")
     for s in (a, b):
-        if s.weight_bits:
-            raise ValueError("compare needs rows that count one each; this sketch has fractional weights")
-        if s.weight < 2:
-            raise ValueError(f"compare needs at least two rows on each side, got {s.weight}")
+        if s.effective_count < 2:
+            raise ValueError(f"compare needs at least two rows on each side, got {s.effective_count:.6g}")
 
 
-def sampling_noise(sketch: Sketch, mixture: Any = None) -> _F64:
-    """Traces of powers of the covariance of one row's features, for the rows behind a sketch; `mixture` as above."""
-    features = sketch.features
-    assert isinstance(features, FourierFeatures)
-    found = describe(sketch) if mixture is None else as_mixture(mixture, features.dim)
+@dataclass(frozen=True, eq=False)
+class SamplingNoise:
+    """Covariance S of the cosines and sines of one row (2m, 2m), and its four traces with what the mixture misses."""
+
+    covariance: _F64
+    traces: _F64
+
+    def of_difference(self, a: Sketch, b: Sketch) -> tuple[_F64, float]:
+        """Traces for the difference of two averages, and the factor by which it was divided: 1/n_a + 1/n_b.
+
+        What was added to the averages is independent, half of it in each part.
+        """
+        factor = 1.0 / a.effective_count + 1.0 / b.effective_count
+        added = (added_variance(a) + added_variance(b))[_CHOSEN] / (2.0 * factor)
+        if not added.any():
+            return self.traces, factor
+        missed = self.traces - powers(self.covariance)
+        whole = self.covariance.copy()
+        whole[np.diag_indices(len(whole))] += np.tile(added, 2)
+        return powers(whole) + missed, factor
+
+
+def sampling_noise(sketch: Sketch, mixture: Any = None) -> SamplingNoise:
+    """Noise of one row's features, for the rows behind a sketch; `mixture` as above."""
+    features = characteristic(sketch.features, "compare")
+    if mixture is None:
+        from sketchlearn.comparison.description import describe  # loads the decoders of mixtures
+
+        found = describe(sketch)
+    else:
+        found = as_mixture(mixture, features.dim)
+    chosen = features.operator(dtype=np.float64).rows(np.arange(features.size)[_CHOSEN])
     with threadpool_limits(1, "blas"):  # as many threads as there are comparisons, and no more
-        return noise_traces(found, features.frequencies[_CHOSEN], sketch.mean[_CHOSEN], float(sketch.count))
+        return noise_of_rows(found, chosen, sketch)
 
 
-def compared(a: Sketch, b: Sketch, traces: _F64) -> Comparison:
-    """The comparison of two sketches that :func:`compare` has checked, given the sampling noise."""
+def compared(a: Sketch, b: Sketch, noise: SamplingNoise) -> Comparison:
+    """The comparison of two sketches that :func:`compare` has checked, given the noise of a row."""
     difference = a.mean[_CHOSEN] - b.mean[_CHOSEN]
-    n = 1.0 / (1.0 / float(a.count) + 1.0 / float(b.count))
+    traces, factor = noise.of_difference(a, b)
     statistic = float(np.sum(np.abs(difference) ** 2))
-    p = tail(n * statistic, traces)
-    expected = float(traces[0]) / n
+    p = tail(statistic / factor, traces)
+    expected = float(traces[0]) * factor
     m = len(difference)
     return Comparison(
         distance=float(np.sqrt(max(statistic - expected, 0.0) / m)),
@@ -149,15 +173,21 @@ def compared(a: Sketch, b: Sketch, traces: _F64) -> Comparison:
     )
 
 
-def noise_traces(mixture: Mixture, w: _F64, mean: _C128, n: float) -> _F64:
-    """Traces of S, S^2, S^3 and S^4 for rows that a mixture describes, given the average features of n of them."""
+def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> SamplingNoise:
+    """Covariance of the features of a row that a mixture describes, scaled to what the sketch says of them."""
+    w = operator.forward(np.eye(operator.shape[1])).T
+    mean, n = sketch.mean[: len(w)], sketch.effective_count
     difference, total, z = _characteristic(mixture, w)
-    variance = np.maximum(1 - np.abs(mean) ** 2, 0.0) * n / (n - 1)
-    traces = powers(_covariance(difference, total, z, variance + _ROUNDING))
-    extra = _unexplained(w, np.abs(mean - z) ** 2 - variance / n, variance, covariance_of(mixture))
-    extra = min(extra, traces[0] ** 2 - traces[1])
+    added = added_variance(sketch)[: len(w)]
+    # noise that was added makes averages look larger than they are
+    variance = np.minimum(sampling_variance(np.abs(mean) ** 2 - added), 1.0) * n / (n - 1)
+    covariance = _covariance(difference, total, z, variance + _ROUNDING)
+    traces = powers(covariance)
+    excess = np.abs(mean - z) ** 2 - variance / n - added
+    extra = min(_unexplained(w, excess, variance, mixture.covariance), traces[0] ** 2 - traces[1])
     # nothing else is known about the part that the mixture misses: as if its eigenvalues were equal
-    return traces + np.array([0.0, extra, extra**2 / traces[0], extra**3 / traces[0] ** 2])
+    missed = np.array([0.0, extra, extra**2 / traces[0], extra**3 / traces[0] ** 2])
+    return SamplingNoise(covariance, traces + missed)
 
 
 def _characteristic(mixture: Mixture, w: _F64) -> tuple[_C128, _C128, _C128]:
@@ -244,6 +274,8 @@ def tail(statistic: float, traces: _F64) -> float:
         from scipy.stats import ncx2  # slow to import
 
         return float(np.clip(ncx2.sf(value, freedom, delta), 0.0, 1.0))
+    from scipy.special import chdtrc
+
     return float(chdtrc(freedom, max(value, 0.0)))
 
 

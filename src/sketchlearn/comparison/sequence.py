@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sketchlearn.decoders.compare import check_comparable, compared, sampling_noise
+from sketchlearn.comparison.two_sample import check_comparable, compared, sampling_noise
 from sketchlearn.sketches import Sketch, SketchTable, merge
 
 
@@ -64,7 +64,7 @@ def changes(
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.plots.changes import changes
+    >>> from sketchlearn.comparison import changes
     >>> rng = np.random.default_rng(0)
     >>> phi = sl.FourierFeatures.draw(dim=2, size=50, scale=1.0, seed=0)
     >>> days = [sl.sketch(rng.normal(size=(500, 2)) + (day == 2), phi) for day in range(3)]

@@ -15,49 +15,72 @@ from scipy.optimize import nnls
 from sketchlearn.atoms.base import Array, Atom, ComplexArray
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.search import lbfgs
+from sketchlearn.features.operator import Operator
 
 
 @dataclass(frozen=True, eq=False)
-class FamilyProblem:
-    """Frequencies (m, d), sketch (m,), weights summing to 1 and bounds of the parameters.
+class AtomProblem:
+    """A decoding problem for a family of atoms, in float64.
 
     Units are normalised, or those of the centred data with their standard deviation as `spread`.
+
+    Attributes
+    ----------
+    atom : Atom
+        The family.
+    operator : Operator
+        Frequencies.
+    z : ndarray (m,) complex
+        The centred sketch.
+    u, n, added
+        As in :class:`~sketchlearn.decoders.problem.Problem`.
+    smallest, largest : float
+        Variances of a component, at least and at most.
+    box : tuple of ndarray
+        Bounds of the places.
+    spread : float
+        Standard deviation of the data.
     """
 
     atom: Atom
-    w: Array
+    operator: Operator
     z: ComplexArray
     u: Array
     n: float
+    added: Array
     smallest: float
     largest: float
     box: tuple[Array, Array]
     spread: float = 1.0
 
     @classmethod
-    def of(cls, problem: Problem, atom: Atom, smallest: float, largest: float) -> FamilyProblem:
-        """From a normalised decoding problem."""
+    def of(cls, problem: Problem, atom: Atom, smallest: float, largest: float, unit: float = 1.0) -> AtomProblem:
+        """From a normalised decoding problem, in units of which `unit` make one of that problem."""
         z = problem.z.astype(np.float64)
+        u = problem.u.astype(np.float64)
+        operator = problem.operator.astype(np.float64)
         return cls(
-            atom,
-            problem.operator._matrix.astype(np.float64),
-            z[0] + 1j * z[1],
-            problem.u.astype(np.float64),
-            problem.n,
-            smallest,
-            largest,
-            problem.box,
+            atom=atom,
+            operator=operator if unit == 1.0 else operator.scaled(1.0 / unit),
+            z=z[0] + 1j * z[1],
+            u=u / float(u.sum()),
+            n=problem.n,
+            added=problem.added,
+            smallest=smallest * unit**2,
+            largest=largest * unit**2,
+            box=(problem.box[0] * unit, problem.box[1] * unit),
+            spread=unit,
         )
 
-    def atoms(self, fit: FamilyFit) -> ComplexArray:
+    def atoms(self, fit: AtomFit) -> ComplexArray:
         """Values of the atoms, (k, m)."""
-        return self.atom.value(fit.means, fit.shapes, self.w)
+        return self.atom.value(fit.means, fit.shapes, self.operator)
 
-    def residual(self, fit: FamilyFit) -> ComplexArray:
+    def residual(self, fit: AtomFit) -> ComplexArray:
         """Sketch minus model."""
         return self.z - fit.weights @ self.atoms(fit)
 
-    def misfit(self, fit: FamilyFit) -> float:
+    def misfit(self, fit: AtomFit) -> float:
         """Weighted squared residual."""
         return float(self.u @ np.abs(self.residual(fit)) ** 2)
 
@@ -71,11 +94,11 @@ class FamilyProblem:
         except RuntimeError:
             return np.maximum(np.linalg.lstsq(design, target, rcond=None)[0], 0.0)
 
-    def reweighted(self, u: Array) -> FamilyProblem:
+    def reweighted(self, u: Array) -> AtomProblem:
         """The same with other weights of the frequencies."""
         return replace(self, u=u / u.sum())
 
-    def refine(self, fit: FamilyFit, steps: int) -> FamilyFit:
+    def refine(self, fit: AtomFit, steps: int) -> AtomFit:
         """Quasi-Newton steps over all means, weights and shapes, within their bounds."""
         k, d = fit.means.shape
         shape_rows, s = fit.shapes.shape
@@ -91,11 +114,11 @@ class FamilyProblem:
 
         def fun(v: Array) -> tuple[float, Array]:
             means, weights, shapes = unpack(v)
-            atoms = self.atom.value(means, shapes, self.w)
+            atoms = self.atom.value(means, shapes, self.operator)
             r = self.z - weights @ atoms
             pull = self.u * r
             g_weights = -2.0 * (np.conj(pull) * atoms).real.sum(1)
-            g_means, g_shapes = self.atom.vjp(means, shapes, self.w, -2.0 * weights[:, None] * pull)
+            g_means, g_shapes = self.atom.vjp(means, shapes, self.operator, -2.0 * weights[:, None] * pull)
             value = float((np.conj(r) * pull).real.sum())
             gradient = np.concatenate([g_means.ravel(), g_weights, g_shapes.ravel()]) * units
             return value / energy, gradient / energy
@@ -106,9 +129,9 @@ class FamilyProblem:
         means, weights, shapes = unpack(v)
         if not np.isfinite(value):
             return replace(fit, value=self.misfit(fit))
-        return FamilyFit(means, weights, shapes, value * energy)
+        return AtomFit(means, weights, shapes, value * energy)
 
-    def _units(self, fit: FamilyFit) -> Array:
+    def _units(self, fit: AtomFit) -> Array:
         """Step sizes that make the curvature of the misfit about one in every parameter.
 
         The diagonal of the Gauss-Newton matrix, from products with random signs (Hutchinson).
@@ -120,7 +143,7 @@ class FamilyProblem:
         probes = 24
         for _ in range(probes):
             phase = np.exp(2j * np.pi * signs.uniform(size=(1, len(self.z))))
-            g_means, g_shapes = self.atom.vjp(fit.means, fit.shapes, self.w, a[:, None] * root * phase)
+            g_means, g_shapes = self.atom.vjp(fit.means, fit.shapes, self.operator, a[:, None] * root * phase)
             h_means += 2.0 * g_means**2 / probes
             h_shapes += 2.0 * g_shapes**2 / probes
         h_weights = (np.abs(self.atoms(fit)) ** 2) @ self.u
@@ -131,7 +154,7 @@ class FamilyProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class FamilyFit:
+class AtomFit:
     """Means (k, d), weights (k,) and shapes (k or 1, s) of a mixture, and its misfit."""
 
     means: Array
@@ -139,15 +162,15 @@ class FamilyFit:
     shapes: Array
     value: float = np.inf
 
-    def select(self, keep: npt.NDArray[np.intp], weights: Array) -> FamilyFit:
+    def select(self, keep: npt.NDArray[np.intp], weights: Array) -> AtomFit:
         """Some of the components."""
         shapes = self.shapes if len(self.shapes) != len(self.means) or len(self.shapes) == 1 else self.shapes[keep]
-        return FamilyFit(self.means[keep], weights, shapes)
+        return AtomFit(self.means[keep], weights, shapes)
 
 
-def joined(fit: FamilyFit, means: Array, shapes: Array, shared: bool) -> FamilyFit:
+def joined(fit: AtomFit, means: Array, shapes: Array, shared: bool) -> AtomFit:
     """More components."""
-    return FamilyFit(
+    return AtomFit(
         np.vstack([fit.means, means]),
         np.append(fit.weights, np.zeros(len(means))),
         fit.shapes if shared else np.vstack([fit.shapes, shapes]),

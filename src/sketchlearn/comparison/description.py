@@ -10,16 +10,19 @@ nothing shows, the box has to do.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.special import ndtri
+from threadpoolctl import threadpool_limits
 
-from sketchlearn.decoders.gmm import MixtureSolution, decode_gmm
-from sketchlearn.decoders.metric import moved
-from sketchlearn.decoders.problem import Array
-from sketchlearn.decoders.solution import Mixture
+from sketchlearn.decoders.gmm import decode_problem
+from sketchlearn.decoders.metric import Array, View, box_of
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.gmm import parameter_count
-from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.features.radial import GaussianLaw
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
 _LADDER = (8, 16, 32)  # components that are tried after one
@@ -50,48 +53,53 @@ def describe(sketch: Sketch) -> Mixture:
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.decoders.describe import describe
+    >>> from sketchlearn.comparison.description import describe
     >>> X = np.random.default_rng(0).uniform(size=(5000, 2))
     >>> mixture = describe(sl.sketch(X, sl.FourierFeatures.draw(dim=2, size=100, scale=0.5, seed=0)))
     >>> mixture.mean.round(1)
     array([0.5, 0.5])
     """
-    features = sketch.features
-    assert isinstance(features, FourierFeatures)
+    features = characteristic(sketch.features, "a description")
     rng = np.random.default_rng(0)
-    matrix = np.eye(features.dim) if features.whitening is None else features.whitening
-    plain = moved(sketch, matrix, GaussianLaw(), size=_FREQUENCIES, center=location(sketch))
-    if np.abs(plain.mean).min() > _NEAR_ONE:
-        return _carried_back(_from_moments(plain), matrix)
-    try:
-        found = _one_component(plain, rng)
-    except ValueError:  # nothing stands above the noise
-        return _from_box(sketch)
-    if not _explained(found):
-        spread = found.mixture.full_covariances()[0]
-        root = np.linalg.cholesky(spread + _ROUND * np.trace(spread) / len(spread) * np.eye(len(spread)))
-        back = np.asarray(np.linalg.inv(root), np.float64)
-        view = moved(plain, back, GaussianLaw())
-        matrix = back @ matrix
-        found = _climb_ladder(view, rng)
-    return _carried_back(found.mixture, matrix)
+    metric = np.eye(features.dim) if features.whitening is None else np.asarray(features.whitening, np.float64)
+    near = location(sketch)
+    view = _view(sketch, metric, near)
+    if np.abs(view.mean).min() > _NEAR_ONE:
+        return _from_moments(view).mapped(np.asarray(np.linalg.inv(metric), np.float64))
+    with threadpool_limits(1, "blas"):  # many small products: more than one thread only costs
+        try:
+            found = _one_component(Problem.from_view(view), rng)
+        except ValueError:  # nothing stands above the noise
+            return _from_box(sketch)
+        if not _explained(found):
+            spread = found.mixture.full_covariances()[0]
+            root = np.linalg.cholesky(spread + _ROUND * np.trace(spread) / len(spread) * np.eye(len(spread)))
+            metric = np.asarray(np.linalg.inv(root), np.float64) @ metric
+            found = _climb_ladder(Problem.from_view(_view(sketch, metric, near)), rng)
+    return found.mixture.mapped(np.asarray(np.linalg.inv(metric), np.float64))
 
 
-def _decoded(sketch: Sketch, k: int, kind: str, rng: np.random.Generator) -> MixtureSolution:
-    return decode_gmm(sketch, k, kind, rng=rng, starts=1, rounds=_ROUNDS, project=False)
+def _view(sketch: Sketch, metric: Array, near: Array) -> View:
+    """Some of the frequencies, all taken alike; what is decoded from them is a mixture of the rows A x."""
+    view = View.of(sketch, metric, first=_FREQUENCIES, near=near)
+    return replace(view, broad=np.ones_like(view.broad), importance=np.ones_like(view.importance))
 
 
-def _affordable(sketch: Sketch, kind: str) -> bool:
-    """Is the sketch large enough for one component of this shape?"""
-    return parameter_count(1, sketch.features.dim, kind) <= _FULL * 2 * sketch.features.size
+def _decoded(problem: Problem, k: int, kind: str, rng: np.random.Generator) -> MixtureSolution:
+    return decode_problem(problem, k, kind, rng=rng, starts=1, rounds=_ROUNDS, project=False)
 
 
-def _one_component(sketch: Sketch, rng: np.random.Generator) -> MixtureSolution:
+def _affordable(size: int, dim: int, kind: str) -> bool:
+    """Is a sketch of this size large enough for one component of this shape?"""
+    return parameter_count(1, dim, kind) <= _FULL * 2 * size
+
+
+def _one_component(problem: Problem, rng: np.random.Generator) -> MixtureSolution:
     """A diagonal covariance, or a full one if that explains much more (many parameters follow the noise)."""
-    found = _decoded(sketch, 1, "diag" if _affordable(sketch, "diag") else "spherical", rng)
-    if _explained(found) or not _affordable(sketch, "full"):
+    found = _decoded(problem, 1, "diag" if _affordable(problem.size, problem.dim, "diag") else "spherical", rng)
+    if _explained(found) or not _affordable(problem.size, problem.dim, "full"):
         return found
-    full = _decoded(sketch, 1, "full", rng)
+    full = _decoded(problem, 1, "full", rng)
     return full if full.ratio < found.ratio / _CLOSE else found
 
 
@@ -105,57 +113,49 @@ def location(sketch: Sketch) -> Array:
     The average of ``Re z exp(-i w·x)`` is a smooth estimate of the density at x.  The best of some places is
     improved by the phases, which are linear in the place: those of low frequencies first, which don't wrap.
     """
-    features = sketch.features
-    assert isinstance(features, FourierFeatures)
-    w, z = features.frequencies[:_FREQUENCIES], sketch.mean[:_FREQUENCIES]
-    lower, width = sketch.lower, sketch.upper - sketch.lower
+    features = characteristic(sketch.features, "a description")
+    operator = features.operator(dtype=np.float64).rows(np.arange(min(_FREQUENCIES, features.size)))
+    z = sketch.mean[:_FREQUENCIES]
+    lower, upper = box_of(sketch)
+    width = upper - lower
     rng = np.random.default_rng(0)
     shares = np.concatenate(
         [np.linspace(0, 1, _PLACES + 1)[:, None] * np.ones(len(width)), rng.random((_PLACES, len(width)))]
     )
-    places = np.concatenate([lower + width * shares, np.clip(np.zeros((1, len(width))), lower, sketch.upper)])
+    places = np.concatenate([lower + width * shares, np.clip(np.zeros((1, len(width))), lower, upper)])
     if features.center is not None:
         places = np.concatenate([places, features.center[None]])
-    place = places[np.argmax((np.exp(-1j * (places @ w.T)) @ z).real)]
-    norms = np.sqrt((w**2).sum(1))
+    place = places[np.argmax((np.exp(-1j * operator.forward(places)) @ z).real)]
+    norms = np.sqrt(operator.squared_norms)
     for cut in np.quantile(norms, np.linspace(0.1, 0.5, _COARSE_TO_FINE)):
         low = np.exp(-0.5 * (norms / cut) ** 2)
-        turned = low * z * np.exp(-1j * (w @ place))
-        pull, stiff = w.T @ turned.imag, (w.T * (low * np.abs(z))) @ w
-        place = np.clip(place + np.linalg.lstsq(stiff, pull, rcond=1e-8)[0], lower, sketch.upper)
+        turned = low * z * np.exp(-1j * operator.forward(place[None])[0])
+        pull = operator.adjoint(turned.imag[None])[0]
+        stiff = operator.quadratic_adjoint((low * np.abs(z))[None], "full")[0]
+        place = np.clip(place + np.linalg.lstsq(stiff, pull, rcond=1e-8)[0], lower, upper)
     return place
 
 
-def _climb_ladder(sketch: Sketch, rng: np.random.Generator) -> MixtureSolution:
+def _climb_ladder(problem: Problem, rng: np.random.Generator) -> MixtureSolution:
     """The fewest components of the ladder that explain the sketch, or the most that do well."""
-    size, dim = sketch.features.size, sketch.features.dim
-    most = max(1, int(min(_FULL * 2 * size, _PARAMETERS) / (2 * dim + 1)))
+    most = max(1, int(min(_FULL * 2 * problem.size, _PARAMETERS) / (2 * problem.dim + 1)))
     steps = sorted({min(k, most) for k in _LADDER})
     tried = []
     for k in steps:
-        tried.append(_decoded(sketch, k, "diag", rng))
+        tried.append(_decoded(problem, k, "diag", rng))
         if _explained(tried[-1]):
             break
     least = min(s.ratio for s in tried)
     return next(s for s in reversed(tried) if s.ratio <= _CLOSE * least)
 
 
-def _carried_back(mixture: Mixture, matrix: Array) -> Mixture:
-    """From the rows A x to the rows x."""
-    inverse = np.linalg.inv(matrix)
-    covariances = inverse @ mixture.full_covariances() @ inverse.T
-    return Mixture(mixture.weights, mixture.means @ inverse.T, covariances)
-
-
-def _from_moments(sketch: Sketch) -> Mixture:
+def _from_moments(view: View) -> Mixture:
     """One component for frequencies so low that only mean and covariance show: log z = i w·mean - w'Cov w/2."""
-    features = sketch.features
-    assert isinstance(features, FourierFeatures)
-    assert features.center is not None
-    w, d = features.frequencies, features.dim
-    log = np.log(sketch.mean * np.exp(-1j * (w @ features.center)))
-    mean = features.center + np.linalg.lstsq(w, log.imag, rcond=None)[0]
-    kind = next((kind for kind in ("full", "diag") if _affordable(sketch, kind)), "spherical")
+    size, d = view.operator.shape
+    w = view.operator.forward(np.eye(d)).T
+    log = np.log(view.mean * np.exp(-1j * (w @ view.place)))
+    mean = view.place + np.linalg.lstsq(w, log.imag, rcond=None)[0]
+    kind = next((kind for kind in ("full", "diag") if _affordable(size, d, kind)), "spherical")
     if kind == "spherical":
         squares = (w * w).sum(1)
         covariance = -2.0 * float(squares @ log.real / (squares @ squares)) * np.eye(d)
@@ -170,6 +170,7 @@ def _from_moments(sketch: Sketch) -> Mixture:
 
 def _from_box(sketch: Sketch) -> Mixture:
     """One normal component whose largest and smallest of n rows would be about those seen."""
-    width = (sketch.upper - sketch.lower) / (-2.0 * ndtri(1.0 / (2.0 + float(sketch.count))))
-    middle = 0.5 * (sketch.lower + sketch.upper)
+    lower, upper = box_of(sketch)
+    width = (upper - lower) / (-2.0 * ndtri(1.0 / (2.0 + float(sketch.count))))
+    middle = 0.5 * (lower + upper)
     return Mixture(np.ones(1), middle[None], np.diag(width**2)[None])

@@ -3,8 +3,8 @@ import pytest
 from scipy import stats
 
 import sketchlearn as sl
-from sketchlearn.decoders.compare import noise_traces, powers, tail
-from sketchlearn.decoders.describe import describe, location
+from sketchlearn.comparison.description import describe, location
+from sketchlearn.comparison.two_sample import noise_of_rows, powers, tail
 from sketchlearn.decoders.gmm import decode_gmm
 
 PHI = sl.FourierFeatures.draw(dim=2, size=60, scale=1.0, seed=0)
@@ -63,7 +63,7 @@ def test_the_noise_of_any_law_has_the_right_spread(name, designed):
         phi = sl.FourierFeatures.draw(dim=3, size=60, scale=2.0 * pilot.std(), seed=0)
     truth = powers(np.cov(_features(draw(rng, 20_000), phi).T, bias=True))
     s = sl.sketch(draw(rng, 2000), phi)
-    found = noise_traces(describe(s), phi.frequencies, s.mean, 2000.0)
+    found = noise_of_rows(describe(s), phi.operator(dtype=np.float64), s).traces
     assert found[0] == pytest.approx(truth[0], rel=0.1)
     assert np.sqrt(found[1]) / found[0] == pytest.approx(np.sqrt(truth[1]) / truth[0], rel=0.12)
 
@@ -86,7 +86,7 @@ def test_a_mixture_that_misses_most_does_not_cause_alarms():
     truth = powers(np.cov(_features(draw(20_000), phi).T, bias=True))
     s = sl.sketch(draw(2000), phi)
     wrong = sl.Mixture(np.ones(1), np.zeros((1, 10)), np.full(1, 16.0))
-    found = noise_traces(wrong, phi.frequencies, s.mean, 2000.0)
+    found = noise_of_rows(wrong, phi.operator(dtype=np.float64), s).traces
     assert np.sqrt(found[1]) / found[0] == pytest.approx(np.sqrt(truth[1]) / truth[0], rel=0.3)
 
 
@@ -165,8 +165,6 @@ def test_what_can_not_be_compared():
         sl.compare(a, other)
     with pytest.raises(ValueError, match="two rows"):
         sl.compare(a, sl.sketch([[0.0, 0.0]], PHI))
-    with pytest.raises(ValueError, match="fractional"):
-        sl.compare(a, sl.sketch([[0.0, 0.0]] * 3, PHI, sample_weight=[0.5, 1, 1]))
     quadratic = sl.sketch(np.zeros((5, 2)), sl.design(np.eye(2), task="pca", n_components=1))
     with pytest.raises(ValueError, match="Fourier"):
         sl.compare(quadratic, quadratic)

@@ -1,0 +1,6 @@
+"""Do sketches come from one distribution?  Distances with p-values, for two sketches and for a sequence of them."""
+
+from sketchlearn.comparison.sequence import Change, changes
+from sketchlearn.comparison.two_sample import Comparison, compare
+
+__all__ = ["Change", "Comparison", "changes", "compare"]

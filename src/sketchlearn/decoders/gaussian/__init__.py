@@ -1,0 +1,1 @@
+"""Steps of the default decoder for Gaussian mixtures, one a file."""

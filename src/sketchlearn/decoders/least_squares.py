@@ -1,0 +1,299 @@
+"""Least squares of columns on other columns, from a sketch of second moments.
+
+An exact sketch holds the normal equations themselves.  From a compressed one the second moment is decoded at low rank
+first, and the regression is one on its principal components.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgWarning
+
+from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.registry import decoders_of
+from sketchlearn.decoders.solution import Code, LowRankSolution, Solution
+from sketchlearn.features.second_moment import SecondMomentMap, second_moment
+from sketchlearn.sketches.value import Sketch
+
+Array = npt.NDArray[np.float64]
+Columns = npt.NDArray[np.intp]
+
+_EXACT = "the sketch holds all products of columns: these are the coefficients of least squares on the rows"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RegressionSolution(Solution):
+    """Coefficients of some targets.
+
+    Attributes
+    ----------
+    coefficients : ndarray (targets, predictors)
+        Coefficients.
+    intercepts : ndarray (targets,)
+        Constants.
+    standard_errors, intercept_errors : ndarray
+        Of both; NaN from compressed sketches.
+    r2, residual_variance : ndarray (targets,)
+        Part of the variance that is explained; variance of the noise.
+    rank : int
+        Number of directions of the predictors that could be used.
+    predictor_spread : ndarray (predictors,) or None
+        Standard deviations of the predictors, from an exact sketch.
+    """
+
+    coefficients: Array
+    intercepts: Array
+    standard_errors: Array
+    intercept_errors: Array
+    r2: Array
+    residual_variance: Array
+    rank: int
+    predictor_spread: Array | None = None
+
+
+class _Fit(NamedTuple):
+    """Coefficients (t, p), their variances over that of the noise, and what they explain of the total."""
+
+    coefficients: Array
+    errors: Array | None
+    explained: Array
+    total: Array
+    rank: int
+    pull: Array | None
+
+
+def decode_regression(
+    sketch: Sketch,
+    k: int,
+    *,
+    rng: np.random.Generator,
+    trace: list[dict[str, Any]] | None = None,
+    targets: Sequence[int] | Columns = (-1,),
+    predictors: Sequence[int] | Columns | None = None,
+    alpha: float = 0.0,
+    fit_intercept: bool = True,
+    second_moment_decoder: str = "auto",
+) -> RegressionSolution:
+    """Regress columns of a sketch on other columns of it.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of a map that measures second moments, such as :class:`~sketchlearn.QuadraticFeatures`.
+    k : int
+        Principal components of the predictors to regress on; as many as predictors, or more: all of them.
+    rng : numpy Generator
+        For the decoder of a compressed sketch.
+    trace : list, optional
+        Gets what that decoder did.
+    targets, predictors : sequence of int
+        Columns; by default the last one, and all others.
+    alpha : float
+        Ridge penalty.
+    fit_intercept : bool
+        Whether to fit a constant.
+    second_moment_decoder : str
+        For compressed sketches: a decoder of the task ``"pca"``.
+
+    Returns
+    -------
+    RegressionSolution
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> s = sl.sketch(np.column_stack([X, X @ [1.0, 2.0]]), sl.QuadraticFeatures.draw(dim=3))
+    >>> sl.decode(s, 2, task="regression").coefficients.round(6)
+    array([[1., 2.]])
+    """
+    phi = second_moment(sketch.features, "regression")
+    if sketch.weight == 0:
+        raise ValueError("the sketch is empty: there is nothing to learn from")
+    t = np.atleast_1d(np.asarray(targets, np.intp)) % phi.dim
+    x = np.setdiff1d(np.arange(phi.dim), t) if predictors is None else np.asarray(predictors, np.intp) % phi.dim
+    few = k if k < len(x) else None
+    weight, count = float(sketch.weight), sketch.effective_count
+    ridge = alpha / float(sketch.count)
+    spread = second = None
+    if phi.is_exact:
+        moments = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
+        spread = np.sqrt(np.maximum(np.diag(moments)[x], 0.0))
+        if not fit_intercept:
+            if getattr(phi, "center", None) is not None:
+                raise ValueError("without an intercept the rows must be sketched about the origin: no center")
+            moments = full_matrix(phi, phi.mean_from_sums(sketch.sums, weight))
+        fit = _from_matrix(moments, phi.precision_from_sums(sketch.sums, weight)[x], x, t, ridge, few, count)
+    else:
+        second = _second_moment(sketch, phi, few, fit_intercept, second_moment_decoder, rng, trace)
+        fit = _from_components(second, x, t, ridge, few)
+    mean = phi.row_mean_from_sums(sketch.sums, weight)
+    return _solution(fit, mean[x], mean[t], count, fit_intercept, spread, second, few, trace)
+
+
+def _solution(
+    fit: _Fit,
+    x_mean: Array,
+    y_mean: Array,
+    count: float,
+    fit_intercept: bool,
+    spread: Array | None,
+    second: LowRankSolution | None,
+    few: int | None,
+    trace: list[dict[str, Any]] | None,
+) -> RegressionSolution:
+    """Constants, errors and what is explained."""
+    coef, number = fit.coefficients, len(fit.coefficients)
+    freedom = count - fit.rank - (1 if fit_intercept else 0)
+    rest = np.maximum(fit.total - fit.explained, 0.0)
+    variance = rest * count / freedom if freedom > 0 else np.full(number, np.nan)
+    if fit.errors is None or fit.pull is None:
+        errors, constant = np.full(coef.shape, np.nan), np.full(number, np.nan)
+    else:
+        errors = np.sqrt(variance[:, None] * fit.errors)
+        pulled = float(x_mean @ fit.pull @ x_mean)
+        constant = np.sqrt(variance * (1.0 / count + pulled)) if fit_intercept else np.zeros(number)
+    # as in scikit-learn the part explained is of the variance, with or without an intercept
+    about = fit.total if fit_intercept else np.maximum(fit.total - y_mean**2, 0.0)
+    r2 = np.where(about > 0, 1.0 - rest / np.where(about > 0, about, 1.0), np.where(rest > 0, 0.0, 1.0))
+    collinear = second is None and few is None and fit.rank < coef.shape[1]
+    if second is not None:
+        code, verdict = (
+            second.code,
+            f"a regression on decoded principal components; the second moment: {second.verdict}",
+        )
+    elif collinear:
+        code, verdict = Code.UNDETERMINED, _collinear(fit.rank, coef.shape[1])
+    else:
+        code, verdict = Code.RELIABLE, _EXACT if few is None else f"{_EXACT}, for {fit.rank} principal components"
+    scale = np.where(fit.total > 0, fit.total, 1.0)
+    return RegressionSolution(
+        task="regression",
+        decoder="exact" if second is None else second.decoder,
+        residual=float(np.mean(rest / scale)),
+        noise_floor=float("nan") if second is None else second.noise_floor,
+        ratio=float("nan") if second is None else second.ratio,
+        code=code,
+        verdict=verdict,
+        iterations=0 if second is None else second.iterations,
+        trace=trace or [],
+        coefficients=coef,
+        intercepts=y_mean - coef @ x_mean if fit_intercept else np.zeros(number),
+        standard_errors=errors,
+        intercept_errors=constant,
+        r2=r2,
+        residual_variance=variance,
+        rank=fit.rank,
+        predictor_spread=spread,
+    )
+
+
+def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, few: int | None, count: float) -> _Fit:
+    """From the normal equations; `noise` is the rounding error of the predictors' variances."""
+    A, B, total = S[np.ix_(x, x)], S[np.ix_(x, t)], np.diag(S)[t]
+    # standardised columns: badly scaled ones cost no digits
+    size = np.sqrt(np.maximum(np.diag(A), 0.0))
+    constant = np.diag(A) <= 8.0 * noise
+    scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, size))
+    C = A * scale[:, None] * scale
+    penalised = ridge > 0
+    if few is not None:
+        coef, H, rank = _principal(A, B, few, ridge)
+    elif penalised:
+        # in the units of the standardised columns the penalty differs from column to column
+        weights = np.where(constant, 1.0, ridge * scale**2)
+        H = scale[:, None] * np.linalg.inv(C + np.diag(weights)) * scale
+        H = (H + H.T) / 2.0
+        coef = scale[:, None] * np.linalg.solve(C + np.diag(weights), scale[:, None] * B)
+        rank = int(np.sum(~constant))
+    else:
+        values, vectors = np.linalg.eigh((C + C.T) / 2.0)
+        keep = values > 8.0 * len(x) * max(float(np.max(noise * scale**2, initial=0.0)), 2.0**-52)
+        rank = int(keep.sum())
+        inverse = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
+        coef = scale[:, None] * (inverse @ (scale[:, None] * B))
+        # one step of refinement: the residual is computed in the units of the standardised columns
+        left = scale[:, None] * B - C @ (inverse @ (scale[:, None] * B))
+        coef = coef + scale[:, None] * (inverse @ left)
+        H = scale[:, None] * inverse * scale
+        if rank < len(x):
+            coef, H = _minimum_norm(coef, H, scale, vectors[:, ~keep], constant)
+            warnings.warn(_collinear(rank, len(x)), LinAlgWarning, stacklevel=6)
+    explained = 2.0 * np.sum(coef * B, 0) - np.sum(coef * (A @ coef), 0)
+    pull = (H @ A @ H if penalised else H) / count
+    errors = np.maximum(np.diag(pull), 0.0)[None, :].repeat(len(t), 0)
+    return _Fit(coef.T, errors, explained, total, rank, pull)
+
+
+def _collinear(rank: int, predictors: int) -> str:
+    return (
+        f"the predictors are collinear: {rank} of {predictors} directions can be told apart; the coefficients "
+        "are those of smallest norm, and single ones have no meaning"
+    )
+
+
+def _principal(A: Array, B: Array, k: int, ridge: float) -> tuple[Array, Array, int]:
+    values, vectors = np.linalg.eigh(A)
+    values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+    keep = values > len(A) * 2.0**-52 * max(float(values[0]), 1e-300)
+    values, vectors = values[keep], vectors[:, keep]
+    H = (vectors / (values + ridge)) @ vectors.T
+    return H @ B, H, int(keep.sum())
+
+
+def _second_moment(
+    sketch: Sketch,
+    phi: SecondMomentMap,
+    few: int | None,
+    centred: bool,
+    decoder: str,
+    rng: np.random.Generator,
+    trace: list[dict[str, Any]] | None,
+) -> LowRankSolution:
+    rank = max(1, min(phi.dim, phi.size // (4 * phi.dim)))
+    if few is not None:
+        rank = max(rank, min(phi.dim, 2 * few))
+    chosen = decoders_of("pca").choose(decoder)
+    solution = chosen(sketch, rank, rng=rng, trace=trace, centred=centred, tolerance=1e-7)
+    assert isinstance(solution, LowRankSolution)
+    return solution
+
+
+def _from_components(second: LowRankSolution, x: Columns, t: Columns, ridge: float, few: int | None) -> _Fit:
+    """From a second moment of low rank."""
+    U = second.vectors * np.sqrt(second.values)
+    left, singular, right = np.linalg.svd(U[x], full_matrices=False)
+    # eigenvalues that the residual of the decoder could have made carry no information
+    keep = singular**2 > max(second.resolution, 1e-12 * float(singular.max(initial=0.0)) ** 2)
+    keep[few or len(keep) :] = False
+    left, singular, right = left[:, keep], singular[keep], right[keep]
+    level = singular**2 + second.isotropic + ridge
+    targets = U[t]
+    coef = (targets @ right.T) * (singular / level) @ left.T
+    total = (targets**2).sum(1) + second.isotropic
+    projected = targets @ right.T
+    factor = singular / level
+    explained = ((projected**2) * (2.0 * factor * singular - factor**2 * (singular**2 + second.isotropic))).sum(1)
+    return _Fit(coef, None, explained, total, int(keep.sum()), None)
+
+
+def _minimum_norm(
+    coef: Array, H: Array, scale: Array, null: Array, constant: npt.NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    """Take out of a solution whatever lies in the null space, in the units of the columns."""
+    directions = scale[:, None] * null
+    lengths = np.linalg.norm(directions, axis=0)
+    directions = directions[:, lengths > 0] / lengths[lengths > 0]
+    if directions.shape[1]:
+        left, singular, _ = np.linalg.svd(directions, full_matrices=False)
+        basis = left[:, singular > 1e-10 * singular[0]]
+        P = np.eye(len(scale)) - basis @ basis.T
+        coef, H = P @ coef, P @ H @ P
+    coef = np.where(constant[:, None], 0.0, coef)
+    return coef, H

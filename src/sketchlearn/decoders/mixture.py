@@ -1,0 +1,262 @@
+"""A Gaussian mixture as a value: moments, densities, samples, marginals and conditionals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders.randomness import RandomState, as_generator
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Weighted Gaussian components (points, if they have no width).
+
+    Attributes
+    ----------
+    weights : ndarray (k,)
+        Non-negative, summing to 1.
+    means : ndarray (k, d)
+        Centres.
+    covariances : ndarray
+        (k,) variances, (k, d) diagonals or (k, d, d) matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.decoders import Mixture
+    >>> mixture = Mixture(np.array([0.5, 0.5]), np.array([[0.0], [4.0]]), np.array([1.0, 1.0]))
+    >>> mixture.mean, mixture.total_variance
+    (array([2.]), 5.0)
+    """
+
+    weights: Array
+    means: Array
+    covariances: Array
+
+    @property
+    def n_components(self) -> int:
+        """Number of components."""
+        return len(self.weights)
+
+    @property
+    def dim(self) -> int:
+        """Number of columns."""
+        return int(self.means.shape[1])
+
+    # -- moments -----------------------------------------------------------------------------
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the mixture."""
+        return self.weights @ self.means
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the whole mixture, (d, d).
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> sl.Mixture(np.array([0.5, 0.5]), np.array([[0.0], [4.0]]), np.array([1.0, 1.0])).covariance
+        array([[5.]])
+        """
+        apart = self.means - self.mean
+        between = (self.weights[:, None] * apart).T @ apart
+        s = self.covariances
+        if s.ndim == 3:
+            return np.asarray(between + np.tensordot(self.weights, s, 1))
+        return np.asarray(between + np.diag(np.broadcast_to(self.weights @ s, (self.dim,))))
+
+    def variances(self) -> Array:
+        """Trace of each component's covariance, (k,)."""
+        if self.covariances.ndim == 1:
+            return self.covariances * self.dim
+        if self.covariances.ndim == 2:
+            return self.covariances.sum(1)
+        return np.trace(self.covariances, axis1=1, axis2=2)
+
+    @property
+    def total_variance(self) -> float:
+        """Trace of the covariance of the whole mixture."""
+        spread = ((self.means - self.mean) ** 2).sum(1)
+        return float(self.weights @ (self.variances() + spread))
+
+    def full_covariances(self) -> Array:
+        """Covariances as matrices, (k, d, d)."""
+        if self.covariances.ndim == 1:
+            return self.covariances[:, None, None] * np.eye(self.dim)
+        if self.covariances.ndim == 2:
+            return self.covariances[:, :, None] * np.eye(self.dim)
+        return self.covariances
+
+    # -- densities ---------------------------------------------------------------------------
+
+    def log_densities(self, X: npt.ArrayLike) -> Array:
+        """Logarithm of weight times density of each component at some points, (n, k)."""
+        rows = self._rows(X)
+        out = np.empty((len(rows), len(self.weights)))
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights)
+        for l, (mean, s) in enumerate(zip(self.means, self.full_covariances(), strict=True)):
+            root = np.linalg.cholesky(s)
+            y = np.linalg.solve(root, (rows - mean).T)
+            out[:, l] = logs[l] - np.log(np.diag(root)).sum() - 0.5 * (y * y).sum(0)
+        return out - 0.5 * self.dim * np.log(2 * np.pi)
+
+    def log_density(self, X: npt.ArrayLike) -> Array:
+        """Logarithm of the density at some points, (n,).
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> sl.Mixture(np.ones(1), np.zeros((1, 1)), np.ones(1)).log_density([[0.0]]).round(3)
+        array([-0.919])
+        """
+        return np.asarray(np.logaddexp.reduce(self.log_densities(X), axis=1))
+
+    # -- samples -----------------------------------------------------------------------------
+
+    def sample(self, n: int, random_state: RandomState = None) -> tuple[Array, npt.NDArray[np.intp]]:
+        """Rows drawn from the mixture (n, d), and their components (n,).
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> rows, owner = sl.Mixture(np.ones(1), np.zeros((1, 2)), np.ones(1)).sample(5, random_state=0)
+        >>> rows.shape, owner
+        ((5, 2), array([0, 0, 0, 0, 0]))
+        """
+        if n < 1:
+            raise ValueError(f"n={n}: ask for at least one row")
+        rng = as_generator(random_state)
+        owner = np.sort(rng.choice(self.n_components, size=n, p=self.weights / self.weights.sum()))
+        return self.means[owner] + self._steps(owner, rng), owner
+
+    def weighted_points(self, n: int, rng: np.random.Generator) -> tuple[Array, Array, npt.NDArray[np.intp]]:
+        """About n points, their weights and components: antithetic pairs, half of them shared out evenly."""
+        k = self.n_components
+        share = 0.5 * self.weights + 0.5 / k
+        pairs = np.maximum(5, np.ceil(n * share / 2)).astype(int)
+        owner = np.repeat(np.arange(k), pairs)
+        step = self._steps(owner, rng)
+        points = np.concatenate([self.means[owner] + step, self.means[owner] - step])
+        weights = (self.weights / (2 * pairs))[owner]
+        return points, np.concatenate([weights, weights]), np.concatenate([owner, owner])
+
+    def _steps(self, owner: npt.NDArray[np.intp], rng: np.random.Generator) -> Array:
+        """Draws around the means of some components, in the order of the components."""
+        noise = rng.standard_normal((len(owner), self.dim))
+        if self.covariances.ndim == 1:
+            return noise * np.sqrt(np.maximum(self.covariances, 0.0))[owner, None]
+        if self.covariances.ndim == 2:
+            return noise * np.sqrt(np.maximum(self.covariances, 0.0))[owner]
+        values, vectors = np.linalg.eigh(self.covariances)
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        ends = np.searchsorted(owner, np.arange(self.n_components), side="right")
+        starts = np.concatenate([[0], ends[:-1]])
+        parts = zip(roots, starts, ends, strict=True)
+        return np.concatenate([noise[start:end] @ root.T for root, start, end in parts])
+
+    # -- parts -------------------------------------------------------------------------------
+
+    def marginal(self, columns: Sequence[int]) -> Mixture:
+        """The mixture of some of the columns, in the order given.
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> mixture = sl.Mixture(np.ones(1), np.array([[1.0, 2.0, 3.0]]), np.ones(1))
+        >>> mixture.marginal([2, 0]).means
+        array([[3., 1.]])
+        """
+        at = self._columns(columns)
+        s = self.covariances
+        if s.ndim == 2:
+            s = s[:, at]
+        elif s.ndim == 3:
+            s = s[:, at[:, None], at]
+        return Mixture(self.weights, self.means[:, at], s)
+
+    def conditional(self, columns: Sequence[int], values: npt.ArrayLike) -> Mixture:
+        """The mixture of the other columns, given the values of some: weights, means and covariances change.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Columns that are known.
+        values : array
+            Their values, as many.
+
+        Returns
+        -------
+        Mixture
+            Of the remaining columns, in their order.
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> mixture = sl.Mixture(np.ones(1), np.zeros((1, 2)), np.array([[[1.0, 0.5], [0.5, 1.0]]]))
+        >>> given = mixture.conditional([0], [2.0])
+        >>> given.mean, given.covariance
+        (array([1.]), array([[0.75]]))
+        """
+        at = self._columns(columns)
+        known = np.asarray(values, np.float64)
+        if known.shape != (len(at),):
+            raise ValueError(f"{len(at)} columns are given and values of shape {known.shape}")
+        rest = np.setdiff1d(np.arange(self.dim), at)
+        if len(rest) == 0:
+            raise ValueError("all columns are given: nothing is left to be described")
+        logs = self.marginal(at.tolist()).log_densities(known[None])[0]
+        weights = np.exp(logs - np.logaddexp.reduce(logs))
+        others = self.marginal(rest.tolist())
+        if self.covariances.ndim < 3:
+            return Mixture(weights, others.means, others.covariances)
+        within = self.covariances[:, at[:, None], at]
+        across = self.covariances[:, rest[:, None], at]
+        slope = np.swapaxes(np.linalg.solve(within, np.swapaxes(across, 1, 2)), 1, 2)
+        means = others.means + np.einsum("kij,kj->ki", slope, known - self.means[:, at])
+        covariances = others.covariances - slope @ np.swapaxes(across, 1, 2)
+        return Mixture(weights, means, 0.5 * (covariances + np.swapaxes(covariances, 1, 2)))
+
+    def _columns(self, columns: Sequence[int]) -> npt.NDArray[np.intp]:
+        at = np.array(columns, np.intp)
+        if at.ndim != 1 or len(at) == 0 or len(set(at.tolist())) != len(at):
+            raise ValueError(f"columns must be different numbers of columns, got {columns!r}")
+        if at.min() < 0 or at.max() >= self.dim:
+            raise ValueError(f"columns must be between 0 and {self.dim - 1}, got {columns!r}")
+        return at
+
+    def _rows(self, X: npt.ArrayLike) -> Array:
+        rows = np.asarray(X, np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.dim:
+            raise ValueError(f"expected rows with {self.dim} columns, got an array of shape {rows.shape}")
+        return rows
+
+    # -- other units -------------------------------------------------------------------------
+
+    def stretched(self, spread: Array | None) -> Mixture:
+        """The mixture of ``spread * x``, column by column."""
+        if spread is None:
+            return self
+        s = self.covariances
+        if s.ndim == 3:
+            s = s * np.outer(spread, spread)
+        else:
+            s = (s[:, None] if s.ndim == 1 else s) * spread**2
+        return Mixture(self.weights, self.means * spread, s)
+
+    def scaled(self, scale: float, shift: Array) -> Mixture:
+        """The mixture of ``scale * x + shift``."""
+        return Mixture(self.weights, self.means * scale + shift, self.covariances * scale**2)
+
+    def mapped(self, matrix: Array) -> Mixture:
+        """The mixture of ``A x`` for a matrix A, with full covariances."""
+        covariances = matrix @ self.full_covariances() @ matrix.T
+        return Mixture(self.weights, self.means @ matrix.T, covariances)

@@ -1,0 +1,117 @@
+"""Noise of a sketch, in one place: what sampling rows leaves, what was added to it, and floors made of both.
+
+The features of one row have modulus 1, so their average over n rows has variance ``(1 - |z|^2) / n``: the sampling
+part.  Whatever :attr:`sketchlearn.Sketch.variances` says beyond that was added, by a release or by coarser features,
+independently at each frequency.  A model explains some of the sampling part: once a component has been fitted, only
+``1 - exp(-q)(1 + q + h)`` of its variance is left (:func:`left_by_gaussian`).  It explains nothing of what was added.
+Of both together it takes up one part in 2m for each of its parameters: the degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.features.characteristic import CharacteristicMap
+from sketchlearn.sketches.value import Sketch
+
+Array = npt.NDArray[np.float64]
+
+LEAST_VARIANCE = 0.05
+"""Frequencies with |z| near 1 are not weighted more than this variance of a row allows."""
+_LEAST_FREEDOM = 0.1
+_TINY = 1e-14  # a floor is never zero
+
+
+class Noisy(Protocol):
+    """What floors need to know of a problem: weights of the frequencies, rows, and variance that was added."""
+
+    @property
+    def u(self) -> npt.NDArray[Any]: ...
+    @property
+    def n(self) -> float: ...
+    @property
+    def added(self) -> Array: ...
+
+
+# -- of a sketch --------------------------------------------------------------------------------
+
+
+def sampling_variance(power: Array) -> Array:
+    """Variance of ``exp(i w·x)`` over rows whose averages have this squared modulus, (m,)."""
+    return np.maximum(1.0 - power, 0.0)
+
+
+def added_variance(sketch: Sketch) -> Array:
+    """Variance of each average beyond that of sampling rows with ideal features, (m,)."""
+    if isinstance(sketch.features, CharacteristicMap):
+        ideal = sampling_variance(np.abs(sketch.mean) ** 2)
+    else:
+        ideal = sketch.features.feature_variances(sketch.sums, float(sketch.weight))
+    return np.maximum(sketch.variances - ideal / sketch.effective_count, 0.0)
+
+
+def empty_variance(n: float, added: Array) -> Array:
+    """Variance of averages where there is nothing to see: of n rows whose features cancel, (m,)."""
+    return 1.0 / n + added
+
+
+# -- weights of the frequencies -------------------------------------------------------------------
+
+
+def first_weights(power: Array, n: float, added: Array) -> Array:
+    """Weights before anything is known of the model: one over the variance of a row, within reason."""
+    return 1.0 / (np.maximum(sampling_variance(power), LEAST_VARIANCE) + n * added)
+
+
+def renewed_weights(problem: Noisy, left: Array, least: float) -> Array:
+    """Weights from the variance of a row that a model leaves, and at least `least` of it."""
+    return 1.0 / (left + problem.n * problem.added + least)
+
+
+def weight_of_total(problem: Noisy, least: float) -> float:
+    """Weight of the equation "the weights sum to 1": that of the cleanest frequency of which nothing is left."""
+    return float(1.0 / (least + problem.n * problem.added.min()))
+
+
+# -- what a model leaves ---------------------------------------------------------------------------
+
+
+def left_by_gaussian(q: Array, h: Array | float = 0.0) -> Array:
+    """Variance of a row within a Gaussian component that no change of its parameters explains.
+
+    exp(i w·x) is projected on the scores of weight, mean and covariance; with ``q = w'Sw`` what is left is
+    ``1 - exp(-q)(1 + q + h)``: h = q^2/2 for full covariances, 0 if the covariance is not the component's own.
+    """
+    return np.maximum(1.0 - np.exp(-q) * (1.0 + q + h), 0.0)
+
+
+def left_by_envelope(weights: Array, envelope: Array) -> Array:
+    """Variance of a row within components of any law: an upper bound on what a perfect fit leaves, (m,)."""
+    inner = 1.0 - envelope**2
+    return np.asarray(inner[0] if len(inner) == 1 else weights / max(float(weights.sum()), 1e-12) @ inner)
+
+
+def noise_floor(problem: Noisy, left: Array, parameters: int) -> tuple[float, float]:
+    """Expected misfit of the right model, and its relative standard deviation if frequencies are independent.
+
+    Parameters
+    ----------
+    problem : Problem
+        Or anything with weights u that sum to 1, rows n and added variances.
+    left : ndarray (m,)
+        Variance of a row that the model leaves at each frequency.
+    parameters : int
+        Number of fitted parameters.
+    """
+    v = problem.u * (left + problem.n * problem.added)
+    freedom = max(1.0 - 0.5 * parameters / len(problem.u), _LEAST_FREEDOM)
+    total = float(v.sum())
+    return max(total * freedom / problem.n, _TINY), float(np.sqrt((v * v).sum()) / max(total, 1e-30))
+
+
+def sketch_floor(problem: Noisy, power: Array) -> float:
+    """Expected misfit of the true characteristic function, with nothing fitted."""
+    return float(problem.u @ (sampling_variance(power) + problem.n * problem.added)) / problem.n

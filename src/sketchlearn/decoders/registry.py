@@ -1,0 +1,129 @@
+"""All decoders by task and name; a decoder is loaded when it is first used.
+
+A decoder is a function ``(sketch, k, *, rng, trace, **options)`` that returns a
+:class:`~sketchlearn.decoders.solution.Solution`: `rng` is a NumPy generator, `trace` a list that gets a dict per
+round, or None.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from sketchlearn.decoders.solution import Solution
+
+Decoder = Callable[..., Solution]
+_D = TypeVar("_D", bound=Decoder)
+
+
+class Decoders(Mapping[str, Decoder]):
+    """Decoders of one task by name; the first one is the default.
+
+    `groups` says whether components are groups of rows, so that there are at most as many as rows.
+    """
+
+    def __init__(
+        self, task: str, places: Mapping[str, str] | None = None, *, groups: bool = True, **fixed: Any
+    ) -> None:
+        self.task, self.groups = task, groups
+        self._known: dict[str, Decoder | str] = dict(places or {})
+        self._fixed = fixed
+
+    @property
+    def default(self) -> str:
+        """Name of the decoder that ``"auto"`` stands for."""
+        return next(iter(self._known))
+
+    def __getitem__(self, name: str) -> Decoder:
+        found = self._known[name]
+        if isinstance(found, str):
+            module, _, function = found.partition(":")
+            loaded: Decoder = getattr(importlib.import_module(module), function)
+            found = self._known[name] = partial(loaded, **self._fixed) if self._fixed else loaded
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __repr__(self) -> str:
+        return f"Decoders({self.task!r}: {', '.join(self)})"
+
+    def choose(self, name: str) -> Decoder:
+        """The decoder of this name, or the default for ``"auto"``; ValueError with the names there are."""
+        if name == "auto":
+            return self[self.default]
+        if name not in self._known:
+            raise ValueError(f"decoder={name!r}: choose 'auto' or one of {', '.join(self)}")
+        return self[name]
+
+    def add(self, name: str, decoder: Decoder | str) -> None:
+        """Make a decoder known under a name that is free."""
+        if name == "auto" or name in self._known:
+            raise ValueError(f"there is a decoder {name!r} for {self.task} already")
+        self._known[name] = decoder
+
+
+_CLUSTERS = {
+    "tuning-free": "sketchlearn.decoders.tuning_free:decode_tuning_free",
+    "clompr": "sketchlearn.decoders.clompr:decode_clompr",
+    "clomp": "sketchlearn.decoders.clompr:decode_clomp",
+    "splitting": "sketchlearn.decoders.splitting:decode_splitting",
+}
+_MIXTURES = {
+    "tuning-free": "sketchlearn.decoders.gmm:decode_gmm",
+    "clompr": "sketchlearn.decoders.gaussian_clompr:decode_gaussian_clompr",
+    "splitting": "sketchlearn.decoders.gaussian_splitting:decode_gaussian_splitting",
+}
+_LOW_RANK = {
+    "burer-monteiro": "sketchlearn.decoders.lowrank.solution:decode_burer_monteiro",
+    "positive": "sketchlearn.decoders.lowrank.solution:decode_positive",
+    "nuclear": "sketchlearn.decoders.lowrank.solution:decode_nuclear",
+    "thresholding": "sketchlearn.decoders.lowrank.solution:decode_thresholding",
+    "greedy": "sketchlearn.decoders.lowrank.solution:decode_greedy",
+}
+DECODERS: dict[str, Decoders] = {
+    "kmeans": Decoders("kmeans", _CLUSTERS),
+    "kmedians": Decoders("kmedians", _CLUSTERS, criterion="medians"),
+    "gmm": Decoders("gmm", _MIXTURES),
+    "stable": Decoders("stable", {"search": "sketchlearn.decoders.stable:decode_stable"}),
+    "family": Decoders("family", {"clompr": "sketchlearn.decoders.families:decode_family"}),
+    "pca": Decoders("pca", _LOW_RANK, groups=False),
+    "regression": Decoders(
+        "regression", {"least-squares": "sketchlearn.decoders.least_squares:decode_regression"}, groups=False
+    ),
+}
+"""Decoders by task and name."""
+
+
+def register_decoder(task: str, name: str) -> Callable[[_D], _D]:
+    """Make a function known as the decoder `name` of a task, which may be a new one.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.decoders import Solution, register_decoder
+    >>> @register_decoder("nothing", "quick")
+    ... def decode_nothing(sketch, k, *, rng, trace):
+    ...     return Solution(task="nothing", decoder="quick", residual=float(np.mean(abs(sketch.mean) ** 2)))
+    >>> s = sl.sketch([[1.0], [2.0]], sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0))
+    >>> str(sl.decode(s, 1, task="nothing").code)
+    'uncertified'
+    """
+
+    def known(function: _D) -> _D:
+        DECODERS.setdefault(task, Decoders(task)).add(name, function)
+        return function
+
+    return known
+
+
+def decoders_of(task: str) -> Decoders:
+    """Decoders of a task; ValueError with the tasks there are."""
+    if task not in DECODERS:
+        raise ValueError(f"task={task!r}: choose one of {', '.join(DECODERS)}")
+    return DECODERS[task]

@@ -1,0 +1,110 @@
+"""What a sweep over numbers of components returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.decoders.mixture import Array
+from sketchlearn.decoders.registry import Decoder
+from sketchlearn.sketches.value import Sketch
+
+EXPLAINED = 1.5  # misfit over noise floor up to which a model explains the data
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """One number of components."""
+
+    k: int
+    residual: float
+    ratio: float
+    inertia: float
+    criterion: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Result of :func:`sketchlearn.sweep`: a table by number of components, and a recommendation.
+
+    :func:`sketchlearn.plots.sweep` draws it.
+
+    Attributes
+    ----------
+    rows : tuple of SweepRow
+        ``k``, ``residual``, ``ratio`` to the noise floor, estimated ``inertia`` (mean squared distance of a
+        row to its centre), information ``criterion`` (smaller is better).
+    recommended : int
+        The recommended number of components.
+    reason : str
+        Why.
+    models : tuple
+        One for each row: mixtures where the task has them, solutions otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(6000, 2)) + np.repeat([[0, 0], [12, 0], [0, 12]], 2000, axis=0)
+    >>> table = sl.sweep(sl.sketch(X, sl.design(X[::5], n_components=6, seed=0)), range(1, 6), random_state=0)
+    >>> table.recommended
+    3
+    """
+
+    rows: tuple[SweepRow, ...]
+    recommended: int
+    reason: str
+    models: tuple[Any, ...]
+
+    def __iter__(self) -> Iterator[SweepRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, name: str) -> Array:
+        """One column of the table as an array."""
+        return np.array([getattr(row, name) for row in self.rows])
+
+    def __repr__(self) -> str:
+        lines = [f"{'k':>4} {'residual':>11} {'ratio':>10} {'inertia':>12} {'criterion':>11}"]
+        for r in self.rows:
+            mark = "  <" if r.k == self.recommended else ""
+            lines.append(f"{r.k:>4} {r.residual:>11.4g} {r.ratio:>10.3g} {r.inertia:>12.5g} {r.criterion:>11.1f}{mark}")
+        return "\n".join([*lines, f"recommended: {self.recommended} ({self.reason})"])
+
+
+def numbers_of_components(sketch: Sketch, ks: Iterable[int]) -> list[int]:
+    """Numbers of components to try, ascending; ValueError if a sketch can't have them."""
+    numbers = sorted({int(k) for k in ks})
+    if not numbers or numbers[0] < 1:
+        raise ValueError(f"numbers of components must be positive, got {numbers[:3]}")
+    if numbers[-1] > sketch.count:
+        raise ValueError(f"{numbers[-1]} components are more than the {sketch.count} rows of the sketch")
+    return numbers
+
+
+def recommend(ks: list[int], ratios: list[float], limits: list[float]) -> tuple[int, str]:
+    """The fewest components whose misfit noise explains, or else the fewest that come near the least misfit."""
+    for k, ratio, limit in zip(ks, ratios, limits, strict=True):
+        if ratio < limit:
+            return k, "the smallest number whose misfit is at the noise floor"
+    least = min(ratios)
+    close = next(k for k, ratio in zip(ks, ratios, strict=True) if ratio <= 1.25 * least)
+    return close, "the smallest within a quarter of the least misfit, a weak reason: no number reaches the noise floor"
+
+
+def sweep_by_certificate(
+    decoder: Decoder, sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator, **options: Any
+) -> Sweep:
+    """Decode every number of components with the same decoder; the certificate chooses."""
+    numbers = numbers_of_components(sketch, ks)
+    found = [decoder(sketch, k, rng=rng, trace=None, **options) for k in numbers]
+    nan = float("nan")
+    rows = [
+        SweepRow(k, s.residual, s.ratio, getattr(s, "inertia", nan), nan) for k, s in zip(numbers, found, strict=True)
+    ]
+    chosen = recommend(numbers, [s.ratio for s in found], [EXPLAINED] * len(found))
+    return Sweep(tuple(rows), *chosen, tuple(getattr(s, "mixture", s) for s in found))

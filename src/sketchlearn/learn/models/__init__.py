@@ -1,0 +1,25 @@
+"""What was learned, as a value and as a JSON file: one class a task."""
+
+from sketchlearn.learn.models.base import MODELS, Model, register_model
+from sketchlearn.learn.models.file import FORMAT, VERSION, Reader
+from sketchlearn.learn.models.kmeans import KMeansModel
+from sketchlearn.learn.models.mixtures import GaussianMixtureModel, StableMixtureModel
+from sketchlearn.learn.models.pca import PCAModel
+from sketchlearn.learn.models.regression import RegressionModel
+from sketchlearn.learn.models.table import Column, Table
+
+__all__ = [
+    "FORMAT",
+    "MODELS",
+    "VERSION",
+    "Column",
+    "GaussianMixtureModel",
+    "KMeansModel",
+    "Model",
+    "PCAModel",
+    "Reader",
+    "RegressionModel",
+    "StableMixtureModel",
+    "Table",
+    "register_model",
+]
