@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -101,3 +102,10 @@ class EmulatedDevice(Device):
 
     def resident(self, kernel, threads):
         return 3
+
+    @contextmanager
+    def arrays(self, lane):
+        yield np
+
+    def view(self, address, like):
+        return np.frombuffer((ctypes.c_char * like.nbytes).from_address(address), like.dtype).reshape(like.shape)

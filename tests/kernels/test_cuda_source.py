@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import sketchlearn as sl
 from sketchlearn.kernels import Plan, _constants, prepare
-from sketchlearn.kernels.cuda import device, rows, source, summer
+from sketchlearn.kernels.cuda import device, floating, rows, source, summer
 from sketchlearn.kernels.cuda.summer import CudaSummer
 
 # columns and features: whole frequencies in registers, register tiles of 64 and of 128 frequencies, and their ends
@@ -195,9 +195,53 @@ def test_which_rows_are_valid(gpu):
 
 def test_sums_without_kernels_are_refused():
     plan = sl.QuadraticFeatures.draw(dim=4, size=3, seed=0).plan()
-    assert not summer.runs_on_device(plan)
+    assert not summer.on_grid(plan)
     with pytest.raises(ValueError, match="no kernels for sums of the kind 'squares'"):
         CudaSummer(plan, [_device("emulated")])
+
+
+UPPER = [(i, j) for i in range(5) for j in range(i, 5)]
+
+
+def _exact_squares(phi, rows):
+    plan = phi.plan()
+    squares = (rows @ plan.arrays["directions"].T.astype(np.longdouble)) ** 2
+    second = plan.numbers["second"]
+    return squares[:, : phi.size] + second * squares[:, phi.size :] if second else squares
+
+
+@pytest.mark.parametrize("variant", ["gaussian", "complex", "difference", "exact"])
+@pytest.mark.parametrize("spread", [1e-100, 1.0, 1e30])
+def test_quadratic_features_without_a_radius_are_as_close_as_the_processors(gpu, variant, spread, monkeypatch):
+    rng = np.random.default_rng(0)
+    d, size = 5, None if variant == "exact" else 20
+    phi = sl.QuadraticFeatures.draw(d, size, 1, variant=variant, center=spread * rng.normal(size=d))
+    monkeypatch.setattr(floating, "_BLOCK_BYTES", 5000)
+    # far from the centre: what is left of the digits shows how the sums were made
+    X = spread * (rng.normal(size=(300, d)) + 1000.0)
+    weights = rng.integers(0, 2**30, 300)
+    broken = X.copy()
+    broken[7, 1], broken[150, 0] = np.nan, np.inf
+    free = weights.copy()
+    free[[7, 150]] = 0
+    kernel = summer.device_summer(phi.plan(), [gpu])
+    for part, w in ((X, None), (X, weights), (broken, weights), (broken, free), (X[:0], None)):
+        got, want = kernel.sum_rows(part, w, True), phi.summer.sum_rows(part, w, True)
+        # the columns come last but one; the processor projects in float32, which is no measure
+        exact = np.longdouble(part[np.isfinite(part).all(1)]) - phi.center
+        units = np.ones(len(exact)) if w is None else w[np.isfinite(part).all(1)]
+        squares = _exact_squares(phi, exact) if size else np.stack([exact[:, i] * exact[:, j] for i, j in UPPER], 1)
+        for values, sums in ((squares, got.sums[:, : -d - 1]), (exact, got.sums[:, -d - 1 : -1])):
+            truth = (units[:, None] * values).sum(0)
+            error = np.abs(sums.astype(np.longdouble).sum(0) - truth)
+            assert error.max() <= 1e-14 * np.abs(truth).max()
+        np.testing.assert_array_equal((got.lower, got.upper), (want.lower, want.upper))
+        assert (got.rows, got.weight, got.skipped) == (want.rows, want.weight, want.skipped)
+    assert kernel.sum_rows(broken, weights).first_invalid == 7
+    starts = np.array([0, 10, 10, 300])
+    got, want = (s.sum_runs(X, starts, weights) for s in (kernel, phi.summer))
+    assert [part.weight for part in got] == [part.weight for part in want]
+    np.testing.assert_array_equal(kernel.valid(broken), phi.summer.valid(broken))
 
 
 def test_no_constant_is_rounded_on_its_way_to_the_compiler():

@@ -23,7 +23,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.kernels import Plan, RowSums, Summer, prepare
 from sketchlearn.kernels.cuda.device import Device, devices, visible
 from sketchlearn.kernels.cuda.rows import DeviceRows, rows_of
-from sketchlearn.kernels.cuda.summer import CudaSummer, runs_on_device
+from sketchlearn.kernels.cuda.summer import device_summer, runs_on_device
 from sketchlearn.kernels.plan import Rows, Weights
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
@@ -87,10 +87,8 @@ class _GpuChunkSummer(ChunkSummer):
 
 def _summer(plan: Plan, on: Sequence[Device]) -> Summer:
     if runs_on_device(plan):
-        return CudaSummer(plan, on)
-    _log.info(
-        "sums of the kind %r (%s) have no kernels for a GPU: the processor makes them", plan.kind, plan.sums_dtype
-    )
+        return device_summer(plan, on)
+    _log.info("sums of the kind %r have no kernels for a GPU: the processor makes them", plan.kind)
     return _OnHost(plan)
 
 

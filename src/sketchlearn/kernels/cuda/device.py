@@ -12,7 +12,7 @@ import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
@@ -161,6 +161,14 @@ class Device(ABC):
     def resident(self, kernel: Any, threads: int) -> int:
         """Blocks of a kernel that run at the same time."""
 
+    @abstractmethod
+    def arrays(self, lane: Lane) -> AbstractContextManager[Any]:
+        """What is to arrays on this device, in the order of a lane, what NumPy is to those of the host."""
+
+    @abstractmethod
+    def view(self, address: int, like: npt.NDArray[Any]) -> Any:
+        """Memory of the device as an array with the shape and type of one of the host, without strides."""
+
 
 # -- CUDA through CuPy -----------------------------------------------------------------------
 
@@ -270,6 +278,20 @@ class CudaDevice(Device):
         with self._active():
             each = self._cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, threads, 0)
         return max(1, int(each)) * self.multiprocessors
+
+    @contextmanager
+    def arrays(self, lane: Lane) -> Iterator[Any]:
+        assert isinstance(lane, CudaLane)
+        lane.follow_default_stream()
+        with lane.stream:
+            try:
+                yield self._cupy
+            except self._cupy.cuda.memory.OutOfMemoryError as error:
+                raise OutOfDeviceMemory(str(error)) from None
+
+    def view(self, address: int, like: npt.NDArray[Any]) -> Any:
+        memory = self._cupy.cuda.UnownedMemory(address, like.nbytes, self)
+        return self._cupy.ndarray(like.shape, like.dtype, self._cupy.cuda.MemoryPointer(memory, 0))
 
     def release(self) -> None:
         super().release()

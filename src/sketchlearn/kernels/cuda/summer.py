@@ -18,6 +18,8 @@ import numpy.typing as npt
 from sketchlearn.kernels import _constants as K
 from sketchlearn.kernels.cuda import source
 from sketchlearn.kernels.cuda.device import Device, Lane, OutOfDeviceMemory, devices
+from sketchlearn.kernels.cuda.floating import FloatSummer
+from sketchlearn.kernels.cuda.placement import Placement, too_little
 from sketchlearn.kernels.cuda.rows import DeviceRows, HostRows, rows_of
 from sketchlearn.kernels.cuda.source import TILE, Shape
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, prepare
@@ -98,9 +100,19 @@ def products(plan: Plan) -> Recipe:
 _RECIPES: dict[str, Callable[[Plan], Recipe]] = {"fourier": fourier, "squares": squares, "products": products}
 
 
-def runs_on_device(plan: Plan) -> bool:
-    """Whether there are kernels for a plan: all sums on an integer grid of the kinds that this library knows."""
+def on_grid(plan: Plan) -> bool:
+    """Whether the kernels make the sums of a plan: those on an integer grid, of the kinds that are known here."""
     return plan.kind in _RECIPES and np.issubdtype(plan.sums_dtype, np.integer)
+
+
+def runs_on_device(plan: Plan) -> bool:
+    """Whether a device can make the sums of a plan."""
+    return plan.kind in _RECIPES
+
+
+def device_summer(plan: Plan, on: Sequence[Device] | None = None) -> Summer:
+    """The summer of a plan on devices: that of the kernels, or for sums without a grid that of float64."""
+    return CudaSummer(plan, on) if on_grid(plan) else FloatSummer(plan, devices() if on is None else on)
 
 
 class _Tables:
@@ -157,12 +169,11 @@ class CudaSummer(Summer):
 
     def __init__(self, plan: Plan, on: Sequence[Device] | None = None) -> None:
         super().__init__(plan)
-        if not runs_on_device(plan):
+        if not on_grid(plan):
             raise ValueError(f"there are no kernels for sums of the kind {plan.kind!r} ({plan.sums_dtype}) on a GPU")
-        self.devices = list(devices() if on is None else on)
+        self._placement = Placement(devices() if on is None else on)
         self._recipe = _RECIPES[plan.kind](plan)
         self._tables: dict[int, _Tables] = {}
-        self._busy = dict.fromkeys(range(len(self.devices)), 0)
         self._lock = threading.Lock()
 
     def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
@@ -180,59 +191,37 @@ class CudaSummer(Summer):
 
     def _pass(self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None) -> list[RowSums]:
         rows = rows_of(X)
-        number = self._choose(rows)
-        try:
+        with self._placement.device_for(rows) as device:
             limit = None
             while True:
                 try:
-                    return self._attempt(number, rows, starts, weights, limit)
+                    return self._attempt(device, rows, starts, weights, limit)
                 except OutOfDeviceMemory as error:
                     # smaller chunks first; what the attempt has summed is thrown away
                     tiles = _STAGED_BYTES // self._tile_bytes() if limit is None else limit
-                    self.devices[number].release()
+                    device.release()
                     if tiles <= _FEWEST_TILES:
-                        raise MemoryError(self._too_little(error)) from None
+                        raise MemoryError(too_little(error)) from None
                     limit = max(_FEWEST_TILES, min(tiles, -(-len(rows) // TILE)) // 4)
-        finally:
-            with self._lock:
-                self._busy[number] -= 1
 
-    def _too_little(self, error: Exception) -> str:
-        return (
-            f"the GPU has too little free memory even for small chunks of rows ({error}): free memory there, "
-            "use fewer features or workers, or engine='threads', which gives the same bytes"
-        )
-
-    def _choose(self, rows: HostRows | DeviceRows) -> int:
+    def _tables_on(self, device: Device) -> _Tables:
         with self._lock:
-            if isinstance(rows, DeviceRows):
-                where = [i for i, device in enumerate(self.devices) if device.number == rows.device]
-                if not where:
-                    raise ValueError(f"the rows are on GPU {rows.device}, which is not among those in use")
-                number = where[0]
-            else:
-                number = min(self._busy, key=lambda i: (self._busy[i], i))
-            self._busy[number] += 1
-            return number
-
-    def _tables_on(self, number: int) -> _Tables:
-        with self._lock:
-            if number not in self._tables:
-                self._tables[number] = _Tables(self.devices[number], self._recipe)
-            return self._tables[number]
+            if device.number not in self._tables:
+                self._tables[device.number] = _Tables(device, self._recipe)
+            return self._tables[device.number]
 
     def _tile_bytes(self) -> int:
         return TILE * (4 * self._recipe.shape.padded + 28)
 
     def _attempt(
         self,
-        number: int,
+        device: Device,
         rows: HostRows | DeviceRows,
         starts: npt.NDArray[np.int64],
         weights: Weights | None,
         limit: int | None,
     ) -> list[RowSums]:
-        tables, recipe, shape = self._tables_on(number), self._recipe, self._recipe.shape
+        tables, recipe, shape = self._tables_on(device), self._recipe, self._recipe.shape
         runs, d = len(starts) - 1, shape.dim
         first, count, owner = _tiles(starts)
         sizes = {
@@ -242,7 +231,7 @@ class CudaSummer(Summer):
             "linear": runs * d if shape.terms == "Squares" else 0,
             "sums": runs * recipe.parts * recipe.width,
         }
-        with self.devices[number].lane() as lane:
+        with device.lane() as lane:
             result = lane.buffer("result", 8 * sum(sizes.values()))
             lane.zero(result, 8 * sum(sizes.values()))
             at = dict(zip(sizes, result + 8 * np.cumsum([0, *sizes.values()])[:-1], strict=True))
