@@ -21,7 +21,7 @@ import gpu_cases
 import numpy as np
 
 import sketchlearn as sl
-from sketchlearn.kernels.cuda.device import devices
+from sketchlearn.kernels.cuda.device import CudaLane, devices
 from sketchlearn.kernels.cuda.summer import CudaSummer
 
 SHAPES = [(10, 1024, 2**22), (64, 2048, 2**21), (512, 8192, 2**18)]
@@ -70,26 +70,21 @@ def cases(path, processes=8):
 class Clock:
     """CUDA events around the kernels of a call."""
 
-    def __init__(self, device):
-        with device.lane() as lane:  # the only one, so the next call has it
-            self.lane, self.launch = lane, lane.launch
-        self.times = []
-
     def __enter__(self):
-        events = []
+        self.launch, self.events = CudaLane.launch, []
 
-        def launch(kernel, grid, threads, arguments):
+        def launch(lane, kernel, grid, threads, arguments):
             begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-            begin.record(self.lane.stream)
-            self.launch(kernel, grid, threads, arguments)
-            end.record(self.lane.stream)
-            events.append((kernel.name, begin, end))
+            begin.record(lane.stream)
+            self.launch(lane, kernel, grid, threads, arguments)
+            end.record(lane.stream)
+            self.events.append((kernel.name, begin, end))
 
-        self.lane.launch, self.events = launch, events
+        CudaLane.launch = launch
         return self
 
     def __exit__(self, *_):
-        self.lane.launch = self.launch
+        CudaLane.launch = self.launch
         elapsed = cupy.cuda.get_elapsed_time
         self.total = elapsed(self.events[0][1], self.events[-1][2]) / 1e3
         self.each = {}
@@ -133,7 +128,7 @@ def torch_peers(X, W, n, m):
 
 def rates(repeats):
     device = devices()[0]
-    clock = Clock(device)
+    clock = Clock()
     for d, m, n in SHAPES:
         phi = features(d, m)
         X = cupy.random.RandomState(0).standard_normal((n, d), dtype=cupy.float32)
@@ -173,7 +168,7 @@ def rates(repeats):
 def more_rates(repeats):
     """What weights, float64, far rows and other maps cost."""
     device = devices()[0]
-    clock = Clock(device)
+    clock = Clock()
     n, rng = 2**21, np.random.default_rng(0)
     X = cupy.random.RandomState(0).standard_normal((n, 10), dtype=cupy.float32)
     phi = features(10, 1024)
@@ -221,7 +216,7 @@ def bandwidth():
 def host(repeats):
     d, m, n = 10, 1000, 2**26
     phi, device = features(d, m), devices()[0]
-    clock, summer = Clock(device), CudaSummer(phi.plan(), [device])
+    clock, summer = Clock(), CudaSummer(phi.plan(), [device])
     there = cupy.random.RandomState(0).standard_normal((2**22, d), dtype=cupy.float32)
     kernel = []
     for _ in range(repeats + 2):

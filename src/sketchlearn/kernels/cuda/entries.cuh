@@ -9,7 +9,7 @@
 #define SL_FAR_DOUBLE 6
 
 #define SL_STAGE(name, Real)                                                                                           \
-    extern "C" __global__ void __launch_bounds__(SL_TILE) name(                                                        \
+    extern "C" __global__ void __launch_bounds__(SL_TILE, SL_STAGE_BLOCKS) name(                                       \
         const Real* data, i64 row_stride, i64 column_stride, const i64* first, const int* count, const int* run,       \
         i64 base, i64 rows, int tiles, i64 origin, const i64* weights, const double* center, const double* factors,    \
         double inverse, double step, int rounded, float* staged, i64* staged_weights, int* far_count, i64* far_row,    \

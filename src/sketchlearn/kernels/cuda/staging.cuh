@@ -75,6 +75,9 @@ struct Extent {
     __device__ __forceinline__ void take(Real v) {
         low = any && low <= v ? low : v, high = any && high >= v ? high : v, any = true;
     }
+    __device__ __forceinline__ void join(const Extent& other) {
+        if (other.any) take(other.low), take(other.high);
+    }
     __device__ __forceinline__ void hand_over(u64* lower, u64* upper) {
         if (any) {  // most of the time both are wider already
             const u64 a = ~order_key((double)low), b = order_key((double)high);
@@ -104,6 +107,7 @@ __device__ __forceinline__ void stage_tiles(
     __shared__ unsigned char fate[SL_TILE];
     __shared__ i64 row_weight[SL_TILE];
     __shared__ u64 weight_sums[2];
+    __shared__ Extent<Real> extents[C::WHOLE ? SL_TILE : 1];
     const int thread = threadIdx.x;
     const bool weighted = weights != nullptr;
     // for the box a thread keeps to a column and takes some of the rows
@@ -118,7 +122,17 @@ __device__ __forceinline__ void stage_tiles(
             atomicAdd(&count[WEIGHT], weight_used), atomicAdd(&count[NEAR_WEIGHT], weight_near);
         }
         used = near_rows = weight_used = weight_near = 0;
-        if (C::WHOLE) extent.hand_over(to.lower + (i64)run * D + column, to.upper + (i64)run * D + column);
+        if (C::WHOLE) {  // one thread a column: thousands of blocks end at the same time, all with these few addresses
+            extents[thread] = extent;
+            extent.any = false;
+            __syncthreads();
+            if (thread < C::WIDTH) {
+                Extent<Real> all = extents[thread];
+                for (int g = 1; g < groups; g++) all.join(extents[g * C::WIDTH + thread]);
+                all.hand_over(to.lower + (i64)run * D + thread, to.upper + (i64)run * D + thread);
+            }
+            __syncthreads();
+        }
     };
     for (int tile = blockIdx.x; tile < tiles.tiles; tile += gridDim.x) {
         const i64 first = tiles.first_row(tile);

@@ -247,8 +247,7 @@ class CudaSummer(Summer):
             lane.download(host, result)
             lane.finish()
             values = np.split(host.view(np.uint64).copy(), np.cumsum([*sizes.values()])[:-1])
-        processed = np.zeros(runs, np.int64)
-        np.add.at(processed, owner, shape.processed(count))
+        processed = np.bincount(owner, shape.processed(count), runs).astype(np.int64)
         return self._collected(dict(zip(sizes, values, strict=True)), processed, starts, weights is not None)
 
     def _chunk(
@@ -281,9 +280,10 @@ class CudaSummer(Summer):
             lane.zero(far, 16)
         where = (*table, np.int64(low - base), np.int64(high - base), np.int32(tiles))
         view = data, np.int64(row_stride), np.int64(column_stride)
+        kernel = device.kernel(shape, f"stage_{real}")
         lane.launch(
-            device.kernel(shape, f"stage_{real}"),
-            (min(tiles, 16 * device.multiprocessors), 1),
+            kernel,
+            (min(tiles, device.resident(kernel, TILE)), 1),
             TILE,
             (
                 *view, *where, np.int64(base), weight, tables.center, tables.factors, np.float64(recipe.inverse),
