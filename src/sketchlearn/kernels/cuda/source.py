@@ -140,7 +140,7 @@ def source(shape: Shape, entry: str) -> str:
         "SL_CLIPPED": int(shape.terms == "Squares"),
         "SL_PANELS": int(shape.panels),
         "SL_TERMS": shape.terms,
-        "SL_STAGE_BLOCKS": 8 if shape.dim <= SMALL_DIM else 1,  # where memory is not the limit, registers are
+        "SL_STAGE_BLOCKS": 8 if shape.dim <= SMALL_DIM else 6,  # beyond, shared memory is the limit
         "SL_THREADS": shape.threads,
         "SL_BLOCKS": shape.blocks,
         "SL_FAR_THREADS": FAR_THREADS,
