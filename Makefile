@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test test-gpu lint bench docs clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +20,10 @@ lint: $(VENV)/installed
 
 test: lint
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# On a machine with a GPU, where CuPy is installed (pip install '.[gpu]'): fails, where `make test` skips, if there is none.
+test-gpu: $(VENV)/installed
+	SKETCHLEARN_REQUIRE_GPU=1 $(BIN)/python -m pytest tests/engines/test_gpu.py tests/kernels/test_cuda_source.py
 
 $(VENV)/docs-installed: $(VENV)/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'

@@ -214,7 +214,7 @@ def bandwidth():
 
 
 def host(repeats):
-    d, m, n = 10, 1000, 2**26
+    d, m, n = 10, 1000, 2**28
     phi, device = features(d, m), devices()[0]
     clock, summer = Clock(), CudaSummer(phi.plan(), [device])
     there = cupy.random.RandomState(0).standard_normal((2**22, d), dtype=cupy.float32)
@@ -228,16 +228,16 @@ def host(repeats):
     print(f"d={d} m={m}: kernels {spread(kernel[2:])} Gfeature/s; copies from pinned memory {spread(copy)} GB/s")
     print(f"   the smaller of both: {limit:.4g} Gfeature/s")
     X = np.empty((n, d), np.float32)
-    X[:] = np.resize(np.random.default_rng(0).standard_normal((2**20, d), dtype=np.float32), (n, d))
-    memory = cupy.cuda.alloc_pinned_memory(X.nbytes // 4)
-    pinned = np.frombuffer(memory, np.float32, X.size // 4).reshape(-1, d)
+    X.reshape(-1, 2**20, d)[:] = np.random.default_rng(0).standard_normal((2**20, d), dtype=np.float32)
+    memory = cupy.cuda.alloc_pinned_memory(X.nbytes // 8)
+    pinned = np.frombuffer(memory, np.float32, X.size // 8).reshape(-1, d)
     pinned[:] = X[: len(pinned)]
     for what, rows, workers in (
         ("rows in ordinary memory", X, None),
-        *((f"... {w} workers", X, w) for w in (1, 2, 4, 12, 16)),
+        *((f"... {w} workers", X, w) for w in (1, 4, 8, 16)),
         ("rows in pinned memory", pinned, None),
-        ("float64 rows", X[: n // 4].astype(np.float64), None),
-        ("columns first in memory", np.asfortranarray(X[: n // 4]), None),
+        ("float64 rows", X[: n // 8].astype(np.float64), None),
+        ("columns first in memory", np.asfortranarray(X[: n // 8]), None),
     ):
         sl.sketch(rows[: 2**22], phi, engine="gpu", workers=workers)
         found = []

@@ -30,8 +30,8 @@ from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources.base import Source
 
 _log = logging.getLogger("sketchlearn")
-_MOST_WORKERS = 8  # threads that copy into pinned memory: more don't copy faster
-_COPIED_BYTES = 3 * 2**23  # of a chunk from the host: some milliseconds of copying
+_MOST_WORKERS = 12  # threads that copy into pinned memory: more don't copy faster
+_COPIED_BYTES = 2**26  # of a chunk from the host: tens of milliseconds of copying
 _DEVICE_BYTES = 2**29  # of a chunk that is on the device
 _WORTH = 5e12  # multiply-adds from which a GPU is worth its start: seconds on a processor
 _WORTH_SIZE = 128  # features from which rows are worth their transfer
@@ -53,7 +53,7 @@ class GpuEngine(Engine):
     def run(self, job: Job) -> Sketch | SketchTable | None:
         """Sum chunks on the devices, in order."""
         on = devices() if self._devices is None else self._devices
-        most = 2 * len(on) if job.source.on_device else min(available_cores(), _MOST_WORKERS * len(on))
+        most = 3 * len(on) if job.source.on_device else min(available_cores(), _MOST_WORKERS * len(on))
         return GpuPass(job, job.workers or max(2, most), on).run()
 
 

@@ -36,6 +36,8 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sources import Selection, Source
 
+ENGINES = "auto", "threads", "processes", "gpu"
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
@@ -83,6 +85,9 @@ def register(app: typer.Typer) -> None:
             float, typer.Option("--checkpoint-every", help="Seconds between two checkpoints; 0 for none.")
         ] = 30.0,
         workers: Annotated[int | None, typer.Option("--workers", help="Threads; by default all cores.")] = None,
+        engine: Annotated[
+            str, typer.Option("--engine", help="Where to sum: threads, processes, gpu, or auto, which chooses.")
+        ] = "auto",
         progress: Annotated[
             bool | None, typer.Option("--progress/--no-progress", help="By default if this is a terminal.")
         ] = None,
@@ -93,6 +98,8 @@ def register(app: typer.Typer) -> None:
         for name, value in (("-k", components), ("--workers", workers)):
             if value is not None and value < 1:
                 raise usage(f"{name} must be at least 1, got {value}")
+        if engine not in ENGINES:
+            raise usage(f"--engine {engine} is not known; choose {', '.join(ENGINES)}")
         if poll <= 0 or checkpoint_every < 0:
             raise usage("--poll must be positive and --checkpoint-every not negative")
         stdin = data == ["-"]
@@ -118,7 +125,7 @@ def register(app: typer.Typer) -> None:
             write=lambda content: write_bytes(output, content),
             say=lambda text: note(text.replace("restart=True", "--restart")),
         )  # fmt: skip
-        options = Options("skip" if skip_invalid else "raise", workers=workers, progress=progress)
+        options = Options("skip" if skip_invalid else "raise", engine, workers, progress)
 
         def selection(phi: FeatureMap | None) -> Selection:
             # tables may have more columns than the map was made for

@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.exceptions import MissingPackageError
 from sketchlearn.kernels.cuda.source import Shape, options, source
 
 _log = logging.getLogger("sketchlearn")
 INSTALL = "pip install 'sketchlearn[gpu]' (for NVIDIA drivers from 580), or 'sketchlearn[gpu-cuda12]' (from 525)"
+# of pinned memory; smaller ones would make threads wait for each other's turn at the interpreter
+PIECE_BYTES, PIECES = 2**24, 2
 
 
-PIECE_BYTES, PIECES = 2**20, 4
-
-
-class GpuUnavailable(RuntimeError):
+class GpuUnavailable(MissingPackageError):
     """No graphics processor can be used here; the message says why and what to do."""
 
 
@@ -80,8 +80,7 @@ class Lane(ABC):
     def send(self, name: str, array: npt.NDArray[Any]) -> int:
         """Address of a copy of an array of the host (any strides).
 
-        The copy goes through pieces of pinned memory that take turns and are small enough to stay in the cache of the
-        processor: the device reads one while another is written.
+        The copy goes through pieces of pinned memory that take turns: the device reads one while another is written.
         """
         address = self.buffer(name, array.nbytes)
         if array.flags.c_contiguous and self.is_pinned(array):
@@ -94,7 +93,7 @@ class Lane(ABC):
             piece = f"piece {self._turn}"
             self._turn = (self._turn + 1) % PIECES
             self.settle(piece)
-            host = self.pinned(piece, max(PIECE_BYTES, part.nbytes))[: part.nbytes]
+            host = self.pinned(piece, part.nbytes)[: part.nbytes]
             np.copyto(host.view(array.dtype).reshape(part.shape), part)
             self.upload(piece, address + i * row, host)
         return address

@@ -106,22 +106,27 @@ __device__ __forceinline__ void stage_tiles(
     __shared__ double shrink[CLIPPED ? SL_TILE : 1];
     __shared__ unsigned char fate[SL_TILE];
     __shared__ i64 row_weight[SL_TILE];
-    __shared__ u64 weight_sums[2];
+    __shared__ u64 totals[4];
     __shared__ Extent<Real> extents[C::WHOLE ? SL_TILE : 1];
     const int thread = threadIdx.x;
     const bool weighted = weights != nullptr;
     // for the box a thread keeps to a column and takes some of the rows
     const int groups = SL_TILE / C::WIDTH, column = thread % C::WIDTH, group = thread / C::WIDTH;
     Extent<Real> extent = {0, 0, false};
-    u64 used = 0, near_rows = 0, weight_used = 0, weight_near = 0;
+    int used = 0, near_rows = 0;  // of this thread
+    u64 weight_used = 0, weight_near = 0;
     int run = -1;
     auto hand_over = [&]() {
-        u64* count = to.counts + (i64)run * COUNTS;
-        if (thread == 0) {
-            atomicAdd(&count[USED], used), atomicAdd(&count[NEAR], near_rows);
-            atomicAdd(&count[WEIGHT], weight_used), atomicAdd(&count[NEAR_WEIGHT], weight_near);
+        if (thread < 4) totals[thread] = 0;
+        __syncthreads();
+        atomicAdd(&totals[0], (u64)used), atomicAdd(&totals[1], (u64)near_rows);
+        atomicAdd(&totals[2], weight_used), atomicAdd(&totals[3], weight_near);
+        __syncthreads();
+        if (thread < 4) {
+            const int at = thread == 0 ? USED : thread == 1 ? NEAR : thread == 2 ? WEIGHT : NEAR_WEIGHT;
+            atomicAdd(&to.counts[(i64)run * COUNTS + at], totals[thread]);
         }
-        used = near_rows = weight_used = weight_near = 0;
+        used = near_rows = 0, weight_used = weight_near = 0;
         if (C::WHOLE) {  // one thread a column: thousands of blocks end at the same time, all with these few addresses
             extents[thread] = extent;
             extent.any = false;
@@ -175,7 +180,6 @@ __device__ __forceinline__ void stage_tiles(
             shrink[thread] = square <= 1.0 ? 1.0 : __ddiv_rn(1.0, __dsqrt_rn(square));
             row_weight[thread] = weight;
         }
-        if (thread < 2) weight_sums[thread] = 0;
         if (present && !valid) {
             atomicMax(&to.counts[(i64)run * COUNTS + FIRST_INVALID], ~(u64)(origin + first + thread));
             atomicAdd(&to.counts[(i64)run * COUNTS + SKIPPED], (u64)1);
@@ -184,17 +188,10 @@ __device__ __forceinline__ void stage_tiles(
             const int slot = atomicAdd(to.far.count, 1);
             to.far.row[slot] = first + thread, to.far.run[slot] = run, to.far.weight[slot] = weight;
         }
-        const int valid_here = __syncthreads_count(valid), near_here = __syncthreads_count(is_near);
-        used += valid_here, near_rows += near_here;
-        if (weighted) {
-            if (valid) atomicAdd(&weight_sums[0], (u64)weight);
-            if (is_near) atomicAdd(&weight_sums[1], (u64)weight);
-            to.weights[(i64)tile * SL_TILE + thread] = is_near ? weight : 0;
-            __syncthreads();
-            weight_used += weight_sums[0], weight_near += weight_sums[1];
-        } else {
-            weight_used += valid_here, weight_near += near_here;
-        }
+        used += valid, near_rows += is_near;
+        weight_used += valid ? (u64)weight : 0, weight_near += is_near ? (u64)weight : 0;
+        if (weighted) to.weights[(i64)tile * SL_TILE + thread] = is_near ? weight : 0;
+        __syncthreads();
         float* out = to.rows + (i64)tile * SL_TILE * PADDED;
         for (int k0 = 0; k0 < PADDED; k0 += C::WIDTH) {
             const int width = D - k0 < C::WIDTH ? D - k0 : C::WIDTH;
@@ -205,6 +202,7 @@ __device__ __forceinline__ void stage_tiles(
             }
             if (k0 < D && column < width && group < groups) {
                 i64 sum = 0;
+                #pragma unroll 4
                 for (int r = group; r < rows; r += groups) {
                     if (fate[r] == ABSENT) continue;
                     const Real v = chunk[r * C::PITCH + column];
@@ -235,7 +233,6 @@ __device__ __forceinline__ void stage_tiles(
             }
             if (C::WHOLE) break;
         }
-        __syncthreads();
     }
     if (run >= 0) hand_over();
 }

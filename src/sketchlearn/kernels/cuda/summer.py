@@ -25,8 +25,8 @@ from sketchlearn.kernels.cuda.source import TILE, Shape
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, prepare
 from sketchlearn.kernels.sums import RowSums
 
-_STAGED_BYTES = 2**28  # of a chunk of rows that are on the device
-_COPIED_BYTES = 2**25  # of a chunk of rows that come from the host
+_STAGED_BYTES = 2**29  # of a chunk of rows that are on the device
+_COPIED_BYTES = 2**27  # of a chunk of rows that come from the host
 _FEWEST_TILES = 8
 _USED, _SKIPPED, _NEAR, _FIRST_INVALID, _WEIGHT, _NEAR_WEIGHT, _COUNTS = range(7)
 # what a row of zeros adds to the sum of cosines (and nothing to that of sines)
@@ -283,7 +283,7 @@ class CudaSummer(Summer):
         kernel = device.kernel(shape, f"stage_{real}")
         lane.launch(
             kernel,
-            (min(tiles, device.resident(kernel, TILE)), 1),
+            (min(tiles, 2 * device.resident(kernel, TILE)), 1),
             TILE,
             (
                 *view, *where, np.int64(base), weight, tables.center, tables.factors, np.float64(recipe.inverse),
