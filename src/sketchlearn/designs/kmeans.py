@@ -164,11 +164,13 @@ def narrowest_width(sample: Array, k: int, weights: Array | None = None) -> floa
         return None
     from scipy.cluster.hierarchy import fcluster, linkage
 
+    unit = float(np.abs(sample).max()) or 1.0  # squares of distances must not overflow
+    sample = sample / unit
     labels = fcluster(linkage(sample - sample.mean(axis=0), "ward"), k, "maxclust")
     fewest = max(_SIZEABLE * len(sample), 5)
     parts = [sample[labels == l] for l in np.unique(labels)]
     widths = [math.sqrt(part.var(axis=0, ddof=1).mean()) for part in parts if len(part) >= fewest]
-    width = min(widths, default=0.0)
+    width = min(widths, default=0.0) * unit
     return 2.0 ** (round(4 * math.log2(width)) / 4) if width > 0 else None
 
 
