@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.encoding import counts
+from sketchlearn.features.phases import PhaseMap
 from sketchlearn.files import write
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, repeated
@@ -113,6 +115,29 @@ class Sketch:
             upper=np.full(features.dim, -np.inf),
         )
 
+    @classmethod
+    def from_encoded(cls, messages: Iterable[bytes], features: PhaseMap) -> Sketch:
+        """The sketch of rows that were sent one by one, as messages of :meth:`sketchlearn.FourierFeatures.encode`.
+
+        Its sums are those of a pass over the rows; it has no box, for nobody saw the rows.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0, quantized=True)
+        >>> sl.Sketch.from_encoded((phi.encode([[float(x)]]) for x in range(10)), phi).count
+        10
+        """
+        empty = cls.empty(features)
+        sums, rows = np.array(empty.sums), 0
+        for message in messages:
+            part, count = counts(features, message)
+            sums, rows = features.add_sums(sums, part), rows + count
+        check_range(features, rows)
+        if not rows:
+            return empty
+        return replace(empty, sums=sums, weight=rows, squared_weights=-1, lower=-empty.lower, upper=-empty.upper)
+
     def reduced(self) -> Sketch:
         """The same value with as few weight bits as possible: equal values have equal bytes."""
         if self.weight_bits == 0:
@@ -194,6 +219,7 @@ class Sketch:
         if self.weight == 0:
             raise ValueError("the sketch is empty: it has no mean")
         sampling = self.features.feature_variances(self.sums, float(self.weight)) / self.effective_count
+        sampling += self.features.distortion_variances(self.sums, float(self.weight))
         if self.privacy is None:
             return sampling
         unit = 4.0**self.weight_bits  # of the record: the grid of whole weights
