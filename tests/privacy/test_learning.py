@@ -108,6 +108,18 @@ def test_components_below_the_noise_are_named():
     assert "out of the noise" in solution.verdict
 
 
+@pytest.mark.parametrize("how", [{"quantized": True}, {"features_per_row": 40}, {"structure": "gr2"}])
+def test_other_kinds_of_fourier_features(how):
+    X, centers, _ = gaussian_clusters(3, 4, 100, n=200_000, seed=2)
+    phi = sl.design(bounds=bounds_of(X), n_components=3).redrawn(**how)
+    exact = sl.sketch(X, phi)
+    s = privatize(exact, 1.0, 1e-6, public_map=True)
+    noise = np.broadcast_to(s.privacy.variances_of_sums(), exact.sums.size).reshape(exact.sums.shape)
+    added = phi.release_variances(exact.sums, float(exact.weight), noise, s.privacy.weight_variance)
+    assert np.mean(np.abs(s.mean - exact.mean) ** 2) == pytest.approx(np.mean(added), rel=0.5)
+    assert mean_cost(X, sl.decode(s, 3, random_state=0).centers) < 1.02 * mean_cost(X, centers)
+
+
 def test_random_quadratic_features():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100_000, 2)) * [3, 2] @ np.linalg.qr(rng.normal(size=(20, 2)))[0].T
