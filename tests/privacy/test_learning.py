@@ -117,7 +117,9 @@ def test_other_kinds_of_fourier_features(how):
     noise = np.broadcast_to(s.privacy.variances_of_sums(), exact.sums.size).reshape(exact.sums.shape)
     added = phi.release_variances(exact.sums, float(exact.weight), noise, s.privacy.weight_variance)
     assert np.mean(np.abs(s.mean - exact.mean) ** 2) == pytest.approx(np.mean(added), rel=0.5)
-    if not phi.quantized:  # the harmonics of one-bit features at all scales of public bounds hide clusters, noise or not
+    if (
+        not phi.quantized
+    ):  # the harmonics of one-bit features at all scales of public bounds hide clusters, noise or not
         assert mean_cost(X, sl.decode(s, 3, random_state=0).centers) < 1.02 * mean_cost(X, centers)
 
 
