@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.features.characteristic import CharacteristicMap
-from sketchlearn.features.operator import Operator
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -35,13 +34,6 @@ class Noisy(Protocol):
     def n(self) -> float: ...
     @property
     def added(self) -> Array: ...
-
-
-class Located(Noisy, Protocol):
-    """The same with frequencies."""
-
-    @property
-    def operator(self) -> Operator: ...
 
 
 # -- of a sketch --------------------------------------------------------------------------------
@@ -105,23 +97,6 @@ def left_by_envelope(weights: Array, envelope: Array) -> Array:
 def drowned(n: float, added: Array) -> bool:
     """Whether most of the noise was added: a misfit near its floor then says little about where clusters are."""
     return bool(added.mean() * n > 10.0)
-
-
-def excess_inertia(problem: Located, means: Array, weights: Array, variance: float) -> float:
-    """By how much noise that was added moves the centres of round clusters: relative growth of the inertia to expect.
-
-    The information that the sketch has on the centre of cluster j is ``sum_l 2 w_j^2 a_l^2 / V_l * f_l f_l'`` for
-    frequencies f_l, amplitudes a_l = exp(-v |f_l|^2 / 2) and variances V_l; its inverse is the covariance of the
-    estimate, if nothing else had to be estimated.
-    """
-    d = np.shape(means)[1]
-    frequencies = np.asarray(problem.operator.forward(np.eye(d)), np.float64)  # (d, m)
-    amplitude = np.exp(-variance * (frequencies**2).sum(0))
-    information = 2.0 * (frequencies * (amplitude / empty_variance(problem.n, problem.added))) @ frequencies.T
-    one = float(np.trace(np.linalg.pinv(information)))
-    w = np.maximum(weights, 1e-12)
-    moved = float((w / w.sum() * one / w**2).sum())
-    return moved / max(d * variance, 1e-300)
 
 
 def noise_floor(problem: Noisy, left: Array, parameters: int) -> tuple[float, float]:

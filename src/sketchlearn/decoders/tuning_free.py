@@ -76,32 +76,12 @@ def decode_tuning_free(
     found = _best_of_restarts(problem, k, rng, start, trace)
     if found.ratio < _MISSING:
         found = _look_closer(problem, found, rng, trace)
-<<<<<<< HEAD
-    plain = _mixture(found.weights, found.means, np.full(k, found.variance))
-    fit = _Outcome(plain, found.value, found.floor, "shared width")
-    if fit.ratio > verdicts.CLUSTERS:
-        fit = _fall_back(problem, found, rng, n_decodes, trace)
-    over_complete = fit.mixture.n_components > k
-    centers, weights, cost = partition(
-        fit.mixture,
-        k,
-        rng,
-        start=None if over_complete else found.means,
-        points=20_000 if over_complete else 8000,
-        restarts=_FINAL_RESTARTS if over_complete else 5,
-        gain=0.0 if over_complete else 0.01,
-        criterion=criterion,
-    )
-    moved = noise.excess_inertia(problem, found.means, found.weights, found.variance) if problem.added.any() else 0.0
-    code, verdict = verdicts.of_clusters(fit.ratio, fit.path, k, found.ratio, fit.certifiable, moved)
-=======
     fit = _explained(Certifier(view, problem, rng), found, rng, n_decodes, trace)
     if fit.mixture.n_components > k:
         cells = partition_thoroughly(fit.mixture, k, rng, criterion)
     else:
         cells = partition(fit.mixture, k, rng, start=fit.mixture.means, criterion=criterion)
     code, verdict = verdicts.of_clusters(fit.ratio, fit.path, k, found.ratio, _findings(problem, fit))
->>>>>>> main
     return ClusterSolution(
         task=task_of(criterion),
         decoder=f"tuning-free ({fit.path})",
@@ -161,23 +141,17 @@ def _best_of_restarts(
     best: Found | None = None
     values: list[float] = []
     # where noise was added, wrong centres can come near the floor: the lowest misfit of several searches counts
-    crowded = noise.drowned(problem.n, problem.added)
+    fewest = _CROWDED_RESTARTS if noise.drowned(problem.n, problem.added) else 1
     for attempt in range(_MORE_RESTARTS):
-<<<<<<< HEAD
-        if crowded and attempt >= _CROWDED_RESTARTS and best is not None and best.certified:
-            break
-        if best is not None and attempt >= _RESTARTS and (best.ratio < _MISSING or max(values[-3:]) < 1.2 * best.value):
-=======
-        agree = len(values) > 1 and sorted(values)[1] < _AGREE * min(values)
-        if best is not None and (agree or (attempt >= _RESTARTS and best.ratio < _MISSING)):
->>>>>>> main
+        agree = len(values) > max(1, fewest - 1) and sorted(values)[1] < _AGREE * min(values)
+        if best is not None and (agree or (attempt >= max(_RESTARTS, fewest) and best.ratio < _MISSING)):
             break  # close enough, or the searches agree: the model is wrong, not the search
         effort = 1 + attempt % _RESTARTS
         found = search(problem, k, rng, start=begin if attempt == 0 else None, effort=effort, trace=trace)
         values.append(found.value)
         if best is None or found.value < best.value:
             best = found
-        if best.certified and not (crowded and attempt < _CROWDED_RESTARTS - 1):
+        if best.certified and attempt >= fewest - 1:
             break
     assert best is not None
     return best

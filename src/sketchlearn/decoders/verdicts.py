@@ -13,31 +13,12 @@ from sketchlearn.decoders.solution import Code
 CLUSTERS, STABLE, FAMILY, LOW_RANK = 3.0, 2.0, 2.0, 1.5
 """Misfit over noise floor beyond which a model of each kind is taken to be wrong."""
 
-<<<<<<< HEAD
-MOVED = 0.1
-"""Expected relative growth of the inertia beyond which centres are taken to be hidden by noise."""
-=======
 FEWEST_ROWS = 10
 """Rows for each component below which noise is no measure of a misfit: a few rows can be fitted by anything."""
->>>>>>> main
 
 Verdict = tuple[Code, str]
 
 
-<<<<<<< HEAD
-def of_clusters(ratio: float, path: str, k: int, plain: float, certifiable: bool, moved: float = 0.0) -> Verdict:
-    """Round components: `plain` is the ratio of the model with one width, `path` says which one it is now.
-
-    `moved` is the relative growth of the inertia that noise added to the sketch has to be blamed for.
-    """
-    if certifiable and ratio <= CLUSTERS and moved > MOVED:
-        return Code.UNDETERMINED, (
-            f"not certified: the noise that was added to the sketch hides where the {k} centres are: it moves them so "
-            f"far that the inertia is expected to grow by {min(moved, 99.0):.0%}, or to other places altogether. Fewer "
-            "components, more rows, a larger epsilon or (under pure epsilon) fewer features would help"
-        )
-    if certifiable and ratio <= CLUSTERS:
-=======
 @dataclass(frozen=True)
 class Findings:
     """What the examination of round components found; see :mod:`sketchlearn.decoders.certificate.examine`.
@@ -77,7 +58,6 @@ def of_clusters(ratio: float, path: str, k: int, plain: float, found: Findings |
         strays = (
             f"; {found.strays} place{'s' * (found.strays > 1)} with a few rows each left aside" if found.strays else ""
         )
->>>>>>> main
         return Code.RELIABLE, (
             f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves, "
             f"so the components ({path}) explain the data, and the sketch determines them; {found.could_show}{strays}"
