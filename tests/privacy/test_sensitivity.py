@@ -138,11 +138,41 @@ def _best(phi, rows, score, count=5):
     return rows[np.argsort(score(phi(rows)).sum(1))[-count:]]
 
 
+@pytest.mark.parametrize("quantized", [False, True])
+@pytest.mark.parametrize("per_row", [None, 16, 12])
+@pytest.mark.parametrize("structure", ["dense", "gr2"])
+def test_one_bit_subsampled_and_structured_features(quantized, per_row, structure):
+    if structure == "gr2" and per_row == 12:
+        per_row = 8
+    phi = sl.FourierFeatures.draw(
+        dim=4, size=40, scale=1.0, seed=1, quantized=quantized, features_per_row=per_row, structure=structure
+    )
+    bounds = row_bounds(phi)
+    assert len(bounds.multiplier_array()) == np.prod(phi.sums_shape)
+    plain = Bounds(bounds.added, bounds.replaced, ((int(np.prod(phi.sums_shape)), 1),), "")
+    assert bounds.added.l1 <= phi.row_bounds_l1 + bounds.multipliers[-1][1]
+    assert plain.multiplier_array().max() == 1
+    rng = np.random.default_rng(0)
+    parts = [contribution(phi, x) for x in rng.normal(size=(40, 4)) * 10]
+    for v in parts:
+        l1, squared, _ = lengths(v)
+        assert l1 <= bounds.added.l1
+        assert squared <= bounds.added.l2_squared
+    pairs = [lengths(a - b) for a, b in itertools.combinations(parts, 2)]
+    assert max(l1 for l1, _, _ in pairs) <= bounds.replaced.l1
+    assert max(squared for _, squared, _ in pairs) <= bounds.replaced.l2_squared
+    if not quantized:
+        assert max(lengths(v)[1] for v in parts) > 0.999 * bounds.added.l2_squared
+
+
 def test_kept_features_and_signs():
-    assert phase_bounds(3, 100).added == phase_bounds(3).added
-    assert phase_bounds(3, 100).multiplier_array().shape == (200,)
+    grouped = phase_bounds(3, 4, 12)
+    assert len(grouped.multiplier_array()) == 28
+    assert grouped.added.circular is None
+    assert grouped.added.l2_squared == phase_bounds(3).added.l2_squared + grouped.multipliers[1][1] ** 2
     assert sign_bounds(3).added == Reach(6, 6, 5)  # 3 * sqrt(2) = 4.24, rounded up
-    assert sign_bounds(3).replaced.l1 == 12
+    assert sign_bounds(3).replaced == sign_bounds(3).added  # bits differ by one at most
+    assert sign_bounds(3, 2).replaced.l1 == 12 + 2 * sign_bounds(3, 2).multipliers[1][1]
 
 
 @given(records=st.integers(1, 50), relation=st.sampled_from(["add-remove", "replace-one"]))
