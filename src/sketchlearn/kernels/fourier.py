@@ -167,8 +167,8 @@ class SignSummer(FourierSummer):
 
     _fill = 1.0
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, module: ModuleType | None = None) -> None:
+        super().__init__(plan, module)
         self._signs = True
 
     def _rows(self) -> npt.NDArray[np.float32]:
