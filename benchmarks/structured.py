@@ -143,7 +143,7 @@ def real_data(X, k, seeds):
         print(f"  {option or 'dense'}: inertia over k-means (best of 3) median {np.median(values):.4f}", flush=True)
 
 
-def pca(d=32_768, k=20, n=400):
+def pca(d=32_768, k=20, n=200):
     rng = np.random.default_rng(0)
     basis = np.linalg.qr(rng.normal(size=(d, k)))[0]
     X = ((rng.normal(size=(n, k)) * np.linspace(3, 1, k)) @ basis.T).astype(np.float32)
