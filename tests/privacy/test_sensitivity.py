@@ -303,3 +303,26 @@ def test_unknown_kinds_are_refused_and_maps_may_know_their_own(monkeypatch):
 def test_relations_have_names():
     with pytest.raises(ValueError, match="relation='bounded'"):
         reach(phase_bounds(1), "bounded", 1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"quantized": True}, {"features_per_row": 20}, {"features_per_row": 20, "quantized": True}]
+)
+def test_bounds_of_bits_and_of_some_features_hold(options):
+    rng = np.random.default_rng(0)
+    phi = sl.FourierFeatures.draw(dim=3, size=100, scale=0.1, seed=0, **options)
+    bounds = row_bounds(phi)
+    assert len(bounds.multiplier_array()) == np.prod(phi.sums_shape)
+    sums = [phi.sum_rows(row[None]).sums.astype(object).ravel() for row in rng.normal(size=(50, 3)) * 10]
+    for one, other in itertools.pairwise(sums):
+        assert abs(one).sum() <= bounds.added.l1
+        assert (one**2).sum() <= bounds.added.l2_squared
+        assert abs(one - other).sum() <= bounds.replaced.l1
+        assert ((one - other) ** 2).sum() <= bounds.replaced.l2_squared
+    assert bounds.added.l1 <= 1.01 * phi.row_bounds_l1
+
+
+def test_structured_quadratic_features_have_no_known_bounds():
+    phi = sl.QuadraticFeatures.draw(dim=20, size=40, seed=0, variant="hadamard", radius=1.0)
+    with pytest.raises(TypeError, match="no sensitivity is known"):
+        row_bounds(phi)

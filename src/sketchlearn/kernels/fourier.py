@@ -17,6 +17,7 @@ from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, register_summe
 from sketchlearn.kernels.sums import RowSums
 
 _NO_WEIGHTS = np.empty(0, np.int64)
+_NO_WEIGHTS.flags.writeable = False
 _STREAM = 8  # rows: streams of so few find their buffers ready
 
 
@@ -103,7 +104,7 @@ class PhaseSummer(Summer):
         begin, stop = int(starts[0]), int(starts[-1])
         block = min(self._block, max(1, stop - begin))
         near, far, kept, columns, scratch = self._workspace(block)
-        w = _NO_WEIGHTS if weights is None else np.asarray(weights)
+        w = None if weights is None else np.asarray(weights)
         real = np.float32 if X.dtype == np.float32 else np.float64
         for i in range(begin, stop, block):
             end = min(i + block, stop)
@@ -118,8 +119,8 @@ class PhaseSummer(Summer):
                 counts = np.array([[0, 0], [0, end - i]], np.int64)
             here = slice(first, last)
             self._staging.stage(
-                _frozen(X[i:end], real), _frozen(w[i:end], np.int64), self._place, near, far, *kept, counts,
-                box[here], info[here], columns,
+                _frozen(X[i:end], real), _NO_WEIGHTS if w is None else _frozen(w[i:end], np.int64), self._place, near,
+                far, *kept, counts, box[here], info[here], columns,
             )  # fmt: skip
             if runs == 1 and info[0, 1] >= 0 and not skip_invalid:
                 break
@@ -167,8 +168,8 @@ class SignSummer(FourierSummer):
 
     _fill = 1.0
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, module: ModuleType | None = None) -> None:
+        super().__init__(plan, module)
         self._signs = True
 
     def _rows(self) -> npt.NDArray[np.float32]:
