@@ -7,7 +7,7 @@ import sketchlearn
 
 ROOT = Path(sketchlearn.__file__).parent
 LEVELS = [
-    {"arrays", "exceptions", "files", "limits", "optional"},
+    {"arrays", "exceptions", "files", "limits", "optional", "words"},
     {"kernels"},
     {"features"},
     {"sketches", "designs"},
