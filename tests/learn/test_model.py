@@ -206,3 +206,15 @@ def test_files_of_the_first_release_stay_readable(path):
 
 def test_there_is_an_old_file_of_every_task():
     assert {sl.Model.load(path).task for path in OLD.glob("*.json")} >= {"kmeans", "gmm", "stable", "pca", "regression"}
+
+
+def test_standard_errors_travel_with_the_model(models, tmp_path):
+    for name, centers in (("kmeans", "centers_std"), ("diag", "means_std")):
+        models[name].save(tmp_path / "model.json")
+        back = sl.Model.load(tmp_path / "model.json")
+        np.testing.assert_allclose(getattr(back, centers), getattr(models[name], centers))
+        assert (back.weights_std > 0).all()
+    assert 0 < models["kmeans"].smallest < 0.1
+    assert models["kmeans"].closest > 0
+
+    assert {sl.Model.load(path).task for path in OLD.glob("*.json")} >= {"kmeans", "gmm", "stable", "pca", "regression"}

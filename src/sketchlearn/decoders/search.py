@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize, nnls
+from scipy.optimize import nnls
 
 from sketchlearn.decoders import noise
+from sketchlearn.decoders.lbfgs import lbfgs
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.features.operator import F32
 
@@ -285,20 +286,3 @@ def refine_shared(
 def _misfit(problem: Problem, means: Array, variance: float, weights: Array) -> float:
     r = problem.residual(means, variance, weights)
     return float(problem.u @ (r[0] ** 2 + r[1] ** 2))
-
-
-def lbfgs(
-    fun: Any, start: Array, lower: Array, upper: Array, steps: int, memory: int = 10, tolerance: float = 1e-7
-) -> tuple[Array, float, int]:
-    """Bound-constrained L-BFGS; returns the point, its value and the number of iterations."""
-    from scipy.optimize import Bounds
-
-    result = minimize(
-        fun,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=Bounds(lower, upper),
-        options={"maxiter": steps, "maxcor": memory, "ftol": tolerance, "gtol": tolerance},
-    )
-    return result.x, float(result.fun), int(result.nit)

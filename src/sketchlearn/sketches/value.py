@@ -476,8 +476,8 @@ def _merge_checked(sketches: list[Sketch], pool: bool = False) -> Sketch:
         sums=sums,
         weight=weight,
         weight_bits=bits,
-        lower=np.min([s.lower for s in sketches], axis=0),
-        upper=np.max([s.upper for s in sketches], axis=0),
+        lower=np.min([s.lower for s in sketches], axis=0) + 0.0,  # of -0.0 and 0.0 always the same
+        upper=np.max([s.upper for s in sketches], axis=0) + 0.0,
         skipped=sum(s.skipped for s in sketches),
         squared_weights=sum(s.squared_weights for s in sketches),
         privacy=merged_record([s.privacy for s in filled], pool),

@@ -172,6 +172,8 @@ class Source:
         The options it was opened with: passes over the same files with other options are other passes.
     once : Once or None
         Set for streams that can be read a single time.
+    on_device : bool
+        Batches are rows in the memory of a GPU; engines that can't use them there copy them.
 
     Examples
     --------
@@ -192,6 +194,7 @@ class Source:
     parts: tuple[Part, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     once: Once | None = None
+    on_device: bool = False
 
     @classmethod
     def of_parts(cls, parts: Sequence[Part], names: tuple[str, ...] | None = None, grouped: bool = False) -> Source:

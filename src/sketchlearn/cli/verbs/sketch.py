@@ -38,6 +38,8 @@ from sketchlearn.files import locked
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sources import Selection, Source
 
+ENGINES = "auto", "threads", "processes", "gpu"
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
@@ -88,6 +90,9 @@ def register(app: typer.Typer) -> None:
             float, typer.Option("--wait", help="Seconds to wait for another run that writes the same output.")
         ] = 60.0,
         workers: Annotated[int | None, typer.Option("--workers", help="Threads; by default all cores.")] = None,
+        engine: Annotated[
+            str, typer.Option("--engine", help="Where to sum: threads, processes, gpu, or auto, which chooses.")
+        ] = "auto",
         progress: Annotated[
             bool | None, typer.Option("--progress/--no-progress", help="By default if this is a terminal.")
         ] = None,
@@ -98,6 +103,8 @@ def register(app: typer.Typer) -> None:
         for name, value in (("-k", components), ("--workers", workers)):
             if value is not None and value < 1:
                 raise usage(f"{name} must be at least 1, got {value}")
+        if engine not in ENGINES:
+            raise usage(f"--engine {engine} is not known; choose {', '.join(ENGINES)}")
         if poll <= 0 or checkpoint_every < 0 or wait < 0:
             raise usage("--poll must be positive, --checkpoint-every and --wait not negative")
         stdin = data == ["-"]
@@ -119,7 +126,7 @@ def register(app: typer.Typer) -> None:
             lambda source: _designed(source, components, task, seed, standardize),
             f"-k {components} --task {task} --seed {seed}" + " --standardize" * standardize,
         )
-        options = Options("skip" if skip_invalid else "raise", workers=workers, progress=progress)
+        options = Options("skip" if skip_invalid else "raise", engine, workers, progress)
 
         def selection(phi: FeatureMap | None) -> Selection:
             # tables may have more columns than the map was made for
