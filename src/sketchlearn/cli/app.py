@@ -31,6 +31,7 @@ from sketchlearn.exceptions import (
 )
 from sketchlearn.files import LockedError, check_seal
 from sketchlearn.limits import check, memory_limit, read_json
+from sketchlearn.words import one_line, printable
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
@@ -226,11 +227,6 @@ def note(text: str) -> None:
     typer.echo(printable(text), err=True)
 
 
-def printable(text: str) -> str:
-    """Text whose control characters are shown, not obeyed: names of columns and groups are somebody else's."""
-    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def working(text: str) -> Any:
     """A context that shows on standard error, if that is a terminal, that something is going on."""
     from rich.console import Console
@@ -246,7 +242,7 @@ def emit(facts: dict[str, Any], as_json: bool, text: str | None = None) -> None:
         typer.echo(printable(text))
     else:
         width = max(map(len, facts))
-        typer.echo(printable("\n".join(f"{k:<{width}}  {v}" for k, v in facts.items())))
+        typer.echo("\n".join(f"{k:<{width}}  {one_line(v)}" for k, v in facts.items()))
 
 
 def names_in(columns: list[str] | None, option: str = "--columns") -> list[str] | None:
