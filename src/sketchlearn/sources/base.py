@@ -172,6 +172,8 @@ class Source:
         The options it was opened with: passes over the same files with other options are other passes.
     once : Once or None
         Set for streams that can be read a single time.
+    home : engine, optional
+        Where the rows are, if they are on a cluster: what ``engine="auto"`` means for them.
 
     Examples
     --------
@@ -192,6 +194,7 @@ class Source:
     parts: tuple[Part, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     once: Once | None = None
+    home: Any = None
 
     @classmethod
     def of_parts(cls, parts: Sequence[Part], names: tuple[str, ...] | None = None, grouped: bool = False) -> Source:
@@ -244,14 +247,14 @@ class Source:
         """
         chosen = None if names is None else tuple(names)
         if self.once is not None:
-            return Source.of_stream(_Mapped(self.once.batches, function), chosen, self.grouped)
+            return Source.of_stream(Mapped(self.once.batches, function), chosen, self.grouped)
         parts = tuple(
-            p._replace(batches=_Mapped(p.batches, function), identity=p.identity if mark is not None else None)
+            p._replace(batches=Mapped(p.batches, function), identity=p.identity if mark is not None else None)
             for p in self.parts
         )
         return replace(
             self,
-            batches=_Mapped(self.batches, function),
+            batches=Mapped(self.batches, function),
             in_memory=False,
             names=chosen,
             parts=parts,
@@ -355,8 +358,8 @@ class _Chain:
 
 
 @dataclass(frozen=True)
-class _Mapped:
-    """Batches whose rows went through a function."""
+class Mapped:
+    """Batches whose rows go through a function."""
 
     batches: Callable[[int], Iterator[Batch]]
     function: Callable[[npt.NDArray[np.floating]], npt.ArrayLike]

@@ -9,6 +9,7 @@ from typing import Any
 from sketchlearn.sources.base import Batch, Part, Source
 from sketchlearn.sources.columns import Layout, arrow, first_line, stream_of
 from sketchlearn.sources.paths import Files, identity, reading, register_format
+from sketchlearn.sources.remote import is_remote, open_remote, place_of
 from sketchlearn.sources.selection import Selection
 
 _BUFFER = 2**20  # bytes read at a time per column: whole column chunks would be tens of megabytes each
@@ -19,30 +20,35 @@ _PART_ROWS = 2**18  # row groups are taken together up to this many rows
 def open_parquet(files: Files, selection: Selection) -> Source:
     """Row groups one after the other; only the columns that are needed are decoded."""
     arrow("reading Parquet")
-    import pyarrow.dataset as ds
-
     selection.refuse("Parquet", "query", "dataset")
     with reading(files.paths[0], "Parquet"):
         _refuse_double_names(files)
-        partitioning = ds.partitioning(flavor="hive")
-        dataset = ds.dataset(
-            list(files.paths), format="parquet", partitioning=partitioning, partition_base_dir=files.root
-        )
+        dataset = _dataset(files)
         keys = [n for n in dataset.schema.names if n not in next(iter(dataset.get_fragments())).physical_schema.names]
     parts: list[Part] = []
     first: Layout | None = None
-    for fragment in dataset.get_fragments():
-        parts += _parts_of(files, fragment, dataset, keys, selection, first)
+    for path, fragment in zip(files.paths, dataset.get_fragments(), strict=True):
+        parts += _parts_of(files, path, fragment, dataset, keys, selection, first)
         if first is None:
-            first = Layout(dataset.schema.names, selection, fragment.path, keys)
+            first = Layout(dataset.schema.names, selection, path, keys)
     assert first is not None
     return Source.of_parts(parts, first.numbers, first.group is not None)
 
 
-def _refuse_double_names(files: Files) -> None:
-    import pyarrow.parquet as pq
+def _dataset(files: Files) -> Any:
+    import pyarrow.dataset as ds
 
-    names = pq.read_schema(files.paths[0]).names
+    system, paths, root = None, list(files.paths), files.root
+    if is_remote(paths[0]):
+        places = [place_of(path) for path in paths]
+        system, paths = places[0].system, [place.path for place in places]
+        root = None if root is None else place_of(root).path
+    partitioning = ds.partitioning(flavor="hive")
+    return ds.dataset(paths, format="parquet", partitioning=partitioning, partition_base_dir=root, filesystem=system)
+
+
+def _refuse_double_names(files: Files) -> None:
+    names = _file(files.paths[0]).schema_arrow.names
     twice = next((n for n in names if names.count(n) > 1), None) if len(set(names)) < len(names) else None
     if twice is not None:
         raise ValueError(f"{files.paths[0]} has more than one column named {twice!r}: rename one of them")
@@ -50,6 +56,7 @@ def _refuse_double_names(files: Files) -> None:
 
 def _parts_of(
     files: Files,
+    path: str,
     fragment: Any,
     dataset: Any,
     keys: list[str],
@@ -59,7 +66,6 @@ def _parts_of(
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    path = fragment.path
     with reading(path, "Parquet"):
         schema = fragment.physical_schema
         metadata = fragment.metadata
@@ -91,6 +97,15 @@ def _parts_of(
     return parts or [Part(files.short(path), _no_rows, 0, mark)]
 
 
+def _file(path: str) -> Any:
+    import pyarrow.parquet as pq
+
+    if is_remote(path):  # few large requests
+        return pq.ParquetFile(open_remote(path), pre_buffer=True)
+    # streams within a row group, page by page: memory stays small whatever the row groups are
+    return pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+
+
 def _no_rows(size: int) -> Iterator[Batch]:
     return iter(())
 
@@ -112,10 +127,8 @@ class _RowGroups:
 
     def _tables(self, size: int) -> Iterator[Any]:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        # streams within a row group, page by page: memory stays small whatever the row groups are
-        with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
+        with _file(self.path) as file:
             for table in file.iter_batches(size, list(self.groups), list(self.needed) or None, use_threads=True):
                 for name, value in self.constants.items():
                     if name in self.layout.needed:

@@ -1,0 +1,161 @@
+"""Sums of the parts of a source, made anywhere, and how they are put together.
+
+An :class:`Outcome` knows which parts it is about.  Outcomes are merged in any order and any shape of tree; a part that
+would count twice is an error, and a part that is summed again after a crash gives the same sums again, so a pass is
+exact whatever dies on the way.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.engines.base import Job
+from sketchlearn.engines.progress import Report, silent
+from sketchlearn.engines.threads import Pass
+from sketchlearn.exceptions import MissingPackageError, SourceError
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.sketches.accumulator import Accumulator
+from sketchlearn.sources.base import Batch, Part, Source
+
+_OURS = (ValueError, TypeError, SourceError, MissingPackageError)  # they would come again: no point in trying again
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all parts of a pass have in common; the feature map travels as its recipe."""
+
+    features: FeatureMap
+    skip_invalid: bool
+    source: Source
+
+    @classmethod
+    def of(cls, job: Job) -> Task:
+        """The task of a job, without its rows."""
+        source = job.source
+        bare = Source(_nothing, names=source.names, grouped=source.grouped, settings=dict(source.settings))
+        return cls(job.features, job.skip_invalid, bare)
+
+    def to_bytes(self) -> bytes:
+        """For other processes, which keep it for all parts of a pass."""
+        return pickle.dumps(self)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Task:
+        """The task, the same value for the same bytes: its frequencies are drawn once."""
+        return _unpickled(data)
+
+
+@functools.lru_cache(maxsize=8)
+def _unpickled(data: bytes) -> Task:
+    task = pickle.loads(data)
+    assert isinstance(task, Task)
+    return task
+
+
+def _nothing(size: int) -> Iterator[Batch]:
+    return iter(())
+
+
+class Outcome(NamedTuple):
+    """What is known about some parts.
+
+    Attributes
+    ----------
+    numbers : array
+        Numbers of the parts, in order.
+    rows : array
+        How many rows each of them has; of one with a fault, those before it.
+    sums : dict
+        From labels of groups (None where there are no groups) to sums.
+    fault : (int, Exception), optional
+        The first of the parts with an error, and the error; there are no sums then.
+    """
+
+    numbers: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    sums: dict[Any, Accumulator]
+    fault: tuple[int, Exception] | None = None
+
+
+class Status(NamedTuple):
+    """An outcome without its sums: a few bytes."""
+
+    numbers: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    fault: tuple[int, Exception] | None
+
+
+def status_of(outcome: Outcome) -> Status:
+    """What the driver has to know about an outcome that stays where it is."""
+    return Status(outcome.numbers, outcome.rows, outcome.fault)
+
+
+def sum_part(task: bytes, number: int, part: Part) -> Outcome:
+    """Open and sum one part, here."""
+    return summed(Task.from_bytes(task), number, part)
+
+
+def summed(task: Task, number: int, part: Part, report: Report = silent) -> Outcome:
+    """Sums of one part; errors that other tries would meet again are part of the outcome."""
+    own = replace(task.source, batches=part.batches, parts=(part,), length=part.rows)
+    here = Pass(Job(own, task.features, task.skip_invalid, 1, report), 1)
+    fault = None
+    try:
+        here.accumulate()
+    except _OURS as error:
+        fault = number, error
+    sums = {} if fault else dict(here.tally.items())
+    return Outcome(np.array([number]), np.array([here.rows_done]), sums, fault)
+
+
+def count_rows(part: Part) -> int:
+    """Rows of a part that doesn't know its length."""
+    return sum(len(batch.rows) for batch in part.batches(65536))
+
+
+@dataclass(frozen=True)
+class After:
+    """Batches without their first rows."""
+
+    batches: Callable[[int], Iterator[Batch]]
+    start: int
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        position = 0
+        for batch in self.batches(size):
+            if position + len(batch.rows) > self.start:
+                yield batch.cut(max(0, self.start - position))
+            position += len(batch.rows)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A batch that was read already."""
+
+    batch: Batch
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        yield self.batch
+
+
+def merged(*outcomes: Outcome) -> Outcome:
+    """One outcome of several; the order doesn't matter, and none of them changes."""
+    numbers = np.concatenate([o.numbers for o in outcomes])
+    order = np.argsort(numbers, kind="stable")
+    numbers = numbers[order]
+    if (numbers[1:] == numbers[:-1]).any():
+        raise RuntimeError("a part of the data would count twice")
+    rows = np.concatenate([o.rows for o in outcomes])[order]
+    fault = min((o.fault for o in outcomes if o.fault is not None), key=lambda f: f[0], default=None)
+    sums: dict[Any, Accumulator] = {}
+    for outcome in outcomes if fault is None else ():
+        for label, part in outcome.sums.items():
+            sums.setdefault(label, Accumulator(part.features)).merge(part)
+    return Outcome(numbers, rows, sums, fault)
