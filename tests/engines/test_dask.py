@@ -4,24 +4,22 @@ import _thread
 import os
 import pickle
 import threading
-import time
 
 import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.engines.base import Job
 from sketchlearn.engines.checkpoint import read_checkpoint
 from sketchlearn.engines.cluster import FAN, Tree
 from sketchlearn.engines.partial import Task, merged, status_of, sum_part
-from sketchlearn.engines.base import Job
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
-PHI = sl.FourierFeatures.draw(dim=2, size=20, scale=1.0, seed=0)
-OPTIONS = {"columns": ["x", "y"], "weight_column": "w", "on_invalid": "skip"}
+from partitions import OPTIONS, PHI, READING, readers, slow, uneven, write_files  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -36,24 +34,9 @@ def client():
             yield client
 
 
-def _table(rows, seed=0):
-    rng = np.random.default_rng(seed)
-    x, y = rng.normal(size=(2, rows))
-    y[11::97] = np.nan
-    groups = pa.array(np.array(["a", "b", f"only {seed}"])[rng.integers(0, 3, rows)], mask=np.arange(rows) % 99 == 0)
-    w = np.arange(rows) % 5 / (4 if seed % 2 else 1)  # whole in some files, fractional in others
-    return pa.table({"x": x, "y": y, "g": groups, "w": w})
-
-
-def _files(folder, sizes):
-    for i, rows in enumerate(sizes):
-        pq.write_table(_table(rows, i), folder / f"{i:03d}.parquet")
-    return folder
-
-
 @pytest.mark.parametrize("count", [1, 7, 64])
 def test_files_have_the_same_bytes(client, tmp_path, count):
-    _files(tmp_path, [(37 * i * i) % 301 if i % 5 else 0 for i in range(1, count + 1)])  # uneven, some empty
+    write_files(tmp_path, uneven(count))
     seen = []
     for more in ({}, {"group_by": "g"}, {"where": "x > 0"}) if count == 7 else ({"group_by": "g"},):
         here = sl.sketch(tmp_path, PHI, **OPTIONS, **more)
@@ -65,7 +48,7 @@ def test_files_have_the_same_bytes(client, tmp_path, count):
 def test_frames_have_the_same_bytes(client, tmp_path):
     import dask.dataframe as dd
 
-    _files(tmp_path, [100, 0, 300, 5, 1, 0, 200])
+    write_files(tmp_path, [100, 0, 300, 5, 1, 0, 200])
     frame = dd.read_parquet(tmp_path)
     for more in ({}, {"group_by": "g"}, {"where": "x > 0"}):
         assert sl.sketch(frame, PHI, **OPTIONS, **more) == sl.sketch(tmp_path, PHI, **OPTIONS, **more)
@@ -97,7 +80,9 @@ def test_arrays_have_the_same_bytes(client, chunks):
         here = {k: np.asarray(v) for k, v in options.items()}
         got = sl.sketch(rows, PHI, on_invalid="skip", **options)
         assert got.to_bytes() == sl.sketch(X, PHI, on_invalid="skip", **here).to_bytes()
-    with pytest.raises(ValueError, match=r"row 7 \(counting from 0, row 7 of partition 0\) holds infinity .* in column 0"):
+    with pytest.raises(
+        ValueError, match=r"row 7 \(counting from 0, row 7 of partition 0\) holds infinity .* in column 0"
+    ):
         sl.sketch(rows, PHI)
     with pytest.raises(ValueError, match="one value per row"):
         sl.sketch(rows, PHI, sample_weight=w[:-1])
@@ -110,67 +95,40 @@ def test_arrays_have_the_same_bytes(client, chunks):
 
 
 def test_errors_name_the_row_as_threads_do(client, tmp_path):
-    _files(tmp_path, [5, 700, 700, 300])
-    options = {k: v for k, v in OPTIONS.items() if k != "on_invalid"}
+    write_files(tmp_path, [5, 700, 700, 300])
     for more in ({}, {"group_by": "g"}, {"where": "x > 0"}):
         with pytest.raises(ValueError, match=r"of 001.parquet|of those that pass") as threads:
-            sl.sketch(tmp_path, PHI, **options, **more)
+            sl.sketch(tmp_path, PHI, **READING, **more)
         with pytest.raises(ValueError, match=r"of 001.parquet|of those that pass") as cluster:
-            sl.sketch(tmp_path, PHI, engine=client, **options, **more)
+            sl.sketch(tmp_path, PHI, engine=client, **READING, **more)
         assert str(cluster.value) == str(threads.value)
     (tmp_path / "002.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(sl.SourceError, match=r"002.parquet"):
-        sl.sketch(tmp_path, PHI, engine=client, **options)
-
-
-class _Slow:
-    """Batches of a file that take their time, and tell when they are read."""
-
-    def __init__(self, batches, folder):
-        self._batches, self._folder = batches, folder
-
-    def __call__(self, size):
-        (self._folder / f"{time.monotonic_ns()}-{os.getpid()}").touch()
-        time.sleep(0.15)
-        return self._batches(size)
-
-
-def _slow(source, folder):
-    from dataclasses import replace
-
-    parts = [p._replace(batches=_Slow(p.batches, folder)) for p in source.parts]
-    return replace(sl.Source.of_parts(parts, source.names, source.grouped), settings=source.settings)
+        sl.sketch(tmp_path, PHI, engine=client, **READING)
 
 
 def test_a_worker_that_dies_changes_nothing(client, tmp_path):
     data, log = tmp_path / "data", tmp_path / "log"
-    data.mkdir()
-    log.mkdir()
-    _files(data, [300] * 40)
-    options = {k: v for k, v in OPTIONS.items() if k != "on_invalid"}
-    source = _slow(sl.read(data, group_by="g", **options), log)
+    write_files(data, [300] * 40)
+    source = slow(sl.read(data, group_by="g", **READING), log)
     killed = []
 
     def report(done, total):
         if not killed and done > 3000:  # some sums are merged, some wait on a worker, some are in the making
-            victim = int(next(iter(log.iterdir())).name.split("-")[1])
-            killed.append(victim)
-            os.kill(victim, 9)
+            killed.append(readers(log)[0])
+            os.kill(killed[0], 9)
 
     got = sl.sketch(source, PHI, engine=client, on_invalid="skip", progress=report)
     assert killed
-    assert got.to_bytes() == sl.sketch(data, PHI, group_by="g", on_invalid="skip", **options).to_bytes()
-    assert len(list(log.iterdir())) > 40  # something was summed twice, nothing counts twice
+    assert got.to_bytes() == sl.sketch(data, PHI, group_by="g", on_invalid="skip", **READING).to_bytes()
+    assert len(readers(log)) > 40  # something was summed twice, nothing counts twice
 
 
 def test_interruption_cancels_and_checkpoints_resume(client, tmp_path):
     data, log, point = tmp_path / "data", tmp_path / "log", tmp_path / "point"
-    data.mkdir()
-    log.mkdir()
-    _files(data, [300] * 30)
+    write_files(data, [300] * 30)
     here = sl.sketch(data, PHI, **OPTIONS)
-    options = {k: v for k, v in OPTIONS.items() if k != "on_invalid"}
-    source = _slow(sl.read(data, **options), log)
+    source = slow(sl.read(data, **READING), log)
     timer = threading.Timer(1.5, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):

@@ -1,7 +1,7 @@
 """A pass on a cluster: parts are summed where there is room, and their sums merged in a tree where they are.
 
-Only names of files go out; of the sums, only those of the whole come back.  What kind of cluster it is matters little: see
-:class:`Cluster`.
+Only names of files go out; of the sums, only those of the whole come back.  What kind of cluster it is matters little:
+see :class:`Cluster`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,20 @@ from typing import Any
 from sketchlearn.arrays import RowError
 from sketchlearn.engines.base import Job
 from sketchlearn.engines.chunks import chunk_rows
-from sketchlearn.engines.partial import After, Outcome, Rows, Status, Task, count_rows, merged, status_of, sum_part
+from sketchlearn.engines.partial import (
+    Outcome,
+    Rows,
+    Status,
+    Task,
+    count_rows,
+    merged,
+    parts_from,
+    status_of,
+    sum_part,
+)
 from sketchlearn.engines.threads import Pass
 from sketchlearn.sources.base import Part, placed
+from sketchlearn.sources.partitions import pieces_of
 
 FAN = 16  # sums merged at a time
 _AHEAD = 4  # parts in flight for each that can be summed at the same time
@@ -124,7 +135,8 @@ class ClusterPass(Pass):
 
     def place(self, row: int) -> str:
         """Where a row is, in words."""
-        return placed(self._trail, row, "where" in self.source.settings) if self.source.parts else ""
+        named = any(name for _, name in self._trail)
+        return placed(self._trail, row, "where" in self.source.settings) if named else ""
 
     def accumulate(self) -> None:
         """Rounds: each ends with a checkpoint, the last with the last part."""
@@ -134,6 +146,10 @@ class ClusterPass(Pass):
 
     def _pieces(self) -> Iterator[Part]:
         """The parts from the position of the checkpoint on; rows that can't be divided are read here."""
+        made = pieces_of(self.source.batches)
+        if made is not None:
+            yield from made
+            return
         if not self.source.parts:
             size = chunk_rows(self.features)
             for batch in self.source.stream(size):
@@ -141,24 +157,17 @@ class ClusterPass(Pass):
                     piece = batch.cut(i, i + size)
                     yield Part("", Rows(piece), len(piece.rows))
             return
-        position = 0
-        for part in self.source.parts:
-            first, rows = position, part.rows
-            if first < self._start and rows is None:
-                rows = self._cluster.fetch([self._cluster.submit(count_rows, part)])[0]
-            if rows is not None and first + rows <= self._start:
-                position += rows
-                self._trail.append((first, part.name))
-                continue
-            if first < self._start and rows is not None:
-                self._trail.append((first, part.name))
-                part = part._replace(batches=After(part.batches, self._start - first), rows=first + rows - self._start)
-            position = max(first, self._start) + (rows or 0)
-            yield part
+        yield from parts_from(self.source.parts, self._start, self._count, self._trail)
+
+    def _count(self, part: Part) -> int:
+        rows: int = self._cluster.fetch([self._cluster.submit(count_rows, part)])[0]
+        return rows
 
     def _round(self, pieces: Iterator[tuple[int, Part]]) -> bool:
         """Sum parts until a checkpoint is due; True if there may be more of them."""
-        cluster, tree, sums, waiting = self._cluster, Tree(self._merge), {}, {}  # type: ignore[var-annotated]
+        cluster, tree = self._cluster, Tree(self._merge)
+        sums: dict[int, Any] = {}
+        waiting: dict[Any, int] = {}
         more, submitted = True, 0
         try:
             while more or waiting:
@@ -166,10 +175,11 @@ class ClusterPass(Pass):
                 while more and self._fault is None and len(waiting) < self._room():
                     if submitted and point is not None and point.due():
                         break
-                    number, part = next(pieces, (None, None))
-                    if part is None:
+                    piece = next(pieces, None)
+                    if piece is None:
                         more = False
                         break
+                    number, part = piece
                     self._names[number] = part.name
                     sums[number] = cluster.start(self._task, number, part)
                     waiting[cluster.submit(status_of, sums[number])] = number

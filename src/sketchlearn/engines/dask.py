@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 import uuid
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Any
 
 from sketchlearn.engines.base import Engine, Job, register_engine
 from sketchlearn.engines.cluster import Cluster, ClusterPass
-from sketchlearn.engines.partial import Outcome, sum_part
+from sketchlearn.engines.partial import sum_piece
 from sketchlearn.optional import optional
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources.base import Part, library_of
-from sketchlearn.sources.partitions import over, partition_of
+from sketchlearn.sources.partitions import partition_of, shell_of
 
 _FRESH = 2.0  # seconds for which the number of threads is believed
 _RETRIES = 2  # of errors that are not about the data: connections, memory
@@ -92,18 +90,8 @@ class _Dask(Cluster):
 
 
 def _delayed(task: bytes, number: int, part: Part) -> Any:
-    from dask import delayed  # type: ignore[attr-defined]
+    from dask import delayed
 
     partition = partition_of(part.batches)
     assert partition is not None
-    hollow = replace(partition, values=(None, None, None), fetch=None)
-    shell = pickle.dumps(part._replace(batches=over(part.batches, hollow)))
-    return delayed(_sum_partition, pure=False)(task, number, shell, *partition.values)
-
-
-def _sum_partition(task: bytes, number: int, shell: bytes, rows: Any, weights: Any, groups: Any) -> Outcome:
-    """Sum what Dask has brought to this worker."""
-    part = pickle.loads(shell)
-    hollow = partition_of(part.batches)
-    assert hollow is not None
-    return sum_part(task, number, part._replace(batches=over(part.batches, replace(hollow, values=(rows, weights, groups)))))
+    return delayed(sum_piece, pure=False)(task, number, shell_of(part), *partition.values)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from sketchlearn.exceptions import MissingPackageError, SourceError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches.accumulator import Accumulator
 from sketchlearn.sources.base import Batch, Part, Source
+from sketchlearn.sources.partitions import filled
 
 _OURS = (ValueError, TypeError, SourceError, MissingPackageError)  # they would come again: no point in trying again
 
@@ -102,6 +103,11 @@ def sum_part(task: bytes, number: int, part: Part) -> Outcome:
     return summed(Task.from_bytes(task), number, part)
 
 
+def sum_piece(task: bytes, number: int, shell: bytes, rows: Any, weights: Any = None, groups: Any = None) -> Outcome:
+    """Sum a piece of a collection, which the cluster has brought here; see :mod:`sketchlearn.sources.partitions`."""
+    return sum_part(task, number, filled(shell, rows, weights, groups))
+
+
 def summed(task: Task, number: int, part: Part, report: Report = silent) -> Outcome:
     """Sums of one part; errors that other tries would meet again are part of the outcome."""
     own = replace(task.source, batches=part.batches, parts=(part,), length=part.rows)
@@ -143,6 +149,26 @@ class Rows:
 
     def __call__(self, size: int) -> Iterator[Batch]:
         yield self.batch
+
+
+def parts_from(
+    parts: Iterable[Part], start: int, count: Callable[[Part], int], trail: list[tuple[int, str]]
+) -> Iterator[Part]:
+    """Parts from row `start` on, the first without the rows before it; those before go to the trail.
+
+    `count` says how many rows a part has that doesn't know it.
+    """
+    position = 0
+    for part in parts:
+        if position < start:
+            rows = count(part) if part.rows is None else part.rows
+            trail.append((position, part.name))
+            position += rows
+            if position <= start:
+                continue
+            left = position - start
+            part = part._replace(batches=After(part.batches, rows - left), rows=left)
+        yield part
 
 
 def merged(*outcomes: Outcome) -> Outcome:

@@ -69,7 +69,7 @@ def _beside(values: Any, lengths: Sequence[int | None], option: str, instead: st
         return [None] * len(lengths)
     if library_of(values) == "dask":
         known = None not in lengths and hasattr(values, "rechunk") and not np.isnan(values.shape[0])
-        if known and values.shape[0] == sum(map(int, lengths)):  # type: ignore[arg-type]
+        if known and values.shape[0] == sum(n for n in lengths if n is not None):
             values = values.rechunk((tuple(lengths),))
         pieces = np.asarray(values.to_delayed(), object).ravel().tolist()
         if len(pieces) != len(lengths):
@@ -77,11 +77,11 @@ def _beside(values: Any, lengths: Sequence[int | None], option: str, instead: st
         return pieces
     if None in lengths:
         raise ValueError(
-            f"{option}: how many rows a partition has is not known; give a Dask collection with the same partitions, or "
-            f"use {instead}"
+            f"{option}: how many rows a partition has is not known; give a Dask collection with the same partitions, "
+            f"or use {instead}"
         )
     array = np.asarray(values)
-    ends = np.concatenate([[0], np.cumsum(lengths)]).tolist()
+    ends = np.cumsum([0, *(n for n in lengths if n is not None)]).tolist()
     if array.shape == ():
         return [array] * len(lengths)
     if array.shape != (ends[-1],):
@@ -103,5 +103,5 @@ def _has_client() -> bool:
 def _fetch(values: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
     import dask
 
-    computed: tuple[Any, Any, Any] = dask.compute(*values)  # type: ignore[attr-defined]
+    computed: tuple[Any, Any, Any] = dask.compute(*values)
     return computed

@@ -20,22 +20,50 @@ _PART_ROWS = 2**18  # row groups are taken together up to this many rows
 def open_parquet(files: Files, selection: Selection) -> Source:
     """Row groups one after the other; only the columns that are needed are decoded."""
     arrow("reading Parquet")
+    import pyarrow.dataset as ds
+
     selection.refuse("Parquet", "query", "dataset")
     with reading(files.paths[0], "Parquet"):
         _refuse_double_names(files)
-        dataset = _dataset(files)
-        keys = [n for n in dataset.schema.names if n not in next(iter(dataset.get_fragments())).physical_schema.names]
+        dataset = _dataset(files, ds.partitioning(flavor="hive"))
+        inside = next(iter(dataset.get_fragments())).physical_schema.names
+    keys = [n for n in dataset.schema.names if n not in inside]
+    constants = [ds.get_partition_keys(f.partition_expression) for f in dataset.get_fragments()]
+    return of_dataset(files, dataset, dataset.schema, constants, keys, selection)
+
+
+def of_table(
+    files: Files, schema: Any, constants: list[dict[str, Any]], keys: list[str], selection: Selection
+) -> Source:
+    """Files of a table whose catalogue knows the schema, and the columns that are the same for all rows of a file."""
+    arrow("reading Parquet")
+    selection.refuse("a table", "query", "dataset", "format", "sample_weight")
+    with reading(files.paths[0], "Parquet"):
+        dataset = _dataset(files, None)
+    return of_dataset(files, dataset, schema, constants, keys, selection)
+
+
+def of_dataset(
+    files: Files,
+    dataset: Any,
+    schema: Any,
+    constants: list[dict[str, Any]],
+    keys: list[str],
+    selection: Selection,
+) -> Source:
+    """Row groups of a pyarrow dataset with one fragment a file; `keys` are columns that are not in the files."""
     parts: list[Part] = []
     first: Layout | None = None
-    for path, fragment in zip(files.paths, dataset.get_fragments(), strict=True):
-        parts += _parts_of(files, path, fragment, dataset, keys, selection, first)
+    for path, fragment, values in zip(files.paths, dataset.get_fragments(), constants, strict=True):
+        known = {k: v for k, v in values.items() if k in keys}
+        parts += _parts_of(files, path, fragment, schema, keys, known, selection, first)
         if first is None:
-            first = Layout(dataset.schema.names, selection, path, keys)
+            first = Layout(schema.names, selection, path, keys)
     assert first is not None
     return Source.of_parts(parts, first.numbers, first.group is not None)
 
 
-def _dataset(files: Files) -> Any:
+def _dataset(files: Files, partitioning: Any) -> Any:
     import pyarrow.dataset as ds
 
     system, paths, root = None, list(files.paths), files.root
@@ -43,7 +71,6 @@ def _dataset(files: Files) -> Any:
         places = [place_of(path) for path in paths]
         system, paths = places[0].system, [place.path for place in places]
         root = None if root is None else place_of(root).path
-    partitioning = ds.partitioning(flavor="hive")
     return ds.dataset(paths, format="parquet", partitioning=partitioning, partition_base_dir=root, filesystem=system)
 
 
@@ -58,26 +85,26 @@ def _parts_of(
     files: Files,
     path: str,
     fragment: Any,
-    dataset: Any,
+    whole: Any,
     keys: list[str],
+    constants: dict[str, Any],
     selection: Selection,
     first: Layout | None,
 ) -> list[Part]:
     import pyarrow as pa
-    import pyarrow.dataset as ds
 
     with reading(path, "Parquet"):
         schema = fragment.physical_schema
         metadata = fragment.metadata
-    constants = {k: v for k, v in ds.get_partition_keys(fragment.partition_expression).items() if k in keys}
     names = [*schema.names, *constants]
     layout = Layout(names, selection, path, keys)
     if first is not None:
         layout.agree_with(first)
-    full = pa.schema([*schema, *(dataset.schema.field(k) for k in constants)])
+    full = pa.schema([*schema, *(whole.field(k) for k in constants)])
     layout.check(full)
     expression = layout.expression()
-    if expression is None:
+    views = any(pa.types.is_string_view(full.field(c.column).type) for c in selection.where)
+    if expression is None or views:  # Arrow can't look for string views in its statistics
         wanted = list(range(metadata.num_row_groups))
     else:
         try:

@@ -193,12 +193,19 @@ class RemoteArray:
 def zarr_store(address: str) -> Any:
     """A store of Zarr on a file system."""
     optional("fsspec", "remote", "reading Zarr elsewhere")
-    from fsspec.implementations.arrow import ArrowFSWrapper  # type: ignore[import-untyped]
-    from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper  # type: ignore[import-untyped]
+    from fsspec.implementations.arrow import ArrowFSWrapper
+    from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
     from zarr.storage import FsspecStore
 
     place = place_of(address)
-    return FsspecStore(AsyncFileSystemWrapper(ArrowFSWrapper(place.system)), path=place.path, read_only=True)
+
+    class Wrapped(ArrowFSWrapper):  # type: ignore[misc]
+        @property
+        def fsid(self) -> str:  # the wrapper believes that every file system is a Hadoop cluster
+            return f"{type(place.system).__name__} {id(place.system)}"
+
+    plain = place.system.handler.fs if hasattr(place.system, "handler") else Wrapped(place.system)
+    return FsspecStore(AsyncFileSystemWrapper(plain, asynchronous=True), path=place.path, read_only=True)
 
 
 def _first_line(error: BaseException) -> str:
