@@ -1,7 +1,10 @@
 """Files that engines are tested with: uneven, some empty, with weights, groups and invalid rows."""
 
 import os
+import signal
+import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -42,8 +45,10 @@ class Slow:
         self.inner, self.folder, self.seconds = batches, folder, seconds
 
     def __call__(self, size):
-        (self.folder / f"{time.monotonic_ns()}-{os.getpid()}").touch()
+        mark = self.folder / f"{time.monotonic_ns()}-{os.getpid()}"
+        mark.touch()
         time.sleep(self.seconds)
+        mark.with_suffix(".slept").touch()
         return self.inner(size)
 
 
@@ -53,6 +58,26 @@ def slow(source, folder, seconds=0.15):
     return replace(sl.Source.of_parts(parts, source.names, source.grouped), settings=source.settings)
 
 
-def readers(folder):
-    """Processes that read, the latest first."""
-    return [int(path.name.split("-")[1]) for path in sorted(folder.iterdir(), reverse=True)]
+def begun(folder):
+    """Marks of parts that somebody began to read, in order."""
+    return sorted(path for path in folder.iterdir() if not path.suffix)
+
+
+@contextmanager
+def killing_a_reader(folder, after):
+    """Kill a process in the middle of a part, once so many were begun; gives a list of whom."""
+    killed = []
+
+    def kill():
+        while not killed:
+            marks = begun(folder)
+            asleep = [mark for mark in marks if not mark.with_suffix(".slept").exists()]
+            if len(marks) >= after and asleep:
+                killed.append(int(asleep[-1].name.split("-")[1]))
+                os.kill(killed[0], signal.SIGKILL)
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    yield killed
+    thread.join(timeout=30)

@@ -1,7 +1,6 @@
 """A pass on a Dask cluster has the bytes, the errors and the reports of a local one, also when workers die."""
 
 import _thread
-import os
 import pickle
 import threading
 
@@ -19,7 +18,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
-from partitions import OPTIONS, PHI, READING, readers, slow, uneven, write_files  # noqa: E402
+from partitions import OPTIONS, PHI, READING, begun, killing_a_reader, slow, uneven, write_files  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -108,20 +107,13 @@ def test_errors_name_the_row_as_threads_do(client, tmp_path):
 
 
 def test_a_worker_that_dies_changes_nothing(client, tmp_path):
-    data, log = tmp_path / "data", tmp_path / "log"
-    write_files(data, [300] * 40)
+    data, log = write_files(tmp_path / "data", [300] * 40), tmp_path / "log"
     source = slow(sl.read(data, group_by="g", **READING), log)
-    killed = []
-
-    def report(done, total):
-        if not killed and done > 3000:  # some sums are merged, some wait on a worker, some are in the making
-            killed.append(readers(log)[0])
-            os.kill(killed[0], 9)
-
-    got = sl.sketch(source, PHI, engine=client, on_invalid="skip", progress=report)
+    with killing_a_reader(log, after=10) as killed:
+        got = sl.sketch(source, PHI, engine=client, on_invalid="skip")
     assert killed
     assert got.to_bytes() == sl.sketch(data, PHI, group_by="g", on_invalid="skip", **READING).to_bytes()
-    assert len(readers(log)) > 40  # something was summed twice, nothing counts twice
+    assert len(begun(log)) > 40  # something was summed twice, nothing counts twice
 
 
 def test_interruption_cancels_and_checkpoints_resume(client, tmp_path):

@@ -1,7 +1,6 @@
 """A pass on Spark has the bytes and the errors of a local one, also when workers die; sketches live as a column."""
 
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -14,7 +13,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 pyspark = pytest.importorskip("pyspark")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Spark has many
 
-from partitions import OPTIONS, PHI, READING, readers, slow, uneven, write_files  # noqa: E402
+from partitions import OPTIONS, PHI, READING, begun, killing_a_reader, slow, uneven, write_files  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -78,26 +77,13 @@ def test_errors_name_the_row_as_threads_do(spark, tmp_path):
 
 
 def test_a_worker_that_dies_changes_nothing(spark, tmp_path):
-    import threading
-    import time
-
     data, log = write_files(tmp_path / "data", [300] * 24), tmp_path / "log"
     source = slow(sl.read(data, group_by="g", **READING), log)
-    killed = []
-
-    def kill():
-        while len(readers(log)) < 10:
-            time.sleep(0.02)
-        killed.append(readers(log)[0])
-        os.kill(killed[0], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    got = sl.sketch(source, PHI, engine=spark, on_invalid="skip")
-    killer.join()
+    with killing_a_reader(log, after=10) as killed:
+        got = sl.sketch(source, PHI, engine=spark, on_invalid="skip")
     assert killed
     assert got.to_bytes() == sl.sketch(data, PHI, group_by="g", on_invalid="skip", **READING).to_bytes()
-    assert len(readers(log)) > 24
+    assert len(begun(log)) > 24
 
 
 def test_sketches_as_a_column(spark, tmp_path):

@@ -7,7 +7,7 @@ from typing import Any, Unpack, overload
 
 import numpy.typing as npt
 
-from sketchlearn.engines import dask, processes, ray, spark, threads  # noqa: F401  (they register themselves)
+from sketchlearn.engines import dask, mpi, processes, ray, spark, threads  # noqa: F401  (they register themselves)
 from sketchlearn.engines.base import Engine, Job, engine_of, register_engine
 from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report, reporting
