@@ -11,7 +11,7 @@ import sketchlearn as sl
 
 pytest.importorskip("mpi4py")
 pytest.importorskip("pyarrow")
-from partitions import OPTIONS, PHI, READING, uneven, write_files  # noqa: E402
+from partitions import OPTIONS, PHI, READING, uneven, write_files
 
 _SCRIPT = """
 import sys

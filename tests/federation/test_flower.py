@@ -60,7 +60,7 @@ def _environment():
     }  # fmt: skip
 
 
-_SIMULATION = '''
+_SIMULATION = """
 import sys
 import numpy as np
 import sketchlearn as sl
@@ -84,7 +84,7 @@ if __name__ == "__main__":
         server_app(PHI, finish, fewest=45), client_app(rows), num_supernodes=50,
         backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0.0}},
     )
-'''
+"""
 
 
 def test_fifty_simulated_clients_one_of_ten_dropping_out(tmp_path):
@@ -127,12 +127,13 @@ def test_real_processes_on_loopback(tmp_path):
     try:
         start(
             bin_ / "flower-superlink", "--insecure", "--fleet-api-address", f"127.0.0.1:{fleet}",
-            "--control-api-address", f"127.0.0.1:{control}", "--serverappio-api-address", f"127.0.0.1:{appio}",
+            "--control-api-address", f"127.0.0.1:{control}", "--host", "127.0.0.1", "--port", appio,
+            "--disable-runtime-dependency-installation",
         )  # fmt: skip
         for number, port in enumerate((one, two)):
             start(
                 bin_ / "flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{fleet}",
-                "--clientappio-api-address", f"127.0.0.1:{port}", "--node-config", f"partition-id={number}",
+                "--host", "127.0.0.1", "--port", port, "--node-config", f"partition-id={number}",
             )  # fmt: skip
         app, total = ROOT / "examples" / "flower", tmp_path / "total.sketch"
         end = time.monotonic() + 300

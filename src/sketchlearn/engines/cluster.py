@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from sketchlearn.arrays import RowError
 from sketchlearn.engines.base import Job
 from sketchlearn.engines.chunks import chunk_rows
 from sketchlearn.engines.partial import (
@@ -21,6 +20,7 @@ from sketchlearn.engines.partial import (
     count_rows,
     merged,
     parts_from,
+    placed_fault,
     status_of,
     sum_part,
 )
@@ -191,7 +191,7 @@ class ClusterPass(Pass):
                     tree.add(sums.pop(waiting.pop(handle)))
                     self._note(status)
                 if self._fault is not None and not any(number < self._fault[0] for number in waiting.values()):
-                    self._raise(*self._fault)
+                    raise placed_fault(self._fault, self._rows, self._names, self._start, self._trail)
             root = tree.root()
             if root is not None:
                 self._take(cluster.fetch([root])[0])
@@ -219,13 +219,3 @@ class ClusterPass(Pass):
             self.tally.at(label).merge(sums)
         self.rows_seen += int(outcome.rows.sum())
         self.rows_done = self.rows_seen
-
-    def _raise(self, number: int, fault: Exception) -> None:
-        """The error of the first faulty part, with the number of its row in the source."""
-        position = self._start
-        for before in range(number + 1):
-            self._trail.append((position, self._names[before]))
-            position += self._rows[before] if before < number else 0
-        if isinstance(fault, RowError) and fault.row is not None:
-            raise fault.after(position)
-        raise fault

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.arrays import RowError
 from sketchlearn.engines.base import Engine, Job, register_engine
-from sketchlearn.engines.partial import Outcome, Task, count_rows, merged, parts_from, summed
+from sketchlearn.engines.partial import Outcome, Task, count_rows, merged, parts_from, placed_fault, summed
 from sketchlearn.engines.threads import Pass
 from sketchlearn.optional import optional
 from sketchlearn.sketches.table import SketchTable
@@ -69,14 +68,11 @@ class _MpiPass(Pass):
         add: Callable[[Outcome, Outcome], Outcome] = merged
         total: Outcome = self._communicator.allreduce(mine, op=add)
         if total.fault is not None:
-            first = self._start
-            for number in range(total.fault[0] + 1):
-                self._trail.append((first, parts[number].name))
-                first += int(total.rows[number]) if number < total.fault[0] else 0
-            fault = total.fault[1]
-            raise fault.after(first) if isinstance(fault, RowError) and fault.row is not None else fault
+            rows = dict(zip(total.numbers.tolist(), total.rows.tolist(), strict=True))
+            names = {number: part.name for number, part in enumerate(parts)}
+            raise placed_fault(total.fault, rows, names, self._start, self._trail)
         for label, sums in total.sums.items():
             self.tally.at(label).merge(sums)
-        rows = int(total.rows.sum())
-        self.rows_seen += rows
-        self.advance(rows)
+        count = int(total.rows.sum())
+        self.rows_seen += count
+        self.advance(count)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import RowError
 from sketchlearn.engines.base import Job
 from sketchlearn.engines.progress import Report, silent
 from sketchlearn.engines.threads import Pass
@@ -169,6 +170,20 @@ def parts_from(
             left = position - start
             part = part._replace(batches=After(part.batches, rows - left), rows=left)
         yield part
+
+
+def placed_fault(
+    fault: tuple[int, Exception], rows: Mapping[int, int], names: Mapping[int, str], start: int,
+    trail: list[tuple[int, str]],
+) -> Exception:  # fmt: skip
+    """The error of a part, with the number of its row in the source; the trail leads there."""
+    for number in sorted(rows):
+        if number > fault[0]:
+            break
+        trail.append((start, names[number]))
+        start += rows[number] if number < fault[0] else 0
+    error = fault[1]
+    return error.after(start) if isinstance(error, RowError) and error.row is not None else error
 
 
 def merged(*outcomes: Outcome) -> Outcome:

@@ -15,7 +15,7 @@ from typing import Any
 from sketchlearn.arrays import RowError
 from sketchlearn.engines.base import Engine, Job, register_engine
 from sketchlearn.engines.cluster import FAN
-from sketchlearn.engines.partial import Outcome, Task, count_rows, merged, parts_from, sum_part
+from sketchlearn.engines.partial import Outcome, Task, count_rows, merged, parts_from, placed_fault, sum_part
 from sketchlearn.engines.threads import Pass
 from sketchlearn.optional import optional
 from sketchlearn.sketches.table import SketchTable
@@ -109,14 +109,8 @@ class SparkPass(Pass):
     def _take(self, outcome: Outcome, names: Sequence[str]) -> None:
         numbers, rows = outcome.numbers.tolist(), outcome.rows.tolist()
         if outcome.fault is not None:
-            first = self._start
-            for number, length in zip(numbers, rows, strict=True):
-                self._trail.append((first, names[number] if names else f"partition {number}"))
-                if number == outcome.fault[0]:
-                    break
-                first += length
-            fault = outcome.fault[1]
-            raise fault.after(first) if isinstance(fault, RowError) and fault.row is not None else fault
+            called = {number: names[number] if names else f"partition {number}" for number in numbers}
+            raise placed_fault(outcome.fault, dict(zip(numbers, rows, strict=True)), called, self._start, self._trail)
         for label, sums in outcome.sums.items():
             self.tally.at(label).merge(sums)
         self.rows_seen += sum(rows)

@@ -43,9 +43,7 @@ class Collected:
     refused: Mapping[int, str]
 
 
-def client_app(
-    rows: Callable[[Any], Any], *, release: Callable[[Sketch], Sketch] | None = None, **options: Any
-) -> Any:
+def client_app(rows: Callable[[Any], Any], *, release: Callable[[Sketch], Sketch] | None = None, **options: Any) -> Any:
     """A ``ClientApp`` that answers with the sketch of its own rows.
 
     Parameters
@@ -62,7 +60,7 @@ def client_app(
 
     app = ClientApp()
 
-    @app.query()
+    @app.query()  # type: ignore[untyped-decorator]
     def answer(message: Any, context: Any) -> Any:
         features = Sketch.from_bytes(message.content[_RECIPE][_FIELD]).features
         made = sketch_rows(rows(context), features, progress=False, **options)
@@ -94,7 +92,7 @@ def server_app(
 
     app = ServerApp()
 
-    @app.main()
+    @app.main()  # type: ignore[untyped-decorator]
     def main(grid: Any, context: Any) -> None:
         finish(collect(grid, features, fewest=fewest, timeout=timeout))
 
