@@ -111,11 +111,11 @@ def _free_ports(count):
 
 def test_real_processes_on_loopback(tmp_path):
     pytest.importorskip("flwr")
-    fleet, control, appio, one, two = _free_ports(5)
+    link, one, two = _free_ports(3)
     bin_, env = Path(sys.executable).parent, {**_environment(), "FLWR_HOME": str(tmp_path / "flwr")}
     (tmp_path / "flwr").mkdir()
     (tmp_path / "flwr" / "config.toml").write_text(
-        f'[superlink.loopback]\naddress = "127.0.0.1:{control}"\ninsecure = true\n'
+        f'[superlink.loopback]\naddress = "127.0.0.1:{link}"\ninsecure = true\n'
     )
     log = (tmp_path / "log").open("w")
     processes = []
@@ -126,13 +126,12 @@ def test_real_processes_on_loopback(tmp_path):
 
     try:
         start(
-            bin_ / "flower-superlink", "--insecure", "--fleet-api-address", f"127.0.0.1:{fleet}",
-            "--control-api-address", f"127.0.0.1:{control}", "--host", "127.0.0.1", "--port", appio,
+            bin_ / "flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", link,
             "--disable-runtime-dependency-installation",
         )  # fmt: skip
         for number, port in enumerate((one, two)):
             start(
-                bin_ / "flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{fleet}",
+                bin_ / "flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{link}",
                 "--host", "127.0.0.1", "--port", port, "--node-config", f"partition-id={number}",
             )  # fmt: skip
         app, total = ROOT / "examples" / "flower", tmp_path / "total.sketch"

@@ -106,7 +106,7 @@ def remote_identity(address: str) -> str | None:
 
 
 def find_remote(address: str) -> Iterator[str]:
-    """The files that an address, a pattern or a folder stands for, in order; the second for folders only."""
+    """The files that an address, a pattern or a folder stands for, in order."""
     found = _ADDRESS.match(address)
     assert found is not None
     root = f"{found[1]}://{found[2]}"
