@@ -111,9 +111,8 @@ def main() -> None:
         write(data, options.rows, options.files)
         write(little, 4000 * options.workers, 4 * options.workers)
         size = sum(path.stat().st_size for path in data.iterdir())
-        print(
-            f"{options.rows:,} rows x {DIM}, {size / 2**20:,.0f} MB, m = {options.features}, {options.workers} workers"
-        )
+        what = f"{options.rows:,} rows x {DIM}, {size / 2**20:,.0f} MB, m = {options.features}"
+        print(f"{what}, {options.workers} workers", flush=True)
         sl.sketch(little, phi, progress=False)
 
         def timed(engine: Any) -> tuple[float, sl.Sketch]:

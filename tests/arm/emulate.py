@@ -105,8 +105,8 @@ def main():
             [emulator, "-L", machine, machine / "usr" / "bin" / "python3.11", HERE / "golden.py"],
             env={
                 **plain, "PYTHONPATH": f"{wheels}:{ROOT / 'src'}", "SKETCHLEARN_KERNEL": kernel,
-                "PYTHONHOME": str(machine / "usr"), "NUMBA_CACHE_DIR": str(PLACE / "numba"), "OPENBLAS_NUM_THREADS": "1",
-                "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONHOME": str(machine / "usr"), "NUMBA_CACHE_DIR": str(PLACE / "numba"),
+                "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
             },
             capture_output=True, text=True, check=False,
         )  # fmt: skip
