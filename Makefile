@@ -8,7 +8,7 @@ ENGINES := $(VENV)-engines
 FLOWER := $(VENV)-flower
 FOREIGN := -W ignore::pytest.PytestUnraisableExceptionWarning -p no:cacheprovider
 
-.PHONY: demo test test-engines test-arm lint bench docs clean
+.PHONY: demo test test-engines test-arm test-gpu trust lint bench docs clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,15 @@ test-engines: $(ENGINES)/installed $(FLOWER)/installed
 # golden bytes on emulated arm64 (needs qemu-user-static, and apt and pip to download from)
 test-arm: $(VENV)/installed
 	$(BIN)/python tests/arm/emulate.py
+
+# kills at random points, parallel writers, ten thousand damaged files of each kind: some minutes
+trust: $(VENV)/installed
+	$(BIN)/python tests/kills.py 100
+	$(BIN)/python tests/fuzz.py 10000
+
+# On a machine with a GPU, where CuPy is installed (pip install '.[gpu]'): fails, where `make test` skips, if there is none.
+test-gpu: $(VENV)/installed
+	SKETCHLEARN_REQUIRE_GPU=1 $(BIN)/python -m pytest tests/engines/test_gpu.py tests/kernels/test_cuda_source.py
 
 $(VENV)/docs-installed: $(VENV)/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'

@@ -2,8 +2,8 @@
 
     python benchmarks/engines.py --rows 50000000 --engines dask ray spark
 
-Parquet files with float32 columns, two workers against two threads on the same files, taken in turns; start-up (processes,
-compiled loops on the workers) is excluded by a small pass before.  The bytes must be the same.
+Parquet files with float32 columns, two workers against two threads on the same files, taken in turns; start-up
+(processes, compiled loops on the workers) is excluded by a small pass before.  The bytes must be the same.
 """
 
 from __future__ import annotations

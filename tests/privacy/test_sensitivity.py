@@ -42,7 +42,8 @@ def lengths(v, pairs=False):
 def test_all_float32_phases():
     """Proof by exhaustion of the constants: every remainder in [0, 1/2], both signs of cosine and sine."""
     numba = pytest.importorskip("numba")
-    from sketchlearn.kernels._plain import _C32, _ROUND32, _S32, _ZERO32, _fma
+    from sketchlearn.kernels._compile import fma
+    from sketchlearn.kernels._plain import _C32, _ROUND32, _S32, _ZERO32
 
     @numba.njit(boundscheck=False, error_model="numpy")
     def scan(low, high):
@@ -59,9 +60,9 @@ def test_all_float32_phases():
                 u = x * x
                 c, s = _C32[0], _S32[0]
                 for q in range(1, len(_C32)):
-                    c = _fma(c, u, _C32[q])
+                    c = fma(c, u, _C32[q])
                 for q in range(1, len(_S32)):
-                    s = _fma(s, u, _S32[q])
+                    s = fma(s, u, _S32[q])
                 s = s * x
                 out[0, i], out[1, i], out[2, i], out[3, i] = c + _ROUND32, -c + _ROUND32, s + _ROUND32, -s + _ROUND32
             for i in range(block):
@@ -77,12 +78,12 @@ def test_all_float32_phases():
 
 def test_float64_phases_are_closer_to_the_circle():
     """Far rows: each part within 0.501 units of the circle, from the polynomials' errors."""
-    from sketchlearn.kernels._numpy import _rounded
+    from sketchlearn.kernels._numpy import waves
 
     rng = np.random.default_rng(0)
     near = rng.uniform(-0.5, 0.5, 100_000)
     t = np.concatenate([near, np.linspace(-0.5, 0.5, 20_001), rng.uniform(-1e6, 1e6, 20_000)])
-    units = _rounded(t[:, None], np.ones((1, 1)), True)[:, :, 0]
+    units = waves(t[:, None])[:, :, 0]
     exact = np.stack([np.cos(np.pi * t), np.sin(np.pi * t)]) * 2.0**22
     assert np.abs(units - exact)[:, np.abs(t) <= 0.5].max() <= 0.501
     assert (2**22 + 0.501 * math.sqrt(2)) ** 2 <= PAIR_SQUARED

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sketchlearn.atoms.stable import EllipticStable
 from sketchlearn.decoders import noise, verdicts
@@ -26,6 +25,7 @@ from sketchlearn.decoders.solution import StableSolution
 from sketchlearn.designs.stable import stable_parameter_count
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
 
 _STARTS = (1, 2, 3, 2, 3)
 _ROUNDS = 8
@@ -71,7 +71,7 @@ def decode_stable(
     """
     if n_components < 1:
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
-    with threadpool_limits(1, "blas"):
+    with single_blas_thread:
         return _decode(sketch, n_components, EllipticStable(scatter_type), rng, trace)
 
 

@@ -17,12 +17,12 @@ from typing import Any
 
 from sketchlearn.arrays import RowError
 from sketchlearn.engines.base import Engine, Job, register_engine
-from sketchlearn.engines.chunks import available_cores
 from sketchlearn.engines.partial import Outcome, Task, summed
 from sketchlearn.engines.threads import ChunkSummer, Pass, Sums
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources.base import Batch, Part, placed
+from sketchlearn.threads import available_cores
 
 
 @register_engine("processes")

@@ -120,7 +120,9 @@ def combine(sketches: Sequence[Sketch], users: str) -> Sketch:
     sums = parts[0].sums
     for s in parts[1:]:
         sums = parts[0].features.add_sums(sums, s.sums)
-    return replace(parts[0], sums=sums, weight=sum(s.weight for s in parts), privacy=combined_record(records, users))
+    return replace(
+        parts[0], sums=sums, weight=sum(s.weight for s in parts), privacy=combined_record(records, users), parts=None
+    )
 
 
 def combined_record(records: Sequence[PrivacyRecord], users: str) -> PrivacyRecord:

@@ -7,6 +7,7 @@ A kind of source is a function that knows its kind of data and returns a :class:
 from sketchlearn.sources import (  # noqa: F401  (they register themselves)
     arrays,
     dask,
+    device,
     frames,
     ipc,
     lakes,
