@@ -27,7 +27,7 @@ def client():
 
     with dask.config.set({"distributed.scheduler.allowed-failures": 10}):
         cluster = distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
         )
         with cluster, distributed.Client(cluster) as client:
             yield client

@@ -209,7 +209,7 @@ def test_s3_on_other_engines(tmp_path, bucket, engine):
     _upload(tmp_path, f"{bucket}/engines")
     if engine == "dask":
         distributed = pytest.importorskip("distributed")
-        cluster = distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=None)
+        cluster = distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address="127.0.0.1:0")
         with cluster, distributed.Client(cluster) as client:
             got = sl.sketch(f"{bucket}/engines", PHI, engine=client)
     else:
