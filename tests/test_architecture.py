@@ -14,7 +14,7 @@ LEVELS = [
     {"sources", "engines", "atoms"},
     {"decoders"},
     {"comparison"},
-    {"learn", "privacy"},
+    {"learn", "privacy", "federation"},
     {"datasets", "plots"},
     {"cli"},
     {"__main__"},

@@ -174,6 +174,8 @@ class Source:
         Set for streams that can be read a single time.
     on_device : bool
         Batches are rows in the memory of a GPU; engines that can't use them there copy them.
+    home : engine, optional
+        Where the rows are, if they are on a cluster: what ``engine="auto"`` means for them.
 
     Examples
     --------
@@ -195,6 +197,7 @@ class Source:
     settings: Mapping[str, str] = field(default_factory=dict)
     once: Once | None = None
     on_device: bool = False
+    home: Any = None
 
     @classmethod
     def of_parts(cls, parts: Sequence[Part], names: tuple[str, ...] | None = None, grouped: bool = False) -> Source:
@@ -247,14 +250,14 @@ class Source:
         """
         chosen = None if names is None else tuple(names)
         if self.once is not None:
-            return Source.of_stream(_Mapped(self.once.batches, function), chosen, self.grouped)
+            return Source.of_stream(Mapped(self.once.batches, function), chosen, self.grouped)
         parts = tuple(
-            p._replace(batches=_Mapped(p.batches, function), identity=p.identity if mark is not None else None)
+            p._replace(batches=Mapped(p.batches, function), identity=p.identity if mark is not None else None)
             for p in self.parts
         )
         return replace(
             self,
-            batches=_Mapped(self.batches, function),
+            batches=Mapped(self.batches, function),
             in_memory=False,
             names=chosen,
             parts=parts,
@@ -358,8 +361,8 @@ class _Chain:
 
 
 @dataclass(frozen=True)
-class _Mapped:
-    """Batches whose rows went through a function."""
+class Mapped:
+    """Batches whose rows go through a function."""
 
     batches: Callable[[int], Iterator[Batch]]
     function: Callable[[npt.NDArray[np.floating]], npt.ArrayLike]

@@ -31,6 +31,7 @@ from sketchlearn.sources.paths import (
     register_format,
     stream_name,
 )
+from sketchlearn.sources.remote import is_remote, open_remote, open_remote_stream
 from sketchlearn.sources.selection import Selection
 
 _BLOCK = 2**22  # bytes of text parsed at a time
@@ -73,7 +74,9 @@ def _opened(path: str) -> AbstractContextManager[Any]:
 
     compression = next((name for suffix, name in COMPRESSIONS.items() if path.lower().endswith(suffix)), None)
     if compression == "xz":
-        return lzma.open(path)
+        return lzma.open(open_remote(path) if is_remote(path) else path)
+    if is_remote(path):
+        return open_remote_stream(path, compression)
     return pa.input_stream(path, compression=compression)
 
 
