@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from sketchlearn.designs import design
     from sketchlearn.engines import sketch
     from sketchlearn.exceptions import (
+        BudgetError,
         IncompatibleSketchError,
+        LedgerFileError,
         MissingPackageError,
         ModelFileError,
         SketchFileError,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         CompressiveStableMixture,
         Model,
     )
+    from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
     from sketchlearn.sketches import Accumulator, Sketch, SketchTable, load, merge
     from sketchlearn.sources import Source, read
 
@@ -39,7 +42,9 @@ _ROOMS = {
     "designs": ("design",),
     "engines": ("sketch",),
     "exceptions": (
+        "BudgetError",
         "IncompatibleSketchError",
+        "LedgerFileError",
         "MissingPackageError",
         "ModelFileError",
         "SketchFileError",
@@ -56,6 +61,7 @@ _ROOMS = {
         "CompressiveStableMixture",
         "Model",
     ),
+    "privacy": ("Ledger", "PrivacyRecord", "privatize"),
     "sketches": ("Accumulator", "Sketch", "SketchTable", "load", "merge"),
     "sources": ("Source", "read"),
 }
@@ -63,6 +69,7 @@ _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "Accumulator",
+    "BudgetError",
     "Comparison",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
@@ -73,10 +80,13 @@ __all__ = [
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",
+    "Ledger",
+    "LedgerFileError",
     "MissingPackageError",
     "Mixture",
     "Model",
     "ModelFileError",
+    "PrivacyRecord",
     "QuadraticFeatures",
     "Sketch",
     "SketchFileError",
@@ -92,6 +102,7 @@ __all__ = [
     "load",
     "merge",
     "plots",
+    "privatize",
     "read",
     "sketch",
     "sweep",

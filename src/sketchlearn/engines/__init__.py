@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from os import PathLike
 from typing import Any, Unpack, overload
 
@@ -12,6 +13,7 @@ from sketchlearn.engines.base import Engine, Job, engine_of, register_engine
 from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report, reporting
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.files import locked
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import ReadOptions, Selection, Source, open_source
@@ -121,10 +123,13 @@ def sketch(
     _checked(engine, workers, on_invalid)
     source = open_source(data, Selection.of(group_by=group_by, expected=features.columns, **reading))
     point = None
-    if checkpoint is not None:
-        settings = {**source.settings, "on_invalid": on_invalid}
-        point, source = Checkpoint.begin(checkpoint, source, features, settings, checkpoint_every)
-    return run(source, features, engine, workers=workers, progress=progress, on_invalid=on_invalid, checkpoint=point)
+    with nullcontext() if checkpoint is None else locked(checkpoint):
+        if checkpoint is not None:
+            settings = {**source.settings, "on_invalid": on_invalid}
+            point, source = Checkpoint.begin(checkpoint, source, features, settings, checkpoint_every)
+        return run(
+            source, features, engine, workers=workers, progress=progress, on_invalid=on_invalid, checkpoint=point
+        )
 
 
 def run(

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.engines.base import Engine, Job, register_engine
-from sketchlearn.engines.chunks import available_cores
 from sketchlearn.engines.threads import ChunkSummer, Pass
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.kernels import Plan, RowSums, Summer, prepare
@@ -29,6 +28,7 @@ from sketchlearn.kernels.plan import Rows, Weights
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources.base import Source
+from sketchlearn.threads import available_cores
 
 _log = logging.getLogger("sketchlearn")
 _MOST_WORKERS = 12  # threads that copy into pinned memory: more don't copy faster

@@ -18,13 +18,14 @@ import numpy.typing as npt
 
 from sketchlearn.arrays import RowError
 from sketchlearn.engines.base import Engine, Job, Prepare, register_engine
-from sketchlearn.engines.chunks import Numbering, available_cores, chunk_rows, read_ahead, rechunk
+from sketchlearn.engines.chunks import Numbering, chunk_rows, read_ahead, rechunk
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches.accumulator import Accumulator, Summed, invalid, summed
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sketches.weights import SQUARED_BITS, on_grid, squared_runs
 from sketchlearn.sources.base import Batch, Reading, Source
+from sketchlearn.threads import available_cores
 
 _RELEASE_BYTES = 2**25  # memory-mapped bytes read between two releases
 _GROUPED_CHUNKS = 8  # chunks of a grouped pass are this much larger
