@@ -49,6 +49,7 @@ struct Fiber { ucontext_t context; std::vector<char> stack; bool done; };
 static std::vector<Fiber> fibers;
 static ucontext_t scheduler;
 static unsigned current;
+static int arriving, arrived;  // threads whose predicate holds at the barrier to come, and at the last
 static void (*body)(void*);
 static void* body_arguments;
 
@@ -77,6 +78,7 @@ static void run_block(unsigned threads) {
             swapcontext(&scheduler, &fibers[current].context);
             finished += fibers[current].done;
         }
+        arrived = arriving, arriving = 0;
         if (finished == threads) return;
         if (finished) { std::fprintf(stderr, "threads of a block part at a barrier\n"); std::abort(); }
     }
@@ -100,3 +102,8 @@ void launch(void (*kernel)(A...), unsigned gx, unsigned gy, unsigned threads, vo
 }  // namespace host
 
 inline void __syncthreads() { host::barrier(); }
+inline int __syncthreads_count(int predicate) {
+    host::arriving += predicate != 0;
+    host::barrier();
+    return host::arrived;
+}

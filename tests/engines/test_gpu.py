@@ -41,7 +41,7 @@ def engine(request):
 
 
 @pytest.mark.parametrize("kind", ["emulated", "real"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     n=st.integers(1, 3000),
     seed=st.integers(0, 2**32),

@@ -17,7 +17,7 @@ from sketchlearn.kernels.cuda import device, floating, rows, source, summer
 from sketchlearn.kernels.cuda.summer import CudaSummer
 
 # columns and features: whole frequencies in registers, register tiles of 64 and of 128 frequencies, and their ends
-SHAPES = [(1, 1), (3, 1330), (10, 130), (16, 700), (17, 5), (37, 130), (70, 200)]
+SHAPES = [(1, 1), (4, 1330), (10, 130), (37, 130), (70, 200)]
 
 
 @cache
@@ -59,7 +59,7 @@ def _assert_equal(got, want, skip=True):
 
 
 @pytest.mark.parametrize("kind", ["emulated", "real"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     shape=st.sampled_from(SHAPES),
     n=st.integers(0, 400),
@@ -86,7 +86,7 @@ def test_cosines_and_sines_have_the_bits_of_the_processor(kind, shape, n, spread
 
 
 @pytest.mark.parametrize("variant", ["gaussian", "sphere", "complex", "difference", "exact"])
-@pytest.mark.parametrize(("d", "m"), [(7, 20), (40, 200)])
+@pytest.mark.parametrize(("d", "m"), [(4, 5), (40, 200)])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_quadratic_features_on_the_grid_have_the_bits_of_the_processor(gpu, variant, d, m, weighted):
     rng = np.random.default_rng(d)

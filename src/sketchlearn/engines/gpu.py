@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ from sketchlearn.threads import available_cores
 _log = logging.getLogger("sketchlearn")
 _MOST_WORKERS = 12  # threads that copy into pinned memory: more don't copy faster
 _COPIED_BYTES = 2**26  # of a chunk from the host: tens of milliseconds of copying
+_READ_BYTES, _READ_WORKERS = 2**24, 4  # if the rows have to be read first, which takes longer
 _DEVICE_BYTES = 2**29  # of a chunk that is on the device
 _WORTH = 5e12  # multiply-adds from which a GPU is worth its start: seconds on a processor
 _WORTH_SIZE = 128  # features from which rows are worth their transfer
@@ -53,7 +55,8 @@ class GpuEngine(Engine):
     def run(self, job: Job) -> Sketch | SketchTable | None:
         """Sum chunks on the devices, in order."""
         on = devices() if self._devices is None else self._devices
-        most = 3 * len(on) if job.source.on_device else min(available_cores(), _MOST_WORKERS * len(on))
+        each = 3 if job.source.on_device else _MOST_WORKERS if job.source.in_memory else _READ_WORKERS
+        most = each * len(on) if job.source.on_device else min(available_cores(), each * len(on))
         return GpuPass(job, job.workers or max(2, most), on).run()
 
 
@@ -61,20 +64,26 @@ class GpuPass(Pass):
     """A pass whose chunks are large enough for a device."""
 
     def __init__(self, job: Job, workers: int, on: Sequence[Device]) -> None:
-        super().__init__(job, workers, lambda plan: _summer(plan, on))
+        super().__init__(job, workers, lambda plan: _summer(job.features, plan, on))
 
     def executor(self) -> Executor:
-        self._sum = _GpuChunkSummer(self.features, self.job.skip_invalid, self.source, self._prepare)
+        self._sum = self._device_sum = _GpuChunkSummer(self.features, self.job.skip_invalid, self.source, self._prepare)
         return ThreadPoolExecutor(self.workers, thread_name_prefix="sketchlearn-gpu")
 
     def chunk_rows(self) -> int:
-        size = _DEVICE_BYTES if self.source.on_device else _COPIED_BYTES
-        rows = max(self.features.fewest_rows, size // (4 * self.features.dim))
-        return super().chunk_rows() if not runs_on_device(self.features.plan()) else rows
+        if not self._device_sum.on_device:
+            return super().chunk_rows()
+        size = _DEVICE_BYTES if self.source.on_device else _COPIED_BYTES if self.source.in_memory else _READ_BYTES
+        return max(self.features.fewest_rows, size // (4 * self.features.dim))
 
 
 class _GpuChunkSummer(ChunkSummer):
     """Rows that are on a device stay there, and are sorted by group there."""
+
+    @property
+    def on_device(self) -> bool:
+        """Whether a device makes the sums, and not the processor."""
+        return not isinstance(self._summer, _OnHost)
 
     def _at_hand(self, rows: Any) -> npt.NDArray[Any]:
         return rows
@@ -85,11 +94,18 @@ class _GpuChunkSummer(ChunkSummer):
         return super()._gathered(rows, order)
 
 
-def _summer(plan: Plan, on: Sequence[Device]) -> Summer:
+def _summer(features: FeatureMap, plan: Plan, on: Sequence[Device]) -> Summer:
     if runs_on_device(plan):
-        return device_summer(plan, on)
+        kept, key = _kept.setdefault(features, {}), tuple(on)
+        if key not in kept:
+            kept[key] = device_summer(plan, on)
+        return kept[key]
     _log.info("sums of the kind %r have no kernels for a GPU: the processor makes them", plan.kind)
     return _OnHost(plan)
+
+
+# what a map has on its devices, for the next pass; kept as long as the map
+_kept: WeakKeyDictionary[FeatureMap, dict[tuple[Device, ...], Summer]] = WeakKeyDictionary()
 
 
 class _OnHost(Summer):

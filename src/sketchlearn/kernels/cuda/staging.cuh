@@ -103,30 +103,28 @@ __device__ __forceinline__ void stage_tiles(
 ) {
     typedef Chunk<Real, D> C;
     __shared__ Real chunk[SL_TILE * C::PITCH];
+    // short rows are staged on the way to their length, and written out by sixteen bytes
+    const bool SHORT = !CLIPPED && !PANELS && C::WHOLE;
+    __shared__ __align__(16) float staged[SHORT ? SL_TILE * PADDED : 4];
     __shared__ double shrink[CLIPPED ? SL_TILE : 1];
     __shared__ unsigned char fate[SL_TILE];
     __shared__ i64 row_weight[SL_TILE];
-    __shared__ u64 totals[4];
+    __shared__ u64 weight_sums[2];
     __shared__ Extent<Real> extents[C::WHOLE ? SL_TILE : 1];
     const int thread = threadIdx.x;
     const bool weighted = weights != nullptr;
     // for the box a thread keeps to a column and takes some of the rows
     const int groups = SL_TILE / C::WIDTH, column = thread % C::WIDTH, group = thread / C::WIDTH;
     Extent<Real> extent = {0, 0, false};
-    int used = 0, near_rows = 0;  // of this thread
-    u64 weight_used = 0, weight_near = 0;
+    u64 used = 0, near_rows = 0, weight_used = 0, weight_near = 0;
     int run = -1;
     auto hand_over = [&]() {
-        if (thread < 4) totals[thread] = 0;
-        __syncthreads();
-        atomicAdd(&totals[0], (u64)used), atomicAdd(&totals[1], (u64)near_rows);
-        atomicAdd(&totals[2], weight_used), atomicAdd(&totals[3], weight_near);
-        __syncthreads();
-        if (thread < 4) {
-            const int at = thread == 0 ? USED : thread == 1 ? NEAR : thread == 2 ? WEIGHT : NEAR_WEIGHT;
-            atomicAdd(&to.counts[(i64)run * COUNTS + at], totals[thread]);
+        u64* count = to.counts + (i64)run * COUNTS;
+        if (thread == 0) {
+            atomicAdd(&count[USED], used), atomicAdd(&count[NEAR], near_rows);
+            atomicAdd(&count[WEIGHT], weight_used), atomicAdd(&count[NEAR_WEIGHT], weight_near);
         }
-        used = near_rows = 0, weight_used = weight_near = 0;
+        used = near_rows = weight_used = weight_near = 0;
         if (C::WHOLE) {  // one thread a column: thousands of blocks end at the same time, all with these few addresses
             extents[thread] = extent;
             extent.any = false;
@@ -156,14 +154,18 @@ __device__ __forceinline__ void stage_tiles(
                 #pragma unroll 2
                 for (int k = 0; k < width; k += 4) {
                     double p[4];
+                    float f[4];
                     #pragma unroll
                     for (int j = 0; j < 4; j++) {
                         p[j] = 0.0;  // adding 0 to a partial sum, which is never -0, changes nothing
+                        f[j] = 0.0f;
                         if (k + j < width) {
                             const double x = __dsub_rn((double)chunk[thread * C::PITCH + k + j], center[k0 + k + j]);
                             p[j] = __dmul_rn(x, CLIPPED ? clip.inverse : factors[k0 + k + j]);
+                            if (SHORT) f[j] = __double2float_rn(x);
                         }
                     }
+                    if (SHORT) *(float4*)&staged[thread * PADDED + k] = {f[0], f[1], f[2], f[3]};
                     s0 = __dadd_rn(s0, __dmul_rn(p[0], p[0])), s1 = __dadd_rn(s1, __dmul_rn(p[1], p[1]));
                     s2 = __dadd_rn(s2, __dmul_rn(p[2], p[2])), s3 = __dadd_rn(s3, __dmul_rn(p[3], p[3]));
                 }
@@ -180,6 +182,9 @@ __device__ __forceinline__ void stage_tiles(
             shrink[thread] = square <= 1.0 ? 1.0 : __ddiv_rn(1.0, __dsqrt_rn(square));
             row_weight[thread] = weight;
         }
+        if (SHORT && !is_near)
+            for (int k = 0; k < PADDED; k += 4) *(float4*)&staged[thread * PADDED + k] = {0.0f, 0.0f, 0.0f, 0.0f};
+        if (thread < 2) weight_sums[thread] = 0;
         if (present && !valid) {
             atomicMax(&to.counts[(i64)run * COUNTS + FIRST_INVALID], ~(u64)(origin + first + thread));
             atomicAdd(&to.counts[(i64)run * COUNTS + SKIPPED], (u64)1);
@@ -188,10 +193,17 @@ __device__ __forceinline__ void stage_tiles(
             const int slot = atomicAdd(to.far.count, 1);
             to.far.row[slot] = first + thread, to.far.run[slot] = run, to.far.weight[slot] = weight;
         }
-        used += valid, near_rows += is_near;
-        weight_used += valid ? (u64)weight : 0, weight_near += is_near ? (u64)weight : 0;
-        if (weighted) to.weights[(i64)tile * SL_TILE + thread] = is_near ? weight : 0;
-        __syncthreads();
+        const int valid_here = __syncthreads_count(valid), near_here = __syncthreads_count(is_near);
+        used += valid_here, near_rows += near_here;
+        if (weighted) {
+            if (valid) atomicAdd(&weight_sums[0], (u64)weight);
+            if (is_near) atomicAdd(&weight_sums[1], (u64)weight);
+            to.weights[(i64)tile * SL_TILE + thread] = is_near ? weight : 0;
+            __syncthreads();
+            weight_used += weight_sums[0], weight_near += weight_sums[1];
+        } else {
+            weight_used += valid_here, weight_near += near_here;
+        }
         float* out = to.rows + (i64)tile * SL_TILE * PADDED;
         for (int k0 = 0; k0 < PADDED; k0 += C::WIDTH) {
             const int width = D - k0 < C::WIDTH ? D - k0 : C::WIDTH;
@@ -202,7 +214,6 @@ __device__ __forceinline__ void stage_tiles(
             }
             if (k0 < D && column < width && group < groups) {
                 i64 sum = 0;
-                #pragma unroll 4
                 for (int r = group; r < rows; r += groups) {
                     if (fate[r] == ABSENT) continue;
                     const Real v = chunk[r * C::PITCH + column];
@@ -223,7 +234,10 @@ __device__ __forceinline__ void stage_tiles(
                 const double u = clipped((double)v, center[k0 + k], clip.inverse, shrink[r]);
                 return __double2float_rn(clip.rounded ? rint(__dmul_rn(u, clip.step)) : u);
             };
-            if (PANELS) {
+            if (SHORT) {
+                #pragma unroll
+                for (int e = thread; e < SL_TILE * PADDED / 4; e += SL_TILE) ((float4*)out)[e] = ((float4*)staged)[e];
+            } else if (PANELS) {
                 const int end = C::WHOLE ? PADDED : PADDED - k0 < C::WIDTH ? PADDED - k0 : C::WIDTH;
                 #pragma unroll 4
                 for (int k = 0; k < end; k++) out[(i64)(k0 + k) * SL_TILE + thread] = value(thread, k);
