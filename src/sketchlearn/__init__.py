@@ -16,9 +16,10 @@ if TYPE_CHECKING:
         SketchFileError,
         SourceError,
     )
-    from sketchlearn.features import FeatureMap, FourierFeatures, QuadraticFeatures
+    from sketchlearn.features import EmbeddedFeatures, FeatureMap, FourierFeatures, QuadraticFeatures
     from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
+        CompressiveClassifier,
         CompressiveGaussianMixture,
         CompressiveKMeans,
         CompressiveKMedians,
@@ -45,9 +46,10 @@ _ROOMS = {
         "SketchFileError",
         "SourceError",
     ),
-    "features": ("FeatureMap", "FourierFeatures", "QuadraticFeatures"),
+    "features": ("EmbeddedFeatures", "FeatureMap", "FourierFeatures", "QuadraticFeatures"),
     "kernels": ("active_kernel",),
     "learn": (
+        "CompressiveClassifier",
         "CompressiveGaussianMixture",
         "CompressiveKMeans",
         "CompressiveKMedians",
@@ -64,12 +66,14 @@ _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 __all__ = [
     "Accumulator",
     "Comparison",
+    "CompressiveClassifier",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "CompressiveKMedians",
     "CompressivePCA",
     "CompressiveRegression",
     "CompressiveStableMixture",
+    "EmbeddedFeatures",
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",

@@ -43,9 +43,31 @@ class FourierSummer(Summer):
     ) -> list[RowSums]:
         return self._pass(X, np.asarray(starts, np.int64), weights, skip_invalid)
 
+    def row_units(self, X: Rows) -> npt.NDArray[np.int64]:
+        """Every row is a run of its own: the loops are those of the sums, and so are the bits."""
+        return self._totals(X, np.arange(len(X) + 1), None, True)[0][:, :, : self._size]
+
     def _pass(
         self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None, skip_invalid: bool
     ) -> list[RowSums]:
+        sums, box, info = self._totals(X, starts, weights, skip_invalid)
+        return [
+            RowSums(
+                sums=sums[g, :, : self._size],
+                rows=int(info[g, 0]),
+                weight=int(info[g, 3]),
+                lower=box[g, 0],
+                upper=box[g, 1],
+                skipped=int(info[g, 2]),
+                first_invalid=None if info[g, 1] < 0 else int(info[g, 1]),
+            )
+            for g in range(len(starts) - 1)
+        ]
+
+    def _totals(
+        self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None, skip_invalid: bool
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Sums (runs, 2, padded size), box (runs, 2, d) and counts (runs, 5) of each run."""
         tier, runs, d = self._module, len(starts) - 1, self.plan.dim
         sums = np.zeros((runs, 2, self._padded), np.int64)
         box = np.empty((runs, 2, d))
@@ -78,18 +100,7 @@ class FourierSummer(Summer):
                 tier.add_near(near, kept[0], counts[0], self._panels, sums[here], scratch[1])
             if counts[1, -1]:
                 tier.add_far(far, kept[1], counts[1], self._panels, sums[here], tier.scratch(True))
-        return [
-            RowSums(
-                sums=sums[g, :, : self._size],
-                rows=int(info[g, 0]),
-                weight=int(info[g, 3]),
-                lower=box[g, 0],
-                upper=box[g, 1],
-                skipped=int(info[g, 2]),
-                first_invalid=None if info[g, 1] < 0 else int(info[g, 1]),
-            )
-            for g in range(runs)
-        ]
+        return sums, box, info
 
     def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
         return np.asarray(squared_phases(np.asarray(X, np.float64), self._place)[1] <= K.MAX_PHASE**2)

@@ -10,6 +10,7 @@ from sketchlearn.learn.models import Model, register_model
 
 if TYPE_CHECKING:
     from sketchlearn.learn.base import SketchEstimator
+    from sketchlearn.learn.classifier import CompressiveClassifier
     from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
     from sketchlearn.learn.mixture import CompressiveGaussianMixture
     from sketchlearn.learn.pca import CompressivePCA
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from sketchlearn.learn.stable import CompressiveStableMixture
 
 __all__ = [
+    "CompressiveClassifier",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "CompressiveKMedians",
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "CompressiveClassifier": "classifier",
     "CompressiveGaussianMixture": "mixture",
     "CompressiveKMeans": "clustering",
     "CompressiveKMedians": "clustering",

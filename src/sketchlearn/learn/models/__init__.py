@@ -1,6 +1,7 @@
 """What was learned, as a value and as a JSON file: one class a task."""
 
 from sketchlearn.learn.models.base import MODELS, Model, register_model
+from sketchlearn.learn.models.classifier import ClassifierModel
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader
 from sketchlearn.learn.models.kmeans import KMeansModel
 from sketchlearn.learn.models.mixtures import GaussianMixtureModel, StableMixtureModel
@@ -12,6 +13,7 @@ __all__ = [
     "FORMAT",
     "MODELS",
     "VERSION",
+    "ClassifierModel",
     "Column",
     "GaussianMixtureModel",
     "KMeansModel",

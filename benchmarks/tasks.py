@@ -1,0 +1,113 @@
+"""The other tasks against their peers on the rows, measured in one run: medians over seeds.
+
+python benchmarks/tasks.py                    # all parts, seeds 100 to 104
+python benchmarks/tasks.py --part classify    # SVC tuned by cross-validation, LDA, naive Bayes
+python benchmarks/tasks.py --part speed       # the pass of the classifier against a plain quadratic pass
+python benchmarks/tasks.py --seeds 1 2 3
+"""
+
+import argparse
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("MKL_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import time
+import warnings
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_moons
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import sketchlearn as sl
+
+PARTS = {}
+
+
+def part(function):
+    PARTS[function.__name__] = function
+    return function
+
+
+def show(title, names, table):
+    """Medians over seeds, and all values."""
+    print(f"\n{title}")
+    for name in names:
+        values = np.array(table[name])
+        print(f"  {name:<42} {np.median(values):8.4f}   {' '.join(f'{v:.4f}' for v in values)}", flush=True)
+
+
+def classification_data(name, seed):
+    if name == "moons":
+        X, y = make_moons(3000, noise=0.15, random_state=seed)
+    else:
+        X, y = {"wine": load_wine, "cancer": load_breast_cancer, "digits": load_digits}[name](return_X_y=True)
+    return train_test_split(X, y, test_size=0.3, random_state=seed, stratify=y)
+
+
+@part
+def classify(seeds):
+    """Accuracy on fresh rows."""
+    for name in ("wine", "cancer", "digits", "moons"):
+        table = {}
+        for seed in seeds:
+            X, fresh, y, truth = classification_data(name, seed)
+            gammas = np.array([0.1, 0.3, 1.0, 3.0]) / X.shape[1]
+            svc = GridSearchCV(
+                make_pipeline(StandardScaler(), SVC()), {"svc__C": [1, 10, 100], "svc__gamma": gammas}, cv=5
+            )
+            peers = {
+                "SVC, tuned by 5-fold cross-validation": svc,
+                "LDA on rows": LinearDiscriminantAnalysis(solver="lsqr", shrinkage=1e-3),
+                "sketch: ridge (default)": sl.CompressiveClassifier(random_state=seed),
+                "sketch: ridge, 300 features": sl.CompressiveClassifier(sketch_size=300, random_state=seed),
+                "sketch: LDA": sl.CompressiveClassifier("lda", shrinkage=1e-3),
+                "sketch: class means": sl.CompressiveClassifier("mean", random_state=seed),
+            }
+            for peer, model in peers.items():
+                table.setdefault(peer, []).append(model.fit(X, y).score(fresh, truth))
+        show(f"classification, {name}: accuracy", table, table)
+
+
+@part
+def speed(seeds):
+    """Rows per second of the pass, against products of as many plain columns; one thread."""
+    rows, width = 20_000, 600
+    X = np.random.default_rng(0).normal(size=(rows, 20))
+    wide = np.random.default_rng(1).normal(size=(rows, width))
+    y = np.arange(rows) % 2
+    embedded = sl.design(X[:2000], task="classifier", size=width)
+    plain = sl.QuadraticFeatures.draw(dim=width)
+    table = {}
+    for _ in range(len(seeds) + 1):
+        for name, function in {
+            "plain quadratic pass": lambda: sl.sketch(wide, plain, workers=1),
+            "embedded pass": lambda: sl.sketch(X, embedded, workers=1),
+            "embedded pass by two classes": lambda: sl.sketch(X, embedded, group_by=y, workers=1),
+        }.items():
+            begin = time.perf_counter()
+            function()
+            table.setdefault(name, []).append(rows / (time.perf_counter() - begin))
+    table = {name: values[1:] for name, values in table.items()}  # the first run compiles
+    show(f"rows per second, 20 columns, {width} features", table, table)
+    ratio = {"ratio, by classes": np.array(table["embedded pass by two classes"]) / table["plain quadratic pass"]}
+    show("speed over a plain quadratic pass", ratio, ratio)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=list(PARTS), action="append")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[100, 101, 102, 103, 104])
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in options.part or PARTS:
+        PARTS[name](options.seeds)
+
+
+if __name__ == "__main__":
+    main()
