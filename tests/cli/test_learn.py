@@ -81,3 +81,18 @@ def test_a_classifier_from_a_table(tmp_path, run):
         assert code != 0
         assert word in err
         assert not (tmp_path / "other.json").exists()
+
+
+def test_a_regression_by_a_mixture(folder, tmp_path, run):
+    target = tmp_path / "model.json"
+    source = folder / "fourier.sketch"
+    code, out, err = run("learn", "mixture-regression", source, "--target", "c", "-k", "4", "-o", target, "--json")
+    assert code == 0, err
+    assert json.loads(out)["task"] == "mixture-regression"
+    model = sl.Model.load(target)
+    assert (model.predictors, model.targets) == (("a", "b"), ("c",))
+    assert model.predict(np.zeros((3, 2))).shape == (3,)
+    code, _, err = run("learn", "mixture-regression", source, "--target", "nowhere", "-o", tmp_path / "x.json")
+    assert code != 0
+    assert "nowhere" in err
+    assert not (tmp_path / "x.json").exists()

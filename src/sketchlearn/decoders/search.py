@@ -168,7 +168,10 @@ def climb(
         for tau in levels[int(g * len(levels) / groups / 1.5) :]:
             w = problem.u * envelope * np.exp(np.float32(-0.5 * tau) * r2)
             mass = float((w * envelope).sum())
-            step = d * mass / float((w * envelope * r2).sum())
+            curvature = float((w * envelope * r2).sum())
+            if curvature <= 0.0:
+                continue  # of a few rows in many columns nothing may be left at the widest levels
+            step = d * mass / curvature
             longest = 0.7 * np.sqrt(d * step)
             target = w * residual
             for _ in range(steps):

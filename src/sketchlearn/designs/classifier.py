@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.designs.request import Request, register_design
+from sketchlearn.designs.scale import column_units
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MultiscaleLaw
@@ -36,7 +37,7 @@ def design_classifier(
     >>> design_classifier(np.random.default_rng(0).normal(size=(100, 3)), width=60)[0].width
     60
     """
-    offset, spread = _place(rows, weights)
+    offset, spread = column_units(rows, weights)
     d = rows.shape[1]
     size = (WIDTH if width is None else width + width % 2) // 2
     scale = math.sqrt(d / _LAW.second_moment(d))
@@ -59,7 +60,7 @@ def design_class_means(
     50
     """
     w = np.ones(len(rows)) if weights is None else weights
-    offset, spread = _place(rows, weights)
+    offset, spread = column_units(rows, weights)
     apart = np.array(rows, np.float64)
     for label in np.unique(labels):
         own = labels == label
@@ -80,15 +81,6 @@ def design_class_means(
         center=offset,
         whitening=whitening,
     )
-
-
-def _place(rows: Array, weights: Array | None) -> tuple[Array, Array]:
-    """Mean and spread of each column; a constant column counts in its own units."""
-    rows = np.asarray(rows, np.float64)
-    offset = np.average(rows, axis=0, weights=weights)
-    spread = np.sqrt(np.average((rows - offset) ** 2, axis=0, weights=weights))
-    smallest = 1e-9 * np.maximum(np.abs(offset), float(spread.max(initial=0.0)))
-    return offset, np.where(spread > smallest, spread, 1.0)
 
 
 def classifier_size(k: int, d: int, covariance_type: str | None = None) -> int:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sketchlearn.learn.classifier import CompressiveClassifier
     from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
     from sketchlearn.learn.mixture import CompressiveGaussianMixture
+    from sketchlearn.learn.mixture_regression import CompressiveMixtureRegressor
     from sketchlearn.learn.pca import CompressivePCA
     from sketchlearn.learn.regression import CompressiveRegression
     from sketchlearn.learn.stable import CompressiveStableMixture
@@ -22,6 +23,7 @@ __all__ = [
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "CompressiveKMedians",
+    "CompressiveMixtureRegressor",
     "CompressivePCA",
     "CompressiveRegression",
     "CompressiveStableMixture",
@@ -35,6 +37,7 @@ _MODULES = {
     "CompressiveGaussianMixture": "mixture",
     "CompressiveKMeans": "clustering",
     "CompressiveKMedians": "clustering",
+    "CompressiveMixtureRegressor": "mixture_regression",
     "CompressivePCA": "pca",
     "CompressiveRegression": "regression",
     "CompressiveStableMixture": "stable",

@@ -150,6 +150,35 @@ def register(app: typer.Typer) -> None:
         line = f"{target} from {found.n_features_in_} columns: R² = {found.r2_:.4f}"
         _write(output, found, as_json, line)
 
+    @learn.command("mixture-regression")
+    def mixture_regression(
+        sketch: Source,
+        output: Model,
+        target: Annotated[list[str], typer.Option("--target", help="Columns to predict, by commas.")],
+        predictors: Annotated[
+            list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
+        ] = None,
+        k: Annotated[int | None, typer.Option("-k", "--components", help="Number of components.")] = None,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """The law of some columns given others, from a sketch for mixtures of all of them."""
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        from sketchlearn.learn import CompressiveMixtureRegressor
+        from sketchlearn.plots.geometry import column_numbers
+
+        columns = s.features.columns or tuple(str(i) for i in range(s.features.dim))
+        wanted = column_numbers(names_in(target, "--target") or [], columns)
+        names = names_in(predictors, "--predictors")
+        chosen = None if names is None else column_numbers(names, columns)
+        estimator = CompressiveMixtureRegressor("auto" if k is None else k, random_state=seed)
+        with working("fitting a mixture"):
+            found = estimator.fit_sketch(s, wanted, chosen)
+        line = f"{','.join(target)} from {found.n_features_in_} columns, {found.n_components_} components"
+        _write(output, found, as_json, f"{line}; {found.verdict_}")
+
     @learn.command()
     def classifier(
         table: Annotated[str, typer.Argument(help="A table with one sketch a class, from 'sketch --group-by label'.")],

@@ -4,6 +4,7 @@ from sketchlearn.learn.models.base import MODELS, Model, register_model
 from sketchlearn.learn.models.classifier import ClassifierModel
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader
 from sketchlearn.learn.models.kmeans import KMeansModel
+from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
 from sketchlearn.learn.models.mixtures import GaussianMixtureModel, StableMixtureModel
 from sketchlearn.learn.models.pca import PCAModel
 from sketchlearn.learn.models.regression import RegressionModel
@@ -17,6 +18,7 @@ __all__ = [
     "Column",
     "GaussianMixtureModel",
     "KMeansModel",
+    "MixtureRegressionModel",
     "Model",
     "PCAModel",
     "Reader",
