@@ -136,6 +136,58 @@ def regress(seeds):
         show(f"regression, {name}: R^2", table, table)
 
 
+def curved(n, rng):
+    """A curved and a round part in three columns."""
+    t = rng.uniform(0, np.pi, n)
+    arc = np.column_stack([2 * np.cos(t), 2 * np.sin(t), 0.3 * t]) + 0.1 * rng.normal(size=(n, 3))
+    ball = 0.5 * rng.normal(size=(n, 3)) + np.array([0.0, -2.0, 0.0])
+    return np.where((rng.random(n) < 0.4)[:, None], arc, ball)
+
+
+@part
+def points(seeds):
+    """Squared distance of points from the rows at frequencies that were not used (MMD), in units of 1e-4."""
+    for n in (20, 100, 300):
+        table = {}
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            X = curved(50_000, rng)
+            s = sl.sketch(X, sl.design(X[:2000], n_components=10, task="gmm", size=500, seed=seed))
+            other = sl.FourierFeatures.draw(dim=3, size=2000, scale=1.0, radial="gaussian", seed=seed + 1000)
+            z = sl.sketch(X, other).mean
+
+            def distance(rows, other=other, z=z):
+                return 1e4 * np.mean(np.abs(other(rows).mean(0) - z) ** 2)
+
+            values = {
+                "random rows": np.mean([distance(X[rng.choice(len(X), n)]) for _ in range(10)]),
+                "sketch: draws from a mixture": distance(sl.synthesize(s, n, method="mixture", random_state=seed)),
+                "sketch: points": distance(sl.synthesize(s, n, random_state=seed)),
+            }
+            values["  worth so many random rows"] = n * values["random rows"] / values["sketch: points"]
+            for what, value in values.items():
+                table.setdefault(what, []).append(value)
+        show(f"{n} points: squared MMD * 1e4", table, table)
+
+
+@part
+def one_sample(seeds):
+    """How often the test rejects rows of the mixture at 5 % (500 repetitions), and of one with wider components."""
+    table = {}
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        law = sl.Mixture(np.array([0.3, 0.7]), rng.normal(size=(2, 3)), np.array([0.3, 1.0]))
+        wide = sl.Mixture(law.weights, law.means, 1.15 * law.covariances)
+        phi = sl.FourierFeatures.draw(dim=3, size=100, scale=1.0, seed=seed)
+        for what, truth in {"rejected, true law": law, "rejected, variances 15 % wider": wide}.items():
+            found = [
+                sl.goodness_of_fit(sl.sketch(truth.sample(1000, rng)[0], phi, workers=1), law).p_value
+                for _ in range(500)
+            ]
+            table.setdefault(what, []).append(np.mean(np.array(found) < 0.05))
+    show("goodness of fit, 1000 rows", table, table)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=list(PARTS), action="append")

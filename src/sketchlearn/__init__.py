@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchlearn import plots
-    from sketchlearn.comparison import Comparison, compare
+    from sketchlearn.comparison import Comparison, compare, goodness_of_fit, synthesize
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
     from sketchlearn.designs import design
     from sketchlearn.engines import sketch
@@ -36,7 +36,7 @@ __version__ = "0.1.0"
 
 # the room of every public name: loaded when the name is first used, so that `import sketchlearn` costs nothing
 _ROOMS = {
-    "comparison": ("Comparison", "compare"),
+    "comparison": ("Comparison", "compare", "goodness_of_fit", "synthesize"),
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
     "designs": ("design",),
     "engines": ("sketch",),
@@ -96,12 +96,14 @@ __all__ = [
     "compare",
     "decode",
     "design",
+    "goodness_of_fit",
     "load",
     "merge",
     "plots",
     "read",
     "sketch",
     "sweep",
+    "synthesize",
 ]
 
 
