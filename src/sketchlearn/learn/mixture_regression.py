@@ -20,6 +20,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.joint import JointEstimator
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
+from sketchlearn.learn.rows import Rows
 
 Array = npt.NDArray[np.float64]
 
@@ -139,9 +140,13 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         """A map for mixtures, in units of each column's spread."""
         plain = np.asarray(rows, np.float64)
         offset, spread = column_units(plain, weights)
-        k = self._components(plain.shape[1], None)
-        phi = design_gmm((plain - offset) / spread, k, "full", seed, size=size, sample_weight=weights)
+        phi = design_gmm((plain - offset) / spread, self._planned, "full", seed, size=size, sample_weight=weights)
         return phi.standardized(offset, spread)
+
+    def _map(self, rows: Rows, random: np.random.RandomState, seed: int, whole: bool) -> FeatureMap:
+        # frequencies for twelve components tell less about a single one
+        self._planned = self._components(self._map_columns(), rows.total if whole else None)
+        return super()._map(rows, random, seed, whole)
 
     def decode_sketch(self, seed: int) -> MixtureSolution:
         """A mixture of all columns, with full covariances."""
