@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test test-gpu trust lint bench docs clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +20,15 @@ lint: $(VENV)/installed
 
 test: lint
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# kills at random points, parallel writers, ten thousand damaged files of each kind: some minutes
+trust: $(VENV)/installed
+	$(BIN)/python tests/kills.py 100
+	$(BIN)/python tests/fuzz.py 10000
+
+# On a machine with a GPU, where CuPy is installed (pip install '.[gpu]'): fails, where `make test` skips, if there is none.
+test-gpu: $(VENV)/installed
+	SKETCHLEARN_REQUIRE_GPU=1 $(BIN)/python -m pytest tests/engines/test_gpu.py tests/kernels/test_cuda_source.py
 
 $(VENV)/docs-installed: $(VENV)/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'

@@ -7,7 +7,7 @@ import sketchlearn
 
 ROOT = Path(sketchlearn.__file__).parent
 LEVELS = [
-    {"arrays", "exceptions", "files", "optional"},
+    {"arrays", "exceptions", "files", "limits", "optional", "threads"},
     {"kernels"},
     {"features"},
     {"sketches", "designs"},

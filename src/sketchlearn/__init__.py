@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from sketchlearn.designs import design
     from sketchlearn.engines import sketch
     from sketchlearn.exceptions import (
+        BudgetError,
         IncompatibleSketchError,
+        LedgerFileError,
         MissingPackageError,
         ModelFileError,
         SketchFileError,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         CompressiveStableMixture,
         Model,
     )
+    from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
     from sketchlearn.sketches import Accumulator, Sketch, SketchTable, load, merge
     from sketchlearn.sources import Source, read
 
@@ -41,7 +44,9 @@ _ROOMS = {
     "designs": ("design",),
     "engines": ("sketch",),
     "exceptions": (
+        "BudgetError",
         "IncompatibleSketchError",
+        "LedgerFileError",
         "MissingPackageError",
         "ModelFileError",
         "SketchFileError",
@@ -60,6 +65,7 @@ _ROOMS = {
         "CompressiveStableMixture",
         "Model",
     ),
+    "privacy": ("Ledger", "PrivacyRecord", "privatize"),
     "sketches": ("Accumulator", "Sketch", "SketchTable", "load", "merge"),
     "sources": ("Source", "read"),
 }
@@ -67,6 +73,7 @@ _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "Accumulator",
+    "BudgetError",
     "Comparison",
     "CompressiveClassifier",
     "CompressiveGaussianMixture",
@@ -80,10 +87,13 @@ __all__ = [
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",
+    "Ledger",
+    "LedgerFileError",
     "MissingPackageError",
     "Mixture",
     "Model",
     "ModelFileError",
+    "PrivacyRecord",
     "QuadraticFeatures",
     "Sketch",
     "SketchFileError",
@@ -100,6 +110,7 @@ __all__ = [
     "load",
     "merge",
     "plots",
+    "privatize",
     "read",
     "sketch",
     "sweep",

@@ -135,3 +135,16 @@ def test_a_standardised_map_means_standardised_distances(estimator):
     table = sl.sweep(scaled.sketch_, range(2, 6), random_state=0)
     assert table.recommended == 4
     np.testing.assert_allclose(np.sort(table.models[2].means[:, 2]), np.sort(scaled.cluster_centers_[:, 2]), rtol=0.05)
+
+
+def test_standard_errors_follow_the_units_of_the_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 2)) + 10 * rng.integers(2, size=(5000, 1))
+    plain = sl.CompressiveKMeans(2, random_state=0).fit(X)
+    assert plain.centers_std_.shape == (2, 2)
+    assert (plain.centers_std_ > 0.5 / np.sqrt(2500)).all()
+    assert (plain.centers_std_ < 3.0 / np.sqrt(2500)).all()
+    wide = sl.CompressiveKMeans(2, random_state=0).fit(X * 1000)
+    np.testing.assert_allclose(np.sort(wide.centers_std_ / 1000, 0), np.sort(plain.centers_std_, 0), rtol=0.2)
+    real = sl.CompressiveKMeans(2, random_state=0).fit(rng.uniform(size=(5000, 2)))
+    assert real.centers_std_ is None

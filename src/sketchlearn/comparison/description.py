@@ -14,7 +14,6 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtri
-from threadpoolctl import threadpool_limits
 
 from sketchlearn.decoders.gmm import decode_problem
 from sketchlearn.decoders.metric import Array, View, box_of
@@ -24,6 +23,7 @@ from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.gmm import parameter_count
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
 
 _LADDER = (8, 16, 32)  # components that are tried after one
 _PARAMETERS = 400  # of the mixture, at most: more cost time and change little
@@ -66,7 +66,7 @@ def describe(sketch: Sketch) -> Mixture:
     view = _view(sketch, metric, near)
     if np.abs(view.mean).min() > _NEAR_ONE:
         return _from_moments(view).mapped(np.asarray(np.linalg.inv(metric), np.float64))
-    with threadpool_limits(1, "blas"):  # many small products: more than one thread only costs
+    with single_blas_thread:  # many small products: more than one thread only costs
         try:
             found = _one_component(Problem.from_view(view), rng)
         except ValueError:  # nothing stands above the noise

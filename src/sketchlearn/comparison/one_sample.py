@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sketchlearn.comparison.two_sample import (
     CHOSEN,
@@ -25,6 +24,7 @@ from sketchlearn.comparison.two_sample import (
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
 
 
 def goodness_of_fit(sketch: Sketch, mixture: Any) -> Comparison:
@@ -59,7 +59,7 @@ def goodness_of_fit(sketch: Sketch, mixture: Any) -> Comparison:
         raise ValueError(f"a goodness of fit needs at least two rows, got {n:.6g}")
     law = as_mixture(mixture, features.dim)
     operator = features.operator(dtype=np.float64).rows(np.arange(features.size)[CHOSEN])
-    with threadpool_limits(1, "blas"):
+    with single_blas_thread:
         w = operator.forward(np.eye(features.dim)).T
         difference, total, z = characteristic_values(law, w)
         variance = np.maximum(1.0 - np.abs(z) ** 2, 0.0) + ROUNDING

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import added_variance, sampling_variance
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
 from sketchlearn.features.operator import Operator
-from sketchlearn.sketches.value import Sketch, check_same_features
+from sketchlearn.sketches.value import Sketch, check_same_features, pooled
+from sketchlearn.threads import single_blas_thread
 
 _F64 = npt.NDArray[np.float64]
 _C128 = npt.NDArray[np.complex128]
@@ -107,7 +107,7 @@ def compare(a: Sketch, b: Sketch, mixture: Any = None) -> Comparison:
     True
     """
     check_comparable(a, b)
-    return compared(a, b, sampling_noise(a + b, mixture))
+    return compared(a, b, sampling_noise(pooled([a, b]), mixture))
 
 
 def check_comparable(a: Sketch, b: Sketch) -> None:
@@ -152,7 +152,7 @@ def sampling_noise(sketch: Sketch, mixture: Any = None) -> SamplingNoise:
     else:
         found = as_mixture(mixture, features.dim)
     chosen = features.operator(dtype=np.float64).rows(np.arange(features.size)[CHOSEN])
-    with threadpool_limits(1, "blas"):  # as many threads as there are comparisons, and no more
+    with single_blas_thread:  # as many threads as there are comparisons, and no more
         return noise_of_rows(found, chosen, sketch)
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.randomness import RandomState, as_generator
 from sketchlearn.decoders.registry import DECODERS, decoders_of, register_decoder
@@ -27,6 +29,7 @@ from sketchlearn.decoders.solution import (
 from sketchlearn.decoders.sweep import Sweep, sweep_by_certificate
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
 
 __all__ = [
     "DECODERS",
@@ -100,7 +103,12 @@ def decode(
     decoders = decoders_of(task)
     chosen = decoders.choose(decoder)
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
-    return chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
+    with single_blas_thread:  # many small products: more than one thread only costs
+        found = chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
+    if decoders.groups and found.code is Code.RELIABLE and sketch.effective_count < verdicts.FEWEST_ROWS * k:
+        code, verdict = verdicts.of_few_rows(sketch.effective_count, k)
+        return replace(found, code=code, verdict=verdict)
+    return found
 
 
 def check_components(
@@ -166,8 +174,11 @@ def sweep(
     """
     decoders = decoders_of(task)
     rng = as_generator(random_state)
-    if task in _SWEEPS:
-        module, _, function = _SWEEPS[task].partition(":")
-        table: Sweep = getattr(importlib.import_module(module), function)(sketch, ks, rng=rng, **options)
-        return table
-    return sweep_by_certificate(decoders[decoders.default], sketch, ks, rng=rng, **options)
+    with single_blas_thread:
+        if task in _SWEEPS:
+            module, _, function = _SWEEPS[task].partition(":")
+            table: Sweep = getattr(importlib.import_module(module), function)(sketch, ks, rng=rng, **options)
+            return table
+        if task == "regression":
+            raise ValueError("task='regression' has no number of components to choose")
+        return sweep_by_certificate(decoders[decoders.default], sketch, ks, rng=rng, **options)

@@ -11,7 +11,7 @@ import numpy as np
 
 from sketchlearn.atoms.base import Array, ComplexArray
 from sketchlearn.decoders.atom_problem import AtomFit, AtomProblem, joined
-from sketchlearn.decoders.search import lbfgs
+from sketchlearn.decoders.lbfgs import lbfgs
 
 _INNER, _FINAL = 60, 600  # quasi-Newton steps within the loop and at the end
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 
 from sketchlearn.atoms.base import Array, Atom, ComplexArray
+from sketchlearn.decoders.lbfgs import lbfgs
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.search import lbfgs
 from sketchlearn.features.operator import Operator
 
 

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.lbfgs import lbfgs
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.partition import check_criterion, nearest_cost, task_of
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.search import lbfgs, noise_floor, refine_shared, solve_weights
+from sketchlearn.decoders.search import noise_floor, refine_shared, solve_weights
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import F32

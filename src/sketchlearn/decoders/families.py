@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sketchlearn.atoms.base import Atom
 from sketchlearn.decoders import noise, verdicts
@@ -14,6 +13,7 @@ from sketchlearn.decoders.atom_problem import AtomFit, AtomProblem
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import FamilySolution
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
 
 
 def decode_family(
@@ -66,7 +66,7 @@ def decode_family(
     # shapes mean what they mean in the units of the rows, so those are kept; only the place is centred
     problem = AtomProblem.of(base, atom, 1e-2 / base.effective_radius(n_components) ** 2, 4.0, unit=base.scale)
     best: tuple[AtomFit, float] | None = None
-    with threadpool_limits(1, "blas"):
+    with single_blas_thread:
         for start in range(starts):
             fit = clompr(problem, n_components, rng, candidates)
             floor = noise_floor(problem, fit)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sketchlearn.atoms.gaussian import GAUSSIANS
 from sketchlearn.decoders.atom_clompr import clompr
@@ -22,6 +21,7 @@ from sketchlearn.decoders.refine import Fit
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
 
 
 def decode_gaussian_clompr(
@@ -97,7 +97,7 @@ def decode_published(
     problem = problem.reweighted(np.ones(base.size))
     best: tuple[float, Certificate] | None = None
     setting = Setting.of(base, kind, k, rng, trace)
-    with threadpool_limits(1, "blas"):
+    with single_blas_thread:
         for start in range(starts):
             found = run(problem)
             covariances = atom.describe(found.shapes, base.dim)["covariances"]

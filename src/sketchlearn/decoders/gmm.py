@@ -8,7 +8,9 @@
 4. All frequencies are reweighted by the noise that is left once each component's own weight, mean and
    covariance have been fitted, and everything is refined again.  One pseudo-row per component, with the
    pooled covariance, keeps directions that the sketch does not resolve from collapsing.
-5. If the misfit stays above the noise floor by more than chance, the data are not such a mixture.  A richer
+5. A mixture that explains the data takes a last step in the metric of the sampling noise, with all its correlations
+   (:mod:`sketchlearn.decoders.gaussian.efficient`), after which it is about as good as EM on the rows.
+6. If the misfit stays above the noise floor by more than chance, the data are not such a mixture.  A richer
    mixture is then fitted to the sketch, and the model is the projection of that density on the family asked for
    (maximum likelihood on points drawn from it): what EM would do, had it the rows.
 """
@@ -18,13 +20,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sketchlearn.decoders.gaussian.certificate import finish, in_rows, solution
+from sketchlearn.decoders.gaussian.efficient import efficient
 from sketchlearn.decoders.gaussian.moves import explore, from_start
 from sketchlearn.decoders.gaussian.projection import project as projected
 from sketchlearn.decoders.gaussian.setting import Setting, simplex
-from sketchlearn.decoders.metric import whiten, whitening_metric
+from sketchlearn.decoders.metric import View, whiten, whitening_metric
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.refine import Fit
@@ -32,6 +34,7 @@ from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
 
 _ROUNDS = 12  # of splitting and merging
 
@@ -91,9 +94,9 @@ def decode_gmm(
     if n_components < 1:
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
     # many small products: more than one thread only costs
-    with threadpool_limits(1, "blas"):
+    with single_blas_thread:
         problem = mixture_problem(sketch, covariance_type)
-        return decode_problem(
+        found = decode_problem(
             problem,
             n_components,
             covariance_type,
@@ -104,6 +107,7 @@ def decode_gmm(
             project=project,
             trace=trace,
         )
+        return efficient(View.of(sketch, problem.metric), problem, found, rng)
 
 
 def decode_problem(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,10 @@ import numpy.typing as npt
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.kernels import lloyd
+
+_DRAWS, _DRAWS_PER_CENTER = 20_000, 1000
+_TRIAL, _SEEDING = 10_000, 5000  # draws that starts are tried on, and that they are seeded from
+_STARTS, _BREATHING, _BREATH = 8, 3, 4  # random starts, how many of them breathe, centres of the first breath
 
 CRITERIA = {"means": "kmeans", "medians": "kmedians"}
 
@@ -25,6 +30,14 @@ def task_of(criterion: str) -> str:
     return CRITERIA[criterion]
 
 
+class Partition(NamedTuple):
+    """Centres (k, d), weights of their cells (k,), and mean cost (squared distance; distance for medians)."""
+
+    centers: Array
+    weights: Array
+    cost: float
+
+
 def partition(
     mixture: Mixture,
     k: int,
@@ -35,23 +48,102 @@ def partition(
     restarts: int = 5,
     gain: float = 0.01,
     criterion: str = "means",
-) -> tuple[Array, Array, float]:
-    """Centres, weights of the cells, and mean cost (squared distance; distance for medians).
+) -> Partition:
+    """k-means on points drawn from a mixture of k components, from `start` and from `restarts` random starts.
 
-    Points drawn from the mixture (with importance weights) are clustered, from `start` and from
-    `restarts` random starts; a random start wins only if it is better by the relative `gain`.
+    A random start wins only if it is better by the relative `gain`.
     """
     x, w, owner = mixture.weighted_points(max(points, 60 * mixture.n_components), rng)
     best: tuple[Array, float] | None = None
     if start is not None:
         best = _lloyd(x, w, start, 1, rng)
-        if restarts and mixture.n_components == k and k > 20 and _overlap(mixture, x, w, owner) < 0.005:
+        if restarts and _is_best(mixture, k) and _overlap(mixture, x, w, owner) < 0.005:
             restarts = 0
     if restarts or best is None:
         other = _lloyd(x, w, k, max(restarts, 1), rng)
         if best is None or other[1] < best[1] * (1.0 - gain):
             best = other
-    centers = best[0]
+    return _cells(x, w, best[0], criterion)
+
+
+def partition_thoroughly(mixture: Mixture, k: int, rng: np.random.Generator, criterion: str = "means") -> Partition:
+    """k-means on points drawn from a mixture of more components than k: the best of many ways to share them out.
+
+    Random starts are tried on a part of the draws, and the best of them are improved by *breathing*: centres are added
+    where the cost is, and those taken away again that are missed least.  That reaches better optima than more restarts
+    do, in less time.  The noise of the centres costs about k / draws, so draws grow with k.
+    """
+    draws = max(_DRAWS, _DRAWS_PER_CENTER * k, 60 * mixture.n_components)
+    x, w, _ = mixture.weighted_points(draws, rng)
+    order = rng.permutation(len(x))
+    x, w = x[order], w[order]
+    part = _Draws.of(x[:_TRIAL], w[:_TRIAL])
+    few = min(_SEEDING, len(part.weights))
+    columns = np.ascontiguousarray(part.columns[:, :few])
+    tries = 2 + int(np.log(k))
+    runs = []
+    for _ in range(_STARTS):
+        centers = lloyd.seed_centers(columns, w[:few], k, rng.uniform(size=(k, tries)))
+        runs.append((part.improved(centers, 40, 1e-4), centers))
+    runs.sort(key=lambda run: run[0])
+    found = [_breathed(part, centers, cost, rng) for cost, centers in runs[:_BREATHING]]
+    centers = min(found, key=lambda run: run[0])[1]
+    _Draws.of(x, w).improved(centers, 100, 1e-6)
+    return _cells(x, w, centers.astype(np.float64), criterion)
+
+
+@dataclass
+class _Draws:
+    """Points by columns (d, n), and their weights."""
+
+    columns: npt.NDArray[np.float32]
+    weights: Array
+
+    @classmethod
+    def of(cls, x: Array, w: Array) -> _Draws:
+        return cls(np.ascontiguousarray(x.T, np.float32), w)
+
+    def improved(self, centers: npt.NDArray[np.float32], steps: int, tolerance: float) -> float:
+        """Lloyd's iterations in place; the cost."""
+        return lloyd.lloyd(self.columns, self.weights, centers, steps, tolerance)[1]
+
+    def uses(self, centers: npt.NDArray[np.float32]) -> tuple[Array, Array]:
+        """Cost of every cell, and what taking its centre away would add (rows go to the second nearest)."""
+        d2 = (centers**2).sum(1)[:, None] - np.float32(2.0) * (centers @ self.columns)
+        own = np.arange(d2.shape[1])
+        nearest = d2.argmin(0)
+        least = d2[nearest, own]
+        d2[nearest, own] = np.inf
+        second = d2.min(0)
+        squares = np.einsum("ij,ij->j", self.columns, self.columns)
+        cost: Array = np.bincount(nearest, self.weights * (least + squares), len(centers)).astype(np.float64)
+        return cost, np.bincount(nearest, self.weights * (second - least), len(centers)).astype(np.float64)
+
+
+def _breathed(
+    draws: _Draws, centers: npt.NDArray[np.float32], cost: float, rng: np.random.Generator
+) -> tuple[float, npt.NDArray[np.float32]]:
+    """Centres added where the cost is, then those removed that are missed least, while that helps."""
+    k, d = centers.shape
+    breath = min(_BREATH, k - 1)
+    while breath > 0:
+        costs, _ = draws.uses(centers)
+        width = np.sqrt(costs.sum() / draws.weights.sum() / d)
+        full = np.argsort(-costs)[:breath]
+        more = centers[full] + 0.1 * width * rng.standard_normal((breath, d))
+        trial = np.ascontiguousarray(np.vstack([centers, more]), np.float32)
+        draws.improved(trial, 15, 1e-3)
+        for _ in range(breath):
+            trial = np.ascontiguousarray(np.delete(trial, np.argmin(draws.uses(trial)[1]), 0))
+        now = draws.improved(trial, 40, 1e-4)
+        if now < cost * (1.0 - 1e-4):
+            cost, centers = now, trial
+        else:
+            breath -= 1
+    return cost, centers
+
+
+def _cells(x: Array, w: Array, centers: Array, criterion: str) -> Partition:
     if criterion == "medians":
         centers = _weiszfeld(x, w, centers)
     distances = _squared_distances(x, centers)
@@ -59,8 +151,38 @@ def partition(
     cost = distances[np.arange(len(x)), labels]
     if criterion == "medians":
         cost = np.sqrt(cost)
-    weights = np.bincount(labels, w, k)
-    return centers, weights / weights.sum(), float(w @ cost / w.sum())
+    weights = np.bincount(labels, w, len(centers))
+    return Partition(centers, weights / weights.sum(), float(w @ cost / w.sum()))
+
+
+def standard_errors(
+    mixture: Mixture, centers: Array, covariance: Array, rng: np.random.Generator, points: int = 4000
+) -> tuple[Array, Array]:
+    """Of centres (k, d) and weights of the cells (k,), from the covariance of means (k d) and weights (k).
+
+    A centre is the mean of what the components put into its cell: it moves with their means in proportion to their
+    shares, and with their weights towards what they put there.  Cells themselves are taken as they are.
+    """
+    x, w, owner = mixture.weighted_points(points, rng)
+    k, d = mixture.means.shape
+    labels = _squared_distances(x, centers).argmin(1)
+    pair = labels * k + owner
+    mass = np.bincount(pair, w, k * k).reshape(k, k)
+    sums = np.stack([np.bincount(pair, w * x[:, i], k * k).reshape(k, k) for i in range(d)], 2)
+    total = np.maximum(mass.sum(1), 1e-300)
+    share = mass / total[:, None]
+    # d center_j = sum_l share_jl d mean_l + (sums_jl - mass_jl center_j) / (a_l total_j) d a_l
+    pull = sums - mass[:, :, None] * (sums.sum(1) / total[:, None])[:, None, :]
+    pull = pull / (np.maximum(mixture.weights, 1e-12)[None, :, None] * total[:, None, None])
+    places, amounts = covariance[: k * d, : k * d].reshape(k, d, k, d), covariance[k * d :, k * d :]
+    mixed = covariance[: k * d, k * d :].reshape(k, d, k)
+    own = np.stack([places[:, i, :, i] for i in range(d)])  # (d, k, k)
+    variance = np.einsum("jl,ilm,jm->ji", share, own, share)
+    variance += np.einsum("jli,lm,jmi->ji", pull, amounts, pull)
+    variance += 2.0 * np.einsum("jl,lim,jmi->ji", share, mixed, pull)
+    part = mass / np.maximum(mixture.weights, 1e-12)
+    weights = np.einsum("jl,lm,jm->j", part, amounts, part)
+    return np.sqrt(np.maximum(variance, 0.0)), np.sqrt(np.maximum(weights, 0.0))
 
 
 def nearest_cost(problem: Problem, mixture: Mixture, criterion: str) -> float:
@@ -96,6 +218,20 @@ def _lloyd(x: Array, w: Array, init: Array | int, restarts: int, rng: np.random.
 def _squared_distances(x: Array, centers: Array) -> Array:
     d2 = (x**2).sum(1)[:, None] - 2.0 * x @ centers.T + (centers**2).sum(1)
     return np.maximum(d2, 0.0)
+
+
+def _is_best(mixture: Mixture, k: int) -> bool:
+    """Whether merging any two components would cost more than splitting any one could gain: no need to try others."""
+    if mixture.n_components != k:
+        return False
+    if k == 1:
+        return True
+    a = mixture.weights
+    apart = _squared_distances(mixture.means, mixture.means)
+    merging = np.outer(a, a) / np.maximum(a[:, None] + a, 1e-300) * apart
+    merging[np.diag_indices(k)] = np.inf
+    # half of a normal variable is known from its sign with 2 / pi of its variance
+    return bool(merging.min() > 3.0 * float((a * mixture.variances()).max()) * 2.0 / (np.pi * mixture.dim))
 
 
 def _overlap(mixture: Mixture, x: Array, w: Array, owner: npt.NDArray[np.intp]) -> float:

@@ -17,11 +17,10 @@ from sketchlearn.decoders import noise
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.features.operator import F32, Operator
-from sketchlearn.kernels import atoms as _kernels
+from sketchlearn.kernels import tiers
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
-_compiled: Any = _kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +203,7 @@ class Problem:
         """Atoms (cosine and sine parts, (k, m)) and the weighted model (2, m); buffers that the next call reuses."""
         phases = self.operator.forward(means)
         cosine, sine, model, _ = self._space(len(phases))
-        _compiled.atoms(phases, self.damping(covariances), np.asarray(weights, np.float32), cosine, sine, model)
+        self._loops.atoms(phases, self.damping(covariances), np.asarray(weights, np.float32), cosine, sine, model)
         return cosine, sine, model
 
     def residual(self, means: Any, covariances: Any, weights: Any) -> F32:
@@ -220,16 +219,20 @@ class Problem:
         weighted = self.u * residual
         value = float(np.vdot(weighted, residual))
         along = self._space(len(cosine))[3]
-        _compiled.products(cosine, sine, weighted, along)
+        self._loops.products(cosine, sine, weighted, along)
         return value, -2.0 * along.astype(np.float64), cosine, sine, weighted, model
 
     def correlation(self, points: Any, target: F32) -> tuple[F32, F32]:
         """Re<exp(i w·x), target> for some points, (k,), and its gradient, (k, d)."""
         phases = self.operator.forward(points)
         cosine, sine, model, along = self._space(len(phases))
-        _compiled.atoms(phases, self._no_damping, np.zeros(len(phases), np.float32), cosine, sine, model)
-        _compiled.products(cosine, sine, target, along)
+        self._loops.atoms(phases, self._no_damping, np.zeros(len(phases), np.float32), cosine, sine, model)
+        self._loops.products(cosine, sine, target, along)
         return along.copy(), self.operator.adjoint(sine)
+
+    @cached_property
+    def _loops(self) -> Any:
+        return tiers.loops("atoms")
 
     @cached_property
     def _no_damping(self) -> F32:

@@ -18,8 +18,8 @@ import numpy as np
 
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.covariances import KINDS, Index, coordinate_squares
+from sketchlearn.decoders.lbfgs import lbfgs
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.search import lbfgs
 from sketchlearn.features.operator import F32
 
 _CHUNK = 150

@@ -101,6 +101,15 @@ class ClusterSolution(Solution):
         of each column, if the map is standardised).
     criterion : str
         ``"means"`` or ``"medians"``.
+    centers_std, weights_std : ndarray (k, d), (k,), or None
+        Standard errors of centres and weights from the sampling of the rows and the noise of the sketch; None where the
+        model does not explain the data, so that its errors are not those of sampling.
+    smallest : float
+        Share of the rows that another cluster would need to be noticed, wherever it is (nan if it is not known).
+    closest : float
+        Distance of a pair of clusters, taken as one, that would have been noticed, at the worst cluster.
+    strays : tuple
+        Places far from all clusters with a few rows each: (place, rows).
     """
 
     mixture: Mixture
@@ -108,6 +117,11 @@ class ClusterSolution(Solution):
     weights: Array
     inertia: float
     criterion: str = "means"
+    centers_std: Array | None = None
+    weights_std: Array | None = None
+    smallest: float = float("nan")
+    closest: float = float("nan")
+    strays: tuple[tuple[Array, float], ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -126,6 +140,8 @@ class MixtureSolution(Solution):
         Components whose weight, place or width the sketch does not determine.
     richer : Mixture or None
         For data that no such mixture explains, the richer mixture that the model was projected from.
+    means_std, weights_std : ndarray (k, d), (k,), or None
+        Standard errors of means and weights, where the last step was taken in the metric of the sampling noise.
 
     Examples
     --------
@@ -144,6 +160,8 @@ class MixtureSolution(Solution):
     deviation: float
     unreliable: tuple[int, ...] = ()
     richer: Mixture | None = None
+    means_std: Array | None = None
+    weights_std: Array | None = None
 
     @property
     def mixture(self) -> Mixture:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sketchlearn.atoms.stable import EllipticStable
 from sketchlearn.decoders import noise, verdicts
@@ -26,6 +25,7 @@ from sketchlearn.decoders.solution import StableSolution
 from sketchlearn.designs.stable import stable_parameter_count
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
 
 _STARTS = (1, 2, 3, 2, 3)
 _ROUNDS = 8
@@ -43,36 +43,35 @@ def decode_stable(
 ) -> StableSolution:
     """Decode a mixture of elliptic stable laws from a sketch.
 
-        Parameters
-        ----------
-        sketch : Sketch
-            Of Fourier features, best from :func:`sketchlearn.designs.stable.design_stable`.
-        n_components : int
-            Number of components.
-        scatter_type : {"full", "diag"}
-            Shape of the scatter matrices.
-        rng : numpy Generator
-            Source of the random starts.
-        trace : list, optional
-            Gets one dict per start.
+    Parameters
+    ----------
+    sketch : Sketch
+        Of Fourier features, best from :func:`sketchlearn.designs.stable.design_stable`.
+    n_components : int
+        Number of components.
+    scatter_type : {"full", "diag"}
+        Shape of the scatter matrices.
+    rng : numpy Generator
+        Source of the random starts.
+    trace : list, optional
+        Gets one dict per start.
 
-        Returns
-        -------
-        StableSolution
+    Returns
+    -------
+    StableSolution
 
-        Examples
-        --------
-        >>> import numpy as np, sketchlearn as sl
-        >>> from sketchlearn.decoders.solution import StableSolution
-    from sketchlearn.designs.stable import design_stable
-            >>> X = np.random.default_rng(0).standard_cauchy(size=(20_000, 1))
-        >>> s = sl.sketch(X, design_stable(X[:1000], 1, seed=0))
-        >>> sl.decode(s, 1, task="stable", random_state=0).alphas.round(1)
-        array([1.])
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.designs.stable import design_stable
+    >>> X = np.random.default_rng(0).standard_cauchy(size=(20_000, 1))
+    >>> s = sl.sketch(X, design_stable(X[:1000], 1, seed=0))
+    >>> sl.decode(s, 1, task="stable", random_state=0).alphas.round(1)
+    array([1.])
     """
     if n_components < 1:
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
-    with threadpool_limits(1, "blas"):
+    with single_blas_thread:
         return _decode(sketch, n_components, EllipticStable(scatter_type), rng, trace)
 
 

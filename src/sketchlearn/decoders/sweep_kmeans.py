@@ -6,12 +6,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from sketchlearn.decoders.metric import standard_metric
+from sketchlearn.decoders.certificate import Certifier, State
+from sketchlearn.decoders.metric import View, standard_metric
 from sketchlearn.decoders.mixture import Array, Mixture
 from sketchlearn.decoders.partition import partition
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.search import Found, search
 from sketchlearn.decoders.sweep import EXPLAINED, Sweep, SweepRow, numbers_of_components
+from sketchlearn.decoders.verdicts import CLUSTERS
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
@@ -21,18 +23,24 @@ _DROP = 1.6  # of the misfit, by one more component that is a cluster
 def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator) -> Sweep:
     """Decode every k, each warm-started from the last."""
     numbers = numbers_of_components(sketch, ks)
-    problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
-    rows, models, found = [], [], None
+    metric = standard_metric(characteristic(sketch.features))
+    view = View.of(sketch, metric)
+    problem = Problem.from_view(view, metric)
+    certifier = Certifier(view, problem, rng)
+    rows, models, found, certified = [], [], None, None
     for k in numbers:
         found = _next(problem, k, rng, found)
+        if certified is None and found.ratio <= CLUSTERS and certifier.can(k):
+            state = State(found.means, found.weights, np.array([max(found.variance, 1e-9)]))
+            certified = k if certifier.certify(state).passed else None
         mixture = Mixture(_simplex(found.weights), found.means, np.full(k, found.variance))
-        centers_cost = partition(mixture, k, rng, start=found.means, points=4000, restarts=0)[2]
+        centers_cost = partition(mixture, k, rng, start=found.means, points=4000, restarts=0).cost
         parameters = k * (problem.dim + 1) + 1
         criterion = 2 * problem.size * np.log(found.value) + parameters * np.log(2 * problem.size)
         inertia = centers_cost * problem.scale**2
         rows.append(SweepRow(k, found.value, found.ratio, inertia, float(criterion)))
         models.append(problem.mixture(mixture))
-    return Sweep(tuple(rows), *_recommend(rows), tuple(models))
+    return Sweep(tuple(rows), *_recommend(rows, certified), tuple(models))
 
 
 def _simplex(weights: Array) -> Array:
@@ -49,10 +57,14 @@ def _next(problem: Problem, k: int, rng: np.random.Generator, last: Found | None
     return found
 
 
-def _recommend(rows: list[SweepRow]) -> tuple[int, str]:
+def _recommend(rows: list[SweepRow], certified: int | None) -> tuple[int, str]:
+    if certified is not None:
+        return certified, "the smallest k that is certified: no cluster is missing, and the sketch determines all"
     for row in rows:
         if row.ratio < EXPLAINED:
-            return row.k, f"the smallest k whose misfit is at the noise floor (ratio {row.ratio:.2f})"
+            return row.k, (
+                f"the smallest k whose misfit is at the noise floor (ratio {row.ratio:.2f}), though it is not certified"
+            )
     # no k explains the data: clusters are not round, and more components than clusters still help, but slowly
     because = "no k brings it down to the noise: the clusters are not round Gaussians of one width, or k must be larger"
     chosen, least, at = None, rows[0].residual, rows[0].k

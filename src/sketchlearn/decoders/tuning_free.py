@@ -1,40 +1,58 @@
 """The default decoder for k-means: nothing to tune, and it says whether it worked.
 
-1. Search k components with a shared width (:mod:`sketchlearn.decoders.search`), restarting while the
-   certificate (misfit over noise floor) says that something is missing.
-2. If the misfit stays above three noise floors, the isotropic model is wrong.  Per-component variances are
-   tried first; if they don't halve the misfit, an over-complete mixture with a full covariance per
-   component is fitted, with shrinkage scaled to the misfit, several times, and the fits are pooled.
-3. k-means (or k-medians) on the decoded mixture gives the centres.
+1. Search k components with a shared width (:mod:`sketchlearn.decoders.search`), restarting while the misfit is above
+   the noise floor and searches disagree.
+2. If the misfit is near the noise floor, the fit is polished and examined in the metric of the sampling noise, and
+   mended where a test says that a cluster is missing (:mod:`sketchlearn.decoders.certificate`); then the same with a
+   width per component.  What passes is certified.
+3. If it is not, and some components are clusters while others are not, the search has failed, and mending starts from
+   those.  Otherwise the model is wrong: an over-complete mixture, with a diagonal plus a few factors as covariance of
+   each component, is fitted several times, with shrinkage scaled to the misfit, and the fits are pooled.
+4. k-means (or k-medians) on the decoded mixture gives the centres.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sketchlearn.decoders import noise, verdicts
-from sketchlearn.decoders.metric import standard_metric
+from sketchlearn.decoders.certificate import Certified, Certifier, State
+from sketchlearn.decoders.certificate.scores import SPLIT, missing_limit
+from sketchlearn.decoders.factored import Factored, refine_factored
+from sketchlearn.decoders.metric import View, standard_metric
 from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.decoders.partition import check_criterion, partition, task_of
+from sketchlearn.decoders.partition import (
+    check_criterion,
+    partition,
+    partition_thoroughly,
+    standard_errors,
+    task_of,
+)
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.refine import Fit, noise_floor, refine
+from sketchlearn.decoders.refine import Fit, misfit, noise_floor, refine
 from sketchlearn.decoders.search import Found, left_over, search
 from sketchlearn.decoders.search import noise_floor as noise_floor_shared
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import in_parallel
 
 _RESTARTS = 3
 _MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missing
 _MISSING = 100.0
 _SHRINKAGE = 0.1
 _NOISE_CAP = 0.01  # frequencies count at most 1 / this times more than those with the full noise
-_FULL_STEPS = 200  # half as many in more than 20 dimensions, where each costs much and the last ones gain little
+_AXES_STEPS, _DIAGONAL_STEPS, _STEPS = 40, 60, 100
+_MORE_STEPS = 150  # in up to twenty dimensions
+_REPLACEMENTS = 4
 _DECODES = 3  # pooled fits of the richer model
-_FINAL_RESTARTS = 12
+_AGREE = 1.05  # two searches with misfits that close have found what there is
+_WHOLE, _FEW_WHOLE = 0.4, 0.1  # share of components that must be clusters as they are for others to be worth mending
+_SMALL = 200  # k d up to which it is worth starting from scratch
+_SCARCE = 4.0  # frequencies per number of the model below which a search may fail on the right model
 _ROWS_PER_COMPONENT = 20  # below this, covariances can't be learned
 
 
@@ -50,55 +68,65 @@ def decode_tuning_free(
 ) -> ClusterSolution:
     """Decode k centres; see the module for the steps."""
     check_criterion(criterion)
-    problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
+    metric = standard_metric(characteristic(sketch.features))
+    view = View.of(sketch, metric)
+    problem = Problem.from_view(view, metric)
     k = n_components
     found = _best_of_restarts(problem, k, rng, start, trace)
     if found.ratio < _MISSING:
         found = _look_closer(problem, found, rng, trace)
-    plain = _mixture(found.weights, found.means, np.full(k, found.variance))
-    fit = _Outcome(plain, found.value, found.floor, "shared width")
-    if fit.ratio > verdicts.CLUSTERS:
-        fit = _fall_back(problem, found, rng, n_decodes, trace)
-    over_complete = fit.mixture.n_components > k
-    centers, weights, cost = partition(
-        fit.mixture,
-        k,
-        rng,
-        start=None if over_complete else found.means,
-        points=20_000 if over_complete else 8000,
-        restarts=_FINAL_RESTARTS if over_complete else 5,
-        gain=0.0 if over_complete else 0.01,
-        criterion=criterion,
-    )
-    code, verdict = verdicts.of_clusters(fit.ratio, fit.path, k, found.ratio, fit.certifiable)
+    fit = _explained(Certifier(view, problem, rng), found, rng, n_decodes, trace)
+    if fit.mixture.n_components > k:
+        cells = partition_thoroughly(fit.mixture, k, rng, criterion)
+    else:
+        cells = partition(fit.mixture, k, rng, start=fit.mixture.means, criterion=criterion)
+    code, verdict = verdicts.of_clusters(fit.ratio, fit.path, k, found.ratio, _findings(problem, fit))
     return ClusterSolution(
         task=task_of(criterion),
         decoder=f"tuning-free ({fit.path})",
         residual=fit.misfit,
         noise_floor=fit.floor,
         # an over-complete fit can follow the noise: what counts is that the plain model was refuted
-        ratio=fit.ratio if fit.certifiable else found.ratio,
+        ratio=found.ratio if fit.certified is None else fit.ratio,
         code=code,
         verdict=verdict,
         iterations=found.rounds,
         trace=trace or [],
         mixture=problem.mixture(fit.mixture),
-        centers=problem.points(centers),
-        weights=weights,
-        inertia=cost * problem.scale ** (2 if criterion == "means" else 1),
+        centers=problem.points(cells.centers),
+        weights=cells.weights,
+        inertia=cells.cost * problem.scale ** (2 if criterion == "means" else 1),
         criterion=criterion,
+        **_known(problem, fit, cells.centers, rng),
     )
+
+
+def _known(problem: Problem, fit: _Outcome, centers: Array, rng: np.random.Generator) -> dict[str, Any]:
+    """What the certificate adds to a solution, in the units of the rows."""
+    if fit.certified is None:
+        return {}
+    seen, k = fit.certified.examination, len(centers)
+    out: dict[str, Any] = {
+        "smallest": seen.smallest,
+        "closest": float((seen.closest[:k] * fit.certified.state.widths).max()) * problem.scale,
+        "strays": tuple((problem.points(place[None])[0], rows) for place, rows in fit.certified.strays),
+    }
+    if seen.explained:
+        means, weights = standard_errors(fit.mixture, centers, seen.covariance_of(k), rng)
+        columns = 1.0 if problem.metric is None else 1.0 / np.diag(problem.metric)
+        out |= {"centers_std": means * problem.scale * columns, "weights_std": weights}
+    return out
 
 
 @dataclass
 class _Outcome:
-    """A fitted mixture (normalised units), its misfit and noise floor, and how it came about."""
+    """A fitted mixture (normalised units), its misfit and noise floor, how it came about and what is known of it."""
 
     mixture: Mixture
     misfit: float
     floor: float
     path: str
-    certifiable: bool = True
+    certified: Certified | None = None
 
     @property
     def ratio(self) -> float:
@@ -112,7 +140,8 @@ def _best_of_restarts(
     best: Found | None = None
     values: list[float] = []
     for attempt in range(_MORE_RESTARTS):
-        if best is not None and attempt >= _RESTARTS and (best.ratio < _MISSING or max(values[-3:]) < 1.2 * best.value):
+        agree = len(values) > 1 and sorted(values)[1] < _AGREE * min(values)
+        if best is not None and (agree or (attempt >= _RESTARTS and best.ratio < _MISSING)):
             break  # close enough, or the searches agree: the model is wrong, not the search
         effort = 1 + attempt % _RESTARTS
         found = search(problem, k, rng, start=begin if attempt == 0 else None, effort=effort, trace=trace)
@@ -143,50 +172,185 @@ def _look_closer(problem: Problem, found: Found, rng: np.random.Generator, trace
     return Found(again.means, again.weights, again.variance, value, floor, deviation, found.rounds + again.rounds)
 
 
+def _findings(problem: Problem, fit: _Outcome) -> verdicts.Findings | None:
+    """What the examination found, in the units of the rows."""
+    if fit.certified is None:
+        return None
+    seen, state = fit.certified.examination, fit.certified.state
+    return verdicts.Findings(
+        passed=seen.passed,
+        explained=seen.explained,
+        determined=seen.determined,
+        residual=seen.residual,
+        missing=seen.missing / missing_limit(problem.dim),
+        place=problem.points(seen.missing_at[None])[0],
+        rows=seen.missing_weight * problem.n,
+        split=seen.split / SPLIT,
+        component=seen.split_at,
+        error=max(seen.worst_coordinate, seen.worst_distance / 2.0),
+        worst=seen.worst,
+        reach=seen.reach,
+        smallest=seen.smallest,
+        closest=float(seen.closest[: len(state.weights)].max()),
+        total=problem.n,
+        strays=len(fit.certified.strays),
+    )
+
+
 def _mixture(weights: Array, means: Array, covariances: Array) -> Mixture:
     w = np.maximum(weights, 0.0)
     return Mixture(w / w.sum(), means, covariances)
 
 
-def _fall_back(
-    problem: Problem, found: Found, rng: np.random.Generator, n_decodes: int | None, trace: list[dict[str, Any]] | None
+def _explained(
+    certifier: Certifier,
+    found: Found,
+    rng: np.random.Generator,
+    n_decodes: int | None,
+    trace: list[dict[str, Any]] | None,
 ) -> _Outcome:
-    """A richer model for data that k components of one width don't explain."""
+    """The simplest model that explains the data: one width, mended if need be, own widths, a richer one."""
+    problem = certifier.problem
     k = len(found.means)
+    shared = State(found.means, found.weights, np.array([max(found.variance, 1e-9)]))
+    plain = _mixture(found.weights, found.means, np.full(k, found.variance))
+    first = _Outcome(plain, found.value, found.floor, "shared width")
+    if not certifier.can(k):
+        return first if first.ratio <= verdicts.CLUSTERS else _richer(problem, found, rng, n_decodes, trace)
+    if first.ratio <= verdicts.CLUSTERS:
+        first = _of(problem, certifier.certify(shared), "shared width", first)
+        if first.certified is not None and first.certified.passed:
+            return first
     alone = Fit(found.means, found.weights, np.full(k, max(found.variance, 1e-6)), found.value)
     own = refine(problem, alone, "spherical", 100, largest=10 * max(found.variance, 1e-4))
     floor = noise_floor(problem, own, "spherical")[0]
-    if own.value < verdicts.CLUSTERS * floor:
-        return _Outcome(_mixture(own.weights, own.means, own.covariances), own.value, floor, "own widths")
-    d, m = problem.dim, problem.size
+    widths = State(own.means, own.weights, own.covariances)
+    second = _Outcome(_mixture(own.weights, own.means, own.covariances), own.value, floor, "own widths")
+    if k > 1 and second.ratio < verdicts.CLUSTERS and certifier.can(k, "spherical"):
+        second = _of(problem, certifier.certify(widths, mend=False), "own widths", second)
+        if second.certified is not None and second.certified.passed:
+            return second
+    if first.ratio <= verdicts.CLUSTERS:
+        return first
+    if second.ratio < verdicts.CLUSTERS:
+        return second
+    mended = _mended(certifier, widths)
+    if mended is not None:
+        return _of(problem, mended, "shared width", first)
     if problem.n < _ROWS_PER_COMPONENT * k:
         # too few rows to speak of shapes
-        return _Outcome(_mixture(own.weights, own.means, own.covariances), own.value, floor, "own widths, few rows")
-    count = min(2 * k, max(m // (2 * (d + 2)), k))
-    fits = []
-    for _ in range(n_decodes or _DECODES):
-        fits.append(_full_covariances(problem, search(problem, count, rng, replacements=8, trace=trace)))
+        return replace(second, path="own widths, few rows")
+    return _richer(problem, found, rng, n_decodes, trace)
+
+
+def _mended(certifier: Certifier, widths: State) -> Certified | None:
+    """A search that went wrong, put right; None if it is the model that is wrong.
+
+    Where some components are clusters as they are and others are not, the search has missed something.
+    """
+    k, d = widths.means.shape
+    whole = certifier.whole_components(widths)
+    scarce = certifier.problem.size < _SCARCE * k * (d + 1)
+    if whole.mean() < (_FEW_WHOLE if scarce else _WHOLE):
+        return None
+    variance = np.median(widths.covariances[whole])
+    made = certifier.certify(State(widths.means, widths.weights, np.array([variance])))
+    if not made.passed and (scarce or k * d <= _SMALL):
+        made = certifier.from_scratch(k)
+    return made if made.passed else None
+
+
+def _of(problem: Problem, certified: Certified, path: str, fit: _Outcome) -> _Outcome:
+    """What was certified, with its misfit; the fit itself if that is better and the certificate is not given."""
+    state = certified.state
+    k = len(state.weights)
+    s = state.covariances
+    kind = "spherical" if len(s) > 1 or k == 1 else "shared"
+    value = misfit(problem, Fit(state.means, state.weights, np.broadcast_to(s, k).copy()), "spherical")
+    if not certified.passed and value > fit.misfit:
+        return replace(fit, certified=certified)
+    floor = noise_floor_shared(problem, k, float(s[0]))[0] if kind == "shared" else fit.floor
+    return _Outcome(_mixture(state.weights, state.means, np.broadcast_to(s, k).copy()), value, floor, path, certified)
+
+
+def _richer(
+    problem: Problem,
+    found: Found,
+    rng: np.random.Generator,
+    n_decodes: int | None,
+    trace: list[dict[str, Any]] | None,
+) -> _Outcome:
+    """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
+    k, d = found.means.shape
+    count = min(2 * k, max(problem.size // (2 * (d + 2)), k))
+    rank = _rank(d)
+    axes = _axes(problem, found, rank, rng)
+
+    def fitted(own: np.random.Generator) -> Fit:
+        part = _turned(problem, axes)
+        start = search(part, count, own, replacements=_REPLACEMENTS, trace=trace)
+        fit = _with_covariances(part, start, rank, own)
+        s = fit.covariances if rank else fit.covariances[:, :, None] * np.eye(d)
+        return Fit(fit.means @ axes, fit.weights, axes.T @ s @ axes, fit.value)
+
+    fits = in_parallel(fitted, rng.spawn(n_decodes or _DECODES))
     pool = _mixture(
         np.concatenate([np.maximum(f.weights, 0.0) / np.maximum(f.weights, 0.0).sum() for f in fits]),
         np.concatenate([f.means for f in fits]),
         np.concatenate([f.covariances for f in fits]),
     )
-    misfit = float(np.mean([f.value for f in fits]))
+    value = float(np.mean([f.value for f in fits]))
     floor = float(np.mean([noise_floor(problem, f, "full")[0] for f in fits]))
-    path = f"{len(fits)} pooled fits of {count} components with full covariances"
-    return _Outcome(pool, misfit, floor, path, certifiable=False)
+    shape = f"covariances of rank {rank} plus diagonal" if rank else "widths of their own"
+    return _Outcome(pool, value, floor, f"{len(fits)} pooled fits of {count} components with {shape}")
 
 
-def _full_covariances(problem: Problem, found: Found) -> Fit:
-    """Diagonal, then full covariances, shrunk to the pooled one in proportion to the misfit."""
-    k, d = found.means.shape
-    widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
-    start = Fit(found.means, np.maximum(found.weights, 1e-4), np.full((k, d), max(found.variance, 1e-6)), found.value)
-    diagonal = refine(problem, start, "diag", 60, largest=widest)
-    weights = np.maximum(diagonal.weights, 1e-4)
-    average = np.average(diagonal.covariances, axis=0, weights=weights)
-    s = np.maximum(diagonal.covariances, 0.02 * average)[:, :, None] * np.eye(d)
-    strength = _SHRINKAGE * 2.0 * diagonal.value / problem.size
-    begin = Fit(diagonal.means, weights, s, np.inf)
-    steps = _FULL_STEPS if d <= 20 else _FULL_STEPS // 2
-    return refine(problem, begin, "full", steps, largest=widest, strength=strength)
+def _rank(d: int) -> int:
+    """Factors of a covariance: all in up to twenty dimensions, where they cost little, if five would not do."""
+    if d <= 20:
+        return min(5, d - 1) if d <= 10 else d - 1
+    return max(10, d // 5)
+
+
+def _axes(problem: Problem, found: Found, rank: int, rng: np.random.Generator) -> Array:
+    """Orthonormal axes (rows) in which components are diagonal on average: factors are then left for what is their own.
+
+    Where the columns are correlated within all clusters alike, as those of word vectors are, this is worth more than
+    any number of factors.
+    """
+    d = problem.dim
+    if d == 1:
+        return np.eye(1)
+    start = Factored.round(found.means, found.weights, found.variance)
+    fit = refine_factored(problem, start, _AXES_STEPS, largest=_widest(problem), strength=0.0)
+    strength = _SHRINKAGE * 2.0 * fit.value / problem.size
+    fit = refine_factored(
+        problem, fit.with_factors(rank, rng), _AXES_STEPS, largest=_widest(problem), strength=strength
+    )
+    weights = np.maximum(fit.weights, 0.0)
+    pooled = np.tensordot(weights / weights.sum(), fit.fit().covariances, 1)
+    return np.ascontiguousarray(np.linalg.eigh(pooled)[1].T)
+
+
+def _turned(problem: Problem, axes: Array) -> Problem:
+    """The problem in other orthonormal axes, with buffers of its own."""
+    low, high = problem.box
+    middle, half = axes @ (0.5 * (low + high)), np.abs(axes) @ (0.5 * (high - low))
+    return replace(problem, operator=problem.operator.transformed(axes), box=(middle - half, middle + half))
+
+
+def _widest(problem: Problem) -> float:
+    """Largest variance of a component."""
+    return max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
+
+
+def _with_covariances(problem: Problem, found: Found, rank: int, rng: np.random.Generator) -> Fit:
+    """Diagonals, then some factors, shrunk to the pooled diagonal in proportion to the misfit."""
+    widest = _widest(problem)
+    start = Factored.round(found.means, found.weights, found.variance)
+    fit = refine_factored(problem, start, _DIAGONAL_STEPS, largest=widest, strength=0.0)
+    if rank:
+        strength = _SHRINKAGE * 2.0 * fit.value / problem.size
+        steps = _MORE_STEPS if problem.dim <= 20 else _STEPS
+        fit = refine_factored(problem, fit.with_factors(rank, rng), steps, largest=widest, strength=strength)
+    return fit.fit()

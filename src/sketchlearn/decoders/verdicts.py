@@ -3,21 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from sketchlearn.decoders.solution import Code
 
 CLUSTERS, STABLE, FAMILY, LOW_RANK = 3.0, 2.0, 2.0, 1.5
 """Misfit over noise floor beyond which a model of each kind is taken to be wrong."""
 
+FEWEST_ROWS = 10
+"""Rows for each component below which noise is no measure of a misfit: a few rows can be fitted by anything."""
+
 Verdict = tuple[Code, str]
 
 
-def of_clusters(ratio: float, path: str, k: int, plain: float, certifiable: bool) -> Verdict:
+@dataclass(frozen=True)
+class Findings:
+    """What the examination of round components found; see :mod:`sketchlearn.decoders.certificate.examine`.
+
+    `missing` and `split` are in units of their limits, `error` and `closest` in widths, `place` in units of the rows.
+    """
+
+    passed: bool
+    explained: bool
+    determined: bool
+    residual: float
+    missing: float
+    place: npt.NDArray[np.float64]
+    rows: float
+    split: float
+    component: int
+    error: float
+    worst: int
+    reach: float
+    smallest: float
+    closest: float
+    total: float
+    strays: int
+
+    @property
+    def could_show(self) -> str:
+        """The smallest cluster and the closest pair that would have been noticed."""
+        return (
+            f"another cluster would have been noticed if it had {_share(self.smallest, self.total)}, and two clusters "
+            f"taken as one if they were {self.closest:.2g} widths apart"
+        )
+
+
+def of_clusters(ratio: float, path: str, k: int, plain: float, found: Findings | None) -> Verdict:
     """Round components: `plain` is the ratio of the model with one width, `path` says which one it is now."""
-    if certifiable and ratio <= CLUSTERS:
+    if found is not None and found.passed:
+        strays = (
+            f"; {found.strays} place{'s' * (found.strays > 1)} with a few rows each left aside" if found.strays else ""
+        )
         return Code.RELIABLE, (
             f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves, "
-            f"so the components ({path}) explain the data"
+            f"so the components ({path}) explain the data, and the sketch determines them; {found.could_show}{strays}"
+        )
+    if found is not None and found.explained:
+        if not found.determined:
+            why = (
+                f"the centre of component {found.worst} is known to {found.error:.2g} widths only: the map is too "
+                "coarse, or there are too few rows or features, or clusters coincide"
+            )
+        else:
+            why = (
+                "the map is too coarse to tell clusters of this width and distance from others with the same moments: "
+                "design it from rows, or from narrower bounds"
+            )
+        return (
+            Code.UNDETERMINED,
+            f"not certified: {k} components ({path}) explain the data, but {why}; {found.could_show}",
+        )
+    if found is not None and ratio <= CLUSTERS:
+        if found.missing >= max(found.split, 1.0):
+            place = ", ".join(f"{x:.4g}" for x in found.place[:6]) + (", ..." if len(found.place) > 6 else "")
+            why = f"a cluster of about {_share(found.rows / found.total, found.total)} is missing near ({place})"
+        elif found.split >= 1.0:
+            why = f"component {found.component} is two clusters, or of another width or shape"
+        else:
+            why = f"what is left of the sketch is {found.residual:.1f} standard deviations above sampling noise"
+        return Code.MISFIT, (
+            f"not certified: the misfit is {ratio:.2f} times the noise floor, but {why} (components: {path}); "
+            f"{found.could_show}"
+        )
+    if found is None and ratio <= CLUSTERS:
+        return Code.UNCERTIFIED, (
+            f"not certified: the misfit is {ratio:.2f} times the noise floor, but there are too many components and "
+            "columns to examine whether all clusters were found"
         )
     return Code.MISFIT, (
         f"not certified: with {k} round components the misfit is {plain:.3g} times the noise "
@@ -25,6 +100,18 @@ def of_clusters(ratio: float, path: str, k: int, plain: float, certifiable: bool
         "round Gaussians (columns in different units should be standardised), as on most real data; the centres "
         f"then come from a richer model ({path}) and are usually close to "
         "those of k-means"
+    )
+
+
+def _share(share: float, total: float) -> str:
+    return f"{100 * share:.2g} % of the rows ({share * total:.3g})"
+
+
+def of_few_rows(rows: float, k: int) -> Verdict:
+    """Too few rows for any certificate."""
+    return Code.UNDETERMINED, (
+        f"not certified: {rows:.6g} rows are fewer than {FEWEST_ROWS} for each of {k} "
+        f"component{'s' * (k > 1)}: almost anything fits them"
     )
 
 
@@ -101,8 +188,14 @@ def of_low_rank(residual: float, ratio: float, rank: int, converged: bool) -> Ve
     return Code.UNFINISHED, text + "; the decoder was still moving when it stopped: allow more iterations"
 
 
-def of_exact() -> Verdict:
-    """A second moment that the sketch holds as it is."""
+def of_exact(rank: int, buried: int = 0) -> Verdict:
+    """A second moment that the sketch holds as it is; `buried` components don't stand out of noise that was added."""
+    if buried:
+        kept = "no component stands" if buried == rank else f"only {rank - buried} of {rank} components stand"
+        return Code.UNDETERMINED, (
+            f"{kept} out of the noise that was added to the second moment: ask for fewer, or release with a larger "
+            "epsilon, more rows or a smaller radius"
+        )
     return Code.RELIABLE, "the sketch holds the whole second moment: nothing was lost but what lies beyond the rank"
 
 

@@ -34,6 +34,9 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
     explain: Literal[False] = ...,
 ) -> FourierFeatures: ...
 
@@ -51,6 +54,9 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
     explain: Literal[True],
 ) -> tuple[FourierFeatures, str]: ...
 
@@ -68,6 +74,9 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
     explain: Literal[False] = ...,
 ) -> QuadraticFeatures: ...
 
@@ -85,6 +94,9 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
     explain: Literal[True],
 ) -> tuple[QuadraticFeatures, str]: ...
 
@@ -102,6 +114,9 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
     explain: Literal[False] = ...,
 ) -> FeatureMap: ...
 
@@ -119,6 +134,9 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
     explain: Literal[True],
 ) -> tuple[FeatureMap, str]: ...
 
@@ -135,6 +153,9 @@ def design(
     scale: float | str | None = None,
     radial: str | RadialLaw | None = None,
     covariance_type: str | None = None,
+    structure: str = "dense",
+    quantized: bool = False,
+    features_per_row: int | None = None,
     explain: bool = False,
 ) -> FeatureMap | tuple[FeatureMap, str]:
     """Choose a feature map from a pilot sample, or without looking at a row.
@@ -166,6 +187,13 @@ def design(
         Law of the radii for a named scale; ``"adapted"`` by default.
     covariance_type : {"full", "tied", "diag", "spherical"}, optional
         Shape of the components, for ``task="gmm"`` and ``"stable"``; ``"full"`` by default.
+    structure : {"dense", "auto", "hadamard", "gr2", "fastfood"}
+        How frequencies are made: one by one, or in blocks of fast transforms for many columns; ``"auto"`` takes
+        these where they are faster.  Quadratic maps know ``"dense"``, ``"auto"`` and ``"hadamard"``.
+    quantized : bool
+        Fourier features of two bits; take a quarter more of them.
+    features_per_row : int, optional
+        Each row contributes so many of the Fourier features only.
     explain : bool
         Return ``(map, explanation)``: what was chosen and why, in words.
 
@@ -188,10 +216,24 @@ def design(
     designer = find(task).design
     request = Request(task, k, seed, sample, m, bounds, dim, scale, radial, covariance_type)
     phi, why = designer(request)
+    if (structure, quantized, features_per_row) != ("dense", False, None):
+        phi = _redrawn(phi, structure, quantized, features_per_row)
+        why += f"; {phi.describe()}"
     names = _column_names(sample)
     if names is not None:
         phi = phi.with_columns(names)
     return (phi, why) if explain else phi
+
+
+def _redrawn(phi: FeatureMap, structure: str, quantized: bool, features_per_row: int | None) -> FeatureMap:
+    """A designed map with another structure, of one bit, or subsampled."""
+    if isinstance(phi, FourierFeatures):
+        return phi.redrawn(structure=structure, quantized=quantized, features_per_row=features_per_row)
+    if quantized or features_per_row is not None:
+        raise ValueError(f"{phi.kind} features are neither quantised nor subsampled")
+    if isinstance(phi, QuadraticFeatures):
+        return phi.redrawn(structure)
+    raise ValueError(f"{phi.kind} features have no structure")
 
 
 def default_size(n_components: int, dim: int, task: str = "kmeans", *, covariance_type: str | None = None) -> int:

@@ -13,7 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs.request import Request, positive, register_design
+from sketchlearn.designs.request import Request, positive, register_design, within_reach
 from sketchlearn.designs.scale import RULES, expected_separation, spread_of
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MultiscaleLaw, RadialLaw
@@ -24,6 +24,12 @@ _BOUNDS_SIZE = 20
 # Public bounds are usually two to five times wider than the data, and data fills its own box with about
 # seven standard deviations: spreads between box / 4 and box / 35 are covered.
 _BOX_TO_SPREAD, _BOX_SLACK = 4.0, 8.0
+# Clusters inside clusters: frequencies should reach three times 1 / width of the narrowest cluster that has 2 % of the
+# pilot; if the usual ones fall short of that by more than a factor of two, others are drawn, log-uniform to 2/3 of it.
+_REACH, _SHORT, _END, _LONGEST = 3.0, 2.0, 1.5, 1e5
+_LINKED, _SIZEABLE = 1000, 0.02
+
+Array = npt.NDArray[np.float64]
 
 
 def kmeans_size(k: int, d: int, covariance_type: str | None = None) -> int:
@@ -61,13 +67,25 @@ def resolution_radius(k: int, d: int) -> float:
 
 
 def multiscale_map(
-    *, center: npt.ArrayLike, spread: float, k: int, size: int, seed: int, slack: float = 1.0
+    *,
+    center: npt.ArrayLike,
+    spread: float,
+    k: int,
+    size: int,
+    seed: int,
+    slack: float = 1.0,
+    longest: float | None = None,
 ) -> FourierFeatures:
-    """Map for data of standard deviation `spread` (or up to `slack` times less) around `center`."""
+    """Map for data of standard deviation `spread` (or up to `slack` times less) around `center`.
+
+    With `longest`, radii are log-uniform almost to that many times 1 / spread, for clusters inside clusters.
+    """
     center = np.asarray(center, np.float64)
     d = len(center)
-    knee = min(resolution_radius(k, d), _HIGH / 2) * slack
-    law = MultiscaleLaw(low=_LOW, knee=knee, high=_HIGH * slack, decay=_DECAY)
+    knee, high = min(resolution_radius(k, d), _HIGH / 2) * slack, _HIGH * slack
+    if longest is not None:
+        knee, high = longest / _END, longest
+    law = MultiscaleLaw(low=_LOW, knee=knee, high=high, decay=_DECAY)
     scale = spread * math.sqrt(d / law.second_moment(d))
     return FourierFeatures.draw(dim=d, size=size, scale=scale, radial=law, seed=seed, center=center)
 
@@ -81,18 +99,11 @@ def from_sample(
     radial: str | RadialLaw | None,
 ) -> tuple[FourierFeatures, str]:
     """A map from pilot rows, and why."""
-    n, d = sample.shape
-    m = size or kmeans_size(k, d)
-    center, spread = rounded_moments(sample)
+    d = sample.shape[1]
     if rule is None and radial is None:
-        phi = multiscale_map(center=center, spread=spread, k=k, size=m, seed=seed)
-        return phi, (
-            f"multi-scale frequencies for k-means with {k} components in {d} dimensions: {m} features"
-            f"{' (10 k d, at least 100)' if size is None else ''}, radii log-uniform from {_LOW:g}/s to "
-            f"{resolution_radius(k, d):.3g}/s (resolves the expected separation of {k} clusters), then falling to "
-            f"{_HIGH:g}/s, with s = {spread:.6g} the spread of {n} pilot rows; centred at their mean; orthogonal "
-            "directions, stratified radii"
-        )
+        return sample_map(sample, k, size, seed)
+    m = size or kmeans_size(k, d)
+    center, _ = rounded_moments(sample)
     name = rule or "mean-separation"
     if name not in RULES:
         raise ValueError(f"scale={name!r}: choose a number or one of {', '.join(RULES)}")
@@ -100,6 +111,65 @@ def from_sample(
     phi = FourierFeatures.draw(dim=d, size=m, scale=sigma, radial=radial or "adapted", seed=seed, center=center)
     summary = (RULES[name].__doc__ or "").strip().splitlines()[0]
     return phi, f"{m} features at one scale, {sigma:.6g}, by the rule {name!r}: {summary}"
+
+
+def sample_map(
+    sample: Array, k: int, size: int | None, seed: int, weights: Array | None = None
+) -> tuple[FourierFeatures, str]:
+    """The map for k clusters from pilot rows, which may be weighted, and why.
+
+    If the narrowest sizeable clusters of the pilot are far narrower than the usual radii reach, these are lengthened,
+    with as many features per octave as usual.
+    """
+    n, d = sample.shape
+    m = size or kmeans_size(k, d)
+    center, spread = rounded_moments(sample, weights)
+    width = narrowest_width(sample, k, weights)
+    longest = None if width is None else min(_REACH * spread / width, _LONGEST)
+    text = f"multi-scale frequencies for k-means with {k} components in {d} dimensions: "
+    if width is not None and longest is not None and longest > _SHORT * _HIGH:
+        if size is None:
+            m = math.ceil(m * math.log(longest / _LOW) / math.log(_HIGH / _LOW))
+        phi = multiscale_map(center=center, spread=spread, k=k, size=m, seed=seed, longest=longest)
+        return phi, (
+            f"{text}{m} features{' (as many per octave as usual)' if size is None else ''}, radii log-uniform from "
+            f"{_LOW:g}/s to {longest:.3g}/s, with s = {spread:.6g} the spread of {n} pilot rows, because they show "
+            f"clusters {spread / width:.3g} times narrower than that; centred at their mean; orthogonal directions, "
+            "stratified radii"
+        )
+    phi = multiscale_map(center=center, spread=spread, k=k, size=m, seed=seed)
+    return phi, (
+        f"{text}{m} features"
+        f"{' (10 k d, at least 100)' if size is None else ''}, radii log-uniform from {_LOW:g}/s to "
+        f"{resolution_radius(k, d):.3g}/s (resolves the expected separation of {k} clusters), then falling to "
+        f"{_HIGH:g}/s, with s = {spread:.6g} the spread of {n} pilot rows; centred at their mean; orthogonal "
+        "directions, stratified radii"
+    )
+
+
+def narrowest_width(sample: Array, k: int, weights: Array | None = None) -> float | None:
+    """Standard deviation of the narrowest sizeable cluster of the pilot, rounded; None if there are too few rows.
+
+    By Ward's linkage, cut at k clusters; whole weights are repetition, others are not looked at.
+    """
+    if weights is not None:
+        whole = np.rint(weights)
+        if not np.array_equal(whole, weights) or whole.sum() > _LINKED:
+            return None
+        sample = np.repeat(sample, whole.astype(int), axis=0)
+    if len(sample) > _LINKED:  # a part that the order of the rows can't change
+        order = np.lexsort(sample.T[::-1])
+        sample = sample[order[np.linspace(0, len(order) - 1, _LINKED).astype(int)]]
+    if k < 2 or len(sample) < 2 * k + 2:
+        return None
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    labels = fcluster(linkage(sample - sample.mean(axis=0), "ward"), k, "maxclust")
+    fewest = max(_SIZEABLE * len(sample), 5)
+    parts = [sample[labels == l] for l in np.unique(labels)]
+    widths = [math.sqrt(part.var(axis=0, ddof=1).mean()) for part in parts if len(part) >= fewest]
+    width = min(widths, default=0.0)
+    return 2.0 ** (round(4 * math.log2(width)) / 4) if width > 0 else None
 
 
 def from_bounds(
@@ -132,6 +202,7 @@ def rounded_moments(
     sample: npt.NDArray[np.float64], weights: npt.NDArray[np.float64] | None = None
 ) -> tuple[npt.NDArray[np.float64], float]:
     """Mean and spread, rounded so that the order of the rows can't change the map by a last bit."""
+    sample, weights = within_reach(sample, weights)
     if weights is None:
         mean, spread = sample.mean(axis=0), spread_of(sample)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from collections.abc import Iterator
@@ -16,14 +15,6 @@ from sketchlearn.sources.base import Batch
 
 _CHUNK_WORK = 1e9  # multiply-adds per chunk: some tens of milliseconds
 _CHUNK_BYTES = 2**23
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this platform
-        return os.cpu_count() or 1
 
 
 def chunk_rows(features: FeatureMap) -> int:

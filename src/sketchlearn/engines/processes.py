@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 from sketchlearn.arrays import RowError
 from sketchlearn.engines.base import Engine, Job, register_engine
-from sketchlearn.engines.chunks import available_cores
 from sketchlearn.engines.threads import ChunkSummer, Pass, Sums
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches.accumulator import Accumulator
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources.base import Batch, Part, Source, placed
+from sketchlearn.threads import available_cores
 
 
 @register_engine("processes")

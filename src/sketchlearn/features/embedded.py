@@ -71,6 +71,8 @@ class EmbeddedFeatures(FeatureMap):
         """
         if not isinstance(inner, CharacteristicMap):
             raise TypeError(f"rows are embedded by Fourier features, got {type(inner).__name__}")
+        if getattr(inner, "quantized", False) or getattr(inner, "features_per_row", None) is not None:
+            raise ValueError("products need all features of a row, with all their digits: neither quantised nor some")
         width = 2 * inner.size
         plain = inner.with_columns(None)
         phi = cls(inner.dim, width * (width + 1) // 2, plain)

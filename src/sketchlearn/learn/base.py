@@ -24,6 +24,7 @@ from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.rows import PILOT_ROWS, Rows, checked_weights, is_source, on_grid, weight_scale
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Selection, open_source
+from sketchlearn.threads import limited
 
 Array = npt.NDArray[np.float64]
 
@@ -102,14 +103,15 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def decode_sketch(self, seed: int) -> Solution:
         """Decode ``self.sketch_``; by default with the decoder that was asked for and :meth:`decode_options`."""
-        solution = decode(
-            self.sketch_,
-            int(getattr(self, self.counted)),
-            task=self.task,
-            decoder=self.decoder,
-            random_state=seed,
-            **self.decode_options(),
-        )
+        with limited(self.workers):
+            solution = decode(
+                self.sketch_,
+                int(getattr(self, self.counted)),
+                task=self.task,
+                decoder=self.decoder,
+                random_state=seed,
+                **self.decode_options(),
+            )
         assert isinstance(solution, Solution)
         return solution
 

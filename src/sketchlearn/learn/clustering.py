@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.metrics import pairwise_distances, pairwise_distances_argmin_min
 
 from sketchlearn.decoders.solution import ClusterSolution
-from sketchlearn.designs.kmeans import kmeans_size, multiscale_map, rounded_moments
+from sketchlearn.designs.kmeans import sample_map
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.learn.base import SketchEstimator
@@ -25,10 +25,19 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     """What k-means and k-medians share."""
 
     model: ClassVar[type[Model]] = KMeansModel
-    learned: ClassVar[tuple[str, ...]] = ("cluster_centers_", "weights_", "inertia_", "labels_")
+    learned: ClassVar[tuple[str, ...]] = (
+        "cluster_centers_",
+        "weights_",
+        "centers_std_",
+        "weights_std_",
+        "inertia_",
+        "labels_",
+    )
     counted: ClassVar[str] = "n_clusters"
     cluster_centers_: Array
     weights_: Array
+    centers_std_: Array | None
+    weights_std_: Array | None
     inertia_: float
 
     def __init__(
@@ -77,10 +86,8 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return self
 
     def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """Multi-scale frequencies around the mean of the pilot."""
-        k, d = int(self.n_clusters), rows.shape[1]
-        center, spread = rounded_moments(np.asarray(rows, np.float64), weights)
-        return multiscale_map(center=center, spread=spread, k=k, size=size or kmeans_size(k, d), seed=seed)
+        """Multi-scale frequencies around the mean of the pilot, down to the width of its clusters."""
+        return sample_map(np.asarray(rows, np.float64), int(self.n_clusters), size, seed, weights)[0]
 
     def decode_options(self) -> dict[str, Any]:
         """How many fits are pooled."""
@@ -89,6 +96,7 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def set_learned(self, solution: ClusterSolution) -> None:
         """Centres, shares and cost."""
         self.cluster_centers_, self.weights_ = solution.centers, solution.weights
+        self.centers_std_, self.weights_std_ = solution.centers_std, solution.weights_std
         self.inertia_ = solution.inertia * float(self.sketch_.count) / self._weight_scale
 
     def _forget(self) -> None:
@@ -210,7 +218,7 @@ class CompressiveKMeans(SketchedClustering):
         Fits that the tuning-free decoder pools on data whose clusters are not round Gaussians (3 by default;
         more is a little better and slower).
     workers : int, optional
-        Threads of the pass.
+        Threads of the pass, and of fits that are pooled; all cores by default.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
@@ -222,6 +230,9 @@ class CompressiveKMeans(SketchedClustering):
         Centres.
     weights_ : ndarray (n_clusters,)
         Estimated share of each cluster.
+    centers_std_, weights_std_ : ndarray (n_clusters, n_features), (n_clusters,), or None
+        Standard errors of both: None where round clusters don't explain the data, so that errors are not those of
+        sampling.
     inertia_ : float
         Estimated sum of squared distances, from the sketch alone.
     labels_ : ndarray (n_samples,)

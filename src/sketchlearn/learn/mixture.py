@@ -58,6 +58,8 @@ class CompressiveGaussianMixture(SketchedMixture):
     ----------
     weights_, means_, covariances_, precisions_, precisions_cholesky_ : ndarray
         The mixture, in scikit-learn's shapes.
+    means_std_, weights_std_ : ndarray (n_components, n_features), (n_components,), or None
+        Standard errors of means and weights; None where the model is not certified, or the sketch is very large.
     sketch_ : Sketch
         What was learned from.
     solution_ : MixtureSolution
@@ -93,11 +95,15 @@ class CompressiveGaussianMixture(SketchedMixture):
     learned: ClassVar[tuple[str, ...]] = (
         *SketchedMixture.learned,
         "means_",
+        "means_std_",
+        "weights_std_",
         "covariances_",
         "precisions_",
         "precisions_cholesky_",
     )
     means_: Array
+    means_std_: Array | None
+    weights_std_: Array | None
     covariances_: Array
 
     def __init__(
@@ -211,6 +217,7 @@ class CompressiveGaussianMixture(SketchedMixture):
     def set_learned(self, solution: MixtureSolution) -> None:
         """The mixture in scikit-learn's shapes."""
         self.means_, self.covariances_ = solution.means, solution.covariances
+        self.means_std_, self.weights_std_ = solution.means_std, solution.weights_std
         self.precisions_cholesky_ = _precision_factors(solution.covariances, self.covariance_type)
         p = self.precisions_cholesky_
         self.precisions_ = p**2 if self.covariance_type in ("diag", "spherical") else p @ np.swapaxes(p, -1, -2)

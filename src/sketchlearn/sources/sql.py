@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,21 @@ class _SqliteFile:
     @contextmanager
     def __call__(self) -> Iterator[Any]:
         with closing(sqlite3.connect(self.uri, uri=True, check_same_thread=False)) as connection:
+            with suppress(sqlite3.Error):  # a file that is no database says so when it is queried
+                connection.execute("PRAGMA query_only = ON").close()
+                connection.execute("PRAGMA schema_version").close()
+            connection.set_authorizer(_only_reading)
             yield connection
+
+
+_READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
+
+
+def _only_reading(action: int, what: str | None, name: str | None, *_: str | None) -> int:
+    """What a query may do: read tables and call functions, but load no code."""
+    reads = action in _READING or (action == sqlite3.SQLITE_FUNCTION and name not in ("load_extension", "writefile"))
+    schema = action == sqlite3.SQLITE_PRAGMA and what == "schema_version" and name is None
+    return sqlite3.SQLITE_OK if reads or schema else sqlite3.SQLITE_DENY
 
 
 @register(rank=0)
@@ -75,7 +89,13 @@ def open_sqlite_connection(data: Any, selection: Selection) -> Source | None:
 
     @contextmanager
     def connected() -> Iterator[Any]:
-        yield data
+        before = data.execute("PRAGMA query_only").fetchone()[0]
+        data.execute("PRAGMA query_only = ON").close()
+        try:
+            yield data
+        finally:
+            with suppress(sqlite3.ProgrammingError):  # it may be closed by now
+                data.execute(f"PRAGMA query_only = {int(before)}").close()
 
     return _sqlite(connected, selection, "the SQLite connection", None)
 
@@ -155,7 +175,12 @@ def open_duckdb_connection(data: Any, selection: Selection) -> Source | None:
     @contextmanager
     def connected() -> Iterator[Any]:
         with closing(data.cursor()) as cursor:
-            yield cursor
+            cursor.execute("BEGIN TRANSACTION READ ONLY")
+            try:
+                yield cursor
+            finally:
+                with suppress(duckdb.Error):  # an error has ended it already
+                    cursor.execute("ROLLBACK")
 
     return _duckdb(duckdb, connected, selection, "the DuckDB connection")
 
@@ -208,9 +233,14 @@ def open_url(data: Any, selection: Selection) -> Source | None:
             connection = psycopg.connect(data, connect_timeout=10)
         except psycopg.Error as error:
             raise SourceError(f"{place}: no connection: {first_line(error)}") from None
-        with connection:
+        try:
             connection.read_only = True
             yield connection
+        finally:
+            # even a transaction that is read-only can write large objects: nothing of it stays
+            with suppress(psycopg.Error):
+                connection.rollback()
+            connection.close()
 
     return _postgres(psycopg, connected, selection, place)
 
@@ -224,7 +254,10 @@ def open_postgres_connection(data: Any, selection: Selection) -> Source | None:
 
     @contextmanager
     def connected() -> Iterator[Any]:
-        yield data
+        # inside a transaction of the caller's this is a savepoint: what the caller did stays, what the query did goes
+        with data.transaction(force_rollback=True):
+            data.execute("SET TRANSACTION READ ONLY")
+            yield data
 
     return _postgres(psycopg, connected, selection, "the PostgreSQL connection")
 
@@ -234,7 +267,8 @@ def _postgres(
 ) -> Source:
     query = _query(selection, place)
     try:
-        with connected() as connection, connection.cursor() as cursor:
+        # binary results come by a protocol that takes one statement at a time: none can hide behind a closing bracket
+        with connected() as connection, connection.cursor(binary=True) as cursor:
             cursor.execute(f"SELECT * FROM ({query}\n) AS q LIMIT 0")
             names = [c.name for c in cursor.description]
     except psycopg.Error as error:

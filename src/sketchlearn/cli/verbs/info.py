@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, emit, features_in, usage
+from sketchlearn.cli.app import Debug, Json, emit, features_in, head_of, read_input, usage
 from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
 from sketchlearn.engines.checkpoint import read_checkpoint
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.learn.models import FORMAT, Model
+from sketchlearn.limits import check_json, read_json
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sketches import file as sketch_file
 
@@ -30,13 +29,14 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Tell what is in a file: rows, columns, features, noise, box."""
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        data = read_input() if path == "-" else b""
+        head = data[:4096] if path == "-" else head_of(path, 4096)
         name = "standard input" if path == "-" else path
-        if data.startswith(sketch_file.MAGIC):
-            facts, text = _of_sketch(sketch_file.decode(data, name))
-        elif data.startswith(CHECKPOINT) and path == "-":
+        if head.startswith(sketch_file.MAGIC):
+            facts, text = _of_sketch(sketch_file.decode(data, name) if path == "-" else sketch_file.load(path))
+        elif head.startswith(CHECKPOINT) and path == "-":
             raise usage("a checkpoint is read from its file, not from standard input")
-        elif data.startswith(CHECKPOINT):
+        elif head.startswith(CHECKPOINT):
             point = read_checkpoint(path)
             facts = {
                 "kind": "checkpoint",
@@ -45,29 +45,30 @@ def register(app: typer.Typer) -> None:
                 "settings": point.settings,
             }
             text = None
-        elif data.startswith(b"PAR1"):
-            table = SketchTable.from_bytes(data, name)
+        elif head.startswith(b"PAR1"):
+            table = SketchTable.from_bytes(data, name) if path == "-" else SketchTable.load(path)
             counts = {str(k): v for k, v in table.counts.items()}
             facts = {"kind": "table", "groups": len(table), "rows": sum(counts.values()), "counts": counts}
             largest = sorted(counts.items(), key=lambda kv: -kv[1])[:20]
             text = repr(table) + "\n" + "\n".join(f"  {k}  {v:,}" for k, v in largest)
             text += f"\n  ... and {len(counts) - 20} more" if len(counts) > 20 else ""
-        elif data.lstrip().startswith(b"{") and _is_model(data):
-            facts, text = _of_model(Model.from_json(data, name))
-        elif data.lstrip().startswith(b"{"):
-            phi = features_in(data, name)
-            facts = {"kind": "features", **json.loads(phi.recipe_json())}
-            text = f"{phi!r}\n  {phi.describe()}"
+        elif head.lstrip().startswith(b"{"):
+            facts, text = _of_json(data if path == "-" else read_json(path), name)
         else:
             raise SketchFileError(f"{name}: not a sketch, a table of sketches, a feature map, a model or a checkpoint")
         emit(facts, as_json, text)
 
 
-def _is_model(data: bytes) -> bool:
+def _of_json(data: bytes, name: str) -> tuple[dict[str, Any], str]:
+    check_json(len(data), name)
     try:
-        return bool(json.loads(data).get("format") == FORMAT)
+        is_model = json.loads(data).get("format") == FORMAT
     except (ValueError, RecursionError):
-        return False
+        is_model = False
+    if is_model:
+        return _of_model(Model.from_json(data, name))
+    phi = features_in(data, name)
+    return {"kind": "features", **json.loads(phi.recipe_json())}, f"{phi!r}\n  {phi.describe()}"
 
 
 def _of_model(model: Model) -> tuple[dict[str, Any], str]:
@@ -108,4 +109,5 @@ def _of_sketch(s: Sketch) -> tuple[dict[str, Any], str | None]:
     facts["standardised"] = None if spread is None else spread.tolist()
     shown["can't tell"] = _CANNOT
     width = max(map(len, shown))
-    return facts, "\n".join(f"{k:<{width}}  {v}" for k, v in shown.items())
+    text = "\n".join(f"{k:<{width}}  {v}" for k, v in shown.items())
+    return facts, text if s.privacy is None else f"{text}\n\n{s.privacy.explain()}"

@@ -14,7 +14,7 @@ from sketchlearn.features.characteristic import characteristic
 from sketchlearn.learn.models.base import register_model
 from sketchlearn.learn.models.components import ComponentModel, nearest
 from sketchlearn.learn.models.file import Reader
-from sketchlearn.learn.models.table import number
+from sketchlearn.learn.models.table import Column, decimals, number
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -39,6 +39,10 @@ class KMeansModel(ComponentModel):
         Units of the columns in which distances are meant.
     mixture : Mixture or None
         The mixture that explains the sketch.
+    centers_std, weights_std : ndarray (k, d), (k,), or None
+        Standard errors of centres and weights, where they are known.
+    smallest, closest : float or None
+        Share of the rows of the smallest cluster, and distance of the closest pair, that would have been noticed.
 
     Examples
     --------
@@ -57,6 +61,10 @@ class KMeansModel(ComponentModel):
         "inertia": (),
         "spread": ("d",),
         "mixture": Mixture,
+        "centers_std": ("k", "d"),
+        "weights_std": ("k",),
+        "smallest": (),
+        "closest": (),
     }
     thing: ClassVar[str] = "cluster"
 
@@ -65,6 +73,10 @@ class KMeansModel(ComponentModel):
     inertia: float | None = None
     spread: Array | None = None  # type: ignore[misc]  # a field where the base has a constant
     mixture: Mixture | None = None  # type: ignore[misc]
+    centers_std: Array | None = None
+    weights_std: Array | None = None
+    smallest: float | None = None
+    closest: float | None = None
 
     @classmethod
     def from_solution(cls, sketch: Sketch, solution: Any) -> KMeansModel:
@@ -80,6 +92,10 @@ class KMeansModel(ComponentModel):
             criterion=solution.criterion,
             spread=spread,
             mixture=solution.mixture,
+            centers_std=solution.centers_std,
+            weights_std=solution.weights_std,
+            smallest=_finite(solution.smallest),
+            closest=_finite(solution.closest),
         )
 
     @property
@@ -93,7 +109,23 @@ class KMeansModel(ComponentModel):
             return []
         what = "mean distance to the centre" if self.criterion == "medians" else "mean squared distance"
         units = ", columns in units of their spread" if self.spread is not None else ""
-        return [(number(self.inertia), f"{what} (estimated{units})")]
+        out = [(number(self.inertia), f"{what} (estimated{units})")]
+        if self.smallest is not None:
+            out.append(
+                (f"{100 * self.smallest:.2g} %", "of the rows: another cluster of that size would have been noticed")
+            )
+        return out
+
+    def own_columns(self) -> list[Column]:
+        """Standard errors, where they are known."""
+        if self.weights_std is None or self.centers_std is None:
+            return []
+        unit = 1.0 if self.spread is None else self.spread
+        worst = np.sqrt(((self.centers_std / unit) ** 2).sum(1))
+        return [
+            Column("± share", self.weights_std, "share"),
+            Column("± centre", worst, "number", decimals(float(np.median(worst)))),
+        ]
 
     def parts(self) -> Mixture:
         """The centres with the spread of their cells."""
@@ -120,6 +152,11 @@ class KMeansModel(ComponentModel):
         super().check(reader, found)
         if "spread" in found and not (found["spread"] > 0).all():
             raise reader.fail("the spread of columns must be positive")
+
+
+def _finite(value: float) -> float | None:
+    """Numbers that are not known are left out."""
+    return float(value) if np.isfinite(value) else None
 
 
 def _fitted_shape(mixture: Mixture, spread: Array | None) -> str | None:

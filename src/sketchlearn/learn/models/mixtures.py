@@ -31,6 +31,8 @@ class GaussianMixtureModel(ComponentModel):
         The mixture.
     covariance_type : {"full", "tied", "diag", "spherical"}
         Shape of the covariances.
+    means_std, weights_std : ndarray (k, d), (k,), or None
+        Standard errors of means and weights, where they are known.
 
     Examples
     --------
@@ -49,6 +51,8 @@ class GaussianMixtureModel(ComponentModel):
         "means": ("k", "d"),
         "covariances": None,  # its shape depends on the type
         "covariance_type": str,
+        "means_std": ("k", "d"),
+        "weights_std": ("k",),
     }
     title: ClassVar[str] = "Gaussian mixture"
     thing: ClassVar[str] = "Gaussian component"
@@ -56,11 +60,13 @@ class GaussianMixtureModel(ComponentModel):
     means: Array
     covariances: Array
     covariance_type: str
+    means_std: Array | None = None
+    weights_std: Array | None = None
 
     @classmethod
     def from_solution(cls, sketch: Sketch, solution: Any) -> GaussianMixtureModel:
         """A mixture with what the decoder knows about it."""
-        names = ("weights", "means", "covariances", "covariance_type")
+        names = ("weights", "means", "covariances", "covariance_type", "means_std", "weights_std")
         learned = {name: getattr(solution, name) for name in names}
         return cls.from_sketch(sketch, solution, kind=solution.covariance_type, **learned)
 
@@ -96,7 +102,10 @@ class GaussianMixtureModel(ComponentModel):
         covariances = reader.array(reader.facts, "covariances", shapes[kind])
         reader.check_covariances("covariances", covariances, kind in ("full", "tied"))
         cls.check(reader, found)
-        return {**found, "covariances": covariances, "covariance_type": kind}
+        errors = {
+            name: reader.value(name, cls.layout[name]) for name in ("means_std", "weights_std") if reader.has(name)
+        }
+        return {**found, **errors, "covariances": covariances, "covariance_type": kind}
 
 
 @register_model

@@ -1,0 +1,205 @@
+"""What is known of a fitted mixture: standard errors, what is left of the residual, what may be missing.
+
+All tests look at the whitened residual r of :mod:`sketchlearn.decoders.certificate.whitened`, off the derivatives of
+the model (the fit has used those up):
+
+- *residual*: n |r|^2 against its mean and variance under the model;
+- *missing*: for a component at x, the score of its weight, ``sqrt(n) g'r / |g|`` with g the whitened atom at x less the
+  model; standard normal for one x, so the maximum over many is compared with :func:`missing_limit`;
+- *split*: for every component, the scores of its second derivatives, a chi-square of d (d + 1)/2: two clusters taken as
+  one, another width, an oblong shape.
+
+``1 / (|g| sqrt(n))`` is the standard error of the weight of a cluster at x: the smallest cluster that would have been
+noticed follows from it, and the closest pair from the information on the second derivatives.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from sketchlearn.decoders.certificate.scores import SPLIT, missing_limit, search_missing, split_test
+from sketchlearn.decoders.certificate.tangent import F32, Tangent, remainders
+from sketchlearn.decoders.certificate.whitened import Array, Whitened
+
+RESIDUAL = 4.0  # standard deviations up to which chance explains it
+COORDINATE, DISTANCE = 0.5, 1.0  # widths: standard error of a coordinate, root mean square distance of a mean
+REACH = 1.5  # radians
+_AWAY = 4.0  # widths from all others: where the smallest cluster is looked for
+_SURE, _EVERYWHERE = 2.5, 0.98  # with which the smallest cluster is seen, and at which share of the places in the box
+
+
+@dataclass
+class Examination:
+    """Numbers in normalised units; see the module.
+
+    Attributes
+    ----------
+    residual, missing, split : float
+        In standard deviations.
+    missing_at, missing_weight : ndarray (d,), float
+        Where a component is missing most, and its estimated weight.
+    split_at : int
+        The component that is most likely two.
+    means_std, weights_std : ndarray (k, d), (k,)
+        Standard errors.
+    smallest : float
+        Weight of a cluster that would have been noticed wherever it is (98 % of the places in the box).
+    closest : ndarray (k,)
+        Distance in widths at which a component that is an equal pair would have been noticed.
+    worst_coordinate, worst_distance : float
+        Largest standard error of a coordinate, and root mean square distance of a mean from its place, in widths.
+    worst : int
+        The component that is known least.
+    width_error : float
+        Largest relative standard error of a width.
+    splits : ndarray (k,)
+        Score of each component being two.
+    reach : float
+        The longest frequencies times the width of a component, or half its distance to the next, whichever is more, at
+        the worst component: far below 1 only moments of the data are seen, and other clusters have the same.
+    share : float
+        Largest smallest weight that is asked for: half of an even share.
+    """
+
+    residual: float
+    missing: float
+    missing_at: Array
+    missing_weight: float
+    split: float
+    split_at: int
+    means_std: Array
+    weights_std: Array
+    covariance: Array
+    smallest: float
+    closest: Array
+    worst_coordinate: float
+    worst_distance: float
+    worst: int
+    width_error: float
+    splits: Array
+    reach: float
+    share: float
+
+    def covariance_of(self, k: int) -> Array:
+        """Of the means (k d) and weights (k) of the first k components."""
+        count, d = self.means_std.shape
+        keep = np.concatenate([np.arange(k * d), count * d + np.arange(k)])
+        return self.covariance[np.ix_(keep, keep)]
+
+    @property
+    def explained(self) -> bool:
+        """Nothing is left that the model does not explain."""
+        return self.residual < RESIDUAL and self.missing < missing_limit(len(self.missing_at)) and self.split < SPLIT
+
+    @property
+    def determined(self) -> bool:
+        """Every centre is known to within its width, and so is the width."""
+        return self.worst_coordinate < COORDINATE and self.worst_distance < DISTANCE and self.width_error < COORDINATE
+
+    @property
+    def resolved(self) -> bool:
+        """The map sees the shape of the components, and a cluster of ordinary size would have been noticed."""
+        return self.reach > REACH and self.smallest < self.share
+
+    @property
+    def passed(self) -> bool:
+        """All of it."""
+        return self.explained and self.determined and self.resolved
+
+
+def residual_test(tangent: Tangent, noise: F32) -> float:
+    """n |r|^2, standardised.
+
+    Not only the part of r off the derivatives: a fit that has not converged must not pass.
+    """
+    problem = tangent.problem
+    m, count = len(problem.w), noise.shape[1]
+    statistic = problem.n * float(tangent.residual @ tangent.residual)
+    if problem.dense:
+        total = 2 * m - problem.ridge * float((solve_triangular(problem._root, np.eye(2 * m), lower=True) ** 2).sum())
+    else:
+        total = _block_trace(problem)
+    left = tangent.off(noise)
+    used = float(np.vdot(noise, noise) - np.vdot(left, left)) / count
+    mean = max(total - used, 0.0)
+    release = problem.n * float(problem.extra.max(initial=0.0)) > 0
+    gram = left.T @ left
+    second = (float((gram * gram).sum()) - float((np.diag(gram) ** 2).sum())) / (count * (count - 1))
+    if release:  # noise of a release is independent in every entry
+        second += 2.0 * m
+    return (statistic - mean) / math.sqrt(2.0 * max(second, 1.0))
+
+
+def _block_trace(problem: Whitened) -> float:
+    """Trace of the noise in whitened coordinates: the ridge is no noise."""
+    first, cross, second = problem._first, problem._cross, problem._second
+    inverse = 1.0 / first**2 + (cross / (first * second)) ** 2 + 1.0 / second**2
+    return 2.0 * len(first) - problem.ridge * float(inverse.sum())
+
+
+def _smallest(error: float, d: int) -> float:
+    """Rows of a cluster that is noticed, if the standard error of their number is `error`.
+
+    The score is then above its limit by some of its own standard deviations, and by some of those with which a number
+    of rows stands for a share.
+    """
+    needed = (missing_limit(d) + _SURE) * error
+    return (0.5 * (_SURE + math.sqrt(_SURE**2 + 4.0 * needed))) ** 2
+
+
+def _reach(problem: Whitened, core: int) -> float:
+    """See :class:`Examination`."""
+    state, d = problem.state, problem.w.shape[1]
+    lengths = np.sort((problem.w**2).sum(1))
+    longest = math.sqrt(lengths[-min(d + 1, len(lengths))])  # (a few of them, in all directions)
+    apart = ((state.means[:, None] - state.means) ** 2).sum(2)
+    np.fill_diagonal(apart, np.inf)
+    nearest = apart.min(1)
+    if len(nearest) == 1:
+        nearest = np.zeros(1)
+    return longest * math.sqrt(float((state.widths**2 + nearest / 4.0)[:core].min()))
+
+
+def examine(
+    problem: Whitened, box: tuple[Array, Array], rng: np.random.Generator, core: int | None = None
+) -> Examination:
+    """All tests and standard errors at the present state; only the first `core` components need be determined."""
+    core = core or len(problem.state.weights)
+    tangent = Tangent(problem)
+    state = problem.state
+    k, d = state.means.shape
+    covariance = tangent.covariance() / problem.n
+    std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    means_std, weights_std = std[: k * d].reshape(k, d), std[k * d :]
+    noise = remainders(problem, rng)
+    residual = residual_test(tangent, noise)
+    missing, at, error, places, errors = search_missing(tangent, noise, box, rng)
+    split, closest = split_test(tangent)
+    away = np.sqrt(((places[:, None] - state.means) ** 2).sum(2)).min(1) > _AWAY * state.width
+    errors = errors[away] if away.any() else errors
+    coordinate = (means_std / state.widths[:, None]).max(1)[:core]
+    distance = (np.sqrt((means_std**2).sum(1)) / state.widths)[:core]
+    return Examination(
+        residual=residual,
+        missing=missing,
+        missing_at=at,
+        missing_weight=max(missing, 0.0) * error,
+        split=float(split.max()),
+        split_at=int(split.argmax()),
+        means_std=means_std,
+        weights_std=weights_std,
+        covariance=covariance,
+        smallest=_smallest(float(np.quantile(errors, _EVERYWHERE)) * problem.n, d) / problem.n,
+        closest=closest,
+        worst_coordinate=float(coordinate.max()),
+        worst_distance=float(distance.max()),
+        worst=int(coordinate.argmax()),
+        width_error=tangent.width_error(),
+        splits=split,
+        reach=_reach(problem, core),
+        share=0.5 / core,
+    )

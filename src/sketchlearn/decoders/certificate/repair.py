@@ -1,0 +1,125 @@
+"""Mending a fit where the tests point: components are added where one is missing, and those not needed taken away.
+
+A search that has put one component on two clusters, or two on one, is in a local minimum that no small step leaves.
+The score of a missing component says where to add one; with enough of them everything is explained, and the components
+that matter least can go again until as many are left as were asked for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sketchlearn.decoders.certificate.examine import RESIDUAL, residual_test
+from sketchlearn.decoders.certificate.scores import missing_limit, search_missing
+from sketchlearn.decoders.certificate.tangent import Tangent, remainders
+from sketchlearn.decoders.certificate.whitened import Array, State, Whitened
+
+_NEAR = 4.0  # widths within which a component that goes leaves its rows to its neighbour
+_FIRST_RADIUS, _GROWTH = 1.5, 2.0  # frequencies that the first round of coarse to fine sees, and how it goes on
+
+Box = tuple[Array, Array]
+
+
+def copy(problem: Whitened) -> Whitened:
+    """The same problem, to be changed."""
+    return Whitened(problem.w, problem.z, problem.n, problem.state, problem.extra, problem.dense)
+
+
+def grow(problem: Whitened, box: Box, rng: np.random.Generator, most: int) -> bool:
+    """Add up to `most` components where they are missing; says whether everything is explained then."""
+    d = problem.w.shape[1]
+    for i in range(most + 1):
+        tangent = Tangent(problem)
+        noise = remainders(problem, rng)
+        left = residual_test(tangent, noise)
+        score, place, error, _, _ = search_missing(tangent, noise, box, rng, 120)
+        if left < 0.75 * RESIDUAL and score < missing_limit(d):
+            return True
+        if score < 3.0 or i == most:
+            break
+        weight = float(np.clip(score * error, 1.0 / problem.n, 0.3))
+        problem.replace(with_component(problem.state, place, weight))
+        problem.settle()
+    return False
+
+
+def with_component(state: State, place: Array, weight: float) -> State:
+    """One more component of the typical width."""
+    s = state.covariances
+    if s.ndim > 1 or len(s) == len(state.means) > 1:
+        s = np.concatenate([s, np.median(s, axis=0)[None]])
+    return State(np.vstack([state.means, place]), np.append(state.weights * (1.0 - weight), weight), s)
+
+
+def shrink(problem: Whitened, k: int) -> None:
+    """Take the least needed components away until k are left."""
+    while len(problem.state.weights) > k:
+        problem.replace(without(problem.state, int(np.argmin(need(problem)))))
+        problem.settle(1)
+    problem.settle()
+
+
+def need(problem: Whitened) -> Array:
+    """How badly each component is needed, in squared standard errors: of its weight, or of the way to a heavier one."""
+    state = problem.state
+    k, d = state.means.shape
+    covariance = Tangent(problem).covariance()
+    cost = state.weights**2 / np.maximum(np.diag(covariance)[k * d :], 1e-300)
+    distances = ((state.means[:, None] - state.means) ** 2).sum(2)
+    for l in range(k):
+        heavier = np.flatnonzero(state.weights > state.weights[l])
+        for j in heavier[np.argsort(distances[l, heavier])[:3]]:
+            at, to = np.arange(l * d, l * d + d), np.arange(j * d, j * d + d)
+            between = covariance[np.ix_(at, at)] + covariance[np.ix_(to, to)]
+            between = between - covariance[np.ix_(at, to)] - covariance[np.ix_(to, at)]
+            way = state.means[l] - state.means[j]
+            between[np.diag_indices(d)] += 1e-12 * np.trace(between)
+            cost[l] = min(cost[l], float(way @ np.linalg.solve(between, way)))
+    return cost * problem.n
+
+
+def without(state: State, l: int) -> State:
+    """The state without a component; a near neighbour takes its rows over."""
+    means, weights = state.means.copy(), state.weights.copy()
+    if len(weights) > 1:
+        distances = ((means - means[l]) ** 2).sum(1)
+        distances[l] = np.inf
+        near = int(np.argmin(distances))
+        if distances[near] < (_NEAR * state.width) ** 2:
+            total = weights[l] + weights[near]
+            means[near] = (weights[l] * means[l] + weights[near] * means[near]) / total
+            weights[near] = total
+    s = state.covariances
+    if s.ndim > 1 or len(s) == len(weights) > 1:
+        s = np.delete(s, l, 0)
+    weights = np.delete(weights, l)
+    return State(np.delete(means, l, 0), weights / weights.sum(), s)
+
+
+def coarse_to_fine(problem: Whitened, k: int, box: Box, rng: np.random.Generator) -> None:
+    """Fit the frequencies below a radius that doubles, growing where they ask for it; k components are left at the end.
+
+    What is fitted below one radius places the components well within the next wavelength: no phase is ambiguous.
+    """
+    w, z = problem.w, problem.z
+    d = w.shape[1]
+    radii = np.sqrt((w * w).sum(1))
+    state = State(np.zeros((1, d)), np.ones(1), np.ones(1))
+    most = k + k // 2 + 3
+    radius = max(_FIRST_RADIUS, float(np.sort(radii)[min(2 * (d + 2), len(radii) - 1)]))
+    while True:
+        seen = np.flatnonzero(radii <= radius)
+        part = Whitened(w[seen], z[seen], problem.n, state, problem.extra[seen])
+        part.settle()
+        room = (2 * len(seen) - 1) // (d + 1)
+        grow(part, box, rng, max(min(most, room) - len(part.state.weights), 0))
+        if len(part.state.weights) > max(k, most - 2):
+            shrink(part, max(k, most - 3))
+        state = part.state
+        if len(seen) == len(radii):
+            break
+        radius = min(_GROWTH * radius, float(radii.max()))
+    problem.replace(state)
+    problem.settle()
+    if len(state.weights) > k:
+        shrink(problem, k)

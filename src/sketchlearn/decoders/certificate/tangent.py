@@ -1,0 +1,111 @@
+"""Derivatives of the whitened model: what a change of the parameters explains, and the errors of the parameters."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from sketchlearn.decoders.certificate.whitened import Array, Whitened, quadratic, simplex_basis
+
+F32 = npt.NDArray[np.float32]
+T = TypeVar("T", np.float32, np.float64)
+
+_DRAWS = 200  # rows that measure the noise
+_LIGHTEST = 0.5  # rows: a component with fewer explains nothing by moving
+_JITTER = 1e-11  # of the normal equations, whose diagonal is 1
+
+
+class Tangent:
+    """Normal equations of the whitened problem at its state."""
+
+    def __init__(self, problem: Whitened) -> None:
+        self.problem = problem
+        state = problem.state
+        columns, model = problem.tangents(state)
+        columns = problem.white(columns)
+        k, d = state.means.shape
+        columns[:, : k * d] *= np.repeat(state.weights * problem.n >= _LIGHTEST, d)
+        self.scale = np.sqrt((columns * columns).sum(0))
+        self.scale[self.scale <= 1e-12 * self.scale.max()] = np.inf  # no information: no column
+        columns /= self.scale
+        self.columns = columns
+        normal = columns.T @ columns
+        normal[np.diag_indices_from(normal)] += _JITTER
+        self._factor = cho_factor(normal, lower=True, overwrite_a=True, check_finite=False)
+        self.model = model
+        self.residual = problem.white(problem.y - model)
+        # what follows only chooses directions of tests: single precision will do
+        basis = solve_triangular(self._factor[0], columns.T, lower=True, check_finite=False)
+        self.basis = np.ascontiguousarray(basis, np.float32)
+        self.left = self.off(self.residual[:, None])[:, 0]
+
+    def solve(self, values: Array) -> Array:
+        """Inverse of the normal equations, times columns."""
+        return np.asarray(cho_solve(self._factor, values, check_finite=False))
+
+    def off(self, values: npt.NDArray[T]) -> npt.NDArray[T]:
+        """Whitened vectors (2 m, p) less what a change of the parameters explains."""
+        if values.dtype == np.float64:
+            return np.asarray(values - self.columns @ self.solve(self.columns.T @ values))
+        return np.asarray(values - self.basis.T @ (self.basis @ values))
+
+    def covariance(self) -> Array:
+        """Of the parameters (means, then weights), times n: what labels would leave, plus what the sketch adds."""
+        state = self.problem.state
+        k, d = state.means.shape
+        count = k * d + k - 1
+        inverse = self.solve(np.eye(len(self.scale))[:, :count])[:count]
+        with np.errstate(divide="ignore"):
+            units = 1.0 / np.where(np.isinf(self.scale[:count]), 1e-12, self.scale[:count])
+        inverse = inverse * np.outer(units, units)
+        out = np.zeros((k * d + k, k * d + k))
+        out[: k * d, : k * d] = inverse[: k * d, : k * d]
+        if k > 1:
+            basis = simplex_basis(k)
+            out[: k * d, k * d :] = inverse[: k * d, k * d :] @ basis.T
+            out[k * d :, : k * d] = out[: k * d, k * d :].T
+            out[k * d :, k * d :] = basis @ inverse[k * d :, k * d :] @ basis.T
+        roots = state.roots()
+        for l in range(k):
+            at = slice(l * d, l * d + d)
+            out[at, at] += roots[l] @ roots[l].T / max(state.weights[l], 1e-12)
+        a = state.weights
+        out[k * d :, k * d :] += np.diag(a) - np.outer(a, a)
+        return out
+
+    def width_error(self) -> float:
+        """Largest relative standard error of a width."""
+        state = self.problem.state
+        k, d = state.means.shape
+        first = k * d + k - 1
+        s = state.covariances
+        pick = np.arange(first, len(self.scale))
+        if s.ndim == 3:  # the diagonals of the matrices
+            a, b = np.tril_indices(d)
+            pick = pick.reshape(k, -1)[:, a == b].ravel()
+            s = np.diagonal(s, axis1=1, axis2=2)
+        unit = np.zeros((len(self.scale), len(pick)))
+        unit[pick, np.arange(len(pick))] = 1.0
+        variance = self.solve(unit)[pick, np.arange(len(pick))]
+        scale = np.where(np.isinf(self.scale[pick]), 1e-12, self.scale[pick])
+        error = np.sqrt(np.maximum(variance, 0.0) / self.problem.n) / scale / s.ravel()
+        return 0.5 * float(error.reshape(len(s), -1).min(1).max())
+
+
+def remainders(problem: Whitened, rng: np.random.Generator, count: int = _DRAWS) -> F32:
+    """Whitened noise of rows drawn from the mixture, without what counts for weights and means, (2 m, count)."""
+    state, w = problem.state, problem.w
+    k, d = state.means.shape
+    owner = rng.choice(k, count, p=state.weights)
+    step = np.einsum("nab,nb->na", state.roots()[owner], rng.standard_normal((count, d)))
+    moves = (w @ step.T).astype(np.float32)
+    q = quadratic(w, state.covariances)
+    envelope = np.exp(-0.5 * (q if q.shape[1] == 1 else q[:, owner])).astype(np.float32)
+    turns = (w @ state.means.T).astype(np.float32)
+    c, s = np.cos(turns)[:, owner], np.sin(turns)[:, owner]
+    # (where the moves are small, the difference is taken of numbers close to 1: an error of 1e-7, below the ridge)
+    along, across = np.cos(moves) - envelope, np.sin(moves) - envelope * moves
+    return problem.white(np.concatenate([c * along - s * across, s * along + c * across]))

@@ -1,0 +1,136 @@
+"""The certificate: what it accepts, what it refuses and why, what it mends, and what it says could have been seen."""
+
+import numpy as np
+import pytest
+from clusters import gaussian_clusters, mean_cost
+
+import sketchlearn as sl
+from sketchlearn.decoders import Code
+from sketchlearn.decoders.certificate import Certifier, State
+from sketchlearn.decoders.certificate.scores import missing_limit
+from sketchlearn.decoders.metric import View
+from sketchlearn.decoders.problem import Problem
+
+
+def _sketch(X, k, seed=0, size=None):
+    return sl.sketch(X, sl.design(X[:1000], n_components=k, seed=seed, size=size), progress=False)
+
+
+def _certifier(sketch):
+    view = View.of(sketch)
+    return Certifier(view, Problem.from_view(view), np.random.default_rng(0))
+
+
+def _true(problem, centers, width, shares=None):
+    k = len(centers)
+    weights = np.full(k, 1 / k) if shares is None else shares
+    return State(problem.normalised(centers), weights, np.array([(width / problem.scale) ** 2]))
+
+
+@pytest.mark.parametrize(("k", "d"), [(4, 2), (8, 10), (4, 40)])
+def test_the_truth_passes_and_is_within_its_errors(k, d):
+    X, centers, width = gaussian_clusters(k, d, 100, seed=1)
+    certifier = _certifier(_sketch(X, k))
+    found = certifier.certify(_true(certifier.problem, centers, width), mend=False)
+    assert found.passed
+    off = (found.state.means - certifier.problem.normalised(centers)) / found.examination.means_std
+    assert np.abs(off).max() < 5.0
+    assert found.examination.smallest < 0.01
+    assert 0.3 < found.examination.closest.max() < 5.0
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_a_missing_cluster_is_named_and_put_back(d):
+    X, centers, width = gaussian_clusters(5, d, 100, seed=3)
+    certifier = _certifier(_sketch(X, 5))
+    state = _true(certifier.problem, centers[:4], width)
+    alone = certifier.certify(state, mend=False).examination
+    assert not alone.explained
+    assert alone.missing > missing_limit(d)
+    # with five asked for, one of them on top of another: mended
+    twice = np.vstack([centers[:4], centers[3] + 0.01 * width])
+    mended = certifier.certify(_true(certifier.problem, twice, width))
+    assert mended.passed
+    distances = np.sqrt(((certifier.problem.points(mended.state.means)[:, None] - centers) ** 2).sum(2))
+    assert (distances.min(0) < width).all()
+
+
+def test_two_clusters_taken_as_one_are_noticed_at_the_stated_distance():
+    rng = np.random.default_rng(0)
+    noticed = []
+    for seed in range(6):
+        centers = rng.normal(size=(3, 10)) * 12
+        X = centers[rng.integers(3, size=20_000)] + rng.normal(size=(20_000, 10))
+        certifier = _certifier(_sketch(X, 3, seed))
+        stated = certifier.certify(_true(certifier.problem, centers, 1.0), mend=False).examination.closest[0]
+        step = rng.normal(size=10)
+        step *= 1.3 * stated / np.linalg.norm(step)
+        labels = rng.integers(3, size=20_000)
+        X = centers[labels] + rng.normal(size=(20_000, 10))
+        X[labels == 0] += np.where(rng.uniform(size=(labels == 0).sum()) < 0.5, 0.5, -0.5)[:, None] * step
+        certifier = _certifier(sl.sketch(X, _sketch(X, 3, seed).features, progress=False))
+        noticed.append(not certifier.certify(_true(certifier.problem, centers, 1.0), mend=False).examination.explained)
+    assert sum(noticed) >= 5
+
+
+def test_a_rare_cluster_costs_the_certificate_or_is_found():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100_000, 3))
+    X[:500] += [8.0, 0.0, 0.0]
+    s = _sketch(X[rng.permutation(len(X))], 2)
+    one = sl.decode(s, 1, random_state=0)
+    assert one.code is Code.MISFIT
+    assert "is missing near" in one.verdict
+    two = sl.decode(s, 2, random_state=0)
+    assert two.reliable
+    assert sorted(two.mixture.weights)[0] == pytest.approx(0.005, rel=0.2)
+
+
+def test_a_map_that_is_too_coarse_is_refused():
+    X, _, _ = gaussian_clusters(4, 3, 100, seed=2)
+    reach = 1e5 * np.abs(X).max()
+    phi = sl.design(bounds=(np.full(3, -reach), np.full(3, reach)), n_components=4, seed=0)
+    solution = sl.decode(sl.sketch(X, phi, progress=False), 4, random_state=0)
+    assert not solution.reliable
+
+
+def test_strays_are_set_aside():
+    X, centers, _ = gaussian_clusters(4, 5, 100, seed=4)
+    X[0] = X.mean(0) + 4 * (X.max(0) - X.mean(0))
+    solution = sl.decode(_sketch(X[1:], 4) + sl.sketch(X[:1], _sketch(X[1:], 4).features), 4, random_state=0)
+    assert solution.reliable
+    assert mean_cost(X, solution.centers) < 1.1 * mean_cost(X, centers)
+
+
+def test_intervals_cover_the_truth():
+    inside = []
+    for seed in range(12):
+        X, centers, width = gaussian_clusters(5, 4, 100, seed=seed)
+        solution = sl.decode(_sketch(X, 5, seed), 5, random_state=0)
+        if solution.centers_std is None:
+            continue
+        own = ((solution.centers[:, None] - centers) ** 2).sum(2).argmin(1)
+        apart = np.sqrt(((centers[:, None] - centers) ** 2).sum(2)) + 1e9 * np.eye(5)
+        z = (solution.centers - centers[own]) / solution.centers_std
+        inside += (np.abs(z[(apart.min(1) > 8 * width)[own]]) < 1.96).ravel().tolist()
+    assert len(inside) > 100
+    assert 0.9 < np.mean(inside) < 0.99
+
+
+def test_the_verdict_says_what_could_have_been_seen():
+    X, _, _ = gaussian_clusters(3, 2, 100, seed=5)
+    solution = sl.decode(_sketch(X, 3), 3, random_state=0)
+    assert solution.reliable
+    assert "would have been noticed" in solution.verdict
+    assert 0 < solution.smallest < 0.05
+    assert solution.closest > 0
+    assert solution.centers_std.shape == solution.centers.shape
+    assert solution.weights_std.shape == solution.weights.shape
+
+
+def test_too_many_parameters_have_no_certificate():
+    X, _, _ = gaussian_clusters(3, 2, 100, seed=5)
+    certifier = _certifier(_sketch(X, 3))
+    assert certifier.can(3)
+    assert not certifier.can(10_000)
+    assert not certifier.can(80)  # more numbers than the sketch has

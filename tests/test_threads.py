@@ -1,0 +1,110 @@
+"""Threads: the BLAS is held to one and given back, independent work is shared out, limits are respected."""
+
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from sketchlearn.threads import available_cores, in_parallel, limited, single_blas_thread
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 2),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({}, None),
+    ],
+)
+def test_the_quota_of_the_container_limits_the_cores(tmp_path, monkeypatch, files, cores):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert available_cores(str(tmp_path)) == (8 if cores is None else cores)
+
+
+def test_the_blas_gets_its_threads_back():
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()
+        with single_blas_thread:
+            assert blas_threads() == {1}
+            with single_blas_thread:
+                assert blas_threads() == {1}
+            assert blas_threads() == {1}
+        assert blas_threads() == before
+
+
+def test_overlapping_blocks_of_two_threads_leave_nothing_behind():
+    entered, leave = threading.Event(), threading.Event()
+
+    def other():
+        with single_blas_thread:
+            entered.set()
+            leave.wait(10)
+
+    before = blas_threads()
+    with single_blas_thread:
+        thread = threading.Thread(target=other)
+        thread.start()
+        entered.wait(10)
+        assert blas_threads() == {1}
+    leave.set()
+    thread.join()
+    assert blas_threads() == before
+    with single_blas_thread:
+        assert blas_threads() == {1}
+    assert blas_threads() == before
+
+
+def test_an_error_inside_gives_the_threads_back():
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()
+        with pytest.raises(ValueError, match="inside"), single_blas_thread:
+            raise ValueError("inside")
+        assert blas_threads() == before
+
+
+def test_results_come_in_order_and_errors_come_through(monkeypatch):
+    monkeypatch.setattr("sketchlearn.threads.available_cores", lambda: 4)
+    assert in_parallel(lambda x: x * x, range(20)) == [x * x for x in range(20)]
+    with pytest.raises(ZeroDivisionError):
+        in_parallel(lambda x: 1 // x, [1, 0])
+
+
+def test_never_more_threads_than_allowed_not_even_nested(monkeypatch):
+    monkeypatch.setattr("sketchlearn.threads.available_cores", lambda: 3)
+    lock, running, most = threading.Lock(), [0], [0]
+
+    def inner(_):
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        np.linalg.svd(np.ones((60, 60)))
+        with lock:
+            running[0] -= 1
+
+    in_parallel(lambda _: in_parallel(inner, range(4)), range(6))
+    assert 1 <= most[0] <= 3
+    most[0] = 0
+    with limited(1):
+        in_parallel(inner, range(6))
+    assert most[0] == 1
+
+
+def test_the_callers_limit_reaches_inner_calls(monkeypatch):
+    monkeypatch.setattr("sketchlearn.threads.available_cores", lambda: 8)
+    names = set()
+    with limited(2):
+        in_parallel(lambda _: names.add(threading.get_ident()), range(50))
+        with limited(None):
+            in_parallel(lambda _: names.add(threading.get_ident()), range(50))
+    assert len(names) <= 4  # two pools of two
