@@ -93,7 +93,7 @@ def test_files_recipes_and_names(phi, rows, tmp_path):
 
 
 def test_structured_maps_embed_too(rows):
-    phi = sl.EmbeddedFeatures.of(sl.FourierFeatures.draw(dim=3, size=16, scale=2.0, structure="hadamard", seed=1))
+    phi = sl.EmbeddedFeatures.of(sl.FourierFeatures.draw(dim=3, size=16, scale=2.0, structure="gr2", seed=1))
     z = phi.inner(rows)
     np.testing.assert_allclose(phi.embed(rows), np.concatenate([z.real, z.imag], 1), atol=2.0**-15)
     assert sl.sketch(rows[:300], phi) + sl.sketch(rows[300:], phi) == sl.sketch(rows, phi)

@@ -185,7 +185,8 @@ class ClassifierModel(Model):
                 _LABELS[found["label_type"]](text)
         except ValueError:
             raise reader.fail(f"a class that is no {found['label_type']}: {text!r}") from None
-        reader.check_weights(found["counts"])
+        if (found["counts"] < 0).any() or not found["counts"].any():
+            raise reader.fail("the counts must not be negative, nor all zero")
         if reader.has("mixtures"):
             found["mixtures"] = _mixtures(reader)
             if len(found["mixtures"]) != len(found["classes"]) or "log_priors" not in found:
