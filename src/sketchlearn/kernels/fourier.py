@@ -92,9 +92,31 @@ class PhaseSummer(Summer):
     ) -> list[RowSums]:
         return self._pass(X, np.asarray(starts, np.int64), weights, skip_invalid)
 
+    def row_units(self, X: Rows) -> npt.NDArray[np.int64]:
+        """Every row is a run of its own: the loops are those of the sums, and so are the bits."""
+        return self._totals(X, np.arange(len(X) + 1), None, True)[0][:, :, : self._size]
+
     def _pass(
         self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None, skip_invalid: bool
     ) -> list[RowSums]:
+        sums, box, info = self._totals(X, starts, weights, skip_invalid)
+        return [
+            RowSums(
+                sums=sums[g, :, : self._size],
+                rows=int(info[g, 0]),
+                weight=int(info[g, 3]),
+                lower=box[g, 0],
+                upper=box[g, 1],
+                skipped=int(info[g, 2]),
+                first_invalid=None if info[g, 1] < 0 else int(info[g, 1]),
+            )
+            for g in range(len(starts) - 1)
+        ]
+
+    def _totals(
+        self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None, skip_invalid: bool
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Sums (runs, 2, padded size), box (runs, 2, d) and counts (runs, 5) of each run."""
         runs, d = len(starts) - 1, self.plan.dim
         sums = np.zeros((runs, 2, self._padded), np.int64)
         box = np.empty((runs, 2, d))
@@ -125,18 +147,7 @@ class PhaseSummer(Summer):
             if runs == 1 and info[0, 1] >= 0 and not skip_invalid:
                 break
             self._add(near, far, kept, counts, sums[here], scratch)
-        return [
-            RowSums(
-                sums=sums[g, :, : self._size],
-                rows=int(info[g, 0]),
-                weight=int(info[g, 3]),
-                lower=box[g, 0],
-                upper=box[g, 1],
-                skipped=int(info[g, 2]),
-                first_invalid=None if info[g, 1] < 0 else int(info[g, 1]),
-            )
-            for g in range(runs)
-        ]
+        return sums, box, info
 
     def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
         return np.asarray(squared_phases(np.asarray(X, np.float64), self._place)[1] <= K.MAX_PHASE**2)
