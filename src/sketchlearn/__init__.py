@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sketchlearn.designs import design
     from sketchlearn.engines import sketch
     from sketchlearn.exceptions import (
+        DataWarning,
         IncompatibleSketchError,
         MissingPackageError,
         ModelFileError,
@@ -39,6 +40,7 @@ _ROOMS = {
     "designs": ("design",),
     "engines": ("sketch",),
     "exceptions": (
+        "DataWarning",
         "IncompatibleSketchError",
         "MissingPackageError",
         "ModelFileError",
@@ -70,6 +72,7 @@ __all__ = [
     "CompressivePCA",
     "CompressiveRegression",
     "CompressiveStableMixture",
+    "DataWarning",
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",

@@ -99,7 +99,9 @@ def decode(
     decoders = decoders_of(task)
     chosen = decoders.choose(decoder)
     k = check_components(sketch, n_components, groups=decoders.groups)
-    return chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
+    solution = chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
+    # a decoder of another package may return what it likes
+    return solution.within(sketch.lower, sketch.upper) if isinstance(solution, Solution) else solution
 
 
 def check_components(sketch: Sketch, n_components: int, *, groups: bool = True) -> int:

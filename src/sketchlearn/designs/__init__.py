@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, overload
 
+import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.designs import gmm, kmeans, pca, stable  # noqa: F401  # each registers its tasks
-from sketchlearn.designs.request import Request, find, positive, register_design, tasks
+from sketchlearn.designs.request import Designer, Request, find, positive, register_design, tasks
 from sketchlearn.designs.scale import RULES
+from sketchlearn.designs.spread import standard_units, warn_of
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.quadratic import QuadraticFeatures
@@ -28,12 +31,13 @@ def design(
     n_components: int = ...,
     task: Fourier = ...,
     size: int | None = ...,
-    seed: int = ...,
+    seed: int | np.random.Generator = ...,
     bounds: Bounds | None = ...,
     dim: int | None = ...,
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    standardize: bool = ...,
     explain: Literal[False] = ...,
 ) -> FourierFeatures: ...
 
@@ -45,12 +49,13 @@ def design(
     n_components: int = ...,
     task: Fourier = ...,
     size: int | None = ...,
-    seed: int = ...,
+    seed: int | np.random.Generator = ...,
     bounds: Bounds | None = ...,
     dim: int | None = ...,
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    standardize: bool = ...,
     explain: Literal[True],
 ) -> tuple[FourierFeatures, str]: ...
 
@@ -62,12 +67,13 @@ def design(
     n_components: int = ...,
     task: Quadratic,
     size: int | None = ...,
-    seed: int = ...,
+    seed: int | np.random.Generator = ...,
     bounds: Bounds | None = ...,
     dim: int | None = ...,
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    standardize: bool = ...,
     explain: Literal[False] = ...,
 ) -> QuadraticFeatures: ...
 
@@ -79,12 +85,13 @@ def design(
     n_components: int = ...,
     task: Quadratic,
     size: int | None = ...,
-    seed: int = ...,
+    seed: int | np.random.Generator = ...,
     bounds: Bounds | None = ...,
     dim: int | None = ...,
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    standardize: bool = ...,
     explain: Literal[True],
 ) -> tuple[QuadraticFeatures, str]: ...
 
@@ -96,12 +103,13 @@ def design(
     n_components: int = ...,
     task: str,
     size: int | None = ...,
-    seed: int = ...,
+    seed: int | np.random.Generator = ...,
     bounds: Bounds | None = ...,
     dim: int | None = ...,
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    standardize: bool = ...,
     explain: Literal[False] = ...,
 ) -> FeatureMap: ...
 
@@ -113,12 +121,13 @@ def design(
     n_components: int = ...,
     task: str,
     size: int | None = ...,
-    seed: int = ...,
+    seed: int | np.random.Generator = ...,
     bounds: Bounds | None = ...,
     dim: int | None = ...,
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    standardize: bool = ...,
     explain: Literal[True],
 ) -> tuple[FeatureMap, str]: ...
 
@@ -129,12 +138,13 @@ def design(
     n_components: int = 20,
     task: str = "kmeans",
     size: int | None = None,
-    seed: int = 0,
+    seed: int | np.random.Generator = 0,
     bounds: Bounds | None = None,
     dim: int | None = None,
     scale: float | str | None = None,
     radial: str | RadialLaw | None = None,
     covariance_type: str | None = None,
+    standardize: bool = False,
     explain: bool = False,
 ) -> FeatureMap | tuple[FeatureMap, str]:
     """Choose a feature map from a pilot sample, or without looking at a row.
@@ -150,8 +160,8 @@ def design(
         (:class:`sketchlearn.QuadraticFeatures`).
     size : int, optional
         Number of features; see :func:`sketchlearn.designs.default_size`.
-    seed : int
-        Seed of the frequencies.
+    seed : int or numpy Generator
+        Seed of the frequencies; a generator draws one.
     bounds : (lower, upper), optional
         Public bounds of the columns, instead of a sample: for private and federated use.  They may be
         several times wider than the data.
@@ -165,6 +175,9 @@ def design(
         Law of the radii for a named scale; ``"adapted"`` by default.
     covariance_type : {"full", "tied", "diag", "spherical"}, optional
         Shape of the components, for ``task="gmm"`` and ``"stable"``; ``"full"`` by default.
+    standardize : bool
+        Every column counts in units of its own spread, which is taken from the sample and becomes part of the map:
+        k-means is then that of the standardised rows, with centres in the original units.
     explain : bool
         Return ``(map, explanation)``: what was chosen and why, in words.
 
@@ -181,16 +194,37 @@ def design(
     >>> phi, why = sl.design(bounds=([0, 0, 0], [1, 1, 1]), n_components=10, explain=True)
     >>> "no row looked at" in why
     True
+    >>> sl.design(pilot * [1.0, 10.0, 100.0], n_components=10, standardize=True).spread.round()
+    array([  1.,  10.,  97.])
     """
     k = positive(n_components, "n_components")
     m = None if size is None else positive(size, "size")
     designer = find(task).design
+    if isinstance(seed, np.random.Generator):
+        seed = int(seed.integers(2**31))
     request = Request(task, k, seed, sample, m, bounds, dim, scale, radial, covariance_type)
-    phi, why = designer(request)
     names = _column_names(sample)
+    if standardize:
+        phi, why = _standardized(designer, request, names)
+    else:
+        phi, why = designer(request)
+    if sample is not None and isinstance(phi, FourierFeatures):
+        warn_of(request.rows(), names, task == "kmeans" and not standardize)
     if names is not None:
         phi = phi.with_columns(names)
     return (phi, why) if explain else phi
+
+
+def _standardized(designer: Designer, request: Request, names: list[str] | None) -> tuple[FeatureMap, str]:
+    """The map for raw rows of a design for standardised ones."""
+    if request.sample is None:
+        raise ValueError("standardize=True takes the spread of each column from a sample: give one")
+    rows = request.rows()
+    offset, spread = standard_units(rows, names)
+    phi, why = designer(replace(request, sample=(rows - offset) / spread))
+    if not isinstance(phi, FourierFeatures):
+        raise ValueError(f"standardize=True needs Fourier features, the task {request.task!r} uses {phi.kind}")
+    return phi.standardized(offset, spread), f"{why}; columns in units of their spread in the pilot"
 
 
 def default_size(n_components: int, dim: int, task: str = "kmeans", *, covariance_type: str | None = None) -> int:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.least_squares import RegressionSolution
@@ -48,11 +48,13 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, SketchEstimator): 
         Features of the sketch; by default all products of columns.
     decoder : str
         A decoder of this task; for compressed sketches also one of :class:`~sketchlearn.CompressivePCA`.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     workers : int, optional
         Threads of the pass.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
-    random_state : int, RandomState or None
+    random_state : int, Generator, RandomState or None
         Seeds a compressed map and its decoder.
 
     Attributes
@@ -124,6 +126,7 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, SketchEstimator): 
         features: FeatureMap | None = None,
         sketch_size: int | None = None,
         decoder: str = "auto",
+        on_invalid: str = "raise",
         workers: int | None = None,
         progress: Any = None,
         random_state: Any = None,
@@ -134,6 +137,7 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, SketchEstimator): 
         self.features = features
         self.sketch_size = sketch_size
         self.decoder = decoder
+        self.on_invalid = on_invalid
         self.workers = workers
         self.progress = progress
         self.random_state = random_state
@@ -310,7 +314,7 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, SketchEstimator): 
             if first:
                 self._set_columns(dim, rows.names)
             return rows
-        array, target = validate_data(self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True)
+        array, target = self._validated(X, y, first)
         target = np.asarray(target, np.float64)
         columns = np.column_stack([array, target])
         if first:
@@ -321,6 +325,18 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, SketchEstimator): 
             had = self.sketch_.features.dim
             raise ValueError(f"predictors and targets have {columns.shape[1]} columns, the first batch had {had}")
         return self._weighted(columns, sample_weight, self._names_with_targets(), first)
+
+    def _validated(self, X: Any, y: Any, first: bool) -> tuple[Array, Any]:
+        """Predictors and targets of rows in memory; a sparse matrix is made dense, for the targets join it."""
+        if self.on_invalid == "raise" or y is None:
+            array, target = validate_data(
+                self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True, accept_sparse="csr"
+            )
+        else:
+            array = validate_data(self, X, reset=first, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False)
+            target = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False)
+            check_consistent_length(array, target)
+        return array.toarray() if hasattr(array, "tocsr") else array, target
 
     def _names_with_targets(self) -> tuple[str, ...] | None:
         names = self._names()
