@@ -41,7 +41,10 @@ __all__ = [
     "Columns",
     "Dataset",
     "Debug",
+    "Decimal",
+    "Delimiter",
     "Dtype",
+    "Encoding",
     "Format",
     "Json",
     "Output",
@@ -99,11 +102,17 @@ Columns = Annotated[
     list[str] | None,
     typer.Option("--columns", "-c", help="Columns to read (names, or numbers for arrays), separated by commas."),
 ]
-Where = Annotated[list[str] | None, typer.Option("--where", help="Condition on rows, e.g. 'age >= 30'; repeatable.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", help="Condition on rows, e.g. 'age >= 30 and day < 2024-03-01'; repeatable."),
+]
 Query = Annotated[str | None, typer.Option("--query", help="SQL whose result are the rows.")]
 Dataset = Annotated[str | None, typer.Option("--dataset", help="Array inside an HDF5 file or a Zarr group.")]
 Format = Annotated[str | None, typer.Option("--format", help="Format of files whose suffix doesn't tell it.")]
 Dtype = Annotated[str | None, typer.Option("--dtype", help="Read numbers as float32 or float64.")]
+Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates columns of CSV, e.g. ';' or tab.")]
+Decimal = Annotated[str | None, typer.Option("--decimal", help="The sign before decimals in CSV: . or ,")]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="Encoding of CSV, e.g. latin-1; UTF-8 by default.")]
 
 
 def make_app(verb: str | None = None) -> typer.Typer:
@@ -204,6 +213,7 @@ def _as_options(text: str) -> str:
     text = text.replace("on_invalid='skip'", "--skip-invalid").replace("query='SELECT ...'", "--query 'SELECT ...'")
     text = text.replace("restart=True", "--restart").replace("leave out group_by", "leave out --group-by")
     text = text.replace("the groups with group_by", "the groups with --group-by")
+    text = re.sub(r"say (delimiter|decimal|encoding)=", r"say --\1 ", text)
     text = text.replace("say its format, one of", "say its format with --format, one of")
     text = text.replace("two (columns=) or a model", "two columns (-c a,b) or a model (-m)")
     return re.sub(r"columns=\[([^\]]*)\]", lambda m: "-c " + m[1].replace("'", "").replace(", ", ","), text)

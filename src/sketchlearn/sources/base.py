@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import RowError, as_rows
-from sketchlearn.sources.selection import ReadOptions, Selection
+from sketchlearn.sources.selection import TEXT_OPTIONS, ReadOptions, Selection
 
 _PILOT_PARTS = 32
 _PILOT_ROWS = 2**20  # rows looked at for a pilot, in all parts together
@@ -192,6 +192,8 @@ class Source:
     parts: tuple[Part, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     once: Once | None = None
+    delimited: bool = False
+    """Rows are delimited text, so that options about it make sense."""
 
     @classmethod
     def of_parts(cls, parts: Sequence[Part], names: tuple[str, ...] | None = None, grouped: bool = False) -> Source:
@@ -414,11 +416,14 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
         chosen.refuse(
             "rows opened with sl.read: give it there",
             "columns", "weight_column", "group_by", "where", "query", "dataset", "format", "dtype", "sample_weight",
+            *TEXT_OPTIONS,
         )  # fmt: skip
         return data
     for _, opener in _OPENERS:
         source = opener(data, chosen)
         if source is not None:
+            if not source.delimited:
+                chosen.refuse("this data", *TEXT_OPTIONS)
             return replace(source, settings=chosen.settings())
     raise TypeError(
         f"can't read rows from {type(data).__name__}: give a path, a 2-D array, a frame, an Arrow stream, or an "
@@ -446,8 +451,8 @@ def read(data: Any, *, group_by: Any = None, **options: Unpack[ReadOptions]) -> 
     group_by : str, int or array, optional
         Column with the group of each row (the same way), or an array of labels for rows in memory.
     where : str or (column, operator, value), or several of them, optional
-        Rows to read: ``"age >= 30"``; all conditions must hold.  Parquet leaves out row groups that can't
-        have any.
+        Rows to read: ``"age >= 30"``, ``"country in (DE, FR) and not (age < 18 or day between 2024-03-01 and
+        2024-03-31)"``; all conditions must hold.  Parquet leaves out row groups that can't have any.
     query : str, optional
         SQL whose result are the rows.
     dataset : str, optional
@@ -458,6 +463,9 @@ def read(data: Any, *, group_by: Any = None, **options: Unpack[ReadOptions]) -> 
     dtype : {"float32", "float64"}, optional
         Read all columns as this type.  Text is read as float64 by default; say "float32" for text that was
         written from float32.
+    delimiter, decimal, encoding : str, optional
+        Of CSV: what separates columns (``";"``, ``"tab"``), the sign before decimals (``","``), and the encoding of
+        the text (``"latin-1"``, ``"utf-16"``, ...; UTF-8 by default).
     sample_weight : array, optional
         One weight per row, for rows in memory.
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sketchlearn.arrays import EXACT, RowError, narrowed, too_large
 from sketchlearn.optional import optional
 from sketchlearn.sources.base import Batch, coded
-from sketchlearn.sources.conditions import Condition
+from sketchlearn.sources.conditions import arrow_expression, columns_in
 from sketchlearn.sources.selection import Selection
 
 
@@ -59,7 +59,7 @@ class Layout:
             wanted = [n for n in names if n not in (self.weight, self.group) and n not in optional]
         self.numbers = tuple(str(self._name(names, c)) for c in wanted)
         self.extra = [n for n in (self.weight, self.group) if n is not None]
-        for name in [*self.numbers, *self.extra, *(c.column for c in selection.where)]:
+        for name in [*self.numbers, *self.extra, *columns_in(selection.where)]:
             if name not in names:
                 raise ValueError(f"{place} has no column {name!r}; it has {_listed(names)}")
             if name in twice:
@@ -88,7 +88,7 @@ class Layout:
     @property
     def needed(self) -> list[str]:
         """Columns to ask the reader for."""
-        return list(dict.fromkeys([*self.numbers, *self.extra, *(c.column for c in self.selection.where)]))
+        return list(dict.fromkeys([*self.numbers, *self.extra, *columns_in(self.selection.where)]))
 
     # -- Arrow -------------------------------------------------------------------------------
 
@@ -133,16 +133,17 @@ class Layout:
                 "numbers, booleans or dates"
             )
 
-    def expression(self) -> Any:
-        """The row filter as an Arrow expression, or None."""
-        return filter_expression(self.selection.where) if self.selection.where else None
+    def expression(self, schema: Any) -> Any:
+        """The row filter as an Arrow expression for a table of this schema, or None."""
+        return arrow_expression(self.selection.where, schema) if self.selection.where else None
 
     def batch(self, table: Any, filtered: bool = False) -> Batch:
         """Numbers, weights and groups of an Arrow record batch."""
         pa = arrow("this")
         if self.selection.where and not filtered:
             try:
-                table = _filterable(pa, table.select(self.needed)).filter(self.expression())
+                table = _filterable(pa, table.select(self.needed))
+                table = table.filter(self.expression(table.schema))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
                 raise ValueError(f"{self.place}: the condition can't be applied: {first_line(error)}") from None
         columns = [_whole(table.column(name)) for name in self.numbers]
@@ -277,28 +278,6 @@ def stream_of(layout: Layout, tables: Iterable[Any], filtered: bool = False) -> 
             batch = layout.batch(table, filtered)
             if len(batch.rows):
                 yield batch
-
-
-def filter_expression(conditions: Sequence[Condition]) -> Any:
-    """Conditions as one Arrow expression."""
-    arrow("a row filter")
-    import pyarrow.compute as pc
-
-    whole = None
-    for column, operator, value in conditions:
-        column_ = pc.field(column)
-        one = {
-            "==": lambda c=column_, v=value: c == v,
-            "!=": lambda c=column_, v=value: c != v,
-            "<": lambda c=column_, v=value: c < v,
-            "<=": lambda c=column_, v=value: c <= v,
-            ">": lambda c=column_, v=value: c > v,
-            ">=": lambda c=column_, v=value: c >= v,
-            "in": lambda c=column_, v=value: c.isin(list(v)),
-            "not in": lambda c=column_, v=value: ~c.isin(list(v)),
-        }[operator]()
-        whole = one if whole is None else whole & one
-    return whole
 
 
 def first_line(error: BaseException) -> str:

@@ -70,7 +70,7 @@ def _parts_of(
         layout.agree_with(first)
     full = pa.schema([*schema, *(dataset.schema.field(k) for k in constants)])
     layout.check(full)
-    expression = layout.expression()
+    expression = layout.expression(full)
     if expression is None:
         wanted = list(range(metadata.num_row_groups))
     else:

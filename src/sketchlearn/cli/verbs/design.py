@@ -13,7 +13,10 @@ from sketchlearn.cli.app import (
     Columns,
     Dataset,
     Debug,
+    Decimal,
+    Delimiter,
     Dtype,
+    Encoding,
     Format,
     Json,
     Output,
@@ -50,6 +53,9 @@ def register(app: typer.Typer) -> None:
         dataset: Dataset = None,
         format: Format = None,
         dtype: Dtype = None,
+        delimiter: Delimiter = None,
+        decimal: Decimal = None,
+        encoding: Encoding = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -70,7 +76,7 @@ def register(app: typer.Typer) -> None:
             assert data is not None
             options: dict[str, Any] = {
                 "columns": names_in(columns), "where": where, "query": query, "dataset": dataset, "format": format,
-                "dtype": dtype,
+                "dtype": dtype, "delimiter": delimiter, "decimal": decimal, "encoding": encoding,
             }  # fmt: skip
             given: Any = data if len(data) > 1 else data[0]
             source = read(sys.stdin.buffer if given == "-" else given, **options)

@@ -13,7 +13,10 @@ from sketchlearn.cli.app import (
     Columns,
     Dataset,
     Debug,
+    Decimal,
+    Delimiter,
     Dtype,
+    Encoding,
     Format,
     Json,
     Query,
@@ -51,6 +54,9 @@ def register(app: typer.Typer) -> None:
         dataset: Dataset = None,
         format: Format = None,
         dtype: Dtype = None,
+        delimiter: Delimiter = None,
+        decimal: Decimal = None,
+        encoding: Encoding = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -69,7 +75,7 @@ def register(app: typer.Typer) -> None:
         try:
             batches = predictions(
                 learned, rows, proba=proba, id_column=id_column, columns=names_in(columns), where=where, query=query,
-                dataset=dataset, format=format, dtype=dtype,
+                dataset=dataset, format=format, dtype=dtype, delimiter=delimiter, decimal=decimal, encoding=encoding,
             )  # fmt: skip
             with working("labelling rows"):
                 if output == "-":

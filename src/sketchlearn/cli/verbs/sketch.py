@@ -12,7 +12,10 @@ from sketchlearn.cli.app import (
     Columns,
     Dataset,
     Debug,
+    Decimal,
+    Delimiter,
     Dtype,
+    Encoding,
     Format,
     Json,
     Output,
@@ -69,6 +72,9 @@ def register(app: typer.Typer) -> None:
         dataset: Dataset = None,
         format: Format = None,
         dtype: Dtype = None,
+        delimiter: Delimiter = None,
+        decimal: Decimal = None,
+        encoding: Encoding = None,
         skip_invalid: Annotated[
             bool, typer.Option("--skip-invalid", help="Leave out rows with NaN, infinity or nulls, and count them.")
         ] = False,
@@ -124,7 +130,8 @@ def register(app: typer.Typer) -> None:
             # tables may have more columns than the map was made for
             return Selection.of(
                 columns=names_in(columns), weight_column=weight_column, group_by=group_by, where=where, query=query,
-                dataset=dataset, format=format, dtype=dtype, expected=phi.columns if phi else None,
+                dataset=dataset, format=format, dtype=dtype, delimiter=delimiter, decimal=decimal,
+                encoding=encoding, expected=phi.columns if phi else None,
             )  # fmt: skip
 
         try:
