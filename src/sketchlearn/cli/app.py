@@ -11,8 +11,9 @@ import pkgutil
 import re
 import sys
 import traceback
-from collections.abc import Sequence
-from contextlib import nullcontext
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from enum import IntEnum
 from importlib.abc import InspectLoader
 from pathlib import Path
@@ -23,6 +24,7 @@ import typer
 import sketchlearn
 from sketchlearn.cli.outputs import OutputError, check_output, reason, usage, write_bytes, writing
 from sketchlearn.exceptions import (
+    DataWarning,
     IncompatibleSketchError,
     MissingPackageError,
     ModelFileError,
@@ -55,16 +57,19 @@ __all__ = [
     "emit",
     "features_in",
     "is_table",
+    "labelled_sketches",
     "make_app",
     "names_in",
     "note",
     "printable",
     "read_features",
+    "read_group",
     "read_model",
     "read_sketch",
     "reason",
     "run",
     "usage",
+    "warnings_as_notes",
     "working",
     "write_bytes",
     "writing",
@@ -284,6 +289,37 @@ def read_sketch(path: str) -> Sketch:
             f", of rows with 'sketchlearn sketch {path} -o x.sketch'"
         )
     return sketchlearn.load(path)
+
+
+def read_group(path: str, name: str) -> Sketch:
+    """One group of a table of sketches, by its name in words."""
+    table = sketchlearn.SketchTable.load(path)
+    chosen = {str(label): label for label in table}
+    if name not in chosen:
+        some = ", ".join(list(chosen)[:5]) + (", ..." if len(chosen) > 5 else "")
+        raise ValueError(f"{path} has no group {name!r}; it has {len(chosen)}: {some}")
+    return table[chosen[name]]
+
+
+def labelled_sketches(paths: Sequence[str]) -> Any:
+    """Some sketches by the names of their files, or a table of groups as it is."""
+    if len(paths) == 1 and is_table(paths[0]):
+        return sketchlearn.SketchTable.load(paths[0])
+    if list(paths).count("-") > 1:
+        raise usage("standard input (-) can be read once only")
+    names = [Path(path).stem for path in paths]
+    names = names if len(set(names)) == len(names) else list(paths)
+    return dict(zip(names, map(read_sketch, paths), strict=True))
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """What the library would warn of, as lines for people."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", DataWarning)
+        yield
+    for one in said:
+        note(f"note: {one.message}")
 
 
 def read_model(path: str) -> Model:

@@ -29,10 +29,9 @@ def designed(
         )
     rows = np.asarray(sample, np.float64)
     known = names if names and len(names) == rows.shape[1] else None
-    given = {"standardize": True} if standardize else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # said below, with names
-        phi = sketchlearn.design(rows, n_components=components, task=task, seed=seed, **given)
+        phi = sketchlearn.design(rows, n_components=components, task=task, seed=seed, standardize=standardize)
     for text in remarks(rows, known, task == "kmeans" and not standardize):
         note("note: " + text.replace("standardize=True", "--standardize"))
     return phi.with_columns(known) if known else phi

@@ -404,7 +404,7 @@ class _JsonLines:
     kind = "JSON lines"
     empty = "Empty file, there are no JSON lines"
     sparse = typed = True
-    encoding = None
+    encoding: str | None = None
 
     def chosen(self, selection: Selection) -> Grammar:
         return self

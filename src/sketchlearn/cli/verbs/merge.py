@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, is_table, note, read_sketch, usage, write_bytes
+from sketchlearn.cli.app import (
+    Debug,
+    Json,
+    Output,
+    check_output,
+    emit,
+    is_table,
+    note,
+    read_group,
+    read_sketch,
+    usage,
+    write_bytes,
+)
 from sketchlearn.sketches import Sketch, SketchTable, merge
 
 
@@ -40,13 +52,10 @@ def _all(paths: list[str], groups: list[str] | None) -> Iterator[Sketch]:
     seen: list[Sketch] = []
     for path in paths:
         if is_table(path):
-            table = SketchTable.load(path)
-            chosen = {str(label): label for label in table}
-            for name in groups or chosen:
-                if name not in chosen:
-                    some = ", ".join(list(chosen)[:5]) + (", ..." if len(chosen) > 5 else "")
-                    raise ValueError(f"{path} has no group {name!r}; it has {len(chosen)}: {some}")
-                yield table[chosen[name]]
+            if groups:
+                yield from (read_group(path, name) for name in groups)
+            else:
+                yield from SketchTable.load(path).values()
         elif groups:
             raise usage(f"--group is for tables of sketches, {path} is not one")
         else:

@@ -16,12 +16,13 @@ from sketchlearn.cli.app import (
     Json,
     check_output,
     emit,
-    is_table,
+    labelled_sketches,
     names_in,
     note,
     read_model,
     read_sketch,
     usage,
+    warnings_as_notes,
     working,
     write_bytes,
 )
@@ -137,15 +138,10 @@ def register(app: typer.Typer) -> None:
         if not 0 < alpha < 1:
             raise usage(f"--alpha must be between 0 and 1, got {alpha}")
         _prepare(output, as_json, *sketches)
-        if len(sketches) == 1 and is_table(sketches[0]):
-            given: Any = sketchlearn.SketchTable.load(sketches[0])
-        else:
-            names = [Path(s).stem for s in sketches]
-            names = names if len(set(names)) == len(names) else sketches
-            given = dict(zip(names, map(read_sketch, sketches), strict=True))
-        with working(f"comparing {len(given)} sketches"):
+        given = labelled_sketches(sketches)
+        with working(f"comparing {len(given)} sketches"), warnings_as_notes():
             found = changes(given, against=against)
-        facts = {"against": against, "alpha": alpha, "changes": [asdict(c) for c in found]}
+        facts = {"against": against, "alpha": alpha, "changes": [c.facts() for c in found]}
         ax = sketchlearn.plots.drift(found, alpha=alpha)
         alarms = [c.label for c in found if c.p_value < alpha]
         line = f"{len(alarms)} of {len(found)} differ" + (f": {', '.join(alarms[:10])}" if alarms else "")
