@@ -61,6 +61,7 @@ __all__ = [
     "make_app",
     "names_in",
     "note",
+    "numbers_in",
     "printable",
     "read_features",
     "read_group",
@@ -89,6 +90,9 @@ class Code(IntEnum):
     PACKAGE = 7
     DIFFERENT = 10
     INTERRUPTED = 130
+
+
+_MOST = 1000  # numbers of components in a sweep
 
 
 class _State:
@@ -131,6 +135,7 @@ def make_app(verb: str | None = None) -> typer.Typer:
         help="Compress a dataset into a small sketch and learn from the sketch alone.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # plain help: what draws boxes takes longer to import than everything else
     )
 
     @app.callback(invoke_without_command=True)
@@ -269,6 +274,21 @@ def names_in(columns: list[str] | None, option: str = "--columns") -> list[str] 
     if not names or not all(names):
         raise usage(f"{option} {','.join(columns)!r} has an empty name")
     return names
+
+
+def numbers_in(text: str) -> list[int]:
+    """Numbers of components: ``2:12`` (both ends) or ``2,4,8``."""
+    try:
+        if ":" in text:
+            low, high = (int(part) for part in text.split(":"))
+            numbers = list(range(low, min(high, low + _MOST) + 1))
+        else:
+            numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1 or len(numbers) > _MOST:
+        raise usage(f"{text!r}: write numbers of components as 2:12 or 2,4,8, at most {_MOST}")
+    return numbers
 
 
 def is_table(path: str) -> bool:

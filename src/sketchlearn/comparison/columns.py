@@ -2,9 +2,9 @@
 
 To first order, a shift of column j by t changes the characteristic function phi by ``i w_j t phi(w)``, and a change
 of its variance by s changes it by ``-w_j^2 s phi(w) / 2``.  The difference of two sketches is fitted by such changes of
-all columns, by least squares weighted with the variances of the entries; the errors of the fit follow from the covariance
-of the entries (:mod:`sketchlearn.comparison.two_sample`).  What only changes how columns depend on each other, or the
-shape of a column with the same mean and variance, is not seen here.
+all columns, by least squares weighted with the variances of the entries; the errors of the fit follow from their
+covariance (:mod:`sketchlearn.comparison.two_sample`).  What only changes how columns depend on each other, or the shape
+of a column with the same mean and variance, is not seen here.
 """
 
 from __future__ import annotations

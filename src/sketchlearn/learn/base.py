@@ -65,6 +65,8 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """Components that are tried if their number is ``"auto"``."""
     metric: ClassVar[bool] = False
     """Whether the widths of columns are compared with each other, so that units matter."""
+    heavy_tails: ClassVar[bool] = False
+    """Whether values far from all others are what the model is about."""
     row_types: ClassVar[tuple[Any, ...]] = (np.float64, np.float32)
     """Types of rows that are sketched as they are."""
 
@@ -344,7 +346,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         names = rows.names
         pilot, weights = rows.pilot(random)
         phi = self.design_features(pilot, weights, size, seed)
-        if isinstance(phi, CharacteristicMap):
+        if isinstance(phi, CharacteristicMap) and not self.heavy_tails:
             warn_of(np.asarray(pilot, np.float64), names, self.metric and not getattr(self, "standardize", False), 4)
         return phi.with_columns(names) if names is not None and len(names) == phi.dim else phi
 
@@ -398,6 +400,11 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 return self.__dict__[name]
             raise AttributeError(f"{type(self).__name__} has no {name} yet: call fit, partial_fit or fit_sketch first")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True  # made dense block by block
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return "sketch_" in self.__dict__

@@ -78,6 +78,7 @@ class CompressiveStableMixture(SketchedMixture):
     task: ClassVar[str] = "stable"
     model: ClassVar[type[Model]] = StableMixtureModel
     learned: ClassVar[tuple[str, ...]] = (*SketchedMixture.learned, "alphas_", "locations_", "scatters_")
+    heavy_tails: ClassVar[bool] = True
     alphas_: Array
     locations_: Array
     scatters_: Array

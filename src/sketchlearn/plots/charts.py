@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.comparison import Change, changes
-from sketchlearn.decoders import Sweep
-from sketchlearn.decoders.sweep import EXPLAINED
+from sketchlearn.decoders import Code, Sweep
 from sketchlearn.plots.axes import BAD, FAINT, GOOD, INK, axes, color, tidy
 from sketchlearn.plots.geometry import as_model
 from sketchlearn.sketches import Sketch, SketchTable
@@ -88,7 +87,9 @@ def sweep(table: Sweep, *, ax: Any = None) -> Any:
     ax = tidy(axes(ax))
     k = table.column("k")
     ax.semilogy(k, table.column("ratio"), "o-", label="misfit / noise floor")
-    ax.axhline(EXPLAINED, color="gray", linestyle=":", label="explained")
+    sure = [row for row in table if row.code == Code.RELIABLE]
+    if sure:
+        ax.semilogy([r.k for r in sure], [r.ratio for r in sure], "o", color=GOOD, zorder=3, label="certified")
     ax.axvline(table.recommended, color="C2", linestyle="--", label=f"recommended: {table.recommended}")
     ax.set_xlabel("number of components")
     ax.set_ylabel("misfit / noise floor")

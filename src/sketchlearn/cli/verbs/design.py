@@ -28,8 +28,6 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
-from sketchlearn.cli.pilot import PILOT_ROWS, designed, recipe_text
-from sketchlearn.sources import read
 
 
 def register(app: typer.Typer) -> None:
@@ -60,6 +58,9 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Choose a feature map; sketches made with the same map can be added."""
+        from sketchlearn.cli.pilot import PILOT_ROWS, designed, recipe_text
+        from sketchlearn.sources import read
+
         if components < 1:
             raise usage(f"-k must be at least 1, got {components}")
         bounds = _bounds(lower, upper)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sketchlearn.cli.app import Debug, Json, emit, features_in, usage
-from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
-from sketchlearn.engines.checkpoint import read_checkpoint
 from sketchlearn.exceptions import SketchFileError
-from sketchlearn.learn.models import FORMAT, Model
-from sketchlearn.sketches import Sketch, SketchTable
-from sketchlearn.sketches import file as sketch_file
+
+if TYPE_CHECKING:
+    from sketchlearn.learn.models import Model
+    from sketchlearn.sketches import Sketch
 
 _CANNOT = "single rows, which rows touched the box, order and time of rows, columns that were not read"
 
@@ -30,6 +29,12 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Tell what is in a file: rows, columns, features, noise, box."""
+        from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
+        from sketchlearn.engines.checkpoint import read_checkpoint
+        from sketchlearn.learn.models import Model
+        from sketchlearn.sketches import SketchTable
+        from sketchlearn.sketches import file as sketch_file
+
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         name = "standard input" if path == "-" else path
         if data.startswith(sketch_file.MAGIC):
@@ -64,6 +69,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _is_model(data: bytes) -> bool:
+    from sketchlearn.learn.models import FORMAT
+
     try:
         return bool(json.loads(data).get("format") == FORMAT)
     except (ValueError, RecursionError):

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sketchlearn.cli.app import Debug, Json, check_output, emit, names_in, read_sketch, usage, working, write_bytes
-from sketchlearn.decoders import DECODERS
-from sketchlearn.sketches.value import Sketch
 
 if TYPE_CHECKING:
     from sketchlearn.learn.base import SketchEstimator
+    from sketchlearn.sketches import Sketch
 
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Components = Annotated[int, typer.Option("-k", "--components", help="Number of components.")]
@@ -22,7 +21,7 @@ Seed = Annotated[int, typer.Option("--seed", help="For repeatable results.")]
 
 def register(app: typer.Typer) -> None:
     """Add the verb and what can be learned."""
-    learn = typer.Typer(help="Learn a model from a sketch.", no_args_is_help=True)
+    learn = typer.Typer(help="Learn a model from a sketch.", no_args_is_help=True, rich_markup_mode=None)
     app.add_typer(learn, name="learn")
 
     @learn.command()
@@ -31,7 +30,7 @@ def register(app: typer.Typer) -> None:
         k: Components,
         output: Model,
         decoder: Annotated[
-            str, typer.Option("--decoder", help="auto, " + ", ".join(DECODERS["kmeans"]) + ".")
+            str, typer.Option("--decoder", help="auto, tuning-free, clompr, clomp or splitting.")
         ] = "auto",
         medians: Annotated[bool, typer.Option("--medians", help="Centres for distances, not their squares.")] = False,
         seed: Seed = 0,
@@ -39,6 +38,8 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Centres of k clusters."""
+        from sketchlearn.decoders.registry import DECODERS
+
         if decoder != "auto" and decoder not in DECODERS["kmeans"]:
             raise usage(f"--decoder {decoder}: choose auto or one of {', '.join(DECODERS['kmeans'])}")
         check_output(output, sketch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,7 +20,9 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )
-from sketchlearn.sketches import Sketch, SketchTable, merge
+
+if TYPE_CHECKING:
+    from sketchlearn.sketches import Sketch
 
 
 def register(app: typer.Typer) -> None:
@@ -37,6 +39,8 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Add up sketches; of tables, all groups or those named by --group."""
+        from sketchlearn.sketches import merge
+
         check_output(output, *sketches)
         total = merge(_all(sketches, group))
         write_bytes(output, total.to_bytes())
@@ -49,6 +53,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _all(paths: list[str], groups: list[str] | None) -> Iterator[Sketch]:
+    from sketchlearn.sketches import SketchTable
+
     seen: list[Sketch] = []
     for path in paths:
         if is_table(path):

@@ -19,6 +19,7 @@ from sketchlearn.cli.app import (
     labelled_sketches,
     names_in,
     note,
+    numbers_in,
     read_model,
     read_sketch,
     usage,
@@ -28,7 +29,6 @@ from sketchlearn.cli.app import (
 )
 from sketchlearn.optional import optional
 
-_MOST = 1000  # numbers of components in a sweep
 _FORMATS = ("png", "svg", "pdf", "jpg", "webp")
 
 Model = Annotated[str, typer.Argument(help="A model that 'learn' wrote; - for standard input.")]
@@ -43,7 +43,7 @@ Seed = Annotated[int, typer.Option("--seed", help="For repeatable results.")]
 
 def register(app: typer.Typer) -> None:
     """Add the verb and its pictures."""
-    plot = typer.Typer(help="Draw a picture of a model or a sketch.", no_args_is_help=True)
+    plot = typer.Typer(help="Draw a picture of a model or a sketch.", no_args_is_help=True, rich_markup_mode=None)
     app.add_typer(plot, name="plot")
 
     @plot.command()
@@ -146,21 +146,6 @@ def register(app: typer.Typer) -> None:
         alarms = [c.label for c in found if c.p_value < alpha]
         line = f"{len(alarms)} of {len(found)} differ" + (f": {', '.join(alarms[:10])}" if alarms else "")
         _write(output, ax, dpi, as_json, facts, line)
-
-
-def numbers_in(text: str) -> list[int]:
-    """Numbers of components: ``2:12`` (both ends) or ``2,4,8``."""
-    try:
-        if ":" in text:
-            low, high = (int(part) for part in text.split(":"))
-            numbers = list(range(low, min(high, low + _MOST) + 1))
-        else:
-            numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if not numbers or min(numbers) < 1 or len(numbers) > _MOST:
-        raise usage(f"{text!r}: write numbers of components as 2:12 or 2,4,8, at most {_MOST}")
-    return numbers
 
 
 def _prepare(output: str, as_json: bool, *inputs: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,13 +31,11 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
-from sketchlearn.cli.pilot import PILOT_ROWS, announce, designed
-from sketchlearn.engines.append import Design, Options, Run, once, total_rows, total_skipped
-from sketchlearn.engines.append import OutputError as NotWritable
-from sketchlearn.engines.follow import follow as follow_files
-from sketchlearn.features.base import FeatureMap
-from sketchlearn.sketches import Sketch, SketchTable
-from sketchlearn.sources import Selection, Source
+
+if TYPE_CHECKING:
+    from sketchlearn.features.base import FeatureMap
+    from sketchlearn.sketches import Sketch, SketchTable
+    from sketchlearn.sources import Selection, Source
 
 
 def register(app: typer.Typer) -> None:
@@ -96,6 +94,11 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Sketch rows in one pass; run the same command again to go on after an interruption."""
+        from sketchlearn.engines.append import Design, Options, Run, once
+        from sketchlearn.engines.append import OutputError as NotWritable
+        from sketchlearn.engines.follow import follow as follow_files
+        from sketchlearn.sources import Selection
+
         for name, value in (("-k", components), ("--workers", workers)):
             if value is not None and value < 1:
                 raise usage(f"{name} must be at least 1, got {value}")
@@ -152,12 +155,17 @@ def register(app: typer.Typer) -> None:
 
 
 def _designed(source: Source, components: int, task: str, seed: int, standardize: bool) -> FeatureMap:
+    from sketchlearn.cli.pilot import PILOT_ROWS, announce, designed
+
     phi = designed(source.sample(PILOT_ROWS, seed), source.names, components, task, seed, standardize)
     announce(phi)
     return phi
 
 
 def _tell(result: Sketch | SketchTable, output: str, as_json: bool) -> None:
+    from sketchlearn.engines.append import total_rows, total_skipped
+    from sketchlearn.sketches import SketchTable
+
     if isinstance(result, SketchTable):
         facts = {"output": output, "groups": len(result), "rows": total_rows(result), "skipped": total_skipped(result)}
         emit(facts, as_json, f"{output}: {len(result):,} groups, {_counted(result)}")
@@ -170,5 +178,7 @@ def _tell(result: Sketch | SketchTable, output: str, as_json: bool) -> None:
 
 
 def _counted(result: Sketch | SketchTable) -> str:
+    from sketchlearn.engines.append import total_rows, total_skipped
+
     skipped = f", {total_skipped(result):,} invalid rows left out" if total_skipped(result) else ""
     return f"{total_rows(result):,} rows, {result.features.size} features{skipped}"
