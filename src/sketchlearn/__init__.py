@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from sketchlearn.designs import design
     from sketchlearn.engines import sketch
     from sketchlearn.exceptions import (
+        BudgetError,
         DataWarning,
         IncompatibleSketchError,
+        LedgerFileError,
         MissingPackageError,
         ModelFileError,
         SketchFileError,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
         CompressiveStableMixture,
         Model,
     )
+    from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
     from sketchlearn.sketches import Accumulator, Sketch, SketchTable, load, merge
     from sketchlearn.sources import Source, read
 
@@ -40,8 +43,10 @@ _ROOMS = {
     "designs": ("design",),
     "engines": ("sketch",),
     "exceptions": (
+        "BudgetError",
         "DataWarning",
         "IncompatibleSketchError",
+        "LedgerFileError",
         "MissingPackageError",
         "ModelFileError",
         "SketchFileError",
@@ -58,6 +63,7 @@ _ROOMS = {
         "CompressiveStableMixture",
         "Model",
     ),
+    "privacy": ("Ledger", "PrivacyRecord", "privatize"),
     "sketches": ("Accumulator", "Sketch", "SketchTable", "load", "merge"),
     "sources": ("Source", "read"),
 }
@@ -65,6 +71,7 @@ _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "Accumulator",
+    "BudgetError",
     "Comparison",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
@@ -76,10 +83,13 @@ __all__ = [
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",
+    "Ledger",
+    "LedgerFileError",
     "MissingPackageError",
     "Mixture",
     "Model",
     "ModelFileError",
+    "PrivacyRecord",
     "QuadraticFeatures",
     "Sketch",
     "SketchFileError",
@@ -95,6 +105,7 @@ __all__ = [
     "load",
     "merge",
     "plots",
+    "privatize",
     "read",
     "sketch",
     "sweep",

@@ -73,6 +73,31 @@ class MissingPackageError(ImportError):
     """
 
 
+class BudgetError(ValueError):
+    """A release would spend more of a privacy budget than there is.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> issubclass(sl.BudgetError, ValueError)
+    True
+    """
+
+
+class LedgerFileError(ValueError):
+    """A file is not a ledger this library can read; nothing is spent on it.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> try:
+    ...     sl.Ledger("/no/such/ledger.json")
+    ... except sl.LedgerFileError as error:
+    ...     print("refused")
+    refused
+    """
+
+
 class DataWarning(UserWarning):
     """The rows are readable, and yet something about them should be known: wild values, columns in different units.
 

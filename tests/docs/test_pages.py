@@ -23,7 +23,7 @@ PAGES = [
     *(DOCS / f"{name}.md" for name in ("index", "installation", "tutorial", "sources")),
     *(
         DOCS / f"{name}.md"
-        for name in ("kmeans", "mixtures", "pca-and-regression", "pictures-and-reports", "comparing")
+        for name in ("kmeans", "mixtures", "pca-and-regression", "pictures-and-reports", "comparing", "privacy")
     ),
     *sorted((DOCS / "how-to").glob("*.md")),
 ]

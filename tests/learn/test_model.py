@@ -50,7 +50,7 @@ def test_round_trip(models, name, tmp_path):
 
 
 def test_every_task_is_covered(models):
-    assert {m.task for m in models.values()} == set(MODELS)
+    assert {m.task for m in models.values()} == {task for task in MODELS if not task.startswith("toy-")}
 
 
 def test_columns_are_kept_and_otherwise_numbered():
@@ -204,4 +204,4 @@ def test_files_of_the_first_release_stay_readable(path):
 
 
 def test_there_is_an_old_file_of_every_task():
-    assert {sl.Model.load(path).task for path in OLD.glob("*.json")} == set(MODELS)
+    assert {sl.Model.load(path).task for path in OLD.glob("*.json")} >= {"kmeans", "gmm", "stable", "pca", "regression"}

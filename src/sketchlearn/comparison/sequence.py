@@ -11,7 +11,8 @@ import numpy as np
 
 from sketchlearn.comparison.two_sample import SamplingNoise, check_comparable, compared, limit, sampling_noise
 from sketchlearn.exceptions import DataWarning
-from sketchlearn.sketches import Sketch, SketchTable, merge
+from sketchlearn.sketches import Sketch, SketchTable
+from sketchlearn.sketches.value import pooled
 
 
 @dataclass(frozen=True)
@@ -135,11 +136,13 @@ def compared_pairs(
     names, values = _enough(names, values)
     for value in values:
         check_comparable(values[0], value)
-    total = merge(values)
+    total = pooled(values)
     noise = sampling_noise(total)  # of a row, whichever sketch it is in
     for i in range(0 if against == "rest" else 1, len(values)):
         if against == "rest":
-            other, name = total - values[i], "all others"
+            # noise can't be taken out again: private sketches of the others are added up instead
+            rest = total - values[i] if total.privacy is None else pooled(values[:i] + values[i + 1 :])
+            other, name = rest, "all others"
         else:
             j = 0 if against == "first" else i - 1
             other, name = values[j], names[j]

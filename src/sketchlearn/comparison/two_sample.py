@@ -29,7 +29,7 @@ from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import added_variance, sampling_variance
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
 from sketchlearn.features.operator import Operator
-from sketchlearn.sketches.value import Sketch, check_same_features
+from sketchlearn.sketches.value import Sketch, check_same_features, pooled
 
 _F64 = npt.NDArray[np.float64]
 _C128 = npt.NDArray[np.complex128]
@@ -107,7 +107,7 @@ def compare(a: Sketch, b: Sketch, mixture: Any = None) -> Comparison:
     True
     """
     check_comparable(a, b)
-    return compared(a, b, sampling_noise(a + b, mixture))
+    return compared(a, b, sampling_noise(pooled([a, b]), mixture))
 
 
 def check_comparable(a: Sketch, b: Sketch) -> None:

@@ -165,4 +165,6 @@ def sweep(
         module, _, function = _SWEEPS[task].partition(":")
         table: Sweep = getattr(importlib.import_module(module), function)(sketch, ks, rng=rng, **options)
         return table
+    if task == "regression":
+        raise ValueError("task='regression' has no number of components to choose")
     return sweep_by_certificate(decoders[decoders.default], sketch, ks, rng=rng, **options)

@@ -43,32 +43,31 @@ def decode_stable(
 ) -> StableSolution:
     """Decode a mixture of elliptic stable laws from a sketch.
 
-        Parameters
-        ----------
-        sketch : Sketch
-            Of Fourier features, best from :func:`sketchlearn.designs.stable.design_stable`.
-        n_components : int
-            Number of components.
-        scatter_type : {"full", "diag"}
-            Shape of the scatter matrices.
-        rng : numpy Generator
-            Source of the random starts.
-        trace : list, optional
-            Gets one dict per start.
+    Parameters
+    ----------
+    sketch : Sketch
+        Of Fourier features, best from :func:`sketchlearn.designs.stable.design_stable`.
+    n_components : int
+        Number of components.
+    scatter_type : {"full", "diag"}
+        Shape of the scatter matrices.
+    rng : numpy Generator
+        Source of the random starts.
+    trace : list, optional
+        Gets one dict per start.
 
-        Returns
-        -------
-        StableSolution
+    Returns
+    -------
+    StableSolution
 
-        Examples
-        --------
-        >>> import numpy as np, sketchlearn as sl
-        >>> from sketchlearn.decoders.solution import StableSolution
-    from sketchlearn.designs.stable import design_stable
-            >>> X = np.random.default_rng(0).standard_cauchy(size=(20_000, 1))
-        >>> s = sl.sketch(X, design_stable(X[:1000], 1, seed=0))
-        >>> sl.decode(s, 1, task="stable", random_state=0).alphas.round(1)
-        array([1.])
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.designs.stable import design_stable
+    >>> X = np.random.default_rng(0).standard_cauchy(size=(20_000, 1))
+    >>> s = sl.sketch(X, design_stable(X[:1000], 1, seed=0))
+    >>> sl.decode(s, 1, task="stable", random_state=0).alphas.round(1)
+    array([1.])
     """
     if n_components < 1:
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")

@@ -101,8 +101,14 @@ def of_low_rank(residual: float, ratio: float, rank: int, converged: bool) -> Ve
     return Code.UNFINISHED, text + "; the decoder was still moving when it stopped: allow more iterations"
 
 
-def of_exact() -> Verdict:
-    """A second moment that the sketch holds as it is."""
+def of_exact(rank: int, buried: int = 0) -> Verdict:
+    """A second moment that the sketch holds as it is; `buried` components don't stand out of noise that was added."""
+    if buried:
+        kept = "no component stands" if buried == rank else f"only {rank - buried} of {rank} components stand"
+        return Code.UNDETERMINED, (
+            f"{kept} out of the noise that was added to the second moment: ask for fewer, or release with a larger "
+            "epsilon, more rows or a smaller radius"
+        )
     return Code.RELIABLE, "the sketch holds the whole second moment: nothing was lost but what lies beyond the rank"
 
 

@@ -38,6 +38,9 @@ def design(
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
     standardize: bool = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
     explain: Literal[False] = ...,
 ) -> FourierFeatures: ...
 
@@ -56,6 +59,9 @@ def design(
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
     standardize: bool = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
     explain: Literal[True],
 ) -> tuple[FourierFeatures, str]: ...
 
@@ -74,6 +80,9 @@ def design(
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
     standardize: bool = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
     explain: Literal[False] = ...,
 ) -> QuadraticFeatures: ...
 
@@ -92,6 +101,9 @@ def design(
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
     standardize: bool = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
     explain: Literal[True],
 ) -> tuple[QuadraticFeatures, str]: ...
 
@@ -110,6 +122,9 @@ def design(
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
     standardize: bool = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
     explain: Literal[False] = ...,
 ) -> FeatureMap: ...
 
@@ -128,6 +143,9 @@ def design(
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
     standardize: bool = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
     explain: Literal[True],
 ) -> tuple[FeatureMap, str]: ...
 
@@ -145,6 +163,9 @@ def design(
     radial: str | RadialLaw | None = None,
     covariance_type: str | None = None,
     standardize: bool = False,
+    structure: str = "dense",
+    quantized: bool = False,
+    features_per_row: int | None = None,
     explain: bool = False,
 ) -> FeatureMap | tuple[FeatureMap, str]:
     """Choose a feature map from a pilot sample, or without looking at a row.
@@ -178,6 +199,13 @@ def design(
     standardize : bool
         Every column counts in units of its own spread, which is taken from the sample and becomes part of the map:
         k-means is then that of the standardised rows, with centres in the original units.
+    structure : {"dense", "auto", "hadamard", "gr2", "fastfood"}
+        How frequencies are made: one by one, or in blocks of fast transforms for many columns; ``"auto"`` takes
+        these where they are faster.  Quadratic maps know ``"dense"``, ``"auto"`` and ``"hadamard"``.
+    quantized : bool
+        Fourier features of two bits; take a quarter more of them.
+    features_per_row : int, optional
+        Each row contributes so many of the Fourier features only.
     explain : bool
         Return ``(map, explanation)``: what was chosen and why, in words.
 
@@ -208,6 +236,9 @@ def design(
         phi, why = _standardized(designer, request, names)
     else:
         phi, why = designer(request)
+    if (structure, quantized, features_per_row) != ("dense", False, None):
+        phi = _redrawn(phi, structure, quantized, features_per_row)
+        why += f"; {phi.describe()}"
     if sample is not None and isinstance(phi, FourierFeatures) and task != "stable":  # whose tails are long
         warn_of(request.rows(), names, task == "kmeans" and not standardize)
     if names is not None:
@@ -225,6 +256,17 @@ def _standardized(designer: Designer, request: Request, names: list[str] | None)
     if not isinstance(phi, FourierFeatures):
         raise ValueError(f"standardize=True needs Fourier features, the task {request.task!r} uses {phi.kind}")
     return phi.standardized(offset, spread), f"{why}; columns in units of their spread in the pilot"
+
+
+def _redrawn(phi: FeatureMap, structure: str, quantized: bool, features_per_row: int | None) -> FeatureMap:
+    """A designed map with another structure, of one bit, or subsampled."""
+    if isinstance(phi, FourierFeatures):
+        return phi.redrawn(structure=structure, quantized=quantized, features_per_row=features_per_row)
+    if quantized or features_per_row is not None:
+        raise ValueError(f"{phi.kind} features are neither quantised nor subsampled")
+    if isinstance(phi, QuadraticFeatures):
+        return phi.redrawn(structure)
+    raise ValueError(f"{phi.kind} features have no structure")
 
 
 def default_size(n_components: int, dim: int, task: str = "kmeans", *, covariance_type: str | None = None) -> int:

@@ -348,6 +348,10 @@ class FeatureMap(ABC):
         """Variances of the features over the rows; ``1 - |z|**2`` for features of modulus 1."""
         return np.maximum(1.0 - np.abs(self.mean_from_sums(sums, weight)) ** 2, 0.0)
 
+    def distortion_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
+        """Variance of each entry of the mean that no number of rows takes away: 0, unless the features are coarse."""
+        return np.zeros(self.size)
+
     def release_variances(
         self,
         sums: npt.NDArray[Any],

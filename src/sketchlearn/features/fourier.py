@@ -23,21 +23,22 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.features import portable
+from sketchlearn.features import dense, portable, structured
 from sketchlearn.features.base import decode_array, encode_array, register
-from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.operator import DenseOperator, Operator
+from sketchlearn.features.phases import PhaseMap
 from sketchlearn.features.radial import LAWS, RadialLaw
-from sketchlearn.kernels import GRID_BITS, Plan
+from sketchlearn.features.reading import check_per_row
+from sketchlearn.kernels import Plan
 
 _DIRECTIONS = ("orthogonal", "iid")
 _RADII = ("stratified", "iid")
-_ORTHOGONAL_ROWS = 64  # rows per orthogonal block in high dimension; exact blocks up to this dimension
+_LATER: dict[str, Any] = {"structure": "dense", "quantized": False, "features_per_row": None}
 
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class FourierFeatures(CharacteristicMap):
+class FourierFeatures(PhaseMap):
     """Random Fourier features of a recipe; see :meth:`sketchlearn.FourierFeatures.draw` and :func:`sketchlearn.design`.
 
     Attributes
@@ -58,6 +59,12 @@ class FourierFeatures(CharacteristicMap):
         Linear map applied to the rows before the features.
     spread : ndarray (dim,) or None
         Units of the columns in which distances are meant, of a map made by :meth:`standardized`.
+    structure : str
+        ``"dense"``, or which structured blocks (see :mod:`sketchlearn.features.structured`).
+    quantized : bool
+        Whether only the signs of cosine and sine are used (see :mod:`sketchlearn.features.reading`).
+    features_per_row : int or None
+        How many of the features each row contributes; None for all.
 
     Examples
     --------
@@ -80,6 +87,9 @@ class FourierFeatures(CharacteristicMap):
     center: npt.NDArray[np.float64] | None = None
     whitening: npt.NDArray[np.float64] | None = None
     spread: npt.NDArray[np.float64] | None = None
+    structure: str = "dense"
+    quantized: bool = False
+    features_per_row: int | None = None
 
     @classmethod
     def draw(
@@ -94,6 +104,9 @@ class FourierFeatures(CharacteristicMap):
         radii: str = "stratified",
         center: npt.ArrayLike | None = None,
         whitening: npt.ArrayLike | None = None,
+        structure: str = "dense",
+        quantized: bool = False,
+        features_per_row: int | None = None,
     ) -> FourierFeatures:
         """A map with explicit parameters.
 
@@ -116,6 +129,15 @@ class FourierFeatures(CharacteristicMap):
             Where the data is, roughly; keeps the fast float32 path for data far from the origin.
         whitening : array (dim, dim), optional
             Matrix A: the features become ``exp(i w·(A x))``; `frequencies` are those of x itself.
+        structure : {"dense", "hadamard", "gr2", "fastfood", "auto"}
+            Frequencies drawn one by one, or blocks of Walsh-Hadamard transforms: ``d log d`` operations a row
+            instead of ``d**2``, a few bytes a frequency.  ``"auto"`` takes ``"hadamard"`` where it is faster.
+            Structured blocks have orthogonal or uniform directions of their own: `directions` is not used.
+        quantized : bool
+            Keep only the signs of cosine and sine, of phases with a random dither: two bits a feature.
+        features_per_row : int, optional
+            Each row contributes so many of the features, one group of them that follows from its content; with
+            structured features a multiple of the length of a block.
 
         Examples
         --------
@@ -134,6 +156,25 @@ class FourierFeatures(CharacteristicMap):
             # exact in float32, so that float32 and float64 rows are centred alike
             centre = centre.astype(np.float32).astype(np.float64)
         phi = cls(dim, size, scale, radial, directions, radii, seed, centre, matrix)
+        phi._validate()
+        return phi.redrawn(structure=structure, quantized=quantized, features_per_row=features_per_row)
+
+    def redrawn(
+        self, *, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None
+    ) -> FourierFeatures:
+        """A map of the same law, scale and seed with another structure, of one bit, or with fewer features per row.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=100, size=1000, scale=1.0, seed=0)
+        >>> phi.redrawn(structure="auto").structure
+        'hadamard'
+        """
+        chosen = structured.choose(structure, self.dim, self.size, self.whitening)
+        phi = self.replace(
+            structure=chosen, quantized=quantized, features_per_row=features_per_row, _expected=None, _embedded=None
+        )
         phi._validate()
         return phi
 
@@ -162,11 +203,20 @@ class FourierFeatures(CharacteristicMap):
         for array in (self.center, self.whitening, self.spread):
             if array is not None:
                 array.flags.writeable = False
+        if structured.choose(self.structure, self.dim, self.size, self.whitening) != self.structure:
+            raise ValueError(f"structure={self.structure!r} is no structure of a map")
+        if not isinstance(self.quantized, bool):
+            raise ValueError(f"quantized must be True or False, got {self.quantized!r}")
+        if self.features_per_row is not None:
+            block = 1 if self.structure == "dense" else structured.padded(self.dim)
+            object.__setattr__(self, "features_per_row", check_per_row(self.features_per_row, self.size, block))
 
     # -- recipe ------------------------------------------------------------------------------
 
     def parameters(self) -> dict[str, Any]:
-        given = {} if self.spread is None else {"spread": encode_array(self.spread)}
+        given: dict[str, Any] = {} if self.spread is None else {"spread": encode_array(self.spread)}
+        # fields that came later are written only where they say something: old recipes keep their text
+        given |= {name: getattr(self, name) for name, usual in _LATER.items() if getattr(self, name) != usual}
         return {
             "dim": self.dim,
             "size": self.size,
@@ -183,7 +233,7 @@ class FourierFeatures(CharacteristicMap):
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any]) -> FourierFeatures:
         expected = {"dim", "size", "scale", "radial", "directions", "radii", "seed", "center", "whitening"}
-        if set(parameters) - {"spread"} != expected:
+        if set(parameters) - {"spread", *_LATER} != expected:
             raise ValueError(f"fields of a fourier recipe: {sorted(expected)}, got {sorted(parameters)}")
         p = dict(parameters)
         p["spread"] = decode_array(p.get("spread"), ((p["dim"],),), "spread")
@@ -198,22 +248,71 @@ class FourierFeatures(CharacteristicMap):
 
     @property
     def half_turns(self) -> npt.NDArray[np.float32]:
-        """Frequencies in half-turns (radians / pi) per unit, (size, dim) float32: the drawn numbers."""
-        return self.random_array()
+        """Frequencies in half-turns (radians / pi) per unit, (size, dim) float32: the drawn numbers, if dense."""
+        if self.structure == "dense":
+            return self.random_array()[:, : self.dim]
+        return (self.frequencies / math.pi).astype(np.float32)
 
-    def draw_array(self) -> npt.NDArray[np.float32]:
-        radius = self._radius() * (math.sqrt(self.dim / self.radial.second_moment(self.dim)) / self.scale)
-        w = self._unit_directions() * (radius / math.pi)[:, None]
+    def draw_array(self) -> npt.NDArray[Any]:
+        radius = self._radius() * (math.sqrt(self._law_dim / self.radial.second_moment(self._law_dim)) / self.scale)
+        if self.structure != "dense":
+            blocks = structured.Blocks.draw(self.structure, self.dim, self.seed, radius * self._unit)
+            if not np.isfinite(blocks.radius).all():
+                raise ValueError(f"scale={self.scale} gives frequencies beyond float32")
+            array = blocks.to_array()
+            return np.concatenate([array, self._draw_dither().view(np.int8)]) if self.quantized else array
+        w = dense.unit_directions(self.directions, self.dim, self.size, self.seed) * (radius / math.pi)[:, None]
         if self.whitening is not None:
-            w = _product(w, self.whitening)
+            w = dense.product(w, self.whitening)
         with np.errstate(over="ignore"):
             drawn = w.astype(np.float32)
         if not np.isfinite(drawn).all():
             raise ValueError(f"scale={self.scale} gives frequencies beyond float32")
-        return drawn
+        return np.column_stack([drawn, self._draw_dither()]) if self.quantized else drawn
+
+    def _draw_dither(self) -> npt.NDArray[np.float32]:
+        return (portable.Bits(self.seed, 8).uniforms(self.size) * 2.0).astype("<f4")
+
+    @property
+    def random_shape(self) -> tuple[int, ...]:
+        if self.structure == "dense":
+            return self.size, self.dim + self.quantized
+        return (structured.Blocks.bytes_of(self.structure, self.dim, self.size) + 4 * self.size * self.quantized,)
+
+    @property
+    def random_dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float32 if self.structure == "dense" else np.int8)
+
+    @cached_property
+    def _blocks(self) -> structured.Blocks:
+        return structured.Blocks.from_array(self.random_array(), self.structure, self.dim, self.size)
+
+    @property
+    def _unit(self) -> float:
+        """A power of two near the scale if that is extreme: structured phases are computed in its units."""
+        return structured.unit_of(self.scale)
+
+    @cached_property
+    def _stretch(self) -> npt.NDArray[np.float32]:
+        """What centred columns are multiplied by before structured transforms."""
+        axes = np.ones(self.dim) if self.whitening is None else np.diag(self.whitening)
+        return (axes / self._unit).astype(np.float32)
+
+    @property
+    def _law_dim(self) -> int:
+        """Dimension in which radii are drawn."""
+        return self.dim if self.structure == "dense" else structured.padded(self.dim)
+
+    @cached_property
+    def dither(self) -> npt.NDArray[np.float32] | None:
+        """What is added to the phases of quantised features, in half-turns, (size,); None for others."""
+        if not self.quantized:
+            return None
+        drawn = self.random_array()
+        return drawn[:, -1] if self.structure == "dense" else drawn[-4 * self.size :].view("<f4").astype(np.float32)
 
     def _radius(self) -> npt.NDArray[np.float64]:
-        return self.radial.quantile(self._probabilities(), self.dim)
+        return self.radial.quantile(self._probabilities(), self._law_dim)
 
     @property
     def broad(self) -> npt.NDArray[np.bool_]:
@@ -227,27 +326,22 @@ class FourierFeatures(CharacteristicMap):
             u = (strata + u) / self.size
         return u
 
-    def _unit_directions(self) -> npt.NDArray[np.float64]:
-        rows = 1 if self.directions == "iid" else min(self.dim, _ORTHOGONAL_ROWS)
-        blocks = -(-self.size // rows)
-        normals = portable.Bits(self.seed, 3).normals(blocks * rows * self.dim)
-        stack = normals.reshape(blocks, rows, self.dim)
-        # a few blocks at a time: the working set stays in cache and memory stays small
-        step = max(1, 2**18 // (rows * self.dim))
-        parts = [portable.orthonormalize(stack[i : i + step]) for i in range(0, blocks, step)]
-        return np.concatenate(parts).reshape(-1, self.dim)[: self.size]
-
     @cached_property
     def frequencies(self) -> npt.NDArray[np.float64]:
         """Frequencies in radians per unit of the data, (size, dim)."""
-        w = self.half_turns.astype(np.float64) * math.pi
+        if self.structure == "dense":
+            w = self.half_turns.astype(np.float64) * math.pi
+        else:
+            w = np.ascontiguousarray(self.operator(dtype=np.float64).forward(np.eye(self.dim)).T)
         w.flags.writeable = False
         return w
 
     @cached_property
     def norms(self) -> npt.NDArray[np.float64]:
         """Euclidean norms of the frequencies, (size,)."""
-        return np.sqrt((self.frequencies**2).sum(1))
+        if self.structure == "dense":
+            return np.sqrt((self.frequencies**2).sum(1))
+        return np.sqrt(self.operator(dtype=np.float64).squared_norms)
 
     def operator(self, scale: float = 1.0, dtype: npt.DTypeLike = np.float32) -> Operator:
         """Products with the frequencies times `scale`, forward and adjoint: all that decoders use of the map.
@@ -259,18 +353,22 @@ class FourierFeatures(CharacteristicMap):
         >>> phi.operator().forward([[0.0, 1.0]]).shape
         (1, 8)
         """
-        return DenseOperator.of(self.frequencies * scale, dtype)
+        if self.structure == "dense":
+            return DenseOperator.of(self.frequencies * scale, dtype)
+        return structured.StructuredOperator(self._blocks, self._stretch.astype(np.float64), scale, dtype)
 
     @property
     def designed_width(self) -> float | None:
         """Standard deviation of the (whitened) rows that a map of many scales was designed for."""
         if not self.radial.many_scales:
             return None
-        return self.scale * math.sqrt(self.radial.second_moment(self.dim) / self.dim)
+        return self.scale * math.sqrt(self.radial.second_moment(self._law_dim) / self._law_dim)
 
     @property
     def importance_weights(self) -> npt.NDArray[np.float64]:
         """Weights of the weighted law (1 for the others): divide features and atoms by them to decode."""
+        if self.structure != "dense":
+            return self.radial.importance(self._radius(), self._law_dim)
         factor = self.scale * math.sqrt(self.radial.second_moment(self.dim) / self.dim)
         norms = self.norms if self.whitening is None else self._radius() / factor
         return self.radial.importance(norms * factor, self.dim)
@@ -319,47 +417,62 @@ class FourierFeatures(CharacteristicMap):
         rows = np.asarray(X, np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.dim:
             raise ValueError(f"expected rows with {self.dim} columns, got an array of shape {rows.shape}")
-        return np.exp(1j * (rows @ self.frequencies.T))
+        if not self.quantized and self.features_per_row is None and self.structure == "dense":
+            return np.exp(1j * (rows @ self.frequencies.T))
+        return self._of_phases(self.operator(dtype=np.float64).forward(rows - self._center), rows)
 
     # -- sums --------------------------------------------------------------------------------
 
     @property
-    def sums_shape(self) -> tuple[int, ...]:
-        return (2, self.size)
+    def kept(self) -> int:
+        return self.size if self.features_per_row is None else self.features_per_row
+
+    @property
+    def row_cost(self) -> float:
+        if self.structure == "dense":
+            return self.kept * (self.dim + 10.0)
+        return self.kept * (3.0 * math.log2(self._law_dim) + 10.0)
+
+    @property
+    def _center(self) -> npt.NDArray[np.float64]:
+        return np.zeros(self.dim) if self.center is None else np.ascontiguousarray(self.center)
 
     def plan(self) -> Plan:
         """Half-turns, centre, and per column the rms frequency in radians, which decides on precision and validity."""
-        w = self.frequencies
-        squares = np.ascontiguousarray((w * w).T)
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "half_turns": self.half_turns,
-            "center": np.zeros(self.dim) if self.center is None else np.ascontiguousarray(self.center),
-            "rms": np.sqrt(portable.total(squares) / self.size),
-        }
-        return Plan("fourier", self.dim, self.sums_shape, self.sums_dtype, arrays)
+        arrays: dict[str, npt.NDArray[Any]] = {"center": self._center}
+        numbers: dict[str, Any] = {}
+        if self.structure == "dense":
+            kind = "fourier" if self.dither is None else "signs"
+            w = self.frequencies
+            squares = np.ascontiguousarray((w * w).T)
+            arrays |= {"half_turns": self.half_turns, "rms": np.sqrt(portable.total(squares) / self.size)}
+        else:
+            kind, blocks = "hadamard", self._blocks
+            numbers["p"] = blocks.p
+            rms = math.sqrt(float(portable.total(blocks.lengths**2)) / (self.size * blocks.p))
+            arrays |= {"rms": np.abs(self._stretch).astype(np.float64) * rms, "stretch": self._stretch}
+            arrays |= {name: getattr(blocks, name) for name in ("signs", "normals", "permutation", "radius")}
+        if self.dither is not None:
+            arrays["dither"] = self.dither
+        if self.features_per_row is not None:
+            numbers |= {"base": kind, "per_row": self.features_per_row, "seed": self.seed}
+            kind = "subsampled"
+        return Plan(kind, self.dim, self.sums_shape, self.sums_dtype, arrays, numbers)
 
     @cached_property
     def _rotation(self) -> npt.NDArray[np.complex128] | None:
         """Turns averages of centred features into averages of ``exp(i w·x)``."""
-        return None if self.center is None else np.exp(1j * (self.frequencies @ self.center))
-
-    def mean_from_sums(self, sums: npt.NDArray[np.int64], weight: float) -> npt.NDArray[np.complex128]:
-        z = (sums[0] + 1j * sums[1]) / (weight * 2.0**GRID_BITS)
-        return np.asarray(z if self._rotation is None else z * self._rotation)
-
-    def impossible(self, sums: npt.NDArray[np.int64], weight: int) -> str | None:
-        modulus = np.hypot(sums[0].astype(np.float64), sums[1].astype(np.float64))
-        # each row has modulus at most 1 up to the rounding of both parts
-        limit = (2.0**GRID_BITS + 2.0) * weight * (1 + 1e-12)
-        if (modulus > limit).any():
-            j = int(np.argmax(modulus))
-            return (
-                f"feature {j} would have an average of modulus {modulus[j] / 2.0**GRID_BITS / max(weight, 1):.4g} > 1"
-            )
-        return None
+        if self.center is None:
+            return None
+        if self.structure == "dense":
+            return np.exp(1j * (self.frequencies @ self.center))
+        return np.exp(1j * self.operator(dtype=np.float64).forward(self.center[None])[0])
 
     def describe(self) -> str:
-        return f"Fourier, {self.radial.name} radii, scale {self.scale:.6g}, seed {self.seed}"
+        extra = "" if self.structure == "dense" else f", {self.structure} blocks"
+        extra += ", one bit" if self.quantized else ""
+        extra += "" if self.features_per_row is None else f", {self.features_per_row} per row"
+        return f"Fourier, {self.radial.name} radii, scale {self.scale:.6g}, seed {self.seed}{extra}"
 
     def __repr__(self) -> str:
         extra = "".join(
@@ -367,6 +480,7 @@ class FourierFeatures(CharacteristicMap):
             for name, value, default in (
                 ("directions", self.directions, "orthogonal"),
                 ("radii", self.radii, "stratified"),
+                *((name, getattr(self, name), usual) for name, usual in _LATER.items()),
             )
             if value != default
         )
@@ -384,11 +498,3 @@ def _finite(value: npt.ArrayLike, shapes: tuple[tuple[int, ...], ...], name: str
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds NaN or infinity")
     return array
-
-
-def _product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """a @ b, summed in the order of the inner index."""
-    out = np.zeros((a.shape[0], b.shape[1]))
-    for k in range(b.shape[0]):
-        out = out + a[:, k, None] * b[k]
-    return out

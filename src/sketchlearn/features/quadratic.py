@@ -20,6 +20,7 @@ float64 about a provisional centre.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -27,15 +28,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.features import portable
+from sketchlearn.features import portable, structured
 from sketchlearn.features.base import decode_array, encode_array, register
 from sketchlearn.features.moments import MomentSums
 from sketchlearn.features.operator import IntegerOperator, Operator
 from sketchlearn.kernels import Plan
 from sketchlearn.kernels.directions import project, squared_norms
 
-VARIANTS = ("gaussian", "sphere", "complex", "difference", "exact")
+VARIANTS = ("gaussian", "sphere", "complex", "difference", "hadamard", "exact")
 _STEPS = 29.0
+_DOUBLE_ENTRIES = 2**27  # structured products are float64 up to here
 
 
 def _normal_table() -> npt.NDArray[np.int8]:
@@ -56,7 +58,9 @@ class QuadraticFeatures(MomentSums):
     variant : str
         ``"gaussian"``: ``(a·x)**2`` with standard normal a.  ``"sphere"``: the same with unit vectors.
         ``"complex"``: ``|a·x|**2`` with complex normal a.  ``"difference"``: ``((a·x)**2 - (b·x)**2) / 2``, whose
-        mean square is the squared Frobenius norm of the second moment.  ``"exact"``: all products of two columns.
+        mean square is the squared Frobenius norm of the second moment.  ``"hadamard"``: like sphere, with unit vectors
+        that are rows of structured blocks (see :mod:`sketchlearn.features.structured`): for tens of thousands of
+        columns.  ``"exact"``: all products of two columns.
     seed : int
         Seed of the draw.
     radius : float or None
@@ -103,7 +107,7 @@ class QuadraticFeatures(MomentSums):
             Number of features; without it, all products of two columns.
         seed : int
             The same seed and parameters give the same directions on any machine.
-        variant : {"auto", "gaussian", "sphere", "complex", "difference", "exact"}
+        variant : {"auto", "gaussian", "sphere", "complex", "difference", "hadamard", "exact"}
             ``"auto"`` is ``"sphere"``, or ``"exact"`` where `size` is at least dim (dim + 1) / 2.
         radius : float, optional
             A public bound: rows are clipped to this distance from `center`.
@@ -142,6 +146,26 @@ class QuadraticFeatures(MomentSums):
         phi._validate()
         return phi
 
+    def redrawn(self, structure: str) -> QuadraticFeatures:
+        """The map with structured directions, or where structured is ``"auto"``, if these are faster.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> sl.QuadraticFeatures.draw(dim=1024, size=8192, seed=0).redrawn("auto").variant
+        'hadamard'
+        """
+        chosen = structured.choose(structure, self.dim, self.size, None)
+        if chosen not in ("dense", "hadamard"):
+            raise ValueError(f"structure={structure!r}: quadratic features know dense, hadamard and auto")
+        if chosen == "dense" or self.variant != "sphere":
+            if structure == "hadamard":
+                raise ValueError(f"variant={self.variant!r} has no structure")
+            return self
+        phi = self.replace(variant="hadamard", _expected=None, _embedded=None)
+        phi._validate()
+        return phi
+
     def _validate(self) -> None:
         if self.variant not in VARIANTS:
             raise ValueError(f"variant={self.variant!r}: choose one of auto, {', '.join(VARIANTS)}")
@@ -152,6 +176,8 @@ class QuadraticFeatures(MomentSums):
             raise ValueError(
                 f"exact features of {self.dim} columns are {self.dim * (self.dim + 1) // 2}, not {self.size}"
             )
+        if self.variant == "hadamard":
+            structured.choose("hadamard", self.dim, self.size, None)
         if self.radius is not None:
             if isinstance(self.radius, bool) or not isinstance(self.radius, int | float | np.number):
                 raise ValueError(f"radius must be a number, got {self.radius!r}")
@@ -198,11 +224,20 @@ class QuadraticFeatures(MomentSums):
 
     @property
     def directions(self) -> npt.NDArray[np.int8]:
-        """Integer directions, one per row: (size, dim), twice as many for complex and difference, none for exact."""
+        """Integer directions, one per row: (size, dim), twice as many for complex and difference, none for exact.
+
+        Those of the variant ``"hadamard"`` are no integers: this is the bits they are made of.
+        """
         return self.random_array()
+
+    @cached_property
+    def _blocks(self) -> structured.Blocks:
+        return structured.Blocks.from_array(self.random_array(), "hadamard", self.dim, self.size)
 
     @property
     def random_shape(self) -> tuple[int, ...]:
+        if self.variant == "hadamard":
+            return (structured.Blocks.bytes_of("hadamard", self.dim, self.size),)
         return (0 if self.is_exact else self.size * (1 + self.paired)), self.dim
 
     @property
@@ -210,6 +245,8 @@ class QuadraticFeatures(MomentSums):
         return np.dtype(np.int8)
 
     def draw_array(self) -> npt.NDArray[np.int8]:
+        if self.variant == "hadamard":
+            return structured.Blocks.draw("hadamard", self.dim, self.seed, np.full(self.size, 1.0)).to_array()
         drawn = np.empty(self.random_shape, np.int8)
         flat, table, bits = drawn.reshape(-1), _normal_table(), portable.Bits(self.seed, 4)
         step = 2**22
@@ -221,6 +258,9 @@ class QuadraticFeatures(MomentSums):
 
     def direction_operator(self) -> Operator:
         """Products with all directions."""
+        if self.variant == "hadamard":
+            dtype = np.float64 if self.size * self.dim <= _DOUBLE_ENTRIES else np.float32
+            return structured.StructuredOperator(self._blocks, np.ones(self.dim), 1.0, dtype)
         return IntegerOperator(self.directions)
 
     @cached_property
@@ -233,6 +273,8 @@ class QuadraticFeatures(MomentSums):
         """A feature is the sum over its one or two directions q of ``factor * (q·x)**2``; a factor per direction."""
         table = _normal_table().astype(np.float64)
         unit = 1.0 / float((table * table).mean())  # makes the entries of q standard
+        if self.variant == "hadamard":
+            return np.ones(self.size)
         if self.variant == "sphere":
             return 1.0 / self.squared_norms
         if self.variant == "gaussian":
@@ -245,6 +287,8 @@ class QuadraticFeatures(MomentSums):
     @cached_property
     def _bounds(self) -> npt.NDArray[np.float64]:
         """What the squared projections of one unit of the grid are divided by, per direction."""
+        if self.variant == "hadamard":
+            return np.ones(self.size)
         if not self.paired:
             return self.squared_norms
         largest = np.maximum(self.squared_norms[: self.size], self.squared_norms[self.size :])
@@ -274,6 +318,8 @@ class QuadraticFeatures(MomentSums):
         if self.is_exact:
             i, j = np.triu_indices(self.dim)
             return rows[:, i] * rows[:, j]
+        if self.variant == "hadamard":
+            return np.asarray(self.direction_operator().astype(np.float64).forward(rows) ** 2)
         squares = project(self.directions, np.ascontiguousarray(rows.T)).T ** 2 * self.factors
         return squares[:, : self.size] + squares[:, self.size :] if self.paired else squares
 
@@ -285,6 +331,8 @@ class QuadraticFeatures(MomentSums):
 
     @property
     def row_cost(self) -> float:
+        if self.variant == "hadamard":
+            return self.size * (3.0 * math.log2(structured.padded(self.dim)) + 10.0)
         return 0.5 * self.dim * (self.dim + 10.0) if self.is_exact else super().row_cost * (1 + self.paired)
 
     @property
@@ -296,6 +344,12 @@ class QuadraticFeatures(MomentSums):
         """Products of columns, or squares along directions, about the centre; on the grid if there is a radius."""
         arrays: dict[str, npt.NDArray[Any]] = {"center": self._centre}
         numbers: dict[str, int | float | str | bool] = {} if self.radius is None else {"radius": self.radius}
+        if self.variant == "hadamard":
+            blocks = self._blocks
+            arrays |= {name: getattr(blocks, name) for name in ("signs", "normals", "permutation")}
+            arrays["factors"] = (blocks.radius.astype(np.float64) * math.pi).astype(np.float32)
+            numbers["p"] = blocks.p
+            return Plan("structured squares", self.dim, self.sums_shape, self.sums_dtype, arrays, numbers)
         if not self.is_exact:
             arrays |= {"directions": self.directions, "bounds": self._bounds}
             numbers["second"] = {"complex": 1, "difference": -1}.get(self.variant, 0)

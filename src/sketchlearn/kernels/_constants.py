@@ -10,6 +10,8 @@ from typing import Final
 
 GRID_BITS: Final = 22
 """One unit of the fixed-point grid is 2**-22."""
+ENTRY_BOUND: Final = 2**GRID_BITS + 1
+"""No rounded cosine or sine exceeds this many grid units in absolute value."""
 
 PRODUCT_BITS: Final = 15
 """Rows on a grid are rounded to multiples of 2**-15 of the radius before their columns are multiplied."""

@@ -18,6 +18,7 @@ from sketchlearn.kernels import pairs, tiers
 from sketchlearn.kernels._quadratic_numpy import squared_lengths
 from sketchlearn.kernels._quadratic_rows import PackedDirections, block_rows, present
 from sketchlearn.kernels.directions import project
+from sketchlearn.kernels.hadamard import Blocks
 from sketchlearn.kernels.sums import RowSums
 
 _FAR = 1e140  # longer rows count as invalid
@@ -52,6 +53,33 @@ def sum_squares(
     def fold(chunk: _Chunk, sums: _Rows, high: _Rows, low: _Rows) -> None:
         # sum (a.x)^2 = sum (a.(x-p))^2 + 2 (a.p)(a.s) + W (a.p)^2 for s = sum (x-p)
         p, s = project(packed.directions, np.column_stack([chunk.offset, chunk.linear])).T
+        high[:], low[:] = pairs.two_sum(sums, (2.0 * s + chunk.weight * p) * p)
+
+    return _float_pass(X, center, weights, skip_invalid, run, fold)
+
+
+def sum_structured_squares(
+    X: npt.NDArray[np.floating],
+    blocks: Blocks,
+    center: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.int64] | None,
+    skip_invalid: bool,
+) -> RowSums:
+    """The same for structured directions."""
+    staging, dim = tiers.loops("quadratic"), X.shape[1]
+
+    def run(chunk: _Chunk) -> tuple[npt.NDArray[np.float64], float]:
+        sums = np.zeros(blocks.padded_size)
+        block = block_rows(2**18, 4 * dim, 1)
+        buffer, padded = np.zeros((block, dim), np.float32), blocks.padded_rows(block)
+        for i0 in range(0, len(chunk.rows), block):
+            n = chunk.stage(staging, i0, min(i0 + block, len(chunk.rows)), buffer)
+            padded[:n, :dim] = buffer[:n]
+            blocks.add_squares(padded, n, sums)
+        return sums[: blocks.size], 0.0
+
+    def fold(chunk: _Chunk, sums: _Rows, high: _Rows, low: _Rows) -> None:
+        p, s = blocks.astype(np.float64).forward(np.stack([chunk.offset, chunk.linear]))
         high[:], low[:] = pairs.two_sum(sums, (2.0 * s + chunk.weight * p) * p)
 
     return _float_pass(X, center, weights, skip_invalid, run, fold)

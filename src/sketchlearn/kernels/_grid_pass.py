@@ -13,6 +13,7 @@ from sketchlearn.kernels import tiers
 from sketchlearn.kernels._constants import PRODUCT_BITS
 from sketchlearn.kernels._quadratic_numpy import squared_lengths
 from sketchlearn.kernels._quadratic_rows import PackedDirections, block_rows, present
+from sketchlearn.kernels.hadamard import Blocks
 from sketchlearn.kernels.sums import RowSums
 
 
@@ -39,6 +40,28 @@ def sum_squares(
             squares.add_rounded_squares(buffer, n, packed.panels, packed.scales, sums)
 
     return _grid_pass(X, center, radius, weights, skip_invalid, staging, -1, buffer, add, lambda: sums[:size])
+
+
+def sum_structured_squares(
+    X: npt.NDArray[np.floating],
+    blocks: Blocks,
+    center: npt.NDArray[np.float64],
+    radius: float,
+    weights: npt.NDArray[np.int64] | None,
+    skip_invalid: bool,
+) -> RowSums:
+    """The same for structured directions of length at most 1."""
+    staging, dim = tiers.loops("quadratic"), X.shape[1]
+    sums = np.zeros(blocks.padded_size, np.int64)
+    block = block_rows(2**18, 4 * dim, 1)
+    buffer, padded = np.zeros((block, dim), np.float32), blocks.padded_rows(block)
+    ones = np.ones(block, np.int64)
+
+    def add(n: int, w: npt.NDArray[np.int64]) -> None:
+        padded[:n, :dim] = buffer[:n]
+        blocks.add_rounded_squares(padded, n, np.array(w) if len(w) else ones, sums)
+
+    return _grid_pass(X, center, radius, weights, skip_invalid, staging, -1, buffer, add, lambda: sums[: blocks.size])
 
 
 def sum_products(

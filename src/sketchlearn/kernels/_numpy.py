@@ -6,7 +6,8 @@ final rounding is then the correct one (Boldo and Melquiond, "Emulation of FMA a
 sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57(4), 2008).
 """
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -51,18 +52,25 @@ def _fma64(a: _F64, b: _F64, c: _F64) -> _F64:
     return vh + _add_to_odd(tl, vl)
 
 
-def _rounded(x: npt.NDArray[np.floating], half_turns: npt.NDArray[np.floating], far: bool) -> npt.NDArray[np.int64]:
-    """Grid units of cos and sin, shape (2, rows, frequencies)."""
+def _phases(x: npt.NDArray[np.floating], half_turns: npt.NDArray[np.floating]) -> npt.NDArray[Any]:
+    """Phases in half-turns, (rows, frequencies), in the precision of the rows."""
+    fma = _fma64 if x.dtype == np.float64 else fma32
+    w = half_turns.astype(x.dtype)
+    t = np.zeros((len(x), len(w)), x.dtype)
+    for k in range(x.shape[1]):
+        t = fma(x[:, k, None], w[None, :, k], t)  # type: ignore[arg-type]  # either precision
+    return t
+
+
+def waves(t: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Grid units of cosine and sine of phases (half-turns, float32 or float64), stacked."""
+    far = t.dtype == np.float64
     real = np.float64 if far else np.float32
     integer = np.int64 if far else np.int32
     fma = _fma64 if far else fma32
     cos_poly, sin_poly = (K.COS64, K.SIN64) if far else (K.COS32, K.SIN32)
-    parity, rounder = (K.PARITY64, K.ROUND64) if far else (K.PARITY32, K.ROUND32)
-    x, w = x.astype(real), half_turns.astype(real)
-    t = np.zeros((len(x), len(w)), real)
-    for k in range(x.shape[1]):
-        t = fma(x[:, k, None], w[None, :, k], t)  # type: ignore[arg-type]  # either precision
-    negative = ((t + real(parity)).view(integer).astype(np.int64) & 1).astype(bool)
+    rounder = K.ROUND64 if far else K.ROUND32
+    negative = _odd(t).astype(bool)
     r = t - np.rint(t)
     u = r * r
     out = np.empty((2, *t.shape), np.int64)
@@ -75,6 +83,19 @@ def _rounded(x: npt.NDArray[np.floating], half_turns: npt.NDArray[np.floating], 
         v = np.where(negative, -v, v) + real(rounder)
         out[row] = v.view(integer).astype(np.int64) - int(np.asarray(real(rounder)).view(integer))
     return out
+
+
+def signs(t: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """One where cosine or sine of phases (half-turns) is negative, zero elsewhere, stacked."""
+    return np.stack([_odd(t), _odd(t - t.dtype.type(0.5))])
+
+
+def _odd(t: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Parity of the nearest integer."""
+    far = t.dtype == np.float64
+    return (t + t.dtype.type(K.PARITY64 if far else K.PARITY32)).view(np.int64 if far else np.int32).astype(
+        np.int64
+    ) & 1
 
 
 def squared_phases(raw: _F64, place: _F64) -> tuple[_F64, _F64]:
@@ -112,30 +133,32 @@ def stage(
     for part, chosen in enumerate((use & (phase2 <= K.FAR_PHASE**2), use & (phase2 > K.FAR_PHASE**2))):
         rows, kept = ((near, near_weight), (far, far_weight))[part]
         counts[part] = np.concatenate([[0], np.cumsum(chosen)])[starts]
-        rows[: chosen.sum()] = centred[chosen]
+        rows[: chosen.sum(), : raw.shape[1]] = centred[chosen]
         kept[: chosen.sum()] = w[chosen]
 
 
-def _add(rows: npt.NDArray[np.floating], weights: _I64, runs: _I64, panels: _F32, sums: _I64, far: bool) -> None:
-    for g in range(len(runs) - 1):
-        for i in range(runs[g], runs[g + 1], K.FLUSH_ROWS):
-            block = slice(i, min(runs[g + 1], i + K.FLUSH_ROWS))
-            for j in range(0, len(panels), _TILE):
-                units = _rounded(rows[block], panels[j : j + _TILE], far)
-                sums[g, :, j : j + _TILE] += (units * weights[block][None, :, None]).sum(1)
+Units = Callable[[npt.NDArray[Any]], _I64]
 
 
-def add_near(rows: _F32, weights: _I64, runs: _I64, panels: _F32, sums: _I64, scratch: None) -> None:
-    """Add the float32 rows of each run to its sums (runs, 2, size)."""
-    _add(rows, weights, runs, panels, sums, False)
+def _adder(units: Units) -> Callable[..., None]:
+    """Adds what `units` makes of the phases of the rows of each run to its sums (runs, 2, size)."""
+
+    def add(rows: npt.NDArray[np.floating], weights: _I64, runs: _I64, panels: _F32, sums: _I64, scratch: None) -> None:
+        for g in range(len(runs) - 1):
+            for i in range(runs[g], runs[g + 1], K.FLUSH_ROWS):
+                block = slice(i, min(runs[g + 1], i + K.FLUSH_ROWS))
+                for j in range(0, len(panels), _TILE):
+                    part = units(_phases(rows[block], panels[j : j + _TILE]))
+                    sums[g, :, j : j + _TILE] += (part * weights[block][None, :, None]).sum(1)
+
+    return add
 
 
-def add_far(rows: _F64, weights: _I64, runs: _I64, panels: _F32, sums: _I64, scratch: None) -> None:
-    """Add the float64 rows of each run to its sums."""
-    _add(rows, weights, runs, panels, sums, True)
+add_near = add_far = _adder(waves)
+count_near = count_far = _adder(signs)
 
 
-def scratch(far: bool) -> None:
+def scratch(far: bool, signs_only: bool = False) -> None:
     """Nothing is needed beside the sums."""
 
 

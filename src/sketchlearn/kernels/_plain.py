@@ -87,7 +87,49 @@ def add_far(rows, weights, runs, panels, sums, scratch):
                 sums[g, 1, j] += w * (bits[2, 0] - _ZERO64)
 
 
-def scratch(far):
+@compiled
+def count_near(rows, weights, runs, panels, sums, scratch):
+    """The same, but one is added where a cosine or sine is negative."""
+    d, size = panels.shape
+    bits = scratch.view(np.int32)
+    for g in range(runs.shape[0] - 1):
+        for j0 in range(0, size, _TILE):
+            width = min(_TILE, size - j0)
+            for i in range(runs[g], runs[g + 1]):
+                w = weights[i]
+                for j in range(width):
+                    scratch[0, j] = np.float32(0.0)
+                for k in range(d):
+                    x = rows[i, k]
+                    for j in range(width):
+                        scratch[0, j] = fma(x, panels[k, j0 + j], scratch[0, j])
+                for j in range(width):
+                    scratch[1, j] = scratch[0, j] + _PARITY32
+                    scratch[2, j] = (scratch[0, j] - np.float32(0.5)) + _PARITY32
+                for j in range(width):
+                    sums[g, 0, j0 + j] += w * np.int64(bits[1, j] & 1)
+                    sums[g, 1, j0 + j] += w * np.int64(bits[2, j] & 1)
+
+
+@compiled
+def count_far(rows, weights, runs, panels, sums, scratch):
+    """The same for float64 rows."""
+    d, size = panels.shape
+    bits = scratch.view(np.int64)
+    for g in range(runs.shape[0] - 1):
+        for i in range(runs[g], runs[g + 1]):
+            w = weights[i]
+            for j in range(size):
+                t = 0.0
+                for k in range(d):
+                    t = fma(rows[i, k], np.float64(panels[k, j]), t)
+                scratch[0, 0] = t + _PARITY64
+                scratch[1, 0] = (t - 0.5) + _PARITY64
+                sums[g, 0, j] += w * (bits[0, 0] & 1)
+                sums[g, 1, j] += w * (bits[1, 0] & 1)
+
+
+def scratch(far, signs_only=False):
     """Numbers that a pass needs beside its sums."""
     return np.empty((3, 1)) if far else np.empty((3, _TILE), np.float32)
 

@@ -40,7 +40,7 @@ def _rounded_squares(vectors, v, projections, scales, sums):
 
 
 def _kernel(mr, nv, epilogue):
-    return tile(32, mr, nv, types.float32, types.float64 if epilogue is _squares else types.int64, epilogue)
+    return tile(32, mr, nv, {types.float64 if epilogue is _squares else types.int64: epilogue})
 
 
 _float_panel, _float_vector = _kernel(TILE_ROWS, PANEL_VECTORS, _squares), _kernel(TILE_ROWS, 1, _squares)

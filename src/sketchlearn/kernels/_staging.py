@@ -77,8 +77,12 @@ def stage(X, weights, place, near, far, near_weight, far_weight, counts, box, in
             info[g, 3] += w
             for k in range(d):
                 v = x[0, k]
-                box[g, 0, k] = v if v < box[g, 0, k] else box[g, 0, k]
-                box[g, 1, k] = v if v > box[g, 1, k] else box[g, 1, k]
+                # loaded first, so that the stores are unconditional and the loop is vectorised
+                low, high = box[g, 0, k], box[g, 1, k]
+                low = v if v < low else low
+                high = v if v > high else high
+                box[g, 0, k] = low
+                box[g, 1, k] = high
             if phase2 <= _FAR2:
                 for k in range(d):
                     near[near_count, k] = np.float32(x[1, k])

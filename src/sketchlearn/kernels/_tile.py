@@ -72,7 +72,7 @@ class Vectors:
         return self.b.shuffle_vector(one, undef, ir.Constant(ir.VectorType(I32, LANES), [0] * LANES))
 
 
-def tile(bits: int, mr: int, nv: int, first, second, epilogue):
+def tile(bits: int, mr: int, nv: int, epilogues):
     """Intrinsic ``kernel(rows, stride, panel, panel_stride, depth, a, b)`` for one tile.
 
     Parameters
@@ -81,10 +81,9 @@ def tile(bits: int, mr: int, nv: int, first, second, epilogue):
         Precision of the rows and products; the panel is float32 always.
     mr, nv : int
         Rows and vectors of the tile.
-    first, second : numba types
-        What the pointers a and b point to.
-    epilogue : callable
-        ``epilogue(vectors, v, products, a, b)``, for the products (one vector per row) of the v-th vector.
+    epilogues : dict of numba type to callable
+        ``epilogue(vectors, v, products, a, b)``, for the products (one vector per row) of the v-th vector, by the
+        type that the pointer b points to.
     """
     real = types.float32 if bits == 32 else types.float64
 
@@ -92,8 +91,10 @@ def tile(bits: int, mr: int, nv: int, first, second, epilogue):
     def kernel(typingctx, rows, stride, panel, panel_stride, depth, a, b):
         sig = types.void(
             types.CPointer(real), types.intp, types.CPointer(types.float32), types.intp, types.intp,
-            types.CPointer(first), types.CPointer(second),
+            a, b,
         )  # fmt: skip
+
+        epilogue = epilogues[b.dtype]
 
         def codegen(context, builder, sig, args):
             rows, stride, panel, panel_stride, depth, a, b = args

@@ -14,41 +14,65 @@ from sketchlearn.kernels._compile import compiled, pointer
 from sketchlearn.kernels._staging import stage as stage
 from sketchlearn.kernels._tile import LANES, PANEL, PANEL_VECTORS, TILE_ROWS, tile
 
+_ZERO32 = np.uint32(np.float32(K.ROUND32).view(np.uint32))
+_ZERO64 = np.int64(np.float64(K.ROUND64).view(np.int64))
 
-def _cosines_and_sines(vectors, v, phases, cos_sums, sin_sums):
+
+def waves(vectors, t):
+    """Code for the grid units of cosine and sine of phases t (half-turns), each plus the bits of ROUND."""
     b, single = vectors.b, vectors.bits == 32
     to_real = (lambda x: float(np.float32(x))) if single else float
-    polynomials = (K.COS32, K.SIN32) if single else (K.COS64, K.SIN64)
     parity, rounder = (K.PARITY32, K.ROUND32) if single else (K.PARITY64, K.ROUND64)
-    places = [vectors.place(p, v, vectors.integer) for p in (cos_sums, sin_sums)]
-    totals = [b.load(p, align=vectors.bits // 8) for p in places]
-    for t in phases:
-        sign = b.shl(b.bitcast(b.fadd(t, vectors.constant(parity)), vectors.ivec), vectors.whole(vectors.bits - 1))
-        r = b.fsub(t, vectors.call("rint", t))
-        u = b.fmul(r, r)
-        for part, polynomial in enumerate(polynomials):
-            value = vectors.constant(to_real(polynomial[-1]))
-            for coefficient in polynomial[-2::-1]:
-                value = vectors.call("fma", value, u, vectors.constant(to_real(coefficient)))
-            if part == 1:
-                value = b.fmul(value, r)
-            value = b.bitcast(b.xor(b.bitcast(value, vectors.ivec), sign), vectors.vec)
-            totals[part] = b.add(totals[part], b.bitcast(b.fadd(value, vectors.constant(rounder)), vectors.ivec))
-    for place, total in zip(places, totals, strict=True):
-        b.store(total, place, align=vectors.bits // 8)
+    sign = b.shl(b.bitcast(b.fadd(t, vectors.constant(parity)), vectors.ivec), vectors.whole(vectors.bits - 1))
+    r = b.fsub(t, vectors.call("rint", t))
+    u = b.fmul(r, r)
+    units = []
+    for polynomial in (K.COS32, K.SIN32) if single else (K.COS64, K.SIN64):
+        value = vectors.constant(to_real(polynomial[-1]))
+        for coefficient in polynomial[-2::-1]:
+            value = vectors.call("fma", value, u, vectors.constant(to_real(coefficient)))
+        if units:
+            value = b.fmul(value, r)
+        value = b.bitcast(b.xor(b.bitcast(value, vectors.ivec), sign), vectors.vec)
+        units.append(b.bitcast(b.fadd(value, vectors.constant(rounder)), vectors.ivec))
+    return units
+
+
+def signs(vectors, t):
+    """Code for ones where cosine and sine of phases t (half-turns) are negative, each plus the bits of ROUND."""
+    b, single = vectors.b, vectors.bits == 32
+    parity = vectors.constant(K.PARITY32 if single else K.PARITY64)
+    zero = vectors.whole(int(_ZERO32) if single else int(_ZERO64))
+    later = b.fsub(t, vectors.constant(0.5))
+    odd = [b.and_(b.bitcast(b.fadd(v, parity), vectors.ivec), vectors.whole(1)) for v in (t, later)]
+    return [b.add(v, zero) for v in odd]
+
+
+def _sums_of(units):
+    """An epilogue that adds up what `units` makes of each phase."""
+
+    def epilogue(vectors, v, phases, cos_sums, sin_sums):
+        b = vectors.b
+        places = [vectors.place(p, v, vectors.integer) for p in (cos_sums, sin_sums)]
+        totals = [b.load(p, align=vectors.bits // 8) for p in places]
+        for t in phases:
+            totals = [b.add(total, u) for total, u in zip(totals, units(vectors, t), strict=True)]
+        for place, total in zip(places, totals, strict=True):
+            b.store(total, place, align=vectors.bits // 8)
+
+    return epilogue
 
 
 def _kernel(bits, mr, nv):
-    integer = types.int32 if bits == 32 else types.int64
-    return tile(bits, mr, nv, integer, integer, _cosines_and_sines)
+    # integers for cosines and sines, unsigned ones for their signs: the type of the scratch chooses
+    signed, unsigned = (types.int32, types.uint32) if bits == 32 else (types.int64, types.uint64)
+    return tile(bits, mr, nv, {signed: _sums_of(waves), unsigned: _sums_of(signs)})
 
 
 _tile_panel, _row_panel = _kernel(32, TILE_ROWS, PANEL_VECTORS), _kernel(32, 1, PANEL_VECTORS)
 _tile_vector, _row_vector = _kernel(32, TILE_ROWS, 1), _kernel(32, 1, 1)
 _far_vector = _kernel(64, 1, 1)
 _LANES, _PANEL, _ROWS, _FLUSH = LANES, PANEL, TILE_ROWS, K.FLUSH_ROWS
-_ZERO32 = np.uint32(np.float32(K.ROUND32).view(np.uint32))
-_ZERO64 = np.int64(np.float64(K.ROUND64).view(np.int64))
 
 
 @compiled
@@ -115,13 +139,19 @@ def add_far(rows, weights, runs, panels, sums, units):
                 else:
                     _far_vector(pointer(rows, i * d), d, pointer(panels, j * d), _LANES, d, c, s)
                 for q in range(_LANES):
-                    sums[g, 0, j + q] += w * (units[0, q] - _ZERO64)
-                    sums[g, 1, j + q] += w * (units[1, q] - _ZERO64)
+                    sums[g, 0, j + q] += w * (np.int64(units[0, q]) - _ZERO64)
+                    sums[g, 1, j + q] += w * (np.int64(units[1, q]) - _ZERO64)
 
 
-def scratch(far):
+count_near, count_far = add_near, add_far
+"""Signs instead of cosines and sines: what decides is the scratch."""
+
+
+def scratch(far, signs_only=False):
     """Integers that a pass needs beside its sums."""
-    return np.empty((2, LANES), np.int64) if far else np.empty((2, PANEL), np.int32)
+    if far:
+        return np.empty((2, LANES), np.uint64 if signs_only else np.int64)
+    return np.empty((2, PANEL), np.uint32 if signs_only else np.int32)
 
 
 def pack(rows: np.ndarray) -> np.ndarray:

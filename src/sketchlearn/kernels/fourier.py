@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -15,25 +17,71 @@ from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, register_summe
 from sketchlearn.kernels.sums import RowSums
 
 _NO_WEIGHTS = np.empty(0, np.int64)
+_STREAM = 8  # rows: streams of so few find their buffers ready
 
 
-@register_summer("fourier")
-class FourierSummer(Summer):
-    """Cosines and sines in units of 2**-22.
+class PhaseSummer(Summer):
+    """A pass that stages rows and adds something made of their phases; what, is up to the subclass.
 
-    The plan's arrays are `half_turns` (m, d) float32, `center` (d,) and `rms` (d,), the root mean square of the
-    frequencies of each column in radians: it decides which rows need float64, and which have no meaningful phase.
+    The plan's arrays have `center` (d,) and `rms` (d,), the root mean square of the frequencies of each column in
+    radians: it decides which rows need float64, and which have no meaningful phase.
+
+    Attributes
+    ----------
+    _staging, _loops : module
+        Where ``stage`` is, and ``add_near``, ``add_far`` and ``scratch`` (``count_...`` for signs).
+    _tables
+        What the loops know of the frequencies.
+    _size, _padded : int
+        Features, and what the loops round that up to.
+    _width : int
+        Columns of a staged row.
+    _signs : bool
+        Whether the signs of cosines and sines are counted, and not they themselves.
     """
 
-    def __init__(self, plan: Plan, module: ModuleType | None = None) -> None:
+    _staging: ModuleType
+    _loops: ModuleType
+    _tables: Any
+    _size: int
+    _padded: int
+    _width: int
+    _signs: bool
+    _fill = 0.0
+
+    def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
-        self._module = tiers.module() if module is None else module
-        half_turns = plan.arrays["half_turns"]
-        self._size = len(half_turns)
-        self._padded = -(-self._size // self._module.LANES) * self._module.LANES
-        self._panels = self._module.pack(half_turns)
+        self._kept = threading.local()
         self._place = np.stack([plan.arrays["center"], plan.arrays["rms"]]).astype(np.float64)
-        self._block = max(8, min(K.BLOCK_ROWS, K.BLOCK_BYTES // (4 * plan.dim)))
+
+    @cached_property
+    def _block(self) -> int:
+        return max(8, min(K.BLOCK_ROWS, K.BLOCK_BYTES // (4 * self._width)))
+
+    def _workspace(self, block: int) -> tuple[Any, ...]:
+        """Buffers of a pass over blocks of so many rows; those for a few rows are kept, each thread its own."""
+        if block <= _STREAM and getattr(self._kept, "block", 0) == block:
+            return self._kept.buffers  # type: ignore[no-any-return]
+        near, far = np.zeros((block, self._width), np.float32), np.zeros((block, self._width))
+        near[:, self.plan.dim :] = far[:, self.plan.dim :] = self._fill
+        kept = np.empty((2, block), np.int64)
+        buffers = near, far, kept, np.empty((2, self.plan.dim)), self._scratch(False)
+        if block <= _STREAM:
+            self._kept.block, self._kept.buffers = block, buffers
+        return buffers
+
+    def _add(self, near: Rows, far: Rows, kept: Weights, counts: Weights, sums: Weights, scratch: Any) -> None:
+        """Add staged rows to the sums of their runs."""
+        loops = self._loops
+        if counts[0, -1]:
+            add = loops.count_near if self._signs else loops.add_near
+            add(near, kept[0], counts[0], self._tables, sums, scratch)
+        if counts[1, -1]:
+            add = loops.count_far if self._signs else loops.add_far
+            add(far, kept[1], counts[1], self._tables, sums, self._scratch(True))
+
+    def _scratch(self, far: bool) -> Any:
+        return self._loops.scratch(far, self._signs)
 
     def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
         return self._pass(X, np.array([0, len(X)]), weights, skip_invalid)[0]
@@ -46,38 +94,36 @@ class FourierSummer(Summer):
     def _pass(
         self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None, skip_invalid: bool
     ) -> list[RowSums]:
-        tier, runs, d = self._module, len(starts) - 1, self.plan.dim
+        runs, d = len(starts) - 1, self.plan.dim
         sums = np.zeros((runs, 2, self._padded), np.int64)
         box = np.empty((runs, 2, d))
         box[:, 0], box[:, 1] = np.inf, -np.inf
         info = np.zeros((runs, 5), np.int64)
         info[:, 1] = -1
-        block = min(self._block, max(1, int(starts[-1] - starts[0])))
-        near, far = np.empty((block, d), np.float32), np.empty((block, d))
-        kept = np.empty((2, block), np.int64)
-        scratch = np.empty((2, d)), tier.scratch(False)
+        begin, stop = int(starts[0]), int(starts[-1])
+        block = min(self._block, max(1, stop - begin))
+        near, far, kept, columns, scratch = self._workspace(block)
         w = _NO_WEIGHTS if weights is None else np.asarray(weights)
         real = np.float32 if X.dtype == np.float32 else np.float64
-        for i in range(int(starts[0]), int(starts[-1]), block):
-            end = min(i + block, int(starts[-1]))
+        for i in range(begin, stop, block):
+            end = min(i + block, stop)
             first, last = 0, runs
             if runs > 1:
                 first = int(np.searchsorted(starts, i, side="right")) - 1
                 last = int(np.searchsorted(starts, end, side="left"))
-            counts = np.empty((2, last - first + 1), np.int64)
-            np.clip(starts[first : last + 1], i, end, out=counts[1])
-            counts[1] -= i
+                counts = np.empty((2, last - first + 1), np.int64)
+                np.clip(starts[first : last + 1], i, end, out=counts[1])
+                counts[1] -= i
+            else:
+                counts = np.array([[0, 0], [0, end - i]], np.int64)
             here = slice(first, last)
-            tier.stage(
+            self._staging.stage(
                 _frozen(X[i:end], real), _frozen(w[i:end], np.int64), self._place, near, far, *kept, counts,
-                box[here], info[here], scratch[0],
+                box[here], info[here], columns,
             )  # fmt: skip
             if runs == 1 and info[0, 1] >= 0 and not skip_invalid:
                 break
-            if counts[0, -1]:
-                tier.add_near(near, kept[0], counts[0], self._panels, sums[here], scratch[1])
-            if counts[1, -1]:
-                tier.add_far(far, kept[1], counts[1], self._panels, sums[here], tier.scratch(True))
+            self._add(near, far, kept, counts, sums[here], scratch)
         return [
             RowSums(
                 sums=sums[g, :, : self._size],
@@ -93,6 +139,40 @@ class FourierSummer(Summer):
 
     def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
         return np.asarray(squared_phases(np.asarray(X, np.float64), self._place)[1] <= K.MAX_PHASE**2)
+
+
+@register_summer("fourier")
+class FourierSummer(PhaseSummer):
+    """Cosines and sines in units of 2**-22; the frequencies are `half_turns` (m, d) float32."""
+
+    def __init__(self, plan: Plan, module: ModuleType | None = None) -> None:
+        super().__init__(plan)
+        self._staging = self._loops = tiers.module() if module is None else module
+        half_turns = self._rows()
+        self._size, self._width = half_turns.shape
+        self._padded = -(-self._size // self._loops.LANES) * self._loops.LANES
+        self._tables = self._loops.pack(half_turns)
+        self._signs = False
+
+    def _rows(self) -> npt.NDArray[np.float32]:
+        return self.plan.arrays["half_turns"]
+
+
+@register_summer("signs")
+class SignSummer(FourierSummer):
+    """How many cosines and sines of phases are negative; `dither` (m,) float32 is added to the phases.
+
+    The dither is the frequency of one more column, which is 1 in every row.
+    """
+
+    _fill = 1.0
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self._signs = True
+
+    def _rows(self) -> npt.NDArray[np.float32]:
+        return np.column_stack([self.plan.arrays["half_turns"], self.plan.arrays["dither"]])
 
 
 def try_tier(module: ModuleType) -> None:

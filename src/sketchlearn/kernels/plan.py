@@ -90,8 +90,12 @@ _SUMMERS: dict[str, Callable[[Plan], Summer]] = {}
 # where the kinds of the library are, so that nobody loads what it doesn't use
 _HOMES = {
     "fourier": "sketchlearn.kernels.fourier",
+    "signs": "sketchlearn.kernels.fourier",
+    "hadamard": "sketchlearn.kernels.hadamard",
+    "subsampled": "sketchlearn.kernels.subsampled",
     "squares": "sketchlearn.kernels.quadratic",
     "products": "sketchlearn.kernels.quadratic",
+    "structured squares": "sketchlearn.kernels.quadratic",
 }
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.kernels import _float_pass, _grid_pass, pairs
+from sketchlearn.kernels import _float_pass, _grid_pass, hadamard, pairs
 from sketchlearn.kernels._quadratic_numpy import squared_lengths
 from sketchlearn.kernels._quadratic_rows import PackedDirections
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, register_summer
@@ -85,3 +85,24 @@ class SquaresSummer(_QuadraticSummer):
         if self._radius is None:
             return _float_pass.sum_squares(X, group, self._center, weights, skip_invalid)
         return _grid_pass.sum_squares(X, group, self._center, self._radius, weights, skip_invalid)
+
+
+@register_summer("structured squares")
+class StructuredSquaresSummer(_QuadraticSummer):
+    """Squares along structured unit directions, then the columns.
+
+    The plan's arrays are `center` (d,), and `signs`, `normals`, `permutation` and `factors` (m,) float32, what the
+    products are multiplied by (see :mod:`sketchlearn.kernels.hadamard`).
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        arrays, p = plan.arrays, int(plan.numbers["p"])
+        blocks = hadamard.diagonals(arrays["signs"], arrays["normals"], p)
+        ones = np.ones(plan.dim)
+        self._blocks = hadamard.Blocks(ones, blocks, arrays["permutation"], arrays["factors"], np.float32)
+
+    def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
+        if self._radius is None:
+            return _float_pass.sum_structured_squares(X, self._blocks, self._center, weights, skip_invalid)
+        return _grid_pass.sum_structured_squares(X, self._blocks, self._center, self._radius, weights, skip_invalid)

@@ -51,7 +51,7 @@ def _first_that_works() -> str:
     problem: Exception | None = None
     for name in (asked,) if asked else TIERS:
         try:
-            importlib.import_module("sketchlearn.kernels.fourier").try_tier(_module("", name))
+            importlib.import_module("sketchlearn.kernels.fourier").try_tier(module_of("", name))
         except Exception as error:  # whatever a foreign compiler throws: the next tier is as exact
             problem = error
             _log.info("kernel %r is not available here: %s", name, error)
@@ -64,10 +64,11 @@ def _first_that_works() -> str:
 
 def module(family: str = "") -> ModuleType:
     """The loops of the tier in use: of the Fourier pass, or of another family (``"quadratic"``)."""
-    return _module(family, active_kernel())
+    return module_of(family, active_kernel())
 
 
-def _module(family: str, name: str) -> ModuleType:
+def module_of(family: str, name: str) -> ModuleType:
+    """The loops of one tier."""
     return importlib.import_module(f"sketchlearn.kernels._{family}{'_' if family else ''}{name}")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.kernels import atoms, lloyd, nearest, pairs, tiers
+from sketchlearn.kernels import atoms, hadamard, lloyd, nearest, pairs, tiers
 from sketchlearn.kernels.plan import Plan, prepare
 
 
@@ -73,15 +73,44 @@ def _sums() -> None:
         Plan("products", d, (triangle + d,), integer, {"center": center}, {"radius": 3.0}),
         Plan("products", d, (2, triangle + d + 1), real, {"center": center}),
     ]
+    plans += _structured(d)
+    one = fourier["half_turns"][:, 0]
+    plans.append(Plan("signs", d, (2, 3), integer, {**fourier, "dither": one}))
+    halves: dict[str, Any] = {"base": "fourier", "per_row": 2, "seed": 0}
+    plans.append(Plan("subsampled", d, (8,), integer, fourier, halves))
     near = rng.normal(size=(50, d))
     spread = near * np.where(np.arange(50) > 40, 1e3, 1.0)[:, None]
     wide = near * np.where(np.arange(50) > 40, 1e15, 1.0)[:, None]  # beyond the provisional scale
     for plan, dtype, weights in itertools.product(plans, (np.float32, np.float64), (None, np.arange(50))):
         summer = prepare(plan)
-        for rows in (near, near + 100.0, spread, wide) if plan.kind != "fourier" else (spread,):
+        phases = plan.kind in ("fourier", "signs", "hadamard", "subsampled")
+        for rows in (spread,) if phases else (near, near + 100.0, spread, wide):
             X: Any = rows.astype(dtype)
             summer.sum_rows(X, weights, True)
     pairs.add_large(np.ones((2, 4096)), np.ones((2, 4096)))
+
+
+def _structured(d: int) -> list[Plan]:
+    """Plans of structured features, of short transforms and of longer ones; operators are compiled on the way."""
+    rng, plans = np.random.default_rng(0), []
+    integer, real = np.dtype(np.int64), np.dtype(np.float64)
+    none: dict[str, Any] = {"normals": np.empty((0, 0), np.float32), "permutation": np.empty((0, 0), np.int32)}
+    for p in (32, 64, 128):
+        signs: Any = rng.integers(0, 256, (1, 3, p // 8), dtype=np.uint8)
+        radius: Any = np.full(p, p**-1.5, np.float32)
+        squares: dict[str, Any] = {"center": np.zeros(d), "signs": signs, **none, "factors": radius}
+        phases = {**squares, "rms": np.ones(d), "stretch": np.ones(d, np.float32), "radius": radius}
+        plans += [
+            Plan("hadamard", d, (2, p), integer, phases, {"p": p}),
+            Plan("hadamard", d, (2, p), integer, {**phases, "dither": radius}, {"p": p}),
+            Plan("structured squares", d, (p + d,), integer, squares, {"p": p, "radius": 3.0}),
+            Plan("structured squares", d, (2, p + d + 1), real, squares, {"p": p}),
+        ]
+        table = hadamard.diagonals(signs, none["normals"], p)
+        for dtype in (np.float32, np.float64):
+            operator = hadamard.Blocks(np.ones(d), table, none["permutation"], radius, dtype)
+            operator.adjoint(operator.forward(np.zeros((1, d))))
+    return plans
 
 
 def _decoding() -> None:

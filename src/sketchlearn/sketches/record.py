@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -49,24 +50,70 @@ class PrivacyRecord:
     library: str
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    def explain(self) -> str:
+        """What was released and what it promises, in words for people who are neither engineers nor statisticians.
+
+        Examples
+        --------
+        >>> from sketchlearn.sketches.record import PrivacyRecord
+        >>> print(PrivacyRecord("discrete-gaussian", 1.0, 1e-6, "add-remove", 1, 400.0, 25.0, "0.1.0").explain())
+        Random noise was added to these totals before they were released (discrete-gaussian noise, sketchlearn 0.1.0).
+        The promise: whether or not the data of any one person (up to 1 row) is included, every possible outcome of the
+        release stays about as likely: at most 2.72 times as likely (epsilon = 1), except with a probability of
+        0.000001 (delta).  This holds whatever else somebody knows, and whatever is computed from the release later.
+        The number of rows is protected too: it is known only up to about 5.
+        It rests on what the software can't check: that nobody has more than 1 row, that the feature map was chosen
+        without looking at the data (unknown), and that the exact totals are kept secret or deleted.
+        """
+        rows = "1 row" if self.records_per_user == 1 else f"{self.records_per_user} rows"
+        if self.relation == "add-remove":
+            change = f"whether or not the data of any one person (up to {rows}) is included"
+            count = (
+                "The number of rows is protected too: it is known only up to about "
+                f"{max(1, round(math.sqrt(self.weight_variance))):,}."
+            )
+        else:
+            change = f"whatever the data of any one person (up to {rows}) is replaced by"
+            count = "The number of rows is public: the promise is about what is in them."
+        ratio = math.exp(min(self.epsilon, 700.0))
+        factor = f"{ratio:.3g}" if ratio < 1e6 else f"{ratio:.0e}"
+        except_for = (
+            f", except with a probability of {self.delta:.9f}".rstrip("0") + " (delta)" if self.delta else ", always"
+        )
+        origin = str(self.details.get("map", "unknown"))
+        noise = str(self.details.get("noise", ""))
+        made = (
+            "Random noise was added to these totals before they were released "
+            f"({self.mechanism} noise, sketchlearn {self.library})."
+        )
+        promise = (
+            f"The promise: {change}, every possible outcome of the release stays about as likely: at most {factor} "
+            f"times as likely (epsilon = {self.epsilon:g}){except_for}.  This holds whatever else somebody knows, and "
+            "whatever is computed from the release later."
+        )
+        premises = (
+            f"It rests on what the software can't check: that nobody has more than {rows}, that the feature map was "
+            f"chosen without looking at the data ({origin}), and that the exact totals are kept secret or deleted."
+        )
+        lines = [made, promise, count, premises]
+        if "NOT PRIVATE" in noise:
+            lines.insert(0, f"WARNING: the noise was {noise}: none of what follows holds.")
+        return "\n".join(textwrap.fill(line, 111, break_on_hyphens=False) for line in lines)
+
     @classmethod
-    def merged(cls, records: Sequence[PrivacyRecord]) -> PrivacyRecord:
-        """The record of a sum of releases of different rows: noise adds up, the weakest guarantee holds for each."""
-        first = records[0]
+    def added(cls, records: Sequence[PrivacyRecord]) -> PrivacyRecord:
+        """The record of a sum of releases, of whatever people: noise and guarantees add up."""
         if len(records) == 1:
-            return first
-        relations = {record.relation for record in records}
-        if len(relations) > 1:
-            raise ValueError(f"can't merge releases that protect different things: {', '.join(sorted(relations))}")
+            return records[0]
         return replace(
-            first,
-            mechanism=", ".join(dict.fromkeys(record.mechanism for record in records)),
-            epsilon=max(record.epsilon for record in records),
-            delta=max(record.delta for record in records),
+            records[0],
+            mechanism=" + ".join(dict.fromkeys(record.mechanism for record in records)),
+            epsilon=math.fsum(record.epsilon for record in records),
+            delta=math.fsum(record.delta for record in records),
             records_per_user=min(record.records_per_user for record in records),
-            sums_variance=sum(record.sums_variance for record in records),
-            weight_variance=sum(record.weight_variance for record in records),
-            details={"merged": [record.to_json() for record in records]},
+            sums_variance=math.fsum(record.sums_variance for record in records),
+            weight_variance=math.fsum(record.weight_variance for record in records),
+            details={"composition": "sequential", "parts": len(records)},
         )
 
     def to_json(self) -> dict[str, Any]:

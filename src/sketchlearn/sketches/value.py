@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.encoding import counts
+from sketchlearn.features.phases import PhaseMap
 from sketchlearn.files import write
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, repeated
@@ -113,6 +115,29 @@ class Sketch:
             upper=np.full(features.dim, -np.inf),
         )
 
+    @classmethod
+    def from_encoded(cls, messages: Iterable[bytes], features: PhaseMap) -> Sketch:
+        """The sketch of rows that were sent one by one, as messages of :meth:`sketchlearn.FourierFeatures.encode`.
+
+        Its sums are those of a pass over the rows; it has no box, for nobody saw the rows.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0, quantized=True)
+        >>> sl.Sketch.from_encoded((phi.encode([[float(x)]]) for x in range(10)), phi).count
+        10
+        """
+        empty = cls.empty(features)
+        sums, rows = np.array(empty.sums), 0
+        for message in messages:
+            part, count = counts(features, message)
+            sums, rows = features.add_sums(sums, part), rows + count
+        check_range(features, rows)
+        if not rows:
+            return empty
+        return replace(empty, sums=sums, weight=rows, squared_weights=-1, lower=-empty.lower, upper=-empty.upper)
+
     def reduced(self) -> Sketch:
         """The same value with as few weight bits as possible: equal values have equal bytes."""
         if self.weight_bits == 0:
@@ -194,6 +219,7 @@ class Sketch:
         if self.weight == 0:
             raise ValueError("the sketch is empty: it has no mean")
         sampling = self.features.feature_variances(self.sums, float(self.weight)) / self.effective_count
+        sampling += self.features.distortion_variances(self.sums, float(self.weight))
         if self.privacy is None:
             return sampling
         unit = 4.0**self.weight_bits  # of the record: the grid of whole weights
@@ -395,7 +421,18 @@ def merge(sketches: Iterable[Sketch]) -> Sketch:
     return _merge_checked([total, *pending]) if pending else total
 
 
-def _merge_checked(sketches: list[Sketch]) -> Sketch:
+def pooled(sketches: Iterable[Sketch]) -> Sketch:
+    """All rows behind several sketches, exact or private, for a computation that keeps the sum to itself.
+
+    Guarantees are added up, which holds whoever is behind the sketches; what the sum is made of may promise less.
+    """
+    parts = list(sketches)
+    for s in parts[1:]:
+        check_same_features(parts[0], s)
+    return _merge_checked(parts, pool=True)
+
+
+def _merge_checked(sketches: list[Sketch], pool: bool = False) -> Sketch:
     features = sketches[0].features
     bits = max(s.weight_bits for s in sketches)
     scaled = [_at_bits(s, bits) for s in sketches]
@@ -414,22 +451,29 @@ def _merge_checked(sketches: list[Sketch]) -> Sketch:
         upper=np.max([s.upper for s in sketches], axis=0),
         skipped=sum(s.skipped for s in sketches),
         squared_weights=sum(s.squared_weights for s in sketches),
-        privacy=_merged_record([s.privacy for s in filled]),
+        privacy=_merged_record([s.privacy for s in filled], pool),
         # what this version doesn't know can only be kept where all agree on it
         extra={k: v for k, v in filled[0].extra.items() if all(k in s.extra and s.extra[k] == v for s in filled)},
     ).reduced()
 
 
-def _merged_record(records: list[PrivacyRecord | None]) -> PrivacyRecord | None:
+def _merged_record(records: list[PrivacyRecord | None], pool: bool) -> PrivacyRecord | None:
     known = [record for record in records if record is not None]
     if not known:
         return None
+    if pool:
+        return PrivacyRecord.added(known)
     if len(known) < len(records):
         raise ValueError(
             "can't merge private sketches with exact ones: the sum would promise nothing about the exact rows; "
             "release the exact sketch first, or compare the two"
         )
-    return PrivacyRecord.merged(known)
+    if len(known) > 1:
+        raise ValueError(
+            "what private sketches promise together depends on whether somebody is behind two of them, and nobody can "
+            "tell from the sketches: say so with sketchlearn.privacy.combine(sketches, users='disjoint' or 'same')"
+        )
+    return known[0]
 
 
 def possible_squares(squared: int, weight: int, bits: int) -> bool:

@@ -115,4 +115,5 @@ def _of_sketch(s: Sketch) -> tuple[dict[str, Any], str | None]:
     facts["standardised"] = None if spread is None else spread.tolist()
     shown["can't tell"] = _CANNOT
     width = max(map(len, shown))
-    return facts, "\n".join(f"{k:<{width}}  {v}" for k, v in shown.items())
+    text = "\n".join(f"{k:<{width}}  {v}" for k, v in shown.items())
+    return facts, text if s.privacy is None else f"{text}\n\n{s.privacy.explain()}"

@@ -35,6 +35,10 @@ def register(app: typer.Typer) -> None:
         group: Annotated[
             list[str] | None, typer.Option("--group", "-g", help="Take only these groups of tables; repeatable.")
         ] = None,
+        users: Annotated[
+            str | None,
+            typer.Option("--users", help="Of private sketches: can one person be behind two? disjoint or same."),
+        ] = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -42,7 +46,12 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.sketches import merge
 
         check_output(output, *sketches)
-        total = merge(_all(sketches, group))
+        if users is None:
+            total = merge(_all(sketches, group))
+        else:
+            from sketchlearn.privacy import combine
+
+            total = combine(list(_all(sketches, group)), users)
         write_bytes(output, total.to_bytes())
         if output != "-":
             emit(

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import sketchlearn
-from sketchlearn.cli.app import Debug, Json, check_output, emit, numbers_in, read_model, read_sketch, usage, working, write_bytes
+from sketchlearn.cli.app import (
+    Debug,
+    Json,
+    check_output,
+    emit,
+    numbers_in,
+    read_model,
+    read_sketch,
+    usage,
+    working,
+    write_bytes,
+)
 from sketchlearn.exceptions import IncompatibleSketchError
 
 if TYPE_CHECKING:

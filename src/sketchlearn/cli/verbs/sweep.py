@@ -18,7 +18,9 @@ def register(app: typer.Typer) -> None:
         sketch: Annotated[str, typer.Argument(help="A sketch; - for standard input.")],
         ks: Annotated[str, typer.Option("-k", "--ks", help="Numbers of components, e.g. 2:12 or 2,4,8.")] = "1:12",
         task: Annotated[str, typer.Option("--task", help="kmeans, gmm or stable.")] = "kmeans",
-        covariance: Annotated[str, typer.Option("--covariance", help="Of gmm: full, tied, diag or spherical.")] = "full",
+        covariance: Annotated[
+            str, typer.Option("--covariance", help="Of gmm: full, tied, diag or spherical.")
+        ] = "full",
         seed: Annotated[int, typer.Option("--seed", help="For repeatable results.")] = 0,
         as_json: Json = False,
         debug: Debug = False,

@@ -132,7 +132,9 @@ def _from_matrix(
     size = max(float(np.linalg.norm(values)), 1e-300)
     floor = math.sqrt(2.0 / count + (float(added.sum()) / size**2 if added.any() else 0.0))
     residual = float(np.linalg.norm(rest)) / size
-    code, verdict = verdicts.of_exact()
+    # eigenvalues of a symmetric matrix of independent noise stay below 2 sqrt(d v): the edge of the semicircle
+    edge = 2.0 * math.sqrt(features.dim * float(added.mean())) if added.any() else 0.0
+    code, verdict = verdicts.of_exact(rank, int((values[:rank] <= edge).sum()) if edge else 0)
     return LowRankSolution(
         task="pca",
         decoder="exact",

@@ -1,0 +1,223 @@
+"""Structured, one-bit and subsampled features next to dense ones: speed, memory, quality.
+
+Each ratio is of minima over interleaved repeats in one process, so that other work on the machine hits both alike.
+
+    python benchmarks/structured.py pass        # whole pass, structured over dense, one thread
+    python benchmarks/structured.py rows        # the same one row at a time
+    python benchmarks/structured.py decode      # k = 10 at d = 1024
+    python benchmarks/structured.py quality     # medians over the k-means grid; add --mnist, --glove FILE
+    python benchmarks/structured.py pca         # rank 20 at d = 32 768
+    python benchmarks/structured.py onebit      # speed, and success on the grid at m = 12.5 k d
+    python benchmarks/structured.py subsampled  # a tenth of the features of each of a million rows
+"""
+
+import argparse
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import resource
+import time
+
+import numpy as np
+
+import sketchlearn as sl
+
+
+def interleaved(functions, repeats):
+    """Smallest processor time of each function."""
+    best = [np.inf] * len(functions)
+    for _ in range(repeats):
+        for i, function in enumerate(functions):
+            start = time.process_time()
+            function()
+            best[i] = min(best[i], time.process_time() - start)
+    return best
+
+
+def maps(d, m, **options):
+    dense = sl.FourierFeatures.draw(dim=d, size=m, scale=np.sqrt(d), seed=0)
+    return dense, dense.redrawn(structure="hadamard", **options)
+
+
+def whole_pass(repeats):
+    print(f"{'d':>6} {'m':>7} | {'dense':>9} {'hadamard':>9} ratio (features a second); operator memory")
+    for d, n in [(16, 20_000), (32, 20_000), (64, 10_000), (100, 5000), (128, 5000), (256, 2000), (512, 800),
+                 (1024, 300), (2048, 120), (4096, 40), (8192, 12)]:  # fmt: skip
+        m = 10 * d
+        X = np.random.default_rng(0).normal(size=(n, d)).astype(np.float32)
+        dense, fast = maps(d, m)
+        few = X[: max(1, n // 4)]
+        for phi in (dense, fast):
+            phi.sum_rows(X[:2])
+        a, b = interleaved([lambda: dense.sum_rows(few), lambda: fast.sum_rows(X)], repeats)  # noqa: B023
+        a, b = a / len(few), b / len(X)
+        memory = fast.operator().nbytes
+        print(f"{d:>6} {m:>7} | {m / a:>9.3g} {m / b:>9.3g} {a / b:>6.2f}  {memory / 1e6:.2f} MB", flush=True)
+
+
+def one_row(repeats):
+    for d in (512, 2048, 8192):
+        dense, fast = maps(d, 10 * d)
+        x = np.random.default_rng(0).normal(size=(1, d)).astype(np.float32)
+        few = 5 if d > 2000 else 20
+
+        def stream(phi, x=x, few=few):
+            for _ in range(few):
+                phi.sum_rows(x)
+
+        for phi in (dense, fast):
+            phi.sum_rows(x)
+        a, b = interleaved([lambda: stream(dense), lambda: stream(fast)], repeats)  # noqa: B023
+        print(f"d={d}: {a / few * 1e6:.0f} us dense, {b / few * 1e6:.0f} us hadamard, ratio {a / b:.1f}", flush=True)
+
+
+def clusters(rng, k, d, n, separation=2.5):
+    centers = rng.normal(size=(k, d)) * separation * k ** (1 / d) / 1.5
+    labels = rng.integers(k, size=n)
+    return (centers[labels] + rng.normal(size=(n, d))).astype(np.float32), centers
+
+
+def inertia(X, centers):
+    products = X @ centers.T.astype(X.dtype)
+    d2 = (centers**2).sum(1) - 2 * products
+    return float((d2.min(1) + (X.astype(np.float64) ** 2).sum(1)).mean())
+
+
+def decoding(repeats, d=1024, k=10):
+    rng = np.random.default_rng(0)
+    X, _ = clusters(rng, k, d, 20_000)
+    base = sl.design(X[:1000], n_components=k, size=5 * k * d, seed=0)
+    fits = {}
+    for phi in (base, base.redrawn(structure="hadamard")):
+        s = sl.sketch(X, phi)
+        start = time.perf_counter(), time.process_time()
+        solution = sl.decode(s, k, random_state=0)
+        fits[phi.structure] = time.process_time() - start[1]
+        print(
+            f"decode k={k}, d={d}, m={phi.size}, {phi.structure}: {time.perf_counter() - start[0]:.2f} s, "
+            f"{fits[phi.structure]:.2f} s of processor, inertia {inertia(X, solution.centers):.2f}, "
+            f"{solution.code}",
+            flush=True,
+        )
+    print(f"ratio {fits['dense'] / fits['hadamard']:.1f}")
+
+
+def quality(options, trials, dims=(16, 32, 64), ks=(5, 10, 20), factor=10.0):
+    """Inertia over that of the true centres, by kind of map; success is less than 1.2 of k-means++'s best of 3."""
+    from sklearn.cluster import KMeans
+
+    found = {name: [] for name in options}
+    for trial in range(trials):
+        for d in dims:
+            for k in ks:
+                rng = np.random.default_rng((trial, d, k))
+                X, _ = clusters(rng, k, d, 10_000)
+                best = KMeans(k, n_init=3, random_state=0).fit(X).inertia_ / len(X)
+                base = sl.design(X[:1000], n_components=k, size=int(factor * k * d), seed=trial)
+                for name, option in options.items():
+                    s = sl.sketch(X, base.redrawn(**option))
+                    centers = sl.decode(s, k, random_state=0).centers
+                    found[name].append(inertia(X, centers) / best)
+    for name, values in found.items():
+        ok = np.mean(np.array(values) < 1.2)
+        print(f"{name:>12}: median {np.median(values):.4f}, worst {max(values):.3f}, success {ok:.1%} of {len(values)}")
+
+
+def real_data(X, k, seeds):
+    from sklearn.cluster import KMeans
+
+    best = KMeans(k, n_init=3, random_state=0).fit(X).inertia_ / len(X)
+    for option in ({}, {"structure": "hadamard"}, {"quantized": True}):
+        values = []
+        for seed in range(seeds):
+            phi = sl.design(X[:2000], n_components=k, seed=seed).redrawn(**option)
+            values.append(inertia(X, sl.decode(sl.sketch(X, phi), k, random_state=0).centers) / best)
+        print(f"  {option or 'dense'}: inertia over k-means (best of 3) median {np.median(values):.4f}", flush=True)
+
+
+def pca(d=32_768, k=20, n=400):
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(d, k)))[0]
+    X = ((rng.normal(size=(n, k)) * np.linspace(3, 1, k)) @ basis.T).astype(np.float32)
+    phi = sl.QuadraticFeatures.draw(dim=d, size=4 * k * d, seed=0, variant="hadamard")
+    start = time.perf_counter()
+    s = sl.sketch(X, phi)
+    middle = time.perf_counter()
+    found = sl.CompressivePCA(n_components=k, random_state=0).fit_sketch(s)
+    end = time.perf_counter()
+    centred = X - X.mean(0)
+    energy = ((centred @ found.components_.T.astype(np.float32)) ** 2).sum() / (centred**2).sum()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(
+        f"PCA d={d}, k={k}, m={phi.size}: pass over {n} rows {middle - start:.1f} s, decoding {end - middle:.1f} s, "
+        f"energy {energy:.4%}, peak memory {peak:.2f} GB"
+    )
+
+
+def onebit(repeats, trials):
+    X = np.random.default_rng(0).normal(size=(100_000, 10)).astype(np.float32)
+    phi = sl.FourierFeatures.draw(dim=10, size=1000, scale=3.0, seed=0)
+    bits = phi.redrawn(quantized=True)
+    for p in (phi, bits):
+        p.sum_rows(X[:10])
+    a, b = interleaved([lambda: phi.sum_rows(X), lambda: bits.sum_rows(X)], repeats)
+    print(f"d=10, m=1000: {1e8 / a:.3g} features a second in full, {1e8 / b:.3g} of one bit, ratio {a / b:.2f}")
+    message = bits.encode(X[:1000])
+    print(f"1000 encoded rows: {len(message)} bytes = header 40 + {(len(message) - 40) * 8 / 1000:.0f} bits a row")
+    quality({"one bit": {"quantized": True}}, trials, dims=(5, 10, 20), ks=(5, 10, 20), factor=12.5)
+
+
+def subsampled(repeats, n=1_000_000, d=10, k=10, m=1000):
+    rng = np.random.default_rng(0)
+    X, _ = clusters(rng, k, d, n)
+    base = sl.design(X[:1000], n_components=k, size=m, seed=0)
+    part = base.redrawn(features_per_row=m // 10)
+    for phi in (base, part):
+        sl.sketch(X[:1000], phi, workers=1)
+    a, b = interleaved([lambda: sl.sketch(X, base, workers=1), lambda: sl.sketch(X, part, workers=1)], repeats)
+    print(f"n={n}, m={m}, {m // 10} per row: {a:.2f} s with all features, {b:.2f} s, ratio {a / b:.1f}")
+    for phi in (base, part):
+        solution = sl.decode(sl.sketch(X, phi), k, random_state=0)
+        print(f"  {phi.features_per_row or 'all'} features per row: inertia {inertia(X, solution.centers):.4f}, "
+              f"{solution.code}, noise level {sl.sketch(X, phi).noise_level:.2e}")  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="+")
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--mnist", action="store_true", help="MNIST by scikit-learn's fetch_openml, 64 principal axes")
+    parser.add_argument("--glove", help="text file of GloVe vectors")
+    arguments = parser.parse_args()
+    r, t = arguments.repeats, arguments.trials
+    sections = {
+        "pass": lambda: whole_pass(r),
+        "rows": lambda: one_row(r),
+        "decode": lambda: decoding(r),
+        "quality": lambda: quality({"dense": {}, "hadamard": {"structure": "hadamard"}}, t),
+        "pca": pca,
+        "onebit": lambda: onebit(r, t),
+        "subsampled": lambda: subsampled(r),
+    }
+    for name in arguments.what:
+        print(f"-- {name} (kernel {sl.active_kernel()})")
+        sections[name]()
+    if arguments.mnist:
+        from sklearn.datasets import fetch_openml
+        from sklearn.decomposition import PCA
+
+        print("-- MNIST, 64 principal axes, k = 10")
+        X = fetch_openml("mnist_784", version=1, as_frame=False).data.astype(np.float32) / 255
+        real_data(PCA(64, random_state=0).fit_transform(X).astype(np.float32), 10, t)
+    if arguments.glove:
+        print("-- GloVe, k = 20")
+        with open(arguments.glove) as file:  # noqa: PTH123
+            X = np.array([line.split()[1:] for line in file], np.float32)
+        real_data(X, 20, t)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""``sketchlearn ledger``: what was spent of a privacy budget, and what is left."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from sketchlearn.cli.app import Debug, Json, emit
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    ledger = typer.Typer(help="Look at a ledger of privacy budgets.", no_args_is_help=True)
+    app.add_typer(ledger, name="ledger")
+
+    @ledger.command()
+    def show(
+        path: Annotated[str, typer.Argument(help="Ledger that privatize wrote.")],
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Tell what was spent on each dataset, and what is left."""
+        from sketchlearn.privacy import Ledger
+        from sketchlearn.privacy.ledger import describe
+
+        facts = describe(Ledger(path))
+        emit(facts, as_json, _text(facts))
+
+
+def _text(facts: dict[str, Any]) -> str:
+    lines = [f"budget of each dataset: epsilon = {facts['epsilon']:g}, delta = {facts['delta']:g}"]
+    for name, account in facts["datasets"].items():
+        rows = account["records_per_user"]
+        spent = account["spent"]
+        lines.append("")
+        lines.append(f"{name} ({account['relation']}, {rows} row{'s' * (rows > 1)} per person)")
+        lines.append(
+            f"  spent epsilon = {spent['epsilon']:.6g}, delta = {spent['delta']:.3g} ({spent['by']}); "
+            f"left epsilon = {account['left']:.6g}"
+        )
+        lines += [
+            f"  {entry['time']}  epsilon {entry['epsilon']:g}, delta {entry['delta']:g}  {entry['what']}"
+            for entry in account["entries"]
+        ]
+    if not facts["datasets"]:
+        lines.append("nothing was spent")
+    return "\n".join(lines)

@@ -1,0 +1,71 @@
+"""``sketchlearn privatize``: a noisy sketch that may be published."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, read_sketch, usage, write_bytes
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command()
+    def privatize(
+        sketch: Annotated[str, typer.Argument(help="Exact sketch; - for standard input.")],
+        output: Output,
+        epsilon: Annotated[float, typer.Option("--epsilon", help="What one person may reveal: smaller is safer.")],
+        delta: Annotated[
+            float, typer.Option("--delta", help="0 for pure epsilon; or far below 1 / people, for less noise.")
+        ] = 0.0,
+        relation: Annotated[
+            str, typer.Option("--relation", help="What one person changes: add-remove or replace-one.")
+        ] = "add-remove",
+        records_per_user: Annotated[
+            int, typer.Option("--records-per-user", help="The largest number of rows of one person.")
+        ] = 1,
+        public_map: Annotated[
+            bool,
+            typer.Option("--public-map", help="My word that the map was chosen without these rows (design --bounds)."),
+        ] = False,
+        ledger: Annotated[
+            str | None, typer.Option("--ledger", help="File that keeps what was spent; written before the release.")
+        ] = None,
+        dataset: Annotated[str | None, typer.Option("--dataset", help="Name of the data in the ledger.")] = None,
+        budget_epsilon: Annotated[
+            float | None, typer.Option("--budget-epsilon", help="Budget of each dataset, for a new ledger.")
+        ] = None,
+        budget_delta: Annotated[float | None, typer.Option("--budget-delta", help="The same for delta.")] = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Add the noise that a privacy guarantee asks for; the result can be given to anybody."""
+        from sketchlearn.privacy import Ledger
+        from sketchlearn.privacy import privatize as release
+
+        if ledger is None and not (dataset is None and budget_epsilon is None and budget_delta is None):
+            raise usage("--dataset, --budget-epsilon and --budget-delta are for a --ledger")
+        if ledger is not None and dataset is None:
+            raise usage("--ledger needs --dataset, the name of the data that is spent on")
+        check_output(output, sketch)
+        exact = read_sketch(sketch)
+        book = None if ledger is None else Ledger(ledger, budget_epsilon, budget_delta)
+        noisy = release(
+            exact,
+            epsilon,
+            delta,
+            relation=relation,
+            records_per_user=records_per_user,
+            public_map=public_map,
+            ledger=book,
+            dataset=dataset,
+        )
+        write_bytes(output, noisy.to_bytes())
+        if output != "-" and noisy.privacy is not None:
+            facts: dict[str, Any] = {"output": output, "privacy": noisy.privacy.to_json()}
+            if book is not None and dataset is not None:
+                facts["left"] = book.left(dataset)
+            left = "" if "left" not in facts else f"\nleft for {dataset}: epsilon = {facts['left']:.6g}"
+            emit(facts, as_json, f"{output}\n{noisy.privacy.explain()}{left}")

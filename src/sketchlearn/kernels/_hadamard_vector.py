@@ -1,0 +1,490 @@
+"""First tier of the structured pass: Walsh-Hadamard transforms in registers, written as explicit LLVM vectors.
+
+A transform runs its levels from the widest stride to the narrowest.  Strided passes take two, four or eight parts
+of a row at once (one, two or three levels between a load and a store); the last pass takes 64 neighbours and
+finishes their six levels in registers.  The last pass of the last transform goes straight on to phases, cosines and
+integer sums.  The order of levels is the one of ``hadamard.levels``, so the bits are those of the other tiers.
+
+A level between numbers of the same vector needs a shuffle.  With eight lanes two vectors are shuffled into two others
+such that the level runs between these, which leaves the 64 numbers in another order, "turned"; the next transform,
+which has its levels in the order made for it, turns them back.  Tables that meet turned numbers are turned too.
+"""
+
+# mypy: ignore-errors
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from sketchlearn.kernels import _constants as K
+from sketchlearn.kernels._compile import compiled, pointer
+from sketchlearn.kernels._tile import I32, I64, LANES, Vectors
+from sketchlearn.kernels._vector import _ZERO32, _ZERO64, signs, waves
+
+_CHUNK = 6  # bits: the last pass takes 64 numbers
+_COUNT = (1 << _CHUNK) // LANES
+_CACHED = 12  # bits: parts of 2**12 numbers are finished one after another and stay in the first-level cache
+_FLUSH, _UNITS = K.FLUSH_ROWS, np.float32(1 << K.GRID_BITS)
+SMALLEST = 1 << _CHUNK
+"""Shorter transforms are left to the second tier."""
+
+
+# lanes of two vectors, 0 to 7 and 8 to 15, that go into the first and into the second: those with bit 2, 1 or 0 unset
+_HALVES = [0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]
+_QUARTERS = [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
+_ODDS = [0, 2, 8, 10, 4, 6, 12, 14], [1, 3, 9, 11, 5, 7, 13, 15]
+
+
+class _Code(Vectors):
+    """Vectors of the precision that a pointer points to, and transforms of them."""
+
+    def __init__(self, builder, kind):
+        super().__init__(builder, kind.dtype.bitwidth)
+
+    def load(self, pointer, offset):
+        """Numbers behind a pointer, widened to the precision of this code if need be."""
+        narrow = isinstance(pointer.type.pointee, ir.FloatType)
+        vec = ir.VectorType(pointer.type.pointee, LANES)
+        v = self.b.load(self.b.bitcast(self.b.gep(pointer, [offset]), vec.as_pointer()), align=4)
+        return self.b.fpext(v, self.vec) if narrow and self.bits == 64 else v
+
+    def store(self, value, pointer, offset):
+        """Numbers to where a pointer points."""
+        self.b.store(value, self.b.bitcast(self.b.gep(pointer, [offset]), value.type.as_pointer()), align=4)
+
+    def add(self, units, pointer, offset):
+        """Integers added to those behind a pointer."""
+        place = self.b.bitcast(self.b.gep(pointer, [offset]), units.type.as_pointer())
+        self.b.store(self.b.add(self.b.load(place, align=4), units), place, align=4)
+
+    def across(self, x, h):
+        """The level between vectors whose numbers differ in bit h, in place."""
+        for j in range(len(x)):
+            if not j & h:
+                x[j], x[j + h] = self.b.fadd(x[j], x[j + h]), self.b.fsub(x[j], x[j + h])
+
+    def within(self, x, h):
+        """The level between lanes that differ in bit h: a multiply-add with plus or minus one rounds like a sum."""
+        undefined = ir.Constant(self.vec, ir.Undefined)
+        partner = ir.Constant(ir.VectorType(I32, LANES), [lane ^ h for lane in range(LANES)])
+        sign = ir.Constant(self.vec, [-1.0 if lane & h else 1.0 for lane in range(LANES)])
+        x[:] = [self.call("fma", v, sign, self.b.shuffle_vector(v, undefined, partner)) for v in x]
+
+    def paired(self, x, h, lanes):
+        """The level between some lanes, brought into two vectors that differ in bit h: (those of the sum, the rest)."""
+        masks = [ir.Constant(ir.VectorType(I32, LANES), half) for half in lanes]
+        for j in range(len(x)):
+            if not j & h:
+                u, v = (self.b.shuffle_vector(x[j], x[j + h], mask) for mask in masks)
+                x[j], x[j + h] = self.b.fadd(u, v), self.b.fsub(u, v)
+
+    def six(self, x, way):
+        """The last six levels of 64 numbers: "straight" keeps their order, "turn" and "back" belong together."""
+        if LANES != 8 or way == "straight":
+            for bit in (2, 1, 0, 5, 4, 3) if way == "back" else (5, 4, 3, 2, 1, 0):
+                if 1 << bit >= LANES:
+                    self.across(x, (1 << bit) // LANES)
+                else:
+                    self.within(x, 1 << bit)
+        elif way == "turn":
+            for h in (4, 2, 1):
+                self.across(x, h)
+            for h, lanes in ((4, _HALVES), (1, _QUARTERS), (2, _ODDS)):
+                self.paired(x, h, lanes)
+        else:
+            for h in (4, 1, 2):
+                self.across(x, h)
+            for h, lanes in ((4, _HALVES), (2, _QUARTERS), (1, _ODDS)):
+                self.paired(x, h, lanes)
+        return x
+
+    def times(self, x, factors, offsets):
+        """Vectors times those behind a pointer."""
+        return [self.b.fmul(v, self.load(factors, o)) for v, o in zip(x, offsets, strict=True)]
+
+
+def _whole(x):
+    return ir.Constant(I64, x)
+
+
+def _strided(radix, scaled):
+    """One, two or three levels (none for a radix of 1) of ``radix * stride`` numbers, times factors first if scaled."""
+
+    @intrinsic
+    def kernel(typingctx, src, dst, factors, stride):
+        def codegen(context, b, sig, args):
+            src, dst, factors, stride = args
+            code = _Code(b, sig.args[0])
+            with cgutils.for_range(b, b.sdiv(stride, _whole(LANES))) as loop:
+                j = b.mul(loop.index, _whole(LANES))
+                offsets = [b.add(j, b.mul(stride, _whole(k))) for k in range(radix)]
+                x = [code.load(src, o) for o in offsets]
+                x = code.times(x, factors, offsets) if scaled else x
+                h = radix // 2
+                while h:
+                    code.across(x, h)
+                    h //= 2
+                for v, o in zip(x, offsets, strict=True):
+                    code.store(v, dst, o)
+            return context.get_dummy_value()
+
+        return types.void(src, dst, factors, types.intp), codegen
+
+    return kernel
+
+
+_first_1, _first_2, _first_4, _first_8 = (_strided(radix, True) for radix in (1, 2, 4, 8))
+_next_8 = _strided(8, False)
+
+
+def _last(way):
+    """The last six levels of ``chunks`` times 64 neighbours, stored; times factors, unless they are None."""
+
+    @intrinsic
+    def kernel(typingctx, src, dst, factors, chunks):
+        def codegen(context, b, sig, args):
+            src, dst, factors, chunks = args
+            code = _Code(b, sig.args[0])
+            with cgutils.for_range(b, chunks) as loop:
+                j = b.mul(loop.index, _whole(1 << _CHUNK))
+                offsets = [b.add(j, _whole(k * LANES)) for k in range(_COUNT)]
+                x = code.six([code.load(src, o) for o in offsets], way)
+                x = x if sig.args[2] == types.none else code.times(x, factors, offsets)
+                for v, o in zip(x, offsets, strict=True):
+                    code.store(v, dst, o)
+            return context.get_dummy_value()
+
+        return types.void(src, dst, factors, types.intp), codegen
+
+    return kernel
+
+
+def _last_summed(way):
+    """The same as phases in half-turns: their cosines and sines are added to integers, the signs to unsigned ones."""
+
+    @intrinsic
+    def kernel(typingctx, src, factors, dither, cosines, sines, chunks):
+        units = waves if cosines.dtype.signed else signs
+
+        def codegen(context, b, sig, args):
+            src, factors, dither, cosines, sines, chunks = args
+            code = _Code(b, sig.args[0])
+            with cgutils.for_range(b, chunks) as loop:
+                j = b.mul(loop.index, _whole(1 << _CHUNK))
+                offsets = [b.add(j, _whole(k * LANES)) for k in range(_COUNT)]
+                x = code.six([code.load(src, o) for o in offsets], way)
+                for t, o in zip(code.times(x, factors, offsets), offsets, strict=True):
+                    if units is signs:
+                        t = b.fadd(t, code.load(dither, o))
+                    cosine, sine = units(code, t)
+                    code.add(cosine, cosines, o)
+                    code.add(sine, sines, o)
+            return context.get_dummy_value()
+
+        return types.void(src, factors, dither, cosines, sines, types.intp), codegen
+
+    return kernel
+
+
+_turn, _back, _straight = _last("turn"), _last("back"), _last("straight")
+_turn_summed, _back_summed = _last_summed("turn"), _last_summed("back")
+
+
+@intrinsic
+def _short(typingctx, rows, count, diagonals, factors, dither, cosines, sines):
+    """Blocks of 64: three transforms and what follows for several rows, all in registers.
+
+    Cosines of one row are computed between the transforms of the next, so that neither waits for its own results.
+    """
+    units = waves if cosines.dtype.signed else signs
+
+    def codegen(context, b, sig, args):
+        rows, count, diagonals, factors, dither, cosines, sines = args
+        code = _Code(b, sig.args[0])
+        offsets = [_whole(k * LANES) for k in range(_COUNT)]
+        phases = [cgutils.alloca_once(b, code.vec) for _ in range(_COUNT)]
+
+        def add(part):
+            for k in range(_COUNT)[part]:
+                cosine, sine = units(code, b.load(phases[k]))
+                code.add(cosine, cosines, offsets[k])
+                code.add(sine, sines, offsets[k])
+
+        def transform(index, between):
+            row = b.gep(rows, [b.mul(index, _whole(1 << _CHUNK))])
+            x = [code.load(row, o) for o in offsets]
+            for stage in range(3):
+                diagonal = b.gep(diagonals, [_whole(stage << _CHUNK)])
+                x = code.six(code.times(x, diagonal, offsets), "back" if stage == 1 else "turn")
+                if between:
+                    add(slice(stage * _COUNT // 3, (stage + 1) * _COUNT // 3))
+            for cell, t, o in zip(phases, code.times(x, factors, offsets), offsets, strict=True):
+                b.store(b.fadd(t, code.load(dither, o)) if units is signs else t, cell)
+
+        transform(_whole(0), False)
+        with cgutils.for_range(b, b.sub(count, _whole(1))) as loop:
+            transform(b.add(loop.index, _whole(1)), True)
+        add(slice(None))
+        return context.get_dummy_value()
+
+    return types.void(rows, types.intp, diagonals, factors, dither, cosines, sines), codegen
+
+
+@intrinsic
+def _behind(typingctx, start, offset):
+    """Pointer `offset` numbers behind another."""
+
+    def codegen(context, b, sig, args):
+        return b.gep(args[0], [args[1]])
+
+    return start(start, types.intp), codegen
+
+
+@compiled
+def _all_but_last(src, dst, factors, q):
+    """``factors * src`` transformed down to parts of 64 neighbours."""
+    r = (q - _CHUNK) % 3
+    if q == _CHUNK:
+        _first_1(src, dst, factors, 1 << q)
+        return
+    if r == 1:
+        left = q - 1
+        _first_2(src, dst, factors, 1 << left)
+    elif r == 2:
+        left = q - 2
+        _first_4(src, dst, factors, 1 << left)
+    else:
+        left = q - 3
+        _first_8(src, dst, factors, 1 << left)
+    p = 1 << q
+    while left > _CACHED:
+        for o in range(0, p, 1 << left):
+            part = _behind(dst, o)
+            _next_8(part, part, factors, 1 << (left - 3))
+        left -= 3
+    for start in range(0, p, 1 << left):
+        inner = left
+        while inner > _CHUNK:
+            for o in range(start, start + (1 << left), 1 << inner):
+                part = _behind(dst, o)
+                _next_8(part, part, factors, 1 << (inner - 3))
+            inner -= 3
+
+
+@compiled
+def _to_last(rows, at, buffer, spare, diagonals, permutation, block):
+    """One block applied to a row: all transforms, the last one down to parts of 64 neighbours, in the buffer."""
+    stages, p = diagonals.shape[1], diagonals.shape[2]
+    q, chunks = 0, p >> _CHUNK
+    while 1 << q < p:
+        q += 1
+    here, diagonal = pointer(buffer, 0), pointer(diagonals, block * stages * p)
+    _all_but_last(pointer(rows, at), here, diagonal, q)
+    _turn(here, here, None, chunks)
+    if permutation.shape[0] > 0:
+        for k in range(p):
+            spare[k] = buffer[permutation[block, k]]
+        _all_but_last(pointer(spare, 0), here, _behind(diagonal, p), q)
+        return
+    _all_but_last(here, here, _behind(diagonal, p), q)
+    _back(here, here, None, chunks)
+    _all_but_last(here, here, _behind(diagonal, 2 * p), q)
+
+
+@compiled
+def add_near(rows, weights, runs, tables, sums, scratch):
+    """Add the float32 rows of each run to its sums (runs, 2, blocks * p)."""
+    diagonals, permutation, radius, dither, order = tables
+    numbers, units = scratch
+    p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
+    three = diagonals.shape[1] == 3
+    here, c, s = pointer(numbers, 0), pointer(units, 0), pointer(units, p)
+    for g in range(runs.shape[0] - 1):
+        first = runs[g]
+        while first < runs[g + 1]:
+            # rows of one weight are added up in int32, as many as that holds
+            w, last = weights[first], first + 1
+            while last < runs[g + 1] and last < first + _FLUSH and weights[last] == w:
+                last += 1
+            shift = np.uint32(np.uint32(last - first) * _ZERO32)
+            for b in range(diagonals.shape[0]):
+                at = b * p
+                for j in range(p):
+                    units[0, j] = 0
+                    units[1, j] = 0
+                r, u = pointer(radius, at), pointer(dither, at)
+                if three and chunks == 1:
+                    _short(pointer(rows, first * p), last - first, pointer(diagonals, 3 * at), r, u, c, s)
+                else:
+                    for i in range(first, last):
+                        _to_last(rows, i * p, numbers[0], numbers[1], diagonals, permutation, b)
+                        if three:
+                            _turn_summed(here, r, u, c, s, chunks)
+                        else:
+                            _back_summed(here, r, u, c, s, chunks)
+                # the sums wrap modulo 2**32, the true ones stay below 2**30
+                for part in range(2):
+                    for start in range(0, p, 1 << _CHUNK):
+                        for j in range(1 << _CHUNK):
+                            one = np.int32(np.uint32(units[part, start + order[j]]) - shift)
+                            sums[g, part, at + start + j] += w * np.int64(one)
+            first = last
+
+
+@compiled
+def add_far(rows, weights, runs, tables, sums, scratch):
+    """Add the float64 rows of each run to its sums."""
+    diagonals, permutation, radius, dither, order = tables
+    numbers, units = scratch
+    p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
+    here, c, s = pointer(numbers, 0), pointer(units, 0), pointer(units, p)
+    for g in range(runs.shape[0] - 1):
+        for i in range(runs[g], runs[g + 1]):
+            w = weights[i]
+            for b in range(diagonals.shape[0]):
+                at = b * p
+                for j in range(p):
+                    units[0, j] = 0
+                    units[1, j] = 0
+                _to_last(rows, i * p, numbers[0], numbers[1], diagonals, permutation, b)
+                if diagonals.shape[1] == 3:
+                    _turn_summed(here, pointer(radius, at), pointer(dither, at), c, s, chunks)
+                else:
+                    _back_summed(here, pointer(radius, at), pointer(dither, at), c, s, chunks)
+                for start in range(0, p, 1 << _CHUNK):
+                    for j in range(1 << _CHUNK):
+                        k = start + order[j]
+                        sums[g, 0, at + start + j] += w * (np.int64(units[0, k]) - _ZERO64)
+                        sums[g, 1, at + start + j] += w * (np.int64(units[1, k]) - _ZERO64)
+
+
+count_near, count_far = add_near, add_far
+"""Signs instead of cosines and sines: what decides is the scratch."""
+
+
+def scratch(far, signs_only, width):
+    """Two rows of numbers and two of integers that a pass needs beside its sums."""
+    if far:
+        return np.empty((2, width)), np.empty((2, width), np.uint64 if signs_only else np.int64)
+    return np.empty((2, width), np.float32), np.empty((2, width), np.uint32 if signs_only else np.int32)
+
+
+def _turned() -> np.ndarray:
+    """Which of 64 numbers stands where after a turn: bits 2, 1 and 0 have changed places with bits 5, 3 and 4."""
+    if LANES != 8:
+        return np.arange(1 << _CHUNK)
+    place = np.arange(1 << _CHUNK)
+    bits = [place >> k & 1 for k in range(_CHUNK)]  # lane bits 0, 1, 2, then vector bits
+    return (bits[2] << 5) | (bits[1] << 4) | (bits[0] << 3) | (bits[5] << 2) | (bits[3] << 1) | bits[4]
+
+
+_TURNED = _turned()
+
+
+def _turn_table(table):
+    """Rows of a table in the order of turned numbers."""
+    chunks = table.reshape(*table.shape[:-1], -1, 1 << _CHUNK)
+    return np.ascontiguousarray(chunks[..., _TURNED].reshape(table.shape))
+
+
+def pack(diagonals, permutation):
+    """Tables for these loops: what meets turned numbers is turned."""
+    diagonals = diagonals.copy()
+    diagonals[:, 1] = _turn_table(diagonals[:, 1])
+    if permutation.size:
+        back = np.argsort(_TURNED)
+        permutation = _turn_table(permutation)
+        permutation = (permutation & ~63) + back[permutation & 63].astype(permutation.dtype)
+    return diagonals, permutation
+
+
+def pack_sums(diagonals, permutation, radius, dither):
+    """The same for sums, with the place of each of 64."""
+    three = diagonals.shape[1] == 3
+    order = np.argsort(_TURNED) if three else np.arange(1 << _CHUNK)
+    if three:
+        radius, dither = _turn_table(radius), _turn_table(dither) if dither.size > 1 else dither
+    return *pack(diagonals, permutation), radius, dither, order
+
+
+@compiled
+def forward(points, tables, out, scratch):
+    """Products of the blocks with points (k, p), times `radius`, into out (k, blocks * p)."""
+    diagonals, permutation, radius = tables
+    p, chunks = points.shape[1], points.shape[1] >> _CHUNK
+    here = pointer(scratch, 0)
+    for b in range(diagonals.shape[0]):
+        factors = pointer(radius, b * p)
+        for i in range(points.shape[0]):
+            there = pointer(out, i * out.shape[1] + b * p)
+            _to_last(points, i * p, scratch[0], scratch[1], diagonals, permutation, b)
+            if diagonals.shape[1] == 3:
+                _straight(here, there, factors, chunks)
+            else:
+                _back(here, there, factors, chunks)
+
+
+@compiled
+def adjoint(values, tables, out, scratch):
+    """Adjoint of :func:`forward`: values (k, blocks * p) are added to out (k, p); the third row of scratch is ones."""
+    diagonals, permutation, radius = tables
+    stages, p = diagonals.shape[1], diagonals.shape[2]
+    q, chunks = 0, p >> _CHUNK
+    while 1 << q < p:
+        q += 1
+    here = pointer(scratch, 0)
+    for b in range(diagonals.shape[0]):
+        diagonal = pointer(diagonals, b * stages * p)
+        for i in range(values.shape[0]):
+            _all_but_last(pointer(values, i * values.shape[1] + b * p), here, pointer(radius, b * p), q)
+            if permutation.shape[0] > 0:
+                _turn(here, here, None, chunks)
+                for k in range(p):
+                    scratch[1, permutation[b, k]] = scratch[0, k] * diagonals[b, 1, k]
+                _all_but_last(pointer(scratch, p), here, pointer(scratch, 2 * p), q)
+            else:
+                _straight(here, here, None, chunks)
+                _all_but_last(here, here, _behind(diagonal, 2 * p), q)
+                _turn(here, here, None, chunks)
+                _all_but_last(here, here, _behind(diagonal, p), q)
+            _back(here, here, None, chunks)
+            for k in range(p):
+                out[i, k] += scratch[0, k] * diagonals[b, 0, k]
+
+
+@compiled
+def add_squares(rows, count, tables, sums, scratch):
+    """Add the squares of the products of the blocks with some rows (n, p) to float64 sums (blocks * p,)."""
+    diagonals, permutation, radius = tables
+    p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
+    here = pointer(scratch, 0)
+    for b in range(diagonals.shape[0]):
+        for i in range(count):
+            _to_last(rows, i * p, scratch[0], scratch[1], diagonals, permutation, b)
+            if diagonals.shape[1] == 3:
+                _straight(here, here, pointer(radius, b * p), chunks)
+            else:
+                _back(here, here, pointer(radius, b * p), chunks)
+            for j in range(p):
+                t = np.float64(scratch[0, j])
+                sums[b * p + j] += t * t
+
+
+@compiled
+def add_rounded_squares(rows, count, weights, tables, sums, scratch):
+    """The same in units of 2**-22, times weights, to int64 sums."""
+    diagonals, permutation, radius = tables
+    p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
+    here = pointer(scratch, 0)
+    for b in range(diagonals.shape[0]):
+        for i in range(count):
+            w = weights[i]
+            _to_last(rows, i * p, scratch[0], scratch[1], diagonals, permutation, b)
+            if diagonals.shape[1] == 3:
+                _straight(here, here, pointer(radius, b * p), chunks)
+            else:
+                _back(here, here, pointer(radius, b * p), chunks)
+            for j in range(p):
+                t = scratch[0, j]
+                sums[b * p + j] += w * np.int64(np.rint(t * t * _UNITS))

@@ -1,0 +1,49 @@
+"""A number for each row that follows from its content alone; compiled version."""
+
+# mypy: ignore-errors
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from sketchlearn.kernels._compile import compiled
+from sketchlearn.kernels._hash_numpy import MIX
+
+_ONE, _TWO, _THREE = (np.uint64(c) for c in MIX)
+_HALF, _SHIFT = np.uint64(32), np.uint64(29)
+
+
+@intrinsic
+def _bits(typingctx, x):
+    def codegen(context, b, sig, args):
+        return b.bitcast(args[0], ir.IntType(64))
+
+    return types.uint64(types.float64), codegen
+
+
+@compiled
+def pick(X, seed, groups, out):
+    """See the NumPy version."""
+    d = X.shape[1]
+    for i in range(X.shape[0]):
+        a, b, c, e = seed, seed + np.uint64(1), seed + np.uint64(2), seed + np.uint64(3)
+        for k in range(0, d, 4):
+            a = (a ^ _bits(np.float64(X[i, k]) + 0.0)) * _ONE
+            a = a ^ (a >> _HALF)
+            if k + 1 < d:
+                b = (b ^ _bits(np.float64(X[i, k + 1]) + 0.0)) * _ONE
+                b = b ^ (b >> _HALF)
+            if k + 2 < d:
+                c = (c ^ _bits(np.float64(X[i, k + 2]) + 0.0)) * _ONE
+                c = c ^ (c >> _HALF)
+            if k + 3 < d:
+                e = (e ^ _bits(np.float64(X[i, k + 3]) + 0.0)) * _ONE
+                e = e ^ (e >> _HALF)
+        h = (a ^ b) * _TWO
+        h = h ^ (h >> _SHIFT)
+        h = (h ^ c) * _TWO
+        h = h ^ (h >> _SHIFT)
+        h = (h ^ e) * _TWO
+        h = (h ^ (h >> _SHIFT)) * _THREE
+        h = h ^ (h >> _HALF)
+        out[i] = np.int64(((h >> _HALF) * groups) >> _HALF)

@@ -1,0 +1,28 @@
+"""A number for each row that follows from its content alone; NumPy version."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+
+
+def pick(X: npt.NDArray[np.floating], seed: int, groups: int, out: npt.NDArray[np.int64]) -> None:
+    """A group in [0, groups) for each row: a hash of its numbers as float64, with one zero.
+
+    Four chains over the columns modulo 4 are joined at the end, each step an exclusive or, a product and a shift.
+    """
+    one, two, three = (np.uint64(c) for c in MIX)
+    chains = [np.full(len(X), np.uint64(seed) + np.uint64(k), np.uint64) for k in range(4)]
+    with np.errstate(over="ignore"):
+        for k in range(X.shape[1]):
+            h = (chains[k % 4] ^ (X[:, k].astype(np.float64) + 0.0).view(np.uint64)) * one
+            chains[k % 4] = h ^ (h >> np.uint64(32))
+        h = chains[0]
+        for chain in chains[1:]:
+            h = (h ^ chain) * two
+            h = h ^ (h >> np.uint64(29))
+        h = h * three
+        h = h ^ (h >> np.uint64(32))
+    out[:] = ((h >> np.uint64(32)) * np.uint64(groups)) >> np.uint64(32)

@@ -1,0 +1,92 @@
+"""Sums where each row contributes one group of the features; which one, follows from its content.
+
+Rows are sorted by their group, and each group is an ordinary pass over its rows: cost falls by the number of groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.kernels import tiers
+from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, prepare, register_summer
+from sketchlearn.kernels.sums import RowSums
+
+_FEATURES, _BLOCKS = ("half_turns", "radius", "dither"), ("signs", "normals", "permutation")
+
+
+@register_summer("subsampled")
+class SubsampledSummer(Summer):
+    """Sums of the plan `base` (a kind), by groups: cosines, sines, then the weight of the rows in each group.
+
+    The plan's numbers are `base`, `per_row` (features of a group), `seed` and those of the base; its arrays are
+    those of the base, for all features.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        first = next(plan.arrays[name] for name in _FEATURES if name in plan.arrays)
+        size, step = len(first), int(plan.numbers["per_row"])
+        self._starts = [*range(0, size, step), size]
+        self._parts = [
+            prepare(
+                Plan(
+                    str(plan.numbers["base"]), plan.dim, (2, b - a), plan.sums_dtype,
+                    _part(plan.arrays, a, b, int(plan.numbers.get("p", 1))), plan.numbers,
+                )
+            )
+            for a, b in zip(self._starts[:-1], self._starts[1:], strict=True)
+        ]  # fmt: skip
+
+    def groups(self, X: Rows) -> npt.NDArray[np.int64]:
+        """The group of each row."""
+        out = np.empty(len(X), np.int64)
+        rows = np.ascontiguousarray(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)).view(np.ndarray)
+        rows.flags.writeable = False
+        seed = np.uint64(int(self.plan.numbers["seed"]))
+        tiers.loops("hash").pick(rows, seed, np.uint64(len(self._parts)), out)
+        return out
+
+    def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
+        group = self.groups(X)
+        order = np.argsort(group.astype(np.uint16) if len(self._parts) <= 2**16 else group, kind="stable")
+        ends = np.cumsum(np.bincount(group, minlength=len(self._parts)))
+        size = self._starts[-1]
+        sums = np.zeros(self.plan.sums_shape, np.int64)
+        lower, upper = np.full(self.plan.dim, np.inf), np.full(self.plan.dim, -np.inf)
+        rows = weight = skipped = 0
+        for g, part in enumerate(self._parts):
+            chosen = order[ends[g - 1] if g else 0 : ends[g]]
+            if not len(chosen):
+                continue
+            w = None if weights is None else np.asarray(weights)[chosen]
+            found = part.sum_rows(np.take(X, chosen, axis=0), w, True)
+            if found.skipped and not skip_invalid:
+                present = np.ones(len(X), bool) if weights is None else np.asarray(weights) != 0
+                return RowSums.stopped(int(np.argmax(present & ~self.valid(X))))
+            a, b = self._starts[g], self._starts[g + 1]
+            sums[a:b] = found.sums[0]
+            sums[size + a : size + b] = found.sums[1]
+            sums[2 * size + g] = found.weight
+            np.minimum(lower, found.lower, out=lower)
+            np.maximum(upper, found.upper, out=upper)
+            rows, weight, skipped = rows + found.rows, weight + found.weight, skipped + found.skipped
+        return RowSums(sums, rows, weight, lower, upper, skipped, None)
+
+    def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
+        return self._parts[0].valid(X)
+
+
+def _part(arrays: Mapping[str, npt.NDArray[Any]], a: int, b: int, p: int) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of features a to b."""
+    out = dict(arrays)
+    for name in _FEATURES:
+        if name in out:
+            out[name] = out[name][a:b]
+    for name in _BLOCKS:
+        if name in out and out[name].size:
+            out[name] = out[name][a // p : -(-b // p)]
+    return out

@@ -1,0 +1,163 @@
+"""What several releases guarantee together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sketchlearn
+from sketchlearn.privacy.calibration import concentrated_epsilon
+from sketchlearn.sketches.record import PrivacyRecord
+from sketchlearn.sketches.value import Sketch, check_same_features
+
+USERS = ("disjoint", "same")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """A guarantee: epsilon and delta, and in zero-concentrated privacy where it is known.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        What holds.
+    rho : float or None
+        The same in zero-concentrated privacy.
+    by : str
+        How it was composed.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    rho: float | None = None
+    by: str = "one release"
+
+
+def compose(spent: Sequence[Spent], delta: float = 0.0) -> Spent:
+    """What releases about the same people guarantee together: the smaller epsilon of two ways, at `delta` at most.
+
+    Basic: epsilons and deltas add.  Zero-concentrated: rhos add, and are converted at `delta` (pure epsilon has
+    ``rho = epsilon**2 / 2``).  A basic delta above `delta` counts only if there is no other way.
+
+    Examples
+    --------
+    >>> from sketchlearn.privacy import compose
+    >>> from sketchlearn.privacy.composition import Spent
+    >>> compose([Spent(0.1), Spent(0.2)]).epsilon.__round__(6)
+    0.3
+    >>> many = compose([Spent(0.1, 1e-8, rho=0.0004)] * 100, delta=1e-6)
+    >>> round(many.epsilon, 2), many.by
+    (1.3, 'zero-concentrated')
+    """
+    if not spent:
+        return Spent(0.0, 0.0, 0.0, "nothing released")
+    if len(spent) == 1:
+        return replace(spent[0], by="one release")
+    rhos = [s.rho if s.rho is not None else (0.5 * s.epsilon**2 if s.delta == 0.0 else math.inf) for s in spent]
+    rho = math.fsum(rhos)
+    basic = Spent(
+        math.fsum(s.epsilon for s in spent),
+        math.fsum(s.delta for s in spent),
+        rho if rho < math.inf else None,
+        "adding",
+    )
+    if delta > 0.0 and rho < math.inf:
+        other = Spent(concentrated_epsilon(rho, delta), delta, rho, "zero-concentrated")
+        if other.epsilon < basic.epsilon or basic.delta > delta:
+            return other
+    return basic
+
+
+def combine(sketches: Sequence[Sketch], users: str) -> Sketch:
+    """The private sketch of all rows behind several private sketches.
+
+    Parameters
+    ----------
+    sketches : sequence of Sketch
+        All private, with the same map, relation and records per user.
+    users : {"disjoint", "same"}
+        Whether one person can be behind one of them only (then the guarantee of all is the weakest of each: parallel
+        composition), or behind several (then guarantees add up: sequential composition).  Nobody can tell from the
+        sketches: it is yours to know.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.privacy import combine, privatize
+    >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+    >>> shops = [sl.sketch(np.full((1000, 1), float(i)), phi) for i in range(2)]
+    >>> a, b = (privatize(s, epsilon=1.0, public_map=True) for s in shops)
+    >>> combine([a, b], users="disjoint").privacy.epsilon
+    1.0
+    >>> combine([a, b], users="same").privacy.epsilon
+    2.0
+    """
+    if users not in USERS:
+        raise ValueError(f"users={users!r}: say 'disjoint' (nobody is behind two sketches) or 'same' (somebody may be)")
+    parts = list(sketches)
+    if not parts:
+        raise ValueError("nothing to combine: no sketch was given")
+    records = []
+    for s in parts:
+        if s.privacy is None:
+            raise ValueError(
+                "an exact sketch and a private one don't add: the result would be neither. Privatize it first, or add "
+                "up exact sketches and privatize their sum, with less noise"
+            )
+        check_same_features(parts[0], s)
+        records.append(s.privacy)
+    first = records[0]
+    for record in records[1:]:
+        if (record.relation, record.records_per_user) != (first.relation, first.records_per_user):
+            raise ValueError(
+                f"the sketches protect different things: {first.relation}, {first.records_per_user} records per user, "
+                f"and {record.relation}, {record.records_per_user}"
+            )
+    if len(parts) == 1:
+        return parts[0]
+    sums = parts[0].sums
+    for s in parts[1:]:
+        sums = parts[0].features.add_sums(sums, s.sums)
+    return replace(parts[0], sums=sums, weight=sum(s.weight for s in parts), privacy=combined_record(records, users))
+
+
+def combined_record(records: Sequence[PrivacyRecord], users: str) -> PrivacyRecord:
+    """Record of the sum of private sketches."""
+    first = records[0]
+    rhos: list[float | None] = [record.details.get("rho") for record in records]
+    known = [rho for rho in rhos if rho is not None]
+    if users == "disjoint":
+        # whoever is behind one part only changes that part; the rest is post-processing
+        epsilon, delta = max(r.epsilon for r in records), max(r.delta for r in records)
+        rho = max(known) if len(known) == len(records) else None
+    else:
+        total = compose(
+            [Spent(r.epsilon, r.delta, rho) for r, rho in zip(records, rhos, strict=True)],
+            max(r.delta for r in records),
+        )
+        epsilon, delta, rho = total.epsilon, total.delta, total.rho
+    names = sorted({r.mechanism for r in records})
+    details: dict[str, Any] = {
+        "composition": "parallel" if users == "disjoint" else "sequential",
+        "parts": len(records),
+        "noise": "; ".join(sorted({str(r.details.get("noise")) for r in records})),
+        "map": "; ".join(sorted({str(r.details.get("map")) for r in records})),
+    }
+    if rho is not None:
+        details["rho"] = rho
+    if all("variances" in r.details for r in records):
+        runs = zip(*(r.details["variances"] for r in records), strict=True)
+        details["variances"] = [[run[0][0], math.fsum(v for _, v in run)] for run in runs]
+    return PrivacyRecord(
+        mechanism=" + ".join(names),
+        epsilon=epsilon,
+        delta=delta,
+        relation=first.relation,
+        records_per_user=first.records_per_user,
+        sums_variance=math.fsum(r.sums_variance for r in records),
+        weight_variance=math.fsum(r.weight_variance for r in records),
+        library=sketchlearn.__version__,
+        details=details,
+    )

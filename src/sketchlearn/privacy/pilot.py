@@ -1,0 +1,205 @@
+"""Maps for a private release: how many features, where, and at which scale, without giving rows away."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.designs import design
+from sketchlearn.designs.kmeans import multiscale_map
+from sketchlearn.engines import sketch
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.quadratic import QuadraticFeatures
+from sketchlearn.features.second_moment import second_moment
+from sketchlearn.privacy.composition import combined_record
+from sketchlearn.privacy.mechanism import choose_mechanism
+from sketchlearn.privacy.release import privatize
+from sketchlearn.privacy.sensitivity import phase_bounds
+from sketchlearn.sketches.record import PrivacyRecord
+from sketchlearn.sketches.value import Sketch
+
+if TYPE_CHECKING:
+    from sketchlearn.privacy.ledger import Ledger
+
+Bounds = tuple[npt.ArrayLike, npt.ArrayLike]
+_FEWEST, _USUAL, _BOUNDS_USUAL = 4, 10, 20  # features per component and column
+_TOLERATED = 1e-3  # times features per component and column: relative squared error that k-means tolerates
+_FLATNESS = 3.0  # squared length of one row's features over that of the average
+_ALL_PRODUCTS = 64  # columns up to which the pilot keeps all products
+_ROUNDS = 2  # the second looks at the ball that the first found
+_SLACK = 2.0  # the spread of the pilot may be off by that much
+_CLIP = 3.0  # radius of the clipping ball, in root mean square lengths
+
+
+def private_size(
+    n_components: int,
+    dim: int,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    rows: int,
+    relation: str = "add-remove",
+    records_per_user: int = 1,
+) -> tuple[int, str]:
+    """How many Fourier features to release of at least `rows` rows, and what to expect of them, in words.
+
+    Under pure epsilon the noise of every feature grows with their number: too many are worse than few.  With delta the
+    noise of the averages hardly depends on it.  The error is compared with what k-means tolerates (Chatalic 2020,
+    section 9.2).
+
+    Parameters
+    ----------
+    n_components, dim : int
+        Clusters and columns.
+    epsilon, delta, relation, records_per_user
+        As in :func:`sketchlearn.privatize`.
+    rows : int
+        A public lower bound of the number of rows.
+
+    Examples
+    --------
+    >>> from sketchlearn.privacy import private_size
+    >>> private_size(10, 10, 1.0, 1e-6, rows=10**6)[0]
+    2000
+    >>> size, why = private_size(10, 10, 0.01, rows=10**4)
+    >>> size, "no useful result" in why
+    (400, True)
+    """
+    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
+        raise ValueError(f"rows must be a public lower bound of their number, got {rows!r}")
+    unit = max(1, n_components * dim)
+
+    def error(per_unit: int) -> float:
+        size = max(100, per_unit * unit)
+        bounds = phase_bounds(size)
+        chosen = choose_mechanism(bounds, size, epsilon, delta, relation, records_per_user)
+        noise = 2 * size * chosen.variance / (bounds.added.l2_squared / _FLATNESS) + chosen.count_variance
+        return noise / float(rows) ** 2
+
+    best = _BOUNDS_USUAL
+    while best > _FEWEST and error(best) > _TOLERATED * best:
+        best -= 1
+    size, reached = max(100, best * unit), error(best)
+    limit = _TOLERATED * best
+    if reached > limit:
+        needed = math.ceil(rows * math.sqrt(reached / limit))
+        words = (
+            f"no useful result is to be expected: the noise has {reached:.2g} of the energy of the averages, k-means "
+            f"with {n_components} clusters tolerates about {limit:.2g}. It would take about {needed:,} rows, a larger "
+            "epsilon" + ("" if delta > 0 else ", delta > 0") + ", or fewer clusters"
+        )
+    else:
+        words = f"the noise has {reached:.2g} of the energy of the averages, k-means tolerates about {limit:.2g}"
+    return size, f"{size} features ({best} k d) for epsilon={epsilon:g}, delta={delta:g} and {rows:,} rows: {words}"
+
+
+def private_design(
+    data: Any,
+    *,
+    bounds: Bounds,
+    epsilon: float,
+    delta: float = 0.0,
+    n_components: int = 20,
+    task: str = "kmeans",
+    size: int | None = None,
+    seed: int = 0,
+    relation: str = "add-remove",
+    records_per_user: int = 1,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+) -> tuple[FeatureMap, PrivacyRecord]:
+    """A map whose centre and scale come from the data, bought with a small budget of its own.
+
+    Rows are clipped to the ball around the public bounds; their noisy mean and second moment give a smaller ball, and
+    the same again gives centre and spread: two passes, each with half of the budget.  Worth it where public bounds are
+    tens of times wider than the data; a tenth of the budget is plenty.
+
+    Parameters
+    ----------
+    data : anything that can be sketched
+        All rows, or a sample of them; each person's rows count.
+    bounds : (lower, upper)
+        Public bounds of the columns.
+    epsilon, delta, relation, records_per_user, ledger, dataset
+        As in :func:`sketchlearn.privatize`, for this pilot alone.
+    n_components, size, seed
+        As in :func:`sketchlearn.design`.
+    task : {"kmeans", "pca", "regression"}
+        What the sketch is for.
+
+    Returns
+    -------
+    FeatureMap, PrivacyRecord
+        Give the record to ``privatize(..., pilot=record)``, which adds it to what the release spends.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.privacy import private_design
+    >>> X = np.random.default_rng(0).normal(50, 1, size=(50_000, 2))
+    >>> phi, spent = private_design(X, bounds=([-100, -100], [100, 100]), epsilon=0.1, delta=1e-7, n_components=3)
+    >>> s = sl.privatize(sl.sketch(X, phi), epsilon=0.9, delta=9e-7, pilot=spent)
+    >>> s.privacy.epsilon, bool(np.abs(phi.center - 50).max() < 5)
+    (1.0, True)
+    """
+    if task not in ("kmeans", "pca", "regression"):
+        raise ValueError(f"task={task!r}: a private pilot serves kmeans, pca and regression")
+    around = design(task="regression", bounds=bounds)
+    dim, mean, radius = around.dim, np.asarray(around.center, np.float64), float(around.radius or 0.0)
+    records, spread = [], 0.0
+    for turn in range(_ROUNDS):
+        moments = QuadraticFeatures.draw(
+            dim=dim, size=None if dim <= _ALL_PRODUCTS else 512, center=mean, radius=radius, seed=seed
+        )
+        noisy = privatize(
+            sketch(data, moments), epsilon / _ROUNDS, delta / _ROUNDS, relation=relation,
+            records_per_user=records_per_user, public_map=True, ledger=ledger, dataset=dataset,
+        )  # fmt: skip
+        assert noisy.privacy is not None
+        records.append(noisy.privacy)
+        mean, trace, error = _moments(noisy, mean, radius)
+        if turn < _ROUNDS - 1:
+            # the next ball holds the rows even if the noise was against us
+            radius = min(radius, _CLIP * math.sqrt(max(trace, 0.0) + 3.0 * error))
+        spread = math.sqrt(max(trace, 0.0) / dim)
+    spent = replace(
+        combined_record(records, "same"), epsilon=float(epsilon), delta=math.fsum(r.delta for r in records)
+    )  # fmt: skip
+    if trace <= 4.0 * error:  # nothing stands out of the noise: the last ball is all that is known
+        corner = np.full(dim, radius / math.sqrt(dim))
+        phi = design(bounds=(mean - corner, mean + corner), n_components=n_components, task=task, size=size, seed=seed)
+    elif task == "kmeans":
+        m = size or max(100, _USUAL * n_components * dim)
+        phi = multiscale_map(
+            center=mean, spread=spread * math.sqrt(_SLACK), k=n_components, size=m, seed=seed, slack=_SLACK
+        )
+    else:
+        corner = np.full(dim, _CLIP * spread)
+        phi = design(bounds=(mean - corner, mean + corner), n_components=n_components, task=task, size=size, seed=seed)
+    return phi, spent
+
+
+def _moments(
+    noisy: Sketch, center: npt.NDArray[np.float64], radius: float
+) -> tuple[npt.NDArray[np.float64], float, float]:
+    """Mean and trace of the covariance of the rows behind a noisy sketch, and the noise of the trace."""
+    phi = second_moment(noisy.features, "the pilot")
+    count, record, d = float(noisy.weight), noisy.privacy, phi.dim
+    assert record is not None
+    mean = phi.row_mean_from_sums(noisy.sums, count)
+    centred = phi.centred_mean_from_sums(noisy.sums, count)
+    unit = float(np.abs(phi.mean_from_sums(np.ones_like(noisy.sums), 1.0)).max())  # one step of the grid
+    if phi.is_exact:
+        rows = np.arange(d)
+        trace, entries = float(centred[rows * d - rows * (rows - 1) // 2].sum()), float(d)
+    else:
+        trace, entries = d * float(centred.mean()), d * d / phi.size  # unit directions: each expects trace / d
+    off = mean - center
+    length = float(np.linalg.norm(off))
+    if length > radius:  # noise: clipped rows are inside the ball
+        mean = center + off * (radius / length)
+    return np.asarray(mean), trace, math.sqrt(entries * record.sums_variance) * unit / count

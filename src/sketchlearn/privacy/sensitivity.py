@@ -1,0 +1,196 @@
+"""How far one person can move the sums of a sketch: whole numbers, computed without rounding.
+
+The sums of a sketch are integers, so what one row adds to them is an integer vector.  A *reach* bounds its length: the
+sum of its absolute entries, the sum of their squares and, for features that come as cosine and sine, the sum of the
+lengths of these pairs.  Two reaches belong to a map: of one row that is added or removed, and of one row that is
+replaced by another.
+
+A kind of map that is not known here gives its own bounds by a method ``row_bounds()``, or registers a function with
+:func:`register_bounds`.  Bounds hold for *every* row, whatever the frequencies: never an average, never a high
+probability.  That rules out features kept by independent coin flips (a row may keep all of them), and allows exactly
+`r` of them (:func:`phase_bounds` with r features).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.features.base import FeatureMap
+
+RELATIONS = ("add-remove", "replace-one")
+
+PAIR_SQUARED = 2**44 + 10_052_744
+"""Largest square of the length of a rounded (cosine, sine), in units of the grid.
+
+Of float32 phases by exhaustion: all 1 056 964 609 remainders in [0, 1/2] were tried (the tests do it again).  Of
+float64 phases each part is within 0.501 units of the circle of radius 2**22, so the square is below
+``(2**22 + 0.71)**2``.
+"""
+PAIR_L1 = 5_931_642
+"""Largest sum of the absolute values of both, by the same arguments; sqrt(2) * 2**22 is 5 931 641.6."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far something moves the sums (each times its multiplier).
+
+    Attributes
+    ----------
+    l1 : int
+        Sum of absolute values.
+    l2_squared : int
+        Sum of squares.
+    circular : int or None
+        Sum over pairs of entries of their Euclidean length, for sums that come in pairs.
+    """
+
+    l1: int
+    l2_squared: int
+    circular: int | None = None
+
+    def times(self, records: int) -> Reach:
+        """Of so many rows at once."""
+        circular = None if self.circular is None else records * self.circular
+        return Reach(records * self.l1, records**2 * self.l2_squared, circular)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Reaches of one row of a map.
+
+    Attributes
+    ----------
+    added, replaced : Reach
+        Of a row that comes or goes, and of a row that becomes another one.
+    multipliers : tuple of (int, int)
+        Runs of (length, multiplier): entries of different size are multiplied by whole numbers before noise of one
+        size is added, and divided afterwards.
+    proof : str
+        Which bound was used.
+    """
+
+    added: Reach
+    replaced: Reach
+    multipliers: tuple[tuple[int, int], ...]
+    proof: str
+
+    def multiplier_array(self) -> npt.NDArray[np.int64]:
+        """One multiplier per entry of the flattened sums."""
+        return np.repeat(*np.array([(m, n) for n, m in self.multipliers], np.int64).T)
+
+
+_BOUNDS: dict[str, Callable[[FeatureMap], Bounds]] = {}
+
+
+def register_bounds(kind: str) -> Callable[[Callable[[FeatureMap], Bounds]], Callable[[FeatureMap], Bounds]]:
+    """Make known what one row of a kind of map can add to the sums."""
+
+    def keep(function: Callable[[FeatureMap], Bounds]) -> Callable[[FeatureMap], Bounds]:
+        _BOUNDS[kind] = function
+        return function
+
+    return keep
+
+
+def row_bounds(features: FeatureMap) -> Bounds:
+    """What one row of this map can add to the sums; TypeError if nobody knows.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> from sketchlearn.privacy.sensitivity import row_bounds
+    >>> row_bounds(sl.FourierFeatures.draw(dim=2, size=3, scale=1.0, seed=0)).added.l1 / 2**22
+    4.242640972137451
+    """
+    if features.sums_dtype != np.int64:
+        raise TypeError(
+            f"these {features.kind} features have no bound, and their float64 sums no sensitivity: design the map with "
+            "public bounds=(lower, upper), or draw it with a public radius, so that rows are clipped"
+        )
+    own = getattr(features, "row_bounds", None)
+    if callable(own):
+        found = own()
+        if not isinstance(found, Bounds):
+            raise TypeError(f"row_bounds() of {features.kind} features must return Bounds, got {type(found).__name__}")
+        return found
+    if features.kind not in _BOUNDS:
+        raise TypeError(
+            f"no sensitivity is known of {features.kind} features: it must be proven and registered before a release"
+        )
+    return _BOUNDS[features.kind](features)
+
+
+def reach(bounds: Bounds, relation: str, records_per_user: int) -> Reach:
+    """How far one person with so many rows can move the sums.
+
+    Examples
+    --------
+    >>> from sketchlearn.privacy.sensitivity import phase_bounds, reach
+    >>> one, two = (reach(phase_bounds(100), "add-remove", records) for records in (1, 2))
+    >>> two.l1 / one.l1, two.l2_squared / one.l2_squared
+    (2.0, 4.0)
+    """
+    if relation not in RELATIONS:
+        raise ValueError(f"relation={relation!r}: choose one of {', '.join(RELATIONS)}")
+    return (bounds.added if relation == "add-remove" else bounds.replaced).times(records_per_user)
+
+
+def phase_bounds(kept: int, total: int | None = None) -> Bounds:
+    """Bounds of `kept` rounded pairs (cosine, sine) of modulus 1, out of `total` sums.
+
+    ``|cos| + |sin| <= sqrt(2)`` and ``cos**2 + sin**2 = 1`` at any phase, so the bounds don't depend on frequencies;
+    they are reached (up to rounding) where frequencies are independent over the rationals.  The difference of two
+    such vectors is at most twice as long.  A map that keeps exactly `kept` of its features of each row has the bounds
+    of a map of `kept` features.
+
+    Examples
+    --------
+    >>> from sketchlearn.privacy.sensitivity import phase_bounds
+    >>> phase_bounds(10).replaced.l2_squared == 4 * phase_bounds(10).added.l2_squared
+    True
+    """
+    one = Reach(kept * PAIR_L1, kept * PAIR_SQUARED, kept * _sqrt_up(PAIR_SQUARED))
+    return Bounds(one, one.times(2), ((2 * (total or kept), 1),), "modulus 1 at any phase, rounding by exhaustion")
+
+
+def sign_bounds(kept: int, total: int | None = None) -> Bounds:
+    """The same for features of one bit: pairs of +1 and -1.
+
+    Examples
+    --------
+    >>> from sketchlearn.privacy.sensitivity import sign_bounds
+    >>> sign_bounds(10).added.l1, sign_bounds(10).added.l2_squared
+    (20, 20)
+    """
+    one = Reach(2 * kept, 2 * kept, _sqrt_up(2 * kept**2))
+    return Bounds(one, one.times(2), ((2 * (total or kept), 1),), "two signs per feature")
+
+
+@register_bounds("fourier")
+def _fourier(features: FeatureMap) -> Bounds:
+    return phase_bounds(features.size)
+
+
+@register_bounds("quadratic")
+def _quadratic(features: FeatureMap) -> Bounds:
+    from sketchlearn.privacy.quadratic import quadratic_bounds
+
+    return quadratic_bounds(features)
+
+
+def _sqrt_up(value: int) -> int:
+    """The square root, rounded up."""
+    root = math.isqrt(value)
+    return root + (root * root < value)
+
+
+def sqrt_above(value: Fraction, bits: int = 64) -> Fraction:
+    """A fraction at least the square root, closer than ``2**-bits``."""
+    scaled = math.ceil(value * 4**bits)
+    return Fraction(_sqrt_up(scaled), 2**bits)

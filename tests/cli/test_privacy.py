@@ -1,0 +1,85 @@
+import json
+
+import numpy as np
+import pytest
+
+import sketchlearn as sl
+from sketchlearn.cli import main
+from sketchlearn.privacy.release import _released
+
+
+@pytest.fixture(autouse=True)
+def _no_memory():
+    _released.clear()
+
+
+@pytest.fixture
+def exact(tmp_path):
+    phi = sl.design(bounds=([-3, -3], [3, 3]), n_components=2)
+    path = tmp_path / "exact.sketch"
+    sl.sketch(np.random.default_rng(0).normal(size=(5000, 2)), phi).save(path)
+    return path
+
+
+def run(*arguments):
+    return main([str(a) for a in arguments])
+
+
+def test_a_release_says_what_it_promises(exact, tmp_path, capsys):
+    out = tmp_path / "public.sketch"
+    assert run("privatize", exact, "-o", out, "--epsilon", 1, "--delta", 1e-6, "--public-map") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "at most 2.72 times as likely" in text
+    s = sl.load(out)
+    assert s.privacy.epsilon == 1.0
+    assert not s.has_box
+    assert run("info", out) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "epsilon 1" in text
+    assert "any one person" in text
+    assert "box" not in text.replace("touched the box", "")
+
+
+def test_the_map_must_be_vouched_for(exact, tmp_path, capsys):
+    assert run("privatize", exact, "-o", tmp_path / "out", "--epsilon", 1) == 4
+    assert "public" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_ledger_is_written_first_and_refuses(exact, tmp_path, capsys):
+    book, out = tmp_path / "budget.json", tmp_path / "public.sketch"
+    common = ["privatize", exact, "-o", out, "--public-map", "--ledger", book, "--dataset", "people", "--json"]
+    assert run(*common, "--epsilon", 0.6, "--budget-epsilon", 1, "--budget-delta", 1e-6) == 0
+    assert json.loads(capsys.readouterr().out)["left"] == pytest.approx(0.4)
+    before = out.read_bytes()
+    assert run(*common, "--epsilon", 0.6) == 4
+    assert "has spent epsilon=0.6" in capsys.readouterr().err
+    assert out.read_bytes() == before
+    assert run("ledger", "show", book) == 0
+    text = capsys.readouterr().out
+    assert "people (add-remove, 1 row per person)" in text
+    assert "left epsilon = 0.4" in text
+    assert run("ledger", "show", book, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["datasets"]["people"]["spent"]["epsilon"] == 0.6
+
+
+def test_options_that_belong_together(exact, tmp_path, capsys):
+    common = ["privatize", exact, "-o", tmp_path / "out", "--epsilon", 1, "--public-map"]
+    assert run(*common, "--dataset", "people") == 2
+    assert run(*common, "--ledger", tmp_path / "budget.json") == 2
+    assert run(*common, "--ledger", tmp_path / "budget.json", "--dataset", "people") == 4  # no budget, no ledger
+    assert "needs a budget" in capsys.readouterr().err
+    assert run("ledger", "show", tmp_path / "nothing.json") != 0
+
+
+def test_merging_private_sketches_asks_who_is_behind_them(exact, tmp_path, capsys):
+    a, b, out = tmp_path / "a.sketch", tmp_path / "b.sketch", tmp_path / "both.sketch"
+    phi = sl.load(exact).features
+    for i, path in enumerate((a, b)):
+        sl.privatize(sl.sketch(np.full((500, 2), 0.1 * i), phi), 1.0, public_map=True).save(path)
+    assert run("merge", a, b, "-o", out) == 4
+    assert "users" in capsys.readouterr().err
+    assert run("merge", a, b, "-o", out, "--users", "disjoint") == 0
+    assert sl.load(out).privacy.epsilon == 1.0
+    assert run("merge", a, b, "-o", out, "--users", "same") == 0
+    assert sl.load(out).privacy.epsilon == 2.0

@@ -1,0 +1,94 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sketchlearn as sl
+from sketchlearn.privacy import combine, compose, privatize
+from sketchlearn.privacy.composition import Spent
+
+spendings = st.lists(st.builds(Spent, st.floats(1e-3, 5.0), st.sampled_from([0.0, 1e-9, 1e-6])), min_size=1, max_size=8)
+
+
+@given(spendings)
+def test_adding_is_never_less_than_any_part(parts):
+    total = compose(parts)
+    assert total.epsilon >= max(p.epsilon for p in parts)
+    assert total.epsilon <= math.fsum(p.epsilon for p in parts) * (1 + 1e-12)
+    assert total.delta <= math.fsum(p.delta for p in parts) * (1 + 1e-12)
+
+
+@given(st.integers(2, 200), st.floats(0.01, 1.0))
+def test_the_better_way_is_taken(count, epsilon):
+    parts = [Spent(epsilon)] * count
+    basic, other = compose(parts), compose(parts, 1e-6)
+    assert other.epsilon <= basic.epsilon
+    assert other.by in ("adding", "zero-concentrated")
+    assert other.rho == pytest.approx(count * epsilon**2 / 2)
+
+
+def test_unknown_concentration_is_not_invented():
+    total = compose([Spent(1.0, 1e-6), Spent(1.0, 1e-6)], 1e-5)
+    assert (total.epsilon, total.delta, total.rho, total.by) == (2.0, 2e-6, None, "adding")
+    assert compose([]).epsilon == 0.0
+
+
+@pytest.fixture
+def parts():
+    phi = sl.FourierFeatures.draw(dim=1, size=30, scale=1.0, seed=0)
+    exact = [sl.sketch(np.full((1000 * (i + 1), 1), float(i)), phi) for i in range(3)]
+    return [privatize(s, e, 1e-6, public_map=True) for s, e in zip(exact, (1.0, 2.0, 0.5), strict=True)]
+
+
+def test_disjoint_users_have_the_weakest_guarantee_of_the_parts(parts):
+    total = combine(parts, users="disjoint")
+    assert total.privacy.epsilon == 2.0
+    assert total.privacy.delta == 1e-6
+    assert total.count == sum(p.count for p in parts)
+    assert (total.sums == sum(p.sums for p in parts)).all()
+    assert total.privacy.sums_variance == pytest.approx(sum(p.privacy.sums_variance for p in parts))
+    assert total.privacy.weight_variance == pytest.approx(sum(p.privacy.weight_variance for p in parts))
+    assert total.privacy.details["composition"] == "parallel"
+    assert total.privacy.details["parts"] == 3
+
+
+def test_the_same_users_spend_on_every_part(parts):
+    total = combine(parts, users="same").privacy
+    assert 2.0 < total.epsilon <= 3.5
+    assert total.details["composition"] == "sequential"
+    assert total.details["rho"] == pytest.approx(sum(p.privacy.details["rho"] for p in parts))
+
+
+def test_the_caller_says_which(parts):
+    with pytest.raises(ValueError, match="users='perhaps'"):
+        combine(parts, users="perhaps")
+    with pytest.raises(TypeError):
+        combine(parts)
+    with pytest.raises(ValueError, match="nothing to combine"):
+        combine([], users="same")
+    assert combine(parts[:1], users="same") is parts[0]
+
+
+def test_exact_and_private_sketches_do_not_mix(parts):
+    exact = sl.sketch([[0.0]], parts[0].features)
+    with pytest.raises(ValueError, match="an exact sketch and a private one"):
+        combine([parts[0], exact], users="disjoint")
+
+
+def test_different_protections_do_not_mix(parts):
+    exact = sl.sketch([[0.0]], parts[0].features)
+    other = privatize(exact, 1.0, relation="replace-one", public_map=True)
+    with pytest.raises(ValueError, match="protect different things"):
+        combine([parts[0], other], users="disjoint")
+    elsewhere = sl.FourierFeatures.draw(dim=1, size=30, scale=1.0, seed=1)
+    with pytest.raises(sl.IncompatibleSketchError):
+        combine([parts[0], privatize(sl.sketch([[0.0]], elsewhere), 1.0, public_map=True)], users="disjoint")
+
+
+def test_quadratic_records_keep_both_variances():
+    phi = sl.QuadraticFeatures.draw(dim=2, radius=1.0)
+    a, b = (privatize(sl.sketch(np.full((100, 2), 0.1 * i), phi), 1.0, 1e-6, public_map=True) for i in (1, 2))
+    both = combine([a, b], users="disjoint").privacy.details["variances"]
+    assert both == [[n, 2 * v] for n, v in a.privacy.details["variances"]]

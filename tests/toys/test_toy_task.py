@@ -1,0 +1,58 @@
+"""A task of one's own: the location of the rows, with a decoder, an estimator and a model that saves and reports."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+import sketchlearn as sl
+from sketchlearn.decoders import Code, Solution, register_decoder
+from sketchlearn.features.characteristic import characteristic
+from sketchlearn.learn import SketchEstimator
+from sketchlearn.learn.models import Model, register_model
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Place(Solution):
+    location: np.ndarray
+
+
+@register_decoder("toy-location", "phase")
+def phase(sketch, k, *, rng, trace):
+    """The phase of the characteristic function at low frequencies is linear in the mean."""
+    operator = characteristic(sketch.features, "a location").operator(dtype=np.float64)
+    low = np.argsort(operator.squared_norms)[: 4 * sketch.features.dim]
+    w = operator.rows(low).forward(np.eye(sketch.features.dim)).T
+    location = np.linalg.lstsq(w, np.angle(sketch.mean[low]), rcond=None)[0]
+    facts = {"residual": 0.0, "noise_floor": 1.0, "ratio": 0.0, "code": Code.RELIABLE, "verdict": "found"}
+    return Place(task="toy-location", decoder="phase", iterations=1, trace=[], location=location, **facts)
+
+
+@register_model
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PlaceModel(Model):
+    task: ClassVar[str] = "toy-location"
+    layout: ClassVar[dict] = {"location": ("d",)}
+    location: np.ndarray
+
+
+class Location(SketchEstimator):
+    task, model, learned = "toy-location", PlaceModel, ("location_",)
+
+    def __init__(self, n_components=1, random_state=None):
+        self.n_components, self.random_state = n_components, random_state
+
+    def design_features(self, rows, weights, size, seed):
+        return sl.design(rows, n_components=2, seed=seed)
+
+    def set_learned(self, solution):
+        self.location_ = solution.location
+
+
+def test_the_whole_way(tmp_path):
+    X = np.random.default_rng(0).normal([0.3, -0.2], 1.0, size=(20_000, 2))
+    found = Location(random_state=0).fit(X)
+    np.testing.assert_allclose(found.location_, X.mean(0), atol=0.05)
+    assert (found.partial_fit(X).reliable_, found.verdict_, found.sketch_.count) == (True, "found", 40_000)
+    sl.Model.of(found).save(tmp_path / "place.json")
+    assert sl.Model.load(tmp_path / "place.json").location.tobytes() == found.location_.tobytes()
