@@ -14,7 +14,6 @@ from sketchlearn.decoders.solution import Code
 from sketchlearn.sketches.value import Sketch
 
 CERTIFIED = "the smallest number that is certified"
-EXPLAINED = 1.5  # misfit over noise floor up to which a model explains the data
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from sketchlearn.decoders.mixture import Array, Mixture
 from sketchlearn.decoders.partition import partition
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.search import Found, search
-from sketchlearn.decoders.sweep import EXPLAINED, Sweep, SweepRow, numbers_of_components
+from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.sweep import CERTIFIED, Sweep, SweepRow, numbers_of_components
+from sketchlearn.decoders.verdicts import CLUSTERS
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
@@ -30,7 +32,8 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
         parameters = k * (problem.dim + 1) + 1
         criterion = 2 * problem.size * np.log(found.value) + parameters * np.log(2 * problem.size)
         inertia = centers_cost * problem.scale**2
-        rows.append(SweepRow(k, found.value, found.ratio, inertia, float(criterion)))
+        code = Code.RELIABLE if found.ratio <= CLUSTERS else Code.MISFIT  # as the verdict of a decoding has it
+        rows.append(SweepRow(k, found.value, found.ratio, inertia, float(criterion), code))
         models.append(problem.mixture(mixture))
     return Sweep(tuple(rows), *_recommend(rows), tuple(models))
 
@@ -51,8 +54,8 @@ def _next(problem: Problem, k: int, rng: np.random.Generator, last: Found | None
 
 def _recommend(rows: list[SweepRow]) -> tuple[int, str]:
     for row in rows:
-        if row.ratio < EXPLAINED:
-            return row.k, f"the smallest k whose misfit is at the noise floor (ratio {row.ratio:.2f})"
+        if row.code == Code.RELIABLE:
+            return row.k, f"{CERTIFIED}: its misfit is at the noise floor (ratio {row.ratio:.2f})"
     # no k explains the data: clusters are not round, and more components than clusters still help, but slowly
     because = "no k brings it down to the noise: the clusters are not round Gaussians of one width, or k must be larger"
     chosen, least, at = None, rows[0].residual, rows[0].k
