@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         SketchFileError,
         SourceError,
     )
-    from sketchlearn.features import FeatureMap, FourierFeatures, QuadraticFeatures
+    from sketchlearn.features import Encoder, FeatureMap, FourierFeatures, QuadraticFeatures
     from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
         CompressiveGaussianMixture,
@@ -52,7 +52,7 @@ _ROOMS = {
         "SketchFileError",
         "SourceError",
     ),
-    "features": ("FeatureMap", "FourierFeatures", "QuadraticFeatures"),
+    "features": ("Encoder", "FeatureMap", "FourierFeatures", "QuadraticFeatures"),
     "kernels": ("active_kernel",),
     "learn": (
         "CompressiveGaussianMixture",
@@ -80,6 +80,7 @@ __all__ = [
     "CompressiveRegression",
     "CompressiveStableMixture",
     "DataWarning",
+    "Encoder",
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",

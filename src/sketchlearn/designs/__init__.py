@@ -13,7 +13,9 @@ from sketchlearn.designs.request import Designer, Request, find, positive, regis
 from sketchlearn.designs.scale import RULES
 from sketchlearn.designs.spread import standard_units, warn_of
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.pilot_table import as_table, encoded_rows
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.radial import RadialLaw
 
@@ -38,6 +40,7 @@ def design(
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
     standardize: bool = ...,
+    encoder: Encoder | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -59,6 +62,7 @@ def design(
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
     standardize: bool = ...,
+    encoder: Encoder | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -80,6 +84,7 @@ def design(
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
     standardize: bool = ...,
+    encoder: Encoder | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -101,6 +106,7 @@ def design(
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
     standardize: bool = ...,
+    encoder: Encoder | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -122,6 +128,7 @@ def design(
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
     standardize: bool = ...,
+    encoder: Encoder | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -143,6 +150,7 @@ def design(
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
     standardize: bool = ...,
+    encoder: Encoder | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -163,6 +171,7 @@ def design(
     radial: str | RadialLaw | None = None,
     covariance_type: str | None = None,
     standardize: bool = False,
+    encoder: Encoder | None = None,
     structure: str = "dense",
     quantized: bool = False,
     features_per_row: int | None = None,
@@ -206,6 +215,9 @@ def design(
         Fourier features of two bits; take a quarter more of them.
     features_per_row : int, optional
         Each row contributes so many of the Fourier features only.
+    encoder : Encoder, optional
+        Rules for categories and missing values, from :meth:`sketchlearn.Encoder.fit`: the sample is then a frame, and
+        so may be what is sketched with the map.
     explain : bool
         Return ``(map, explanation)``: what was chosen and why, in words.
 
@@ -231,9 +243,12 @@ def design(
     if isinstance(seed, np.random.Generator):
         seed = int(seed.integers(2**31))
     request = Request(task, k, seed, sample, m, bounds, dim, scale, radial, covariance_type)
-    names = _column_names(sample)
+    if encoder is not None and sample is not None:
+        sample = encoded_rows(as_table(sample), encoder)
+        request = replace(request, sample=sample)
+    names = list(encoder.names) if encoder is not None else _column_names(sample)
     if standardize:
-        phi, why = _standardized(designer, request, names)
+        phi, why = _standardized(designer, request, names, None if encoder is None else encoder.indicators)
     else:
         phi, why = designer(request)
     if (structure, quantized, features_per_row) != ("dense", False, None):
@@ -241,17 +256,21 @@ def design(
         why += f"; {phi.describe()}"
     if sample is not None and isinstance(phi, FourierFeatures) and task != "stable":  # whose tails are long
         warn_of(request.rows(), names, task == "kmeans" and not standardize)
-    if names is not None:
+    if encoder is not None:
+        phi = phi.with_encoder(encoder)
+    elif names is not None:
         phi = phi.with_columns(names)
     return (phi, why) if explain else phi
 
 
-def _standardized(designer: Designer, request: Request, names: list[str] | None) -> tuple[FeatureMap, str]:
+def _standardized(
+    designer: Designer, request: Request, names: list[str] | None, indicators: npt.NDArray[np.bool_] | None
+) -> tuple[FeatureMap, str]:
     """The map for raw rows of a design for standardised ones."""
     if request.sample is None:
         raise ValueError("standardize=True takes the spread of each column from a sample: give one")
     rows = request.rows()
-    offset, spread = standard_units(rows, names)
+    offset, spread = standard_units(rows, names, indicators)
     phi, why = designer(replace(request, sample=(rows - offset) / spread))
     if not isinstance(phi, FourierFeatures):
         raise ValueError(f"standardize=True needs Fourier features, the task {request.task!r} uses {phi.kind}")

@@ -42,8 +42,12 @@ def usual(sample: Array) -> npt.NDArray[np.bool_]:
     return rows if 2 * int(rows.sum()) >= len(rows) else np.ones(len(sample), bool)
 
 
-def standard_units(sample: Array, names: Sequence[str] | None = None) -> tuple[Array, Array]:
+def standard_units(
+    sample: Array, names: Sequence[str] | None = None, indicators: npt.NDArray[np.bool_] | None = None
+) -> tuple[Array, Array]:
     """Offset and spread of each column, without values that are far out; ValueError for constant columns.
+
+    `indicators` that are constant in the sample have a spread of 1: their other value may come later.
 
     Examples
     --------
@@ -57,6 +61,8 @@ def standard_units(sample: Array, names: Sequence[str] | None = None) -> tuple[A
     wild = far(sample)
     plain = np.where(wild, np.nan, sample)
     offset, spread = np.nanmean(plain, axis=0), np.nanstd(plain, axis=0)
+    if indicators is not None:
+        spread = np.where(indicators & (spread == 0), 1.0, spread)
     if not (spread > 0).all():
         column = _named(int(np.argmin(spread)), names, len(spread))
         raise ValueError(f"column {column} is constant in the pilot and can't be standardised: leave it out")

@@ -302,6 +302,8 @@ def append(
     run = Run(Path(output), group_by is not None, append=True, restart=restart, every=checkpoint_every)
 
     def selection(phi: FeatureMap | None) -> Selection:
-        return Selection.of(group_by=group_by, expected=phi.columns if phi else None, **reading)
+        return Selection.of(
+            group_by=group_by, expected=phi.columns if phi else None, encoder=phi.encoder if phi else None, **reading
+        )
 
     return once(run, data, selection, features, design, options or Options())

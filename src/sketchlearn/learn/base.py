@@ -269,7 +269,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         first = random is not None
         if hasattr(X, "tocsr"):
             return self._from_sparse(X, sample_weight, random)
-        if is_source(X) and not (isinstance(X, np.memmap) and sample_weight is not None):
+        if (is_source(X) or self._encodes(X, first)) and not (isinstance(X, np.memmap) and sample_weight is not None):
             rows = self._from_source(X, sample_weight, random)
             if first:
                 self._set_columns(rows.width(self.features), rows.names)
@@ -280,6 +280,11 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             ensure_all_finite=self.on_invalid == "raise",
         )  # fmt: skip
         return self._weighted(array, sample_weight, self._names(), first)
+
+    def _encodes(self, X: Any, first: bool) -> bool:
+        """Whether a frame goes through the encoder of the feature map."""
+        known = self.features if first else self.sketch_.features
+        return known is not None and known.encoder is not None and hasattr(X, "columns")
 
     def _names(self) -> tuple[str, ...] | None:
         """Names of the columns of a frame, where they tell columns apart."""
@@ -302,7 +307,8 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 "stream or with sl.read(..., weight_column=...)"
             )
         known = self.features if random is not None else self.sketch_.features
-        source = open_source(X, Selection.of(expected=None if known is None else known.columns))
+        by_map = {} if known is None else {"expected": known.columns, "encoder": known.encoder}
+        source = open_source(X, Selection.of(**by_map))
         if known is not None or random is None:
             return Rows(source, names=source.names)
         sample = source.sample(PILOT_ROWS, seed=int(random.randint(2**31 - 1)))
@@ -412,6 +418,10 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _new_rows(self, X: Any, dtype: Any = None) -> npt.NDArray[Any]:
         """Rows to use the model on."""
         check_is_fitted(self)
+        encoder = self.sketch_.features.encoder
+        if encoder is not None and hasattr(X, "columns"):
+            X = np.concatenate(list(open_source(X, Selection.of(encoder=encoder))))
+            self.__dict__.pop("feature_names_in_", None)
         rows = validate_data(
             self, X, reset=False, dtype=list(self.row_types) if dtype is None else dtype, accept_sparse="csr"
         )

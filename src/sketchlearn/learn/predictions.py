@@ -55,7 +55,7 @@ def predictions(
     [[1, None]]
     """
     names = model.inputs if model.named else None
-    source = open_source(data, Selection.of(group_by=id_column, expected=names, **options))
+    source = open_source(data, Selection.of(group_by=id_column, expected=names, encoder=model.encoder, **options))
     return _labelled(model, source, proba, None if id_column is None else str(id_column))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import RowError, as_rows
+from sketchlearn.features.encoder import Encoder, Number
 from sketchlearn.sources.selection import TEXT_OPTIONS, ReadOptions, Selection
 
 _PILOT_PARTS = 32
@@ -422,6 +423,8 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
     for _, opener in _OPENERS:
         source = opener(data, chosen)
         if source is not None:
+            if chosen.encoder is not None and source.names != chosen.encoder.names:
+                source = _encoded(source, chosen.encoder)
             if not source.delimited:
                 chosen.refuse("this data", *TEXT_OPTIONS)
             return replace(source, settings=chosen.settings())
@@ -429,6 +432,30 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
         f"can't read rows from {type(data).__name__}: give a path, a 2-D array, a frame, an Arrow stream, or an "
         "iterable of 2-D batches"
     )
+
+
+def _encoded(source: Source, encoder: Encoder) -> Source:
+    """Rows of arrays, which have numbers only, through the rules of an encoder."""
+    if not all(isinstance(rule, Number) for rule in encoder.rules):
+        names = [rule.name for rule in encoder.rules if not isinstance(rule, Number)]
+        raise ValueError(f"rows without names have no categories, the map expects {', '.join(names[:5])}: give a frame")
+    return source.map(_Encode(encoder), encoder.names, mark=repr(encoder))
+
+
+@dataclass(frozen=True)
+class _Encode:
+    """Numbers in the order of an encoder's columns, encoded."""
+
+    encoder: Encoder
+
+    def __call__(self, rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+        if rows.shape[1] != len(self.encoder.rules):
+            raise ValueError(f"the encoder is for {len(self.encoder.rules)} columns, the data has {rows.shape[1]}")
+        columns = np.asarray(rows, np.float64).T
+        parts = [
+            rule.encode(x) for rule, x in zip(self.encoder.rules, columns, strict=True) if isinstance(rule, Number)
+        ]
+        return np.stack([column for part in parts for column in part], axis=1)
 
 
 def read(data: Any, *, group_by: Any = None, **options: Unpack[ReadOptions]) -> Source:
@@ -466,6 +493,9 @@ def read(data: Any, *, group_by: Any = None, **options: Unpack[ReadOptions]) -> 
     delimiter, decimal, encoding : str, optional
         Of CSV: what separates columns (``";"``, ``"tab"``), the sign before decimals (``","``), and the encoding of
         the text (``"latin-1"``, ``"utf-16"``, ...; UTF-8 by default).
+    encoder : Encoder, optional
+        Rules by which columns with categories and missing values become numbers; a feature map that has one brings
+        it along.
     sample_weight : array, optional
         One weight per row, for rows in memory.
 

@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.features.encoder import Encoder
 from sketchlearn.sources.conditions import OPERATORS, Condition, Filter, Junction, parse_condition
 
 
@@ -28,6 +29,7 @@ class ReadOptions(TypedDict, total=False):
     delimiter: str | None
     decimal: str | None
     encoding: str | None
+    encoder: Encoder | None
     sample_weight: npt.ArrayLike | None
 
 
@@ -65,6 +67,8 @@ class Selection:
     delimiter: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    encoder: Encoder | None = None
+    """Rules by which columns become numbers; those of the feature map."""
     sample_weight: Any = None
 
     @classmethod
@@ -96,6 +100,10 @@ class Selection:
             if dtype not in ("float32", "float64"):
                 raise ValueError(f"dtype={dtype!r}: rows are read as 'float32' or 'float64'")
         _check_text(options)
+        if options.get("encoder") is not None:
+            if columns is not None:
+                raise ValueError("columns and an encoder: the encoder says which columns are read")
+            options["expected"] = options["encoder"].columns
         return cls(columns=columns, where=tuple(map(parse_condition, where)), dtype=dtype, **options)
 
     def refuse(self, kind: str, *names: str) -> None:
@@ -108,7 +116,11 @@ class Selection:
 
     def settings(self) -> dict[str, str]:
         """What a checkpoint must agree on: everything that decides which rows count and how."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("sample_weight", "expected")}
+        values = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("sample_weight", "expected", "encoder")
+        }
         return {k: _setting(v) for k, v in values.items() if v is not None and not (isinstance(v, tuple) and not v)}
 
 

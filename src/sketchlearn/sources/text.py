@@ -135,12 +135,13 @@ def _pinned(layout: Layout, schema: Any, grammar: Grammar) -> dict[str, Any]:
     selection = layout.selection
     real = pa.float32() if selection.dtype == "float32" else pa.float64()
     types = {name: schema.field(name).type for name in layout.needed}
-    for name in layout.numbers:
+    for name in layout.numeric:
         suggested = types[name]
         if pa.types.is_list(suggested):
             types[name] = pa.list_(real)
         elif not pa.types.is_boolean(suggested):
             types[name] = real
+    types |= {name: pa.string() for name in layout.inputs if name not in layout.numeric}  # categories
     if layout.weight is not None:
         types[layout.weight] = pa.float64()
     group = layout.group
@@ -173,7 +174,7 @@ def _name_the_culprit(
     """Where a block can't be converted: the column, the text and the row."""
     if "onversion error" not in str(error):
         return
-    for name in [*layout.numbers, *([layout.weight] if layout.weight is not None else [])]:
+    for name in [*layout.numeric, *([layout.weight] if layout.weight is not None else [])]:
         found = _first_word(grammar, block, head, names, name)
         if found is not None:
             row, token = found
@@ -197,7 +198,7 @@ def _check(grammar: Grammar, layout: Layout, schema: Any, first: bytes) -> None:
     try:
         layout.check(schema)
     except ValueError as error:
-        for name in layout.numbers:
+        for name in layout.numeric:
             if pa.types.is_string(schema.field(name).type) and f"column {name!r}" in str(error):
                 found = _first_word(grammar, first, True, schema.names, name)
                 if found is not None:
@@ -218,7 +219,7 @@ def _refuse_rounded(grammar: Grammar, layout: Layout, table: Any, block: bytes, 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    for name in layout.numbers:
+    for name in layout.numeric:
         column = table.column(name)
         nested = pa.types.is_list(column.type)
         limits = pc.min_max(pc.list_flatten(column) if nested else column).as_py()

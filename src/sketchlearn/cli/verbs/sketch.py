@@ -135,6 +135,7 @@ def register(app: typer.Typer) -> None:
                 columns=names_in(columns), weight_column=weight_column, group_by=group_by, where=where, query=query,
                 dataset=dataset, format=format, dtype=dtype, delimiter=delimiter, decimal=decimal,
                 encoding=encoding, expected=phi.columns if phi else None,
+                encoder=phi.encoder if phi else None,
             )  # fmt: skip
 
         try:

@@ -20,10 +20,12 @@ import numpy.typing as npt
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import Profile, residual_profile
 from sketchlearn.features.characteristic import CharacteristicMap
+from sketchlearn.features.encoder import Encoder
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader, plain
 from sketchlearn.learn.models.table import Column, Table, number
 from sketchlearn.sketches import file as sketch_file
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sources import read
 
 Array = npt.NDArray[np.float64]
 
@@ -160,6 +162,8 @@ class Model:
             edge = getattr(sketch, name)
             if edge is not None and np.isfinite(edge).all():  # a private sketch has no box
                 facts[name] = edge.tolist()
+        if phi.encoder is not None:
+            facts["encoder"] = phi.encoder.to_json()
         if isinstance(phi, CharacteristicMap):
             facts["noise_level"] = sketch.noise_level
         said: dict[str, Any] = {name: getattr(solution, name, None) for name in _VERDICT}
@@ -277,6 +281,12 @@ class Model:
         """The columns that :meth:`predict` takes."""
         return self.columns
 
+    @property
+    def encoder(self) -> Encoder | None:
+        """How rows of a table become the columns of the model, if categories or missing values were encoded."""
+        given = self.sketch.get("encoder")
+        return None if given is None else Encoder.from_json(given)
+
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Cluster or component of each row, or the predicted target of a regression.
 
@@ -324,8 +334,10 @@ class Model:
         return self.probabilities(self._checked(X))
 
     def _checked(self, X: Any) -> Array:
-        names = self.inputs
-        if self.named and hasattr(X, "columns"):
+        names, encoder = self.inputs, self.encoder
+        if encoder is not None and hasattr(X, "columns"):
+            X = np.concatenate(list(read(X, encoder=encoder)))
+        elif self.named and hasattr(X, "columns"):
             X = X[list(names)]  # a frame may have more columns, in another order
         rows = np.asarray(X, np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(names):
