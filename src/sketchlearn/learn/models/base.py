@@ -162,10 +162,10 @@ class Model:
             edge = getattr(sketch, name)
             if edge is not None and np.isfinite(edge).all():  # a private sketch has no box
                 facts[name] = edge.tolist()
-        if phi.encoder is not None:
-            facts["encoder"] = phi.encoder.to_json()
         if isinstance(phi, CharacteristicMap):
             facts["noise_level"] = sketch.noise_level
+        if phi.encoder is not None:
+            facts["encoder"] = phi.encoder.to_json()
         said: dict[str, Any] = {name: getattr(solution, name, None) for name in _VERDICT}
         said["code"] = None if said["code"] is None else str(said["code"])
         if said["ratio"] is not None and not np.isfinite(said["ratio"]):
