@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sketchlearn.engines import sketch
     from sketchlearn.exceptions import (
         BudgetError,
+        DataWarning,
         IncompatibleSketchError,
         LedgerFileError,
         MissingPackageError,
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
         SketchFileError,
         SourceError,
     )
-    from sketchlearn.features import EmbeddedFeatures, FeatureMap, FourierFeatures, QuadraticFeatures
+    from sketchlearn.features import EmbeddedFeatures, Encoder, FeatureMap, FourierFeatures, QuadraticFeatures
     from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
         CompressiveClassifier,
@@ -45,6 +46,7 @@ _ROOMS = {
     "engines": ("sketch",),
     "exceptions": (
         "BudgetError",
+        "DataWarning",
         "IncompatibleSketchError",
         "LedgerFileError",
         "MissingPackageError",
@@ -52,7 +54,7 @@ _ROOMS = {
         "SketchFileError",
         "SourceError",
     ),
-    "features": ("EmbeddedFeatures", "FeatureMap", "FourierFeatures", "QuadraticFeatures"),
+    "features": ("EmbeddedFeatures", "Encoder", "FeatureMap", "FourierFeatures", "QuadraticFeatures"),
     "kernels": ("active_kernel",),
     "learn": (
         "CompressiveClassifier",
@@ -83,7 +85,9 @@ __all__ = [
     "CompressivePCA",
     "CompressiveRegression",
     "CompressiveStableMixture",
+    "DataWarning",
     "EmbeddedFeatures",
+    "Encoder",
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",

@@ -126,6 +126,8 @@ class SamplingNoise:
 
     covariance: _F64
     traces: _F64
+    spread: _F64
+    """Standard deviations of the columns."""
 
     def of_difference(self, a: Sketch, b: Sketch) -> tuple[_F64, float]:
         """Traces for the difference of two averages, and the factor by which it was divided: 1/n_a + 1/n_b.
@@ -154,6 +156,22 @@ def sampling_noise(sketch: Sketch, mixture: Any = None) -> SamplingNoise:
     chosen = features.operator(dtype=np.float64).rows(np.arange(features.size)[CHOSEN])
     with single_blas_thread:  # as many threads as there are comparisons, and no more
         return noise_of_rows(found, chosen, sketch)
+
+
+def chosen_entries(size: int) -> slice:
+    """Which entries of a sketch are compared."""
+    return slice(0, min(size, CHOSEN.stop))
+
+
+def limit(alpha: float, traces: _F64) -> float:
+    """The statistic that noise exceeds with probability `alpha`: the inverse of :func:`tail`."""
+    low, high = 0.0, float(traces[0])
+    while tail(high, traces) > alpha:
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if tail(middle, traces) > alpha else (low, middle)
+    return high
 
 
 def compared(a: Sketch, b: Sketch, noise: SamplingNoise) -> Comparison:
@@ -187,7 +205,8 @@ def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> Sampl
     extra = min(_unexplained(w, excess, variance, mixture.covariance), traces[0] ** 2 - traces[1])
     # nothing else is known about the part that the mixture misses: as if its eigenvalues were equal
     missed = np.array([0.0, extra, extra**2 / traces[0], extra**3 / traces[0] ** 2])
-    return SamplingNoise(covariance, traces + missed)
+    spread = np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-300))
+    return SamplingNoise(covariance, traces + missed, spread)
 
 
 def characteristic_values(mixture: Mixture, w: _F64) -> tuple[_C128, _C128, _C128]:

@@ -105,7 +105,11 @@ def decode(
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     with single_blas_thread:  # many small products: more than one thread only costs
         found = chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
-    if decoders.groups and isinstance(sketch, Sketch) and found.code is Code.RELIABLE:
+    if not isinstance(sketch, Sketch) or not isinstance(found, Solution):
+        return found  # a decoder of another package may return what it likes
+    if sketch.has_box:
+        found = found.within(sketch.lower, sketch.upper)
+    if decoders.groups and found.code is Code.RELIABLE:
         rows = sketch.effective_count
         if rows < verdicts.FEWEST_ROWS * k:
             code, verdict = verdicts.of_few_rows(rows, k)

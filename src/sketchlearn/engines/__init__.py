@@ -123,7 +123,9 @@ def sketch(
     if not isinstance(features, FeatureMap):
         raise TypeError(f"features must be a feature map, got {type(features).__name__}; make one with sl.design(...)")
     _checked(engine, workers, on_invalid)
-    source = open_source(data, Selection.of(group_by=group_by, expected=features.columns, **reading))
+    source = open_source(
+        data, Selection.of(group_by=group_by, expected=features.columns, encoder=features.encoder, **reading)
+    )
     point = None
     with nullcontext() if checkpoint is None else locked(checkpoint):
         if checkpoint is not None:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from sketchlearn.learn.base import SketchEstimator
 from sketchlearn.learn.rows import Rows, is_source
@@ -115,7 +115,7 @@ class JointEstimator(SketchEstimator):
             if first:
                 self._set_columns(dim, rows.names)
             return rows
-        array, target = validate_data(self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True)
+        array, target = self._validated(X, y, first)
         target = np.asarray(target, np.float64)
         columns = np.column_stack([array, target])
         if first:
@@ -126,6 +126,18 @@ class JointEstimator(SketchEstimator):
             had = self.sketch_.features.dim
             raise ValueError(f"predictors and targets have {columns.shape[1]} columns, the first batch had {had}")
         return self._weighted(columns, sample_weight, self._names_with_targets(), first)
+
+    def _validated(self, X: Any, y: Any, first: bool) -> tuple[npt.NDArray[np.float64], Any]:
+        """Predictors and targets of rows in memory; a sparse matrix is made dense, for the targets join it."""
+        if self.on_invalid == "raise" or y is None:
+            array, target = validate_data(
+                self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True, accept_sparse="csr"
+            )
+        else:
+            array = validate_data(self, X, reset=first, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False)
+            target = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False)
+            check_consistent_length(array, target)
+        return array.toarray() if hasattr(array, "tocsr") else array, target
 
     def _names_with_targets(self) -> tuple[str, ...] | None:
         names = self._names()

@@ -133,7 +133,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
 
     def default_size(self, columns: int, rows: float | None) -> int | None:
         """Ten for each parameter of as many components as may be asked for, but not many more than rows."""
-        size = default_size(self._components(columns, rows), columns, "gmm", covariance_type="full")
+        size = default_size(self._fitting(columns, rows), columns, "gmm", covariance_type="full")
         return size if rows is None else min(size, max(200, 4 * int(np.ceil(rows))))
 
     def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
@@ -145,12 +145,12 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
 
     def _map(self, rows: Rows, random: np.random.RandomState, seed: int, whole: bool) -> FeatureMap:
         # frequencies for twelve components tell less about a single one
-        self._planned = self._components(self._map_columns(), rows.total if whole else None)
+        self._planned = self._fitting(self._map_columns(), rows.total if whole else None)
         return super()._map(rows, random, seed, whole)
 
     def decode_sketch(self, seed: int) -> MixtureSolution:
         """A mixture of all columns, with full covariances."""
-        k = self._components(self.sketch_.features.dim, self.sketch_.effective_count)
+        k = self._fitting(self.sketch_.features.dim, self.sketch_.effective_count)
         solution = decode(
             self.sketch_, k, task=self.task, decoder=self.decoder, random_state=seed, covariance_type="full"
         )
@@ -179,7 +179,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
             targets=tuple(names[i] for i in self._targets),
         )
 
-    def _components(self, columns: int, rows: float | None) -> int:
+    def _fitting(self, columns: int, rows: float | None) -> int:
         """Components for so many columns and rows (None: as many as there may be)."""
         if not isinstance(self.n_components, str):
             return int(self.n_components)

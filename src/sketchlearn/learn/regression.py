@@ -44,11 +44,13 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, JointEstimator):  
         Features of the sketch; by default all products of columns.
     decoder : str
         A decoder of this task; for compressed sketches also one of :class:`~sketchlearn.CompressivePCA`.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     workers : int, optional
         Threads of the pass.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
-    random_state : int, RandomState or None
+    random_state : int, Generator, RandomState or None
         Seeds a compressed map and its decoder.
 
     Attributes
@@ -120,6 +122,7 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, JointEstimator):  
         features: FeatureMap | None = None,
         sketch_size: int | None = None,
         decoder: str = "auto",
+        on_invalid: str = "raise",
         workers: int | None = None,
         progress: Any = None,
         random_state: Any = None,
@@ -130,6 +133,7 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, JointEstimator):  
         self.features = features
         self.sketch_size = sketch_size
         self.decoder = decoder
+        self.on_invalid = on_invalid
         self.workers = workers
         self.progress = progress
         self.random_state = random_state

@@ -8,6 +8,7 @@ from typing import Any
 
 from sketchlearn.sources.base import Batch, Part, Source
 from sketchlearn.sources.columns import Layout, arrow, first_line, stream_of
+from sketchlearn.sources.conditions import columns_in
 from sketchlearn.sources.paths import Files, identity, reading, register_format
 from sketchlearn.sources.remote import is_remote, open_remote, place_of
 from sketchlearn.sources.selection import Selection
@@ -102,8 +103,8 @@ def _parts_of(
         layout.agree_with(first)
     full = pa.schema([*schema, *(whole.field(k) for k in constants)])
     layout.check(full)
-    expression = layout.expression()
-    views = any(pa.types.is_string_view(full.field(c.column).type) for c in selection.where)
+    expression = layout.expression(full)
+    views = any(pa.types.is_string_view(full.field(name).type) for name in columns_in(selection.where))
     if expression is None or views:  # Arrow can't look for string views in its statistics
         wanted = list(range(metadata.num_row_groups))
     else:

@@ -32,8 +32,8 @@ _BEGINNINGS = {
     b"\x28\xb5\x2f\xfd": "compressed with zstd (.zst)",
     b"\xfd7zXZ": "compressed with xz (.xz)",
     b"PK\x03\x04": "a zip archive (or a workbook)",
-    b"\xff\xfe": "in UTF-16: convert it to UTF-8",
-    b"\xfe\xff": "in UTF-16: convert it to UTF-8",
+    b"\xff\xfe": "in UTF-16: say encoding='utf-16'",
+    b"\xfe\xff": "in UTF-16: say encoding='utf-16'",
     b"\x89SKETCH": "a sketch and not data",
 }
 

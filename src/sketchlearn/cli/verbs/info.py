@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sketchlearn.cli.app import Debug, Json, emit, features_in, head_of, read_input, usage
-from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
-from sketchlearn.engines.checkpoint import read_checkpoint
 from sketchlearn.exceptions import SketchFileError
-from sketchlearn.learn.models import FORMAT, Model
-from sketchlearn.limits import check_json, read_json
-from sketchlearn.sketches import Sketch, SketchTable
-from sketchlearn.sketches import file as sketch_file
 from sketchlearn.words import one_line
+
+if TYPE_CHECKING:
+    from sketchlearn.learn.models import Model
+    from sketchlearn.sketches import Sketch
 
 _CANNOT = "single rows, which rows touched the box, order and time of rows, columns that were not read"
 
@@ -30,6 +28,12 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Tell what is in a file: rows, columns, features, noise, box."""
+        from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
+        from sketchlearn.engines.checkpoint import read_checkpoint
+        from sketchlearn.limits import read_json
+        from sketchlearn.sketches import SketchTable
+        from sketchlearn.sketches import file as sketch_file
+
         data = read_input() if path == "-" else b""
         head = data[:4096] if path == "-" else head_of(path, 4096)
         name = "standard input" if path == "-" else path
@@ -61,6 +65,9 @@ def register(app: typer.Typer) -> None:
 
 
 def _of_json(data: bytes, name: str) -> tuple[dict[str, Any], str]:
+    from sketchlearn.learn.models import FORMAT, Model
+    from sketchlearn.limits import check_json
+
     check_json(len(data), name)
     try:
         is_model = json.loads(data).get("format") == FORMAT

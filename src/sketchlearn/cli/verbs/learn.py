@@ -20,11 +20,10 @@ from sketchlearn.cli.app import (
     working,
     write_bytes,
 )
-from sketchlearn.decoders import DECODERS
-from sketchlearn.sketches.value import Sketch
 
 if TYPE_CHECKING:
     from sketchlearn.learn.base import SketchEstimator
+    from sketchlearn.sketches import Sketch
 
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Components = Annotated[int, typer.Option("-k", "--components", help="Number of components.")]
@@ -34,7 +33,7 @@ Seed = Annotated[int, typer.Option("--seed", help="For repeatable results.")]
 
 def register(app: typer.Typer) -> None:
     """Add the verb and what can be learned."""
-    learn = typer.Typer(help="Learn a model from a sketch.", no_args_is_help=True)
+    learn = typer.Typer(help="Learn a model from a sketch.", no_args_is_help=True, rich_markup_mode=None)
     app.add_typer(learn, name="learn")
 
     @learn.command()
@@ -43,7 +42,7 @@ def register(app: typer.Typer) -> None:
         k: Components,
         output: Model,
         decoder: Annotated[
-            str, typer.Option("--decoder", help="auto, " + ", ".join(DECODERS["kmeans"]) + ".")
+            str, typer.Option("--decoder", help="auto, tuning-free, clompr, clomp or splitting.")
         ] = "auto",
         medians: Annotated[bool, typer.Option("--medians", help="Centres for distances, not their squares.")] = False,
         seed: Seed = 0,
@@ -51,6 +50,8 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Centres of k clusters."""
+        from sketchlearn.decoders.registry import DECODERS
+
         if decoder != "auto" and decoder not in DECODERS["kmeans"]:
             raise usage(f"--decoder {decoder}: choose auto or one of {', '.join(DECODERS['kmeans'])}")
         check_output(output, sketch)
@@ -183,7 +184,7 @@ def register(app: typer.Typer) -> None:
     def classifier(
         table: Annotated[str, typer.Argument(help="A table with one sketch a class, from 'sketch --group-by label'.")],
         output: Model,
-        method: Annotated[str, typer.Option("--method", help="auto, " + ", ".join(DECODERS["classifier"]) + ".")] = (
+        method: Annotated[str, typer.Option("--method", help="auto, ridge, lda, qda, naive-bayes, mixture, mean.")] = (
             "auto"
         ),
         k: Annotated[int, typer.Option("-k", "--components", help="Components a class, of mixtures.")] = 1,
@@ -196,6 +197,8 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """A classifier, from a table of sketches by class."""
+        from sketchlearn.decoders import DECODERS
+
         if method != "auto" and method not in DECODERS["classifier"]:
             raise usage(f"--method {method}: choose auto or one of {', '.join(DECODERS['classifier'])}")
         if covariance not in ("full", "tied", "diag", "spherical"):
