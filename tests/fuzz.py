@@ -80,7 +80,7 @@ def _edited(rng, tree):
             elif choice < 0.4 and isinstance(at[key], int | float) and not isinstance(at[key], bool):
                 at[key] = at[key] * float(rng.choice([-1.0, 1e-300, 1e-12, 1e12, 1e150])) + rng.integers(-1, 2)
             else:
-                at[key] = VALUES[rng.integers(len(VALUES))]
+                at[key] = copy.deepcopy(VALUES[rng.integers(len(VALUES))])
             break
     return tree
 
