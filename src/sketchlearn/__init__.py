@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchlearn import plots
-    from sketchlearn.comparison import Comparison, compare
+    from sketchlearn.comparison import Comparison, compare, goodness_of_fit, synthesize
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
     from sketchlearn.designs import design
     from sketchlearn.engines import sketch
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
         SketchFileError,
         SourceError,
     )
-    from sketchlearn.features import FeatureMap, FourierFeatures, QuadraticFeatures
+    from sketchlearn.features import EmbeddedFeatures, FeatureMap, FourierFeatures, QuadraticFeatures
     from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
+        CompressiveClassifier,
         CompressiveGaussianMixture,
         CompressiveKMeans,
         CompressiveKMedians,
+        CompressiveMixtureRegressor,
         CompressivePCA,
         CompressiveRegression,
         CompressiveStableMixture,
@@ -37,7 +39,7 @@ __version__ = "0.1.0"
 
 # the room of every public name: loaded when the name is first used, so that `import sketchlearn` costs nothing
 _ROOMS = {
-    "comparison": ("Comparison", "compare"),
+    "comparison": ("Comparison", "compare", "goodness_of_fit", "synthesize"),
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
     "designs": ("design",),
     "engines": ("sketch",),
@@ -50,12 +52,14 @@ _ROOMS = {
         "SketchFileError",
         "SourceError",
     ),
-    "features": ("FeatureMap", "FourierFeatures", "QuadraticFeatures"),
+    "features": ("EmbeddedFeatures", "FeatureMap", "FourierFeatures", "QuadraticFeatures"),
     "kernels": ("active_kernel",),
     "learn": (
+        "CompressiveClassifier",
         "CompressiveGaussianMixture",
         "CompressiveKMeans",
         "CompressiveKMedians",
+        "CompressiveMixtureRegressor",
         "CompressivePCA",
         "CompressiveRegression",
         "CompressiveStableMixture",
@@ -71,12 +75,15 @@ __all__ = [
     "Accumulator",
     "BudgetError",
     "Comparison",
+    "CompressiveClassifier",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "CompressiveKMedians",
+    "CompressiveMixtureRegressor",
     "CompressivePCA",
     "CompressiveRegression",
     "CompressiveStableMixture",
+    "EmbeddedFeatures",
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",
@@ -99,6 +106,7 @@ __all__ = [
     "compare",
     "decode",
     "design",
+    "goodness_of_fit",
     "load",
     "merge",
     "plots",
@@ -106,6 +114,7 @@ __all__ = [
     "read",
     "sketch",
     "sweep",
+    "synthesize",
 ]
 
 

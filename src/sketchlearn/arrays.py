@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 EXACT = 2**53  # integers up to here are float64 numbers
+FARTHEST = 2.0**100  # values up to here have squares, and sums of squares, in float64 and (their roots) in float32
 
 
 class RowError(ValueError, OverflowError):

@@ -1,26 +1,171 @@
-"""Files that are either complete or not there."""
+"""Files that are either complete or not there, and one writer at a time."""
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import json
 import os
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from glob import escape
 from os import PathLike
 from pathlib import Path
+from typing import Any
+
+from sketchlearn.exceptions import SketchFileError
+
+try:
+    import fcntl
+except ImportError:  # not on this platform: nothing is locked there
+    fcntl = None  # type: ignore[assignment]
+
+_STALE = 60.0  # seconds after which a temporary file that nobody holds was left by a process that died
+_SEAL = "checksum"
+_UNABLE = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}  # folders on some networks
+
+
+class LockedError(OSError):
+    """Another process works on the file."""
 
 
 def write(path: str | PathLike[str], data: bytes) -> None:
     """Write bytes to a file so that it is either complete or not there."""
     target = Path(path)
+    _sweep(target)
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as out:
+            _try_lock(out.fileno())  # tells a file that is being written from one that was left
             out.write(data)
             out.flush()
             os.fsync(out.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # noqa: PTH101
-        os.replace(temporary, target)  # noqa: PTH105
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(temporary, 0o666 & ~umask)  # noqa: PTH101
+            os.replace(temporary, target)  # noqa: PTH105
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _sweep(target: Path) -> None:
+    """Remove what processes that were killed while writing this file have left."""
+    if fcntl is None:
+        return
+    for left in target.parent.glob(f".{escape(target.name)}.*.tmp"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime < _STALE:
+                continue
+            with left.open("rb") as file:
+                if _try_lock(file.fileno()):
+                    left.unlink()
+
+
+def _try_lock(handle: int) -> bool:
+    """Lock an open file; False if somebody else has, True also where files can't be locked."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in _UNABLE
+    return True
+
+
+@contextmanager
+def locked(path: str | PathLike[str], wait: float = 60.0) -> Iterator[None]:
+    """Nobody else who asks for the same file gets it meanwhile, in this process or another on this machine.
+
+    The lock is a small file next to it, which is gone afterwards; one that a killed process left locks nothing.
+
+    Parameters
+    ----------
+    path : path
+        The file that is to be read, changed and written; it need not exist.
+    wait : float
+        Seconds to wait for somebody else to finish before :class:`LockedError`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sketchlearn.files import LockedError, locked
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with locked(pathlib.Path(folder) / "all.sketch"):
+    ...         try:
+    ...             with locked(pathlib.Path(folder) / "all.sketch", wait=0):
+    ...                 pass
+    ...         except LockedError:
+    ...             print("somebody else has it")
+    somebody else has it
+    """
+    target = Path(os.path.realpath(path))
+    lock = target.parent / f".{target.name}.lock"
+    handle = _held(lock, time.monotonic() + wait)
+    if handle is None:
+        raise LockedError(
+            f"{path}: is locked: another run writes to it{_holder(lock)}; nothing was changed, run it again when that "
+            "one is done"
+        )
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            lock.unlink()  # before it is let go, so that nobody else can have it meanwhile
+        os.close(handle)
+
+
+def _held(lock: Path, end: float) -> int | None:
+    """The lock file, open and locked; None if it was not to be had before the end."""
+    pause = 0.005
+    while True:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        if _try_lock(handle):
+            try:
+                mine = os.path.samestat(os.fstat(handle), os.stat(lock))  # noqa: PTH116
+            except FileNotFoundError:
+                mine = False  # the one before removed it while this one waited
+            if mine:
+                os.ftruncate(handle, 0)
+                os.write(handle, f"{os.getpid()}\n".encode())
+                return handle
+            os.close(handle)
+            continue
+        os.close(handle)
+        if time.monotonic() >= end:
+            return None
+        time.sleep(pause)
+        pause = min(2 * pause, 0.2)
+
+
+def _holder(lock: Path) -> str:
+    with suppress(OSError, ValueError):
+        return f" (process {int(lock.read_text())})"
+    return ""
+
+
+def sealed(facts: dict[str, Any]) -> dict[str, Any]:
+    """The same object of JSON with a checksum of its values: text in which a digit changed is no longer taken for true.
+
+    Examples
+    --------
+    >>> from sketchlearn.files import check_seal, sealed
+    >>> check_seal(sealed({"a": 1}))
+    >>> check_seal({"a": 1})  # written by hand
+    """
+    return {**facts, _SEAL: _seal(facts)}
+
+
+def check_seal(facts: dict[str, Any]) -> None:
+    """Refuse an object whose checksum doesn't match; one without a checksum is fine."""
+    if _SEAL in facts and facts[_SEAL] != _seal({k: v for k, v in facts.items() if k != _SEAL}):
+        raise SketchFileError(
+            f"damaged or changed: the checksum doesn't match (if it was changed on purpose, remove the field {_SEAL!r})"
+        )
+
+
+def _seal(facts: dict[str, Any]) -> str:
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -17,3 +17,10 @@ def optional(module: str, extra: str, purpose: str) -> Any:
         raise MissingPackageError(
             f"{purpose} needs the package {package}: pip install 'sketchlearn[{extra}]' ({error})"
         ) from None
+
+
+def arrow_reader(pa: Any, data: bytes) -> Any:
+    """Bytes as a file of Arrow, in memory of Arrow: its threads may hold it beyond the end of Python."""
+    buffer = pa.allocate_buffer(len(data))
+    pa.FixedSizeBufferWriter(buffer).write(data)
+    return pa.BufferReader(buffer)

@@ -445,7 +445,13 @@ CASES = [
     ("map of a newer version", ["sketch", "good.parquet", "-f", "future.json", "-o", "out"], 5, "recipe version 99"),
     ("data as map", ["sketch", "good.parquet", "-f", "good.parquet", "-o", "out"], 5, "neither a feature map"),
     ("more components than rows", ["sketch", "three.parquet", "-k", "9", "-o", "out"], 4, "fewer components (-k)"),
-    ("unknown task", ["sketch", "good.parquet", "--task", "dream", "-o", "out"], 4, "task='dream'"),
+    (
+        "unknown task",
+        ["sketch", "good.parquet", "--task", "dream", "-o", "out"],
+        2,
+        "--task dream: choose one of kmeans",
+    ),
+    ("unknown task of a design", ["design", "good.parquet", "--task", "dream", "-o", "out"], 2, "choose one of kmeans"),
     (
         "constant column standardised",
         ["design", "three.parquet", "-k", "2", "--standardize", "-o", "out"],

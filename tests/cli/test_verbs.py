@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.kernels.cuda.device import import_cupy
 
 X = np.random.default_rng(0).normal(size=(4000, 2)).astype(np.float32)
 
@@ -50,6 +51,21 @@ def test_design_then_sketch_merge_subtract(run, designed, tmp_path):
     code, out, _ = run("subtract", "all.sketch", "b.sketch", "-o", "-")
     assert sl.Sketch.from_bytes(out).count == 1000
     assert json.loads(run("info", "map.json", "--json")[1])["columns"] == ["x", "y"]
+
+
+def test_engines_by_name(run, designed, tmp_path, monkeypatch):
+    _write(tmp_path / "a.parquet", X)
+    assert run("sketch", "a.parquet", "-o", "a.sketch", "--engine", "threads")[0] == 0
+    assert run("sketch", "a.parquet", "-f", "a.sketch", "-o", "b.sketch", "--engine", "auto")[0] == 0
+    assert (tmp_path / "a.sketch").read_bytes() == (tmp_path / "b.sketch").read_bytes()
+    code, _, err = run("sketch", "a.parquet", "-o", "c.sketch", "--engine", "abacus")
+    assert (code, err) == (2, "sketchlearn: --engine abacus is not known; choose auto, threads, processes, gpu\n")
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    import_cupy.cache_clear()
+    code, _, err = run("sketch", "a.parquet", "-f", "a.sketch", "-o", "c.sketch", "--engine", "gpu")
+    import_cupy.cache_clear()
+    assert code == 7
+    assert "needs CuPy, which is not installed: pip install" in err
 
 
 def test_design_from_bounds_looks_at_no_row(run, designed):

@@ -111,6 +111,7 @@ def test_what_is_no_model_at_all(text):
 def test_any_damage_is_an_error_or_a_drawable_model(models, data):
     name = data.draw(st.sampled_from(NAMES))
     facts = json.loads(models[name].to_json())
+    facts.pop("checksum")  # which would refuse any change; files by hand have none
     key = data.draw(st.sampled_from(sorted(facts)))
     wrong = st.one_of(st.none(), st.booleans(), st.floats(), st.text(max_size=3), st.lists(st.floats(), max_size=3))
     changed = copy.deepcopy(facts)

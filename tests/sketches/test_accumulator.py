@@ -174,3 +174,13 @@ def test_importance_weights_have_the_noise_of_fewer_rows():
     # a variance from 500 draws has relative error about 0.06, the average of 11 features less
     assert np.mean(spread / predicted) == pytest.approx(1.0, abs=0.12)
     np.testing.assert_allclose(spread, predicted, rtol=0.3)
+
+
+def test_the_box_does_not_know_the_sign_of_zero():
+    rows = np.array([[0.0, 1.0, -0.0], [-0.0, -0.0, 0.0], [0.0, 0.0, -0.0]])
+    phi = sl.FourierFeatures.draw(dim=3, size=4, scale=1.0, seed=0)
+    want = sl.sketch(rows, phi, workers=1).to_bytes()
+    for order in ([2, 1, 0], [1, 0, 2], [0, 2, 1]):
+        assert sl.sketch(rows[order], phi, workers=1).to_bytes() == want
+        first, *rest = (sl.sketch(rows[i : i + 1], phi) for i in order)
+        assert sum(rest, first).to_bytes() == want

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +140,55 @@ def test_nothing_is_written(filled):
     with psycopg.connect(filled) as connection:
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (3000,)
         assert connection.execute("SELECT last_value, is_called FROM s").fetchone() == (1, False)
+
+
+TRICKS = [
+    "SELECT a, b, lo_from_bytea(0, 'x'::bytea)::bigint::float8 AS c FROM t LIMIT 5",
+    "SELECT a, b, lo_create(0)::bigint::float8 AS c FROM t LIMIT 5",
+    "SELECT a, b, c FROM t) AS q LIMIT 0; COMMIT; DELETE FROM t; SELECT * FROM (SELECT a, b, c FROM t",
+    "SELECT a, b, c FROM t) AS q; ROLLBACK; BEGIN READ WRITE; DELETE FROM t; COMMIT; SELECT * FROM (SELECT 1",
+    "SELECT a, b, (set_config('transaction_read_only', 'off', false) = 'off')::int AS c FROM t LIMIT 5",
+    "SELECT a, b, (set_config('default_transaction_read_only', 'off', false) = '')::int AS c FROM t LIMIT 5",
+    "SELECT a, b, wipe() AS c FROM t LIMIT 5",
+    "SELECT a, b, setval('s', 77) AS c FROM t LIMIT 5",
+    "SELECT a, b, c FROM t LIMIT 5 FOR UPDATE",
+    "WITH x AS (INSERT INTO t SELECT * FROM t RETURNING a, b, c) SELECT * FROM x",
+    "SELECT a, b, query_to_xml('DELETE FROM t', true, true, '')::text::float8 AS c FROM t LIMIT 5",
+    "TABLE t; DROP TABLE t",
+    "VALUES (1.0, 2.0, 3.0); DROP TABLE t",
+    "SELECT a, b, c INTO copied FROM t",
+    "EXPLAIN ANALYZE DELETE FROM t",
+]
+
+
+def _state(connection):
+    counts = ("SELECT count(*) FROM t", "SELECT count(*) FROM pg_largeobject_metadata", "SELECT last_value FROM s",
+              "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")  # fmt: skip
+    return [connection.execute(query).fetchone() for query in counts]
+
+
+@pytest.mark.parametrize("given", ["url", "connection", "autocommit", "transaction"])
+def test_no_trick_writes(filled, given):
+    with psycopg.connect(filled, autocommit=True) as watch:
+        watch.execute("CREATE SEQUENCE IF NOT EXISTS s")
+        watch.execute(
+            "CREATE OR REPLACE FUNCTION wipe() RETURNS float8 LANGUAGE plpgsql AS "
+            "$$ BEGIN DELETE FROM t; RETURN 1; END $$"
+        )
+        before = _state(watch)
+        for query in TRICKS:
+            with psycopg.connect(filled, autocommit=given == "autocommit") as own:
+                if given == "transaction":
+                    own.execute("CREATE TABLE mine (x int)")
+                with suppress(ValueError, OSError):  # some are refused, some read what they may
+                    sl.sketch(filled if given == "url" else own, PHI, query=query)
+                if given == "transaction":  # of which the query takes nothing away, nor leaves it broken
+                    assert own.execute("SELECT count(*) FROM mine").fetchone() == (0,)
+                    own.rollback()
+                elif given != "url":
+                    assert own.execute("SHOW transaction_read_only").fetchone() == ("off",)
+            assert _state(watch) == before, query
+        assert watch.execute("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in%'").fetchone() == (0,)
 
 
 def test_comments_and_groups_without_a_name(filled):

@@ -3,6 +3,8 @@
 import gzip
 import json
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -353,3 +355,77 @@ def test_a_source_can_be_read_twice_at_once(tmp_path):
     assert sum(len(batch.rows) for batch in two) == 8
     assert one.place(13) == two.place(13) == ", row 3 of 1.npy"
     assert one.place(3) == ", row 3 of 0.npy"
+
+
+SQLITE_TRICKS = [
+    "WITH x AS (SELECT 1) DELETE FROM t",
+    "SELECT a, b, c FROM t) LIMIT 0; DELETE FROM t; SELECT * FROM (SELECT a, b, c FROM t",
+    "INSERT INTO t SELECT a, b, c FROM t RETURNING a, b, c",
+    "SELECT a, b, load_extension('x') AS c FROM t",
+    "SELECT a, b, writefile('made', 'x') AS c FROM t",
+    "EXPLAIN DELETE FROM t",
+    "/**/ATTACH 'made' AS m",
+    "-- x\nVACUUM INTO 'made'",
+    "SELECT * FROM pragma_user_version(5)",
+    "SELECT * FROM pragma_wal_checkpoint",
+    "BEGIN IMMEDIATE",
+    "SAVEPOINT x",
+    "CREATE TEMP TABLE made (x)",
+]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_sqlite_can_not_be_tricked_into_writing(tmp_path, monkeypatch, own):
+    monkeypatch.chdir(tmp_path)
+    with closing(sqlite3.connect("x.db", check_same_thread=False)) as connection:
+        connection.execute("CREATE TABLE t (a REAL, b REAL, c REAL)")
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", X[:50].astype(float).tolist())
+        connection.commit()
+        before = Path("x.db").read_bytes()
+        for query in SQLITE_TRICKS:
+            with pytest.raises((ValueError, OSError)):
+                sl.sketch(connection if own else "x.db", PHI, query=query)
+            assert Path("x.db").read_bytes() == before
+            assert sorted(p.name for p in tmp_path.iterdir()) == ["x.db"], query
+            assert not connection.in_transaction
+        assert sl.sketch(connection if own else "x.db", PHI, query="SELECT * FROM t").count == 50
+        connection.execute("DELETE FROM t WHERE a > 0")  # whose connection it is may write again
+        assert connection.execute("PRAGMA query_only").fetchone() == (0,)
+
+
+DUCKDB_TRICKS = [
+    "COPY t TO 'made.csv'",
+    "SELECT a, b, nextval('s') AS c FROM t",
+    "SELECT * FROM query('DELETE FROM t')",
+    "SELECT a, b, c FROM t; DELETE FROM t",
+    "/**/ATTACH 'made.db'",
+    "EXPLAIN ANALYZE DELETE FROM t",
+    "WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x",
+    "CREATE TABLE made AS SELECT 1",
+    "EXPORT DATABASE 'made'",
+    "CALL pragma_version()",
+    "SET memory_limit = '1GB'",
+    "CHECKPOINT",
+    "PREPARE p AS DELETE FROM t",
+]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_duckdb_can_not_be_tricked_into_writing(tmp_path, monkeypatch, own):
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("x.duckdb") as connection:
+        connection.execute("CREATE TABLE t (a REAL, b REAL, c REAL); CREATE SEQUENCE s")
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", X[:50].astype(float).tolist())
+        connection.execute("CHECKPOINT")
+        if not own:
+            connection.close()
+        for query in DUCKDB_TRICKS:
+            with pytest.raises((ValueError, OSError)):
+                sl.sketch(connection if own else "x.duckdb", PHI, query=query)
+            assert not list(tmp_path.glob("made*")), query
+        assert sl.sketch(connection if own else "x.duckdb", PHI, query="FROM t").count == 50
+        again = connection if own else duckdb.connect("x.duckdb")
+        with again:
+            assert again.execute("SELECT count(*) FROM t").fetchone() == (50,)
+            assert again.execute("SELECT nextval('s')").fetchone() == (1,)

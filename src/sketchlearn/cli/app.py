@@ -29,6 +29,9 @@ from sketchlearn.exceptions import (
     SketchFileError,
     SourceError,
 )
+from sketchlearn.files import LockedError, check_seal
+from sketchlearn.limits import check, memory_limit, read_json
+from sketchlearn.words import one_line, printable
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
@@ -51,12 +54,14 @@ __all__ = [
     "check_output",
     "emit",
     "features_in",
+    "head_of",
     "is_table",
     "make_app",
     "names_in",
     "note",
     "printable",
     "read_features",
+    "read_input",
     "read_model",
     "read_sketch",
     "reason",
@@ -184,7 +189,7 @@ def _explained(error: Exception) -> tuple[str, Code]:
         return text, Code.PACKAGE
     if isinstance(error, SketchFileError | IncompatibleSketchError | ModelFileError):
         return text, Code.SKETCH
-    if isinstance(error, OutputError):
+    if isinstance(error, OutputError | LockedError):
         return text, Code.OUTPUT
     if isinstance(error, SourceError):
         return text, Code.UNREADABLE
@@ -222,11 +227,6 @@ def note(text: str) -> None:
     typer.echo(printable(text), err=True)
 
 
-def printable(text: str) -> str:
-    """Text whose control characters are shown, not obeyed: names of columns and groups are somebody else's."""
-    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def working(text: str) -> Any:
     """A context that shows on standard error, if that is a terminal, that something is going on."""
     from rich.console import Console
@@ -242,7 +242,7 @@ def emit(facts: dict[str, Any], as_json: bool, text: str | None = None) -> None:
         typer.echo(printable(text))
     else:
         width = max(map(len, facts))
-        typer.echo(printable("\n".join(f"{k:<{width}}  {v}" for k, v in facts.items())))
+        typer.echo("\n".join(f"{k:<{width}}  {one_line(v)}" for k, v in facts.items()))
 
 
 def names_in(columns: list[str] | None, option: str = "--columns") -> list[str] | None:
@@ -264,10 +264,23 @@ def is_table(path: str) -> bool:
         return file.read(4) == b"PAR1"
 
 
+def head_of(path: str, length: int = 16) -> bytes:
+    """The first bytes of a file: what it is can be told without reading it."""
+    with Path(path).open("rb") as file:
+        return file.read(length)
+
+
+def read_input() -> bytes:
+    """All of standard input, up to the limit."""
+    data = sys.stdin.buffer.read(memory_limit() // 2 + 1)
+    check(2 * len(data), "standard input")
+    return data
+
+
 def read_sketch(path: str) -> Sketch:
     """A sketch from a file, or from standard input for ``-``."""
     if path == "-":
-        return sketchlearn.Sketch.from_bytes(sys.stdin.buffer.read())
+        return sketchlearn.Sketch.from_bytes(read_input())
     if is_table(path):
         raise SketchFileError(
             f"{path}: Parquet, not a sketch: of a table of groups make one with 'sketchlearn merge {path} -o x.sketch'"
@@ -282,20 +295,18 @@ def read_model(path: str) -> Model:
     from sketchlearn.sketches.file import MAGIC
 
     if path == "-":
-        return Model.from_json(sys.stdin.buffer.read(), "standard input")
-    data = Path(path).read_bytes()
-    if data.startswith(MAGIC):
+        return Model.from_json(read_input(), "standard input")
+    if head_of(path).startswith(MAGIC):
         hint = f"learn one first, e.g. 'sketchlearn learn kmeans {path} -k 5 -o model.json'"
         raise ModelFileError(f"{path}: not a model but a sketch: {hint}")
-    return Model.from_json(data, path)
+    return Model.load(path)
 
 
 def read_features(path: str) -> FeatureMap:
     """A feature map from a file that `design` wrote, or the one of a sketch."""
     from sketchlearn.sketches.file import MAGIC
 
-    data = Path(path).read_bytes()
-    return sketchlearn.load(path).features if data.startswith(MAGIC) else features_in(data, path)
+    return sketchlearn.load(path).features if head_of(path).startswith(MAGIC) else features_in(read_json(path), path)
 
 
 def features_in(data: bytes, path: str) -> FeatureMap:
@@ -304,6 +315,7 @@ def features_in(data: bytes, path: str) -> FeatureMap:
         recipe = json.loads(data)
         if not isinstance(recipe, dict) or "features" not in recipe:
             raise ValueError("it has no field 'features'")
+        check_seal(recipe)
         return sketchlearn.FeatureMap.from_recipe(recipe["features"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SketchFileError(f"{path}: neither a feature map nor a sketch: {error}") from None

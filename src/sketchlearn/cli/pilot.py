@@ -9,12 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 import sketchlearn
-from sketchlearn.cli.app import note
+from sketchlearn.cli.app import note, usage
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.files import sealed
 
 PILOT_ROWS = 20_000
 _DOMINANT = 0.95  # share of the variance that is worth a word
+
+
+def check_task(task: str) -> None:
+    """Refuse a task that there is no design for."""
+    from sketchlearn.designs import tasks
+
+    if task not in tasks():
+        raise usage(f"--task {task}: choose one of {', '.join(tasks())}")
 
 
 def designed(
@@ -56,7 +65,7 @@ def _warn_of_units(rows: npt.NDArray[np.float64], names: tuple[str, ...] | None)
 
 def recipe_text(phi: FeatureMap) -> bytes:
     """The file that `design` writes."""
-    return (json.dumps({"features": phi.recipe()}, indent=2, sort_keys=True) + "\n").encode()
+    return (json.dumps(sealed({"features": phi.recipe()}), indent=2, sort_keys=True) + "\n").encode()
 
 
 def announce(phi: FeatureMap) -> None:

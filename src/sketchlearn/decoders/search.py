@@ -25,6 +25,7 @@ from sketchlearn.decoders.lbfgs import lbfgs
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.features.operator import F32
 
+_NOTHING = 1e-30  # masses below are rounding in float32
 _GROW_FRACTION = 0.25  # of k: components added per round
 _REFINE = 15  # L-BFGS iterations per round
 _PATIENCE = 4  # rounds without progress before giving up
@@ -168,14 +169,16 @@ def climb(
         x = points[g::groups].astype(np.float32)
         for tau in levels[int(g * len(levels) / groups / 1.5) :]:
             w = problem.u * envelope * np.exp(np.float32(-0.5 * tau) * r2)
-            mass = float((w * envelope).sum())
-            step = d * mass / float((w * envelope * r2).sum())
+            mass, curvature = float((w * envelope).sum()), float((w * envelope * r2).sum())
+            if mass < _NOTHING or curvature < _NOTHING:
+                continue  # nothing is seen at this width: the frequencies are all too high for it
+            step = d * mass / curvature
             longest = 0.7 * np.sqrt(d * step)
             target = w * residual
             for _ in range(steps):
                 height, gradient = problem.correlation(x, target)
                 # the height of a peak is the weight it stands for: that of ordinary clusters, or of the best in sight
-                expected = min(mass / k, max(float(height.max()), 1e-7 * mass))
+                expected = max(min(mass / k, max(float(height.max()), 1e-7 * mass)), _NOTHING)
                 move = gradient * (step / np.maximum(height, 0.25 * expected))[:, None]
                 norm = np.sqrt((move * move).sum(1))
                 x = x + move * np.minimum(1.0, longest / np.maximum(norm, 1e-12))[:, None].astype(np.float32)

@@ -13,6 +13,9 @@ from sketchlearn.decoders.solution import Code
 CLUSTERS, STABLE, FAMILY, LOW_RANK = 3.0, 2.0, 2.0, 1.5
 """Misfit over noise floor beyond which a model of each kind is taken to be wrong."""
 
+FEWEST_ROWS = 10
+"""Rows for each component below which noise is no measure of a misfit: a few rows can be fitted by anything."""
+
 Verdict = tuple[Code, str]
 
 
@@ -102,6 +105,14 @@ def of_clusters(ratio: float, path: str, k: int, plain: float, found: Findings |
 
 def _share(share: float, total: float) -> str:
     return f"{100 * share:.2g} % of the rows ({share * total:.3g})"
+
+
+def of_few_rows(rows: float, k: int) -> Verdict:
+    """Too few rows for any certificate."""
+    return Code.UNDETERMINED, (
+        f"not certified: {rows:.6g} rows are fewer than {FEWEST_ROWS} for each of {k} "
+        f"component{'s' * (k > 1)}: almost anything fits them"
+    )
 
 
 def of_points(ratio: float, name: str) -> Verdict:

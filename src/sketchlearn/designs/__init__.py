@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias, overload
 
 import numpy.typing as npt
 
-from sketchlearn.designs import gmm, kmeans, pca, stable  # noqa: F401  # each registers its tasks
+from sketchlearn.designs import classifier, gmm, kmeans, pca, stable  # noqa: F401  # each registers its tasks
 from sketchlearn.designs.request import Request, find, positive, register_design, tasks
 from sketchlearn.designs.scale import RULES
 from sketchlearn.features.base import FeatureMap
@@ -166,9 +166,10 @@ def design(
         Pilot rows; a thousand are enough.
     n_components : int
         The largest number of components that will be asked for.
-    task : {"kmeans", "gmm", "stable", "pca", "regression"}
-        What the sketch is for, or a task that was registered.  The last two give quadratic features
-        (:class:`sketchlearn.QuadraticFeatures`).
+    task : {"kmeans", "gmm", "stable", "pca", "regression", "classifier"}
+        What the sketch is for, or a task that was registered.  ``"pca"`` and ``"regression"`` give quadratic features
+        (:class:`sketchlearn.QuadraticFeatures`), ``"classifier"`` products of Fourier features
+        (:class:`sketchlearn.EmbeddedFeatures`; `size` counts cosines and sines).
     size : int, optional
         Number of features; see :func:`sketchlearn.designs.default_size`.
     seed : int

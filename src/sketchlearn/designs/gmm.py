@@ -15,7 +15,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.designs.kmeans import resolution_radius
-from sketchlearn.designs.request import Designer, Request, register_design
+from sketchlearn.designs.request import Designer, Request, register_design, within_reach
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
 
@@ -149,6 +149,7 @@ def weighted_rows(sample: npt.ArrayLike, sample_weight: npt.ArrayLike | None) ->
     w = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if w.shape != (len(x),) or not np.isfinite(w).all() or (w < 0).any():
         raise ValueError(f"sample_weight must hold {len(x)} non-negative numbers, got shape {w.shape}")
+    x, w = within_reach(x, w)  # type: ignore[assignment]
     if not w.any():
         raise ValueError("sample_weight is zero for every row of the sample")
     rows, place = np.unique(x[w > 0], axis=0, return_inverse=True)

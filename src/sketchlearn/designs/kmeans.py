@@ -13,7 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs.request import Request, positive, register_design
+from sketchlearn.designs.request import Request, positive, register_design, within_reach
 from sketchlearn.designs.scale import RULES, expected_separation, spread_of
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MultiscaleLaw, RadialLaw
@@ -164,11 +164,13 @@ def narrowest_width(sample: Array, k: int, weights: Array | None = None) -> floa
         return None
     from scipy.cluster.hierarchy import fcluster, linkage
 
+    unit = float(np.abs(sample).max()) or 1.0  # squares of distances must not overflow
+    sample = sample / unit
     labels = fcluster(linkage(sample - sample.mean(axis=0), "ward"), k, "maxclust")
     fewest = max(_SIZEABLE * len(sample), 5)
     parts = [sample[labels == l] for l in np.unique(labels)]
     widths = [math.sqrt(part.var(axis=0, ddof=1).mean()) for part in parts if len(part) >= fewest]
-    width = min(widths, default=0.0)
+    width = min(widths, default=0.0) * unit
     return 2.0 ** (round(4 * math.log2(width)) / 4) if width > 0 else None
 
 
@@ -202,6 +204,7 @@ def rounded_moments(
     sample: npt.NDArray[np.float64], weights: npt.NDArray[np.float64] | None = None
 ) -> tuple[npt.NDArray[np.float64], float]:
     """Mean and spread, rounded so that the order of the rows can't change the map by a last bit."""
+    sample, weights = within_reach(sample, weights)
     if weights is None:
         mean, spread = sample.mean(axis=0), spread_of(sample)
     else:

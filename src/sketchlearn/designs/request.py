@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import FARTHEST
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.radial import RadialLaw
 
@@ -42,7 +43,7 @@ class Request:
         bad = ~np.isfinite(rows).all(axis=1)
         if bad.any():
             raise ValueError(f"row {int(np.argmax(bad))} of the pilot sample holds NaN or infinity")
-        return rows
+        return within_reach(rows)[0]
 
     def box(self) -> tuple[Array, Array]:
         """Lower and upper bounds of the columns, checked."""
@@ -56,16 +57,32 @@ class Request:
                 f"bounds must be one number per column, got shapes {lower.shape} and {upper.shape}; or give dim"
             )
         lower, upper = np.broadcast_to(lower, shape), np.broadcast_to(upper, shape)
-        wrong = ~(np.isfinite(lower) & np.isfinite(upper) & (lower < upper))
+        wrong = ~((np.abs(lower) <= FARTHEST) & (np.abs(upper) <= FARTHEST) & (lower < upper))
         if wrong.any():
             i = int(np.argmax(wrong))
-            raise ValueError(f"bounds of column {i} are [{lower[i]}, {upper[i]}]: the lower must be below the upper")
+            raise ValueError(
+                f"bounds of column {i} are [{lower[i]}, {upper[i]}]: the lower must be below the upper, and both be "
+                f"within {FARTHEST:.3g}"
+            )
         return lower, upper
 
     def refuse(self, *names: str, why: str) -> None:
         """ValueError if any of these was given."""
         if any(getattr(self, name) is not None for name in names):
             raise ValueError(f"task={self.task!r} {why}")
+
+
+def within_reach(rows: Array, weights: Array | None = None) -> tuple[Array, Array | None]:
+    """The rows of a pilot without those so far out that the pass will refuse them (and say which they are)."""
+    near = (np.abs(rows) <= FARTHEST).all(axis=1)
+    if not near.any():
+        raise ValueError(f"all rows of the pilot sample have values beyond {FARTHEST:.3g}: scale the data")
+    if not near.all():
+        rows, weights = rows[near], None if weights is None else weights[near]
+    width = float((rows.max(axis=0) - rows.min(axis=0)).max())
+    if 0.0 < width < 1.0 / FARTHEST:
+        raise ValueError(f"the values of the pilot sample differ by {width:.3g} at most: scale the data")
+    return rows, weights
 
 
 Designer = Callable[[Request], tuple[FeatureMap, str]]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from os import PathLike
 from typing import Any, Unpack, overload
 
 import numpy.typing as npt
 
-from sketchlearn.engines import processes, threads  # noqa: F401  (they register themselves)
+from sketchlearn.engines import dask, gpu, mpi, processes, ray, spark, threads  # noqa: F401  (they register themselves)
 from sketchlearn.engines.base import Engine, Job, engine_of, register_engine
 from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report, reporting
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.files import locked
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import ReadOptions, Selection, Source, open_source
@@ -77,9 +79,12 @@ def sketch(
     group_by : str or array, optional
         One sketch per value of this column (or of this array of labels): the result is a
         :class:`~sketchlearn.SketchTable`.
-    engine : str or Engine
-        Where the pass runs: ``"threads"`` of this process (``"auto"``), or ``"processes"`` of this machine, for
-        files whose reading is slower than the sums.  The bytes of the result don't depend on it.
+    engine : str, Engine, or a client of Dask, Ray or Spark
+        Where the pass runs: ``"threads"`` of this process, ``"processes"`` of this machine, for files whose reading
+        is slower than the sums, a ``"gpu"``, or a cluster: a Dask client (or ``"dask"``), ``"ray"``, a Spark session
+        (or ``"spark"``), an MPI communicator (or ``"mpi"``).  ``"auto"`` is where the rows are, if they are on a
+        cluster or on a GPU; otherwise a GPU if one is there and the work is worth it, or threads.  The bytes of the
+        result don't depend on it.
     workers : int, optional
         Threads or processes; by default all cores that this process may use.  The result doesn't depend on it.
     progress : bool or callable, optional
@@ -117,13 +122,16 @@ def sketch(
     """
     if not isinstance(features, FeatureMap):
         raise TypeError(f"features must be a feature map, got {type(features).__name__}; make one with sl.design(...)")
-    chosen = _checked(engine, workers, on_invalid)
+    _checked(engine, workers, on_invalid)
     source = open_source(data, Selection.of(group_by=group_by, expected=features.columns, **reading))
     point = None
-    if checkpoint is not None:
-        settings = {**source.settings, "on_invalid": on_invalid}
-        point, source = Checkpoint.begin(checkpoint, source, features, settings, checkpoint_every)
-    return run(source, features, chosen, workers=workers, progress=progress, on_invalid=on_invalid, checkpoint=point)
+    with nullcontext() if checkpoint is None else locked(checkpoint):
+        if checkpoint is not None:
+            settings = {**source.settings, "on_invalid": on_invalid}
+            point, source = Checkpoint.begin(checkpoint, source, features, settings, checkpoint_every)
+        return run(
+            source, features, engine, workers=workers, progress=progress, on_invalid=on_invalid, checkpoint=point
+        )
 
 
 def run(
@@ -137,7 +145,10 @@ def run(
     checkpoint: Checkpoint | None = None,
 ) -> Sketch | SketchTable:
     """One pass over an open source, going on from a checkpoint that was begun; see :func:`sketch`."""
-    chosen = _checked(engine, workers, on_invalid)
+    at_home = isinstance(engine, str) and engine == "auto"
+    chosen = _checked(source.home if at_home and source.home is not None else engine, workers, on_invalid)
+    if at_home and source.home is None and gpu.worth_it(source, features):
+        chosen = gpu.GpuEngine()
     if features.columns and source.names and source.names != features.columns:
         raise ValueError(
             f"the columns of the data are {', '.join(source.names)}, those of the feature map "

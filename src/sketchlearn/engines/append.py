@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Unpack
@@ -51,7 +51,7 @@ class Options:
 
 @dataclass
 class Run:
-    """A result on its way into a file.
+    """A result on its way into a file, which is to be locked meanwhile (:func:`sketchlearn.files.locked`).
 
     Parameters
     ----------
@@ -88,6 +88,7 @@ class Run:
         self._base: Sketch | SketchTable | None = None
         self._marks: dict[str, str] = {}
         self._saved: Checkpoint | None = None
+        self._read: tuple[int, ...] | None = None
         plain = self.output is not None and (self.output.is_file() or not self.output.exists())
         if plain and (self.every or self.keep):
             self.point = Path(f"{self.output}.checkpoint")
@@ -101,6 +102,7 @@ class Run:
     def _written(self) -> Sketch | SketchTable:
         """What the output holds."""
         assert self.output is not None
+        self._read = _state_of(self.output)
         with self.output.open("rb") as file:
             table = file.read(4) == b"PAR1"
         if table != self.grouped:
@@ -115,7 +117,7 @@ class Run:
         self._base, mark = written, digest(written)
         earlier = self._saved
         if earlier is not None and earlier.sketch is not None and earlier.result == mark:
-            self._base, before = _without(written, earlier.sketch), earlier.settings.get(_BASE)
+            self._base, before = without(written, earlier.sketch), earlier.settings.get(_BASE)
             if before is not None:
                 self._marks[_BASE] = before
         else:
@@ -172,6 +174,11 @@ class Run:
                 raise OutputError(error.errno, error.strerror, str(self.point)) from error
             raise
         self._saved = point
+        if isinstance(self._base, Sketch) and isinstance(done, Sketch):
+            base = self._base.tracked()
+            if base.parts is not None and base.parts.knows(done):
+                self.say(f"warning: {self.output} has these rows already: they are counted twice now")
+            return base + done
         return done if self._base is None else self._base + done  # type: ignore[operator]
 
     def finish(self, result: Sketch | SketchTable) -> None:
@@ -190,10 +197,17 @@ class Run:
             self._saved.result = digest(result)
             self._saved.save(self._saved.rows, self._saved.sketch)
         data = result.to_bytes()
+        if self._read is not None and self.output is not None and self._read != _state_of(self.output):
+            raise OutputError(
+                f"{self.output}: was changed by somebody else while rows were added to what it held; nothing was "
+                "written: run it again with restart=True"
+            )
         if self.write is not None:
             self.write(data)
         elif self.output is not None:
             files.write(self.output, data)
+        if self._read is not None and self.output is not None:
+            self._read = _state_of(self.output)
         if self.point is not None and not self.keep:
             self.point.unlink(missing_ok=True)
 
@@ -212,14 +226,23 @@ def total_skipped(result: Sketch | SketchTable) -> int:
     return result.skipped if isinstance(result, Sketch) else sum(s.skipped for s in result.values())
 
 
+def _state_of(path: Path) -> tuple[int, ...] | None:
+    """Changes whenever somebody writes the file; None if it isn't there."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def _same_file(path: str | PathLike[str], other: Path) -> bool:
     return Path(path).exists() and other.exists() and Path(path).samefile(other)
 
 
-def _without(written: Sketch | SketchTable, done: Sketch | SketchTable) -> Sketch | SketchTable:
-    """What was there before the rows of an unfinished run were added."""
+def without(written: Sketch | SketchTable, done: Sketch | SketchTable) -> Sketch | SketchTable:
+    """What is left of sketches without rows that were added to them."""
     if isinstance(written, Sketch) and isinstance(done, Sketch):
-        return written - done
+        return replace(written - done, parts=written.parts.undone(done) if written.parts else None)
     assert isinstance(written, SketchTable)
     assert isinstance(done, SketchTable)
     return SketchTable({label: s - done[label] if label in done else s for label, s in written.items()})
@@ -261,6 +284,7 @@ def append(
     design: Design | None = None,
     restart: bool = False,
     checkpoint_every: float = 30.0,
+    wait: float = 60.0,
     options: Options | None = None,
     **reading: Unpack[ReadOptions],
 ) -> Sketch | SketchTable:
@@ -282,6 +306,9 @@ def append(
         Forget an earlier, unfinished run.
     checkpoint_every : float
         Seconds between two checkpoints, which are next to the output; 0 for none.
+    wait : float
+        Seconds to wait for another run that writes the same output, before
+        :class:`~sketchlearn.files.LockedError`.
     options : Options, optional
         Engine, workers, progress, invalid rows.
     **reading
@@ -299,9 +326,10 @@ def append(
     ...     sl.load(file).count
     30
     """
-    run = Run(Path(output), group_by is not None, append=True, restart=restart, every=checkpoint_every)
 
     def selection(phi: FeatureMap | None) -> Selection:
         return Selection.of(group_by=group_by, expected=phi.columns if phi else None, **reading)
 
-    return once(run, data, selection, features, design, options or Options())
+    with files.locked(output, wait):
+        run = Run(Path(output), group_by is not None, append=True, restart=restart, every=checkpoint_every)
+        return once(run, data, selection, features, design, options or Options())

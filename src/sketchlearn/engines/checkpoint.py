@@ -20,6 +20,7 @@ from typing import Any
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.files import write
+from sketchlearn.limits import check, check_json
 from sketchlearn.sketches import file
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
@@ -131,19 +132,31 @@ def digest(value: Sketch | SketchTable) -> str:
 
 def read_checkpoint(path: str | PathLike[str]) -> Checkpoint:
     """The checkpoint in a file; ``SketchFileError`` if there is none."""
+    check(2 * Path(path).stat().st_size, str(path))
     data = Path(path).read_bytes()
-    damaged = f"{path}: not a checkpoint, or a damaged one; delete it to start again"
+    damaged = SketchFileError(f"{path}: not a checkpoint, or a damaged one; delete it to start again")
     if len(data) < _PREAMBLE.size + 32 or hashlib.sha256(data[:-32]).digest() != data[-32:]:
-        raise SketchFileError(damaged)
+        raise damaged
     magic, version, length = _PREAMBLE.unpack(data[: _PREAMBLE.size])
     if magic != MAGIC:
-        raise SketchFileError(damaged)
+        raise damaged
     if version != _VERSION:
         raise SketchFileError(f"{path}: checkpoint version {version} is not known; delete it to start again")
-    header = json.loads(data[_PREAMBLE.size : _PREAMBLE.size + length])
+    check_json(length, f"{path}: its header")
+    try:
+        header = json.loads(data[_PREAMBLE.size : _PREAMBLE.size + length])
+        settings, marks, rows, result = (header.get(name) for name in ("settings", "files", "rows", "result"))
+    except (ValueError, RecursionError, AttributeError):
+        raise damaged from None
+    texts = [*settings.items(), *((mark, mark) for mark in marks)] if _are(settings, marks) else [(None, None)]
+    whole = isinstance(rows, int) and not isinstance(rows, bool) and rows >= 0
+    if not whole or not all(isinstance(v, str) for pair in texts for v in pair) or not isinstance(result, str | None):
+        raise damaged
     body = data[_PREAMBLE.size + length : -32]
-    grouped = "group_by" in header["settings"]
+    grouped = "group_by" in settings
     sketch = SketchTable.from_bytes(body, str(path)) if grouped else file.decode(body, str(path))
-    return Checkpoint(
-        Path(path), header["settings"], 0.0, header["files"], header["rows"], sketch, header.get("result")
-    )
+    return Checkpoint(Path(path), settings, 0.0, marks, rows, sketch, result)
+
+
+def _are(settings: Any, marks: Any) -> bool:
+    return isinstance(settings, dict) and isinstance(marks, list)

@@ -66,6 +66,7 @@ class ChunkSummer:
 
     def __call__(self, chunk: Batch) -> Sums:
         """Sums of a chunk; errors about a row count from the beginning of the chunk."""
+        chunk = chunk._replace(rows=self._at_hand(chunk.rows))
         if chunk.groups is None:
             return [(0, summed(self._summer, chunk.rows, chunk.weights, self._skip, self._column))]
         units, whole = on_grid(chunk.weights)
@@ -90,6 +91,10 @@ class ChunkSummer:
             squares = squared_runs(np.where(self._summer.valid(rows), weights, 0) if skipped else weights, starts[:-1])
         made = zip(parts, squares, strict=True)
         return list(zip(groups[starts[:-1]].tolist(), (Summed(p, whole, s) for p, s in made), strict=True))
+
+    def _at_hand(self, rows: Any) -> npt.NDArray[Any]:
+        """Rows where the summer can read them: those of a device come to the host."""
+        return np.asarray(rows)
 
     def _gathered(self, rows: npt.NDArray[Any], order: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
         """Rows in another order, in memory that each thread uses again: fresh pages cost more than the copy."""
@@ -237,11 +242,15 @@ class Pass:
             assert total is not None
             self.job.checkpoint.save(self.rows_done, total)
 
+    def chunk_rows(self) -> int:
+        """Rows of a chunk."""
+        # long runs even if there are many groups
+        return chunk_rows(self.features) * (_GROUPED_CHUNKS if self.source.grouped else 1)
+
     def chunks(self) -> Any:
         """The rows in chunks, with numbers of this pass as groups."""
         grouped = self.source.grouped
-        # long runs even if there are many groups
-        size = chunk_rows(self.features) * (_GROUPED_CHUNKS if grouped else 1)
+        size = self.chunk_rows()
         if self.source.in_memory and self.source.length:
             # leave no thread idle on small data
             share = -(-self.source.length // ((2 if grouped else 4) * self.workers))

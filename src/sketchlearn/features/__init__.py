@@ -2,6 +2,7 @@
 
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.characteristic import CharacteristicMap
+from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.quadratic import QuadraticFeatures
@@ -20,6 +21,7 @@ __all__ = [
     "AdaptedLaw",
     "CharacteristicMap",
     "DenseOperator",
+    "EmbeddedFeatures",
     "FeatureMap",
     "FoldedLaw",
     "FourierFeatures",

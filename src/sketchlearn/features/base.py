@@ -13,6 +13,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ import numpy.typing as npt
 
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.kernels import GRID_BITS, Plan, RowSums, Summer, prepare
+from sketchlearn.limits import check
 
 Recipe = dict[str, Any]
 _M = TypeVar("_M", bound="FeatureMap")
@@ -211,6 +213,8 @@ class FeatureMap(ABC):
 
     @cached_property
     def _random_array(self) -> npt.NDArray[Any]:
+        if self._embedded is None:
+            check(self.working_bytes, f"drawing a map of {self.size:,} features for {self.dim:,} columns")
         drawn = self.draw_array() if self._embedded is None else self._embedded
         check_fingerprint(self._expected, digest(drawn))
         drawn.flags.writeable = False
@@ -230,6 +234,12 @@ class FeatureMap(ABC):
         """Type of the random numbers."""
         return np.dtype(np.float32)
 
+    @property
+    def working_bytes(self) -> int:
+        """Memory that drawing and using the map takes, roughly: a recipe is small whatever it asks for."""
+        entries = math.prod(self.random_shape) * (8 if self.random_dtype.kind == "f" else 2)
+        return entries + 8 * (self.dim + math.prod(self.sums_shape))
+
     def with_random_array(self: _M, array: npt.NDArray[Any]) -> _M:
         """The same map, taking its random numbers from `array` instead of redrawing them."""
         if array.shape != self.random_shape or array.dtype != self.random_dtype:
@@ -237,6 +247,8 @@ class FeatureMap(ABC):
                 f"embedded random numbers are {array.dtype} {array.shape}, "
                 f"expected {self.random_dtype} {self.random_shape}"
             )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError("embedded random numbers hold NaN or infinity")
         return self.replace(_embedded=np.array(array))
 
     def expecting(self: _M, fingerprint: str) -> _M:
@@ -297,6 +309,7 @@ class FeatureMap(ABC):
     @cached_property
     def summer(self) -> Summer:
         """The plan, ready to run on this processor."""
+        check(self.working_bytes, f"a map of {self.size:,} features for {self.dim:,} columns")
         return prepare(self.plan())
 
     def sum_rows(
@@ -389,6 +402,12 @@ class FeatureMap(ABC):
         if bound is not None and sums.size and int(np.abs(sums).max()) > bound * weight:
             return f"the sums of {weight} rows would be larger than their features allow"
         return None
+
+    def is_rest(self, sums: npt.NDArray[Any], before: npt.NDArray[Any]) -> bool:
+        """Whether sums can be what is left of others when all rows were taken out: nothing but rounding."""
+        if self.sums_dtype.kind == "i":
+            return not sums.any()
+        return bool(np.abs(sums).max(initial=0.0) <= 1e-6 * np.abs(before).max(initial=0.0))
 
 
 _Map = TypeVar("_Map", bound=type[FeatureMap])

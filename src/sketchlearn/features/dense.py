@@ -28,3 +28,18 @@ def product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArr
     for k in range(b.shape[0]):
         out = out + a[:, k, None] * b[k]
     return out
+
+
+def in_range(numbers: npt.NDArray[np.floating]) -> bool:
+    """Whether float32 holds these frequencies: all finite, and some not too small."""
+    return bool(np.isfinite(numbers).all() and np.abs(numbers).max() >= np.finfo(np.float32).tiny)
+
+
+def finite(value: npt.ArrayLike, shapes: tuple[tuple[int, ...], ...], name: str) -> npt.NDArray[np.float64]:
+    """Numbers of one of these shapes; ValueError for any other, and for NaN and infinity."""
+    array = np.array(value, np.float64)
+    if array.shape not in shapes:
+        raise ValueError(f"{name} has shape {array.shape}, expected {shapes[0]}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinity")
+    return array

@@ -150,11 +150,12 @@ class FourierFeatures(PhaseMap):
             if radial not in LAWS:
                 raise ValueError(f"radial={radial!r}: choose one of {', '.join(LAWS)}")
             radial = LAWS[radial]()
-        centre = None if center is None else _finite(center, ((dim,),), "center")
-        matrix = None if whitening is None else _finite(whitening, ((dim, dim),), "whitening")
+        centre = None if center is None else dense.finite(center, ((dim,),), "center")
+        matrix = None if whitening is None else dense.finite(whitening, ((dim, dim),), "whitening")
         if centre is not None:
             # exact in float32, so that float32 and float64 rows are centred alike
-            centre = centre.astype(np.float32).astype(np.float64)
+            with np.errstate(over="ignore"):
+                centre = dense.finite(centre.astype(np.float32), ((dim,),), "center in float32")
         phi = cls(dim, size, scale, radial, directions, radii, seed, centre, matrix)
         phi._validate()
         return phi.redrawn(structure=structure, quantized=quantized, features_per_row=features_per_row)
@@ -254,21 +255,34 @@ class FourierFeatures(PhaseMap):
         return (self.frequencies / math.pi).astype(np.float32)
 
     def draw_array(self) -> npt.NDArray[Any]:
+        with np.errstate(all="ignore"):
+            drawn = self._drawn()
+        if drawn is None:
+            problem = "gives frequencies beyond float32, or so small that it takes them for 0"
+            raise ValueError(f"scale={self.scale} {problem}")
+        return drawn
+
+    def _drawn(self) -> npt.NDArray[Any] | None:
         radius = self._radius() * (math.sqrt(self._law_dim / self.radial.second_moment(self._law_dim)) / self.scale)
         if self.structure != "dense":
-            blocks = structured.Blocks.draw(self.structure, self.dim, self.seed, radius * self._unit)
-            if not np.isfinite(blocks.radius).all():
-                raise ValueError(f"scale={self.scale} gives frequencies beyond float32")
-            array = blocks.to_array()
-            return np.concatenate([array, self._draw_dither().view(np.int8)]) if self.quantized else array
+            blocks = structured.Blocks.draw(
+                self.structure, self.dim, self.seed, radius * structured.unit_of(self.scale)
+            )
+            whole = [blocks.to_array(), *([self._draw_dither().view(np.int8)] if self.quantized else [])]
+            return np.concatenate(whole) if dense.in_range(blocks.radius) else None
         w = dense.unit_directions(self.directions, self.dim, self.size, self.seed) * (radius / math.pi)[:, None]
         if self.whitening is not None:
             w = dense.product(w, self.whitening)
-        with np.errstate(over="ignore"):
-            drawn = w.astype(np.float32)
-        if not np.isfinite(drawn).all():
-            raise ValueError(f"scale={self.scale} gives frequencies beyond float32")
+        drawn = w.astype(np.float32)
+        if not dense.in_range(drawn):
+            return None  # float32 can't hold the frequencies
         return np.column_stack([drawn, self._draw_dither()]) if self.quantized else drawn
+
+    def with_random_array(self, array: npt.NDArray[Any]) -> FourierFeatures:
+        phi = super().with_random_array(array)
+        for part in () if self.structure == "dense" else (phi._blocks.radius, phi.dither):
+            dense.finite(0.0 if part is None else part, ((), phi._blocks.radius.shape), "an embedded array")
+        return phi
 
     def _draw_dither(self) -> npt.NDArray[np.float32]:
         return (portable.Bits(self.seed, 8).uniforms(self.size) * 2.0).astype("<f4")
@@ -287,16 +301,11 @@ class FourierFeatures(PhaseMap):
     def _blocks(self) -> structured.Blocks:
         return structured.Blocks.from_array(self.random_array(), self.structure, self.dim, self.size)
 
-    @property
-    def _unit(self) -> float:
-        """A power of two near the scale if that is extreme: structured phases are computed in its units."""
-        return structured.unit_of(self.scale)
-
     @cached_property
     def _stretch(self) -> npt.NDArray[np.float32]:
         """What centred columns are multiplied by before structured transforms."""
         axes = np.ones(self.dim) if self.whitening is None else np.diag(self.whitening)
-        return (axes / self._unit).astype(np.float32)
+        return (axes / structured.unit_of(self.scale)).astype(np.float32)
 
     @property
     def _law_dim(self) -> int:
@@ -390,7 +399,7 @@ class FourierFeatures(PhaseMap):
         >>> bool(np.allclose(abs(a), abs(b), atol=1e-4))
         True
         """
-        shift, width = _finite(offset, ((self.dim,),), "offset"), _finite(spread, ((self.dim,),), "spread")
+        shift, width = dense.finite(offset, ((self.dim,),), "offset"), dense.finite(spread, ((self.dim,),), "spread")
         inner = np.zeros(self.dim) if self.center is None else self.center
         matrix = np.eye(self.dim) if self.whitening is None else self.whitening
         center = (shift + width * inner).astype(np.float32).astype(np.float64)
@@ -485,16 +494,5 @@ class FourierFeatures(PhaseMap):
             if value != default
         )
         extra += "".join(f", {name}=..." for name in ("center", "whitening") if getattr(self, name) is not None)
-        return (
-            f"FourierFeatures(dim={self.dim}, size={self.size}, scale={self.scale:.6g}, "
-            f"radial={self.radial.name}, seed={self.seed}{extra})"
-        )
-
-
-def _finite(value: npt.ArrayLike, shapes: tuple[tuple[int, ...], ...], name: str) -> npt.NDArray[np.float64]:
-    array = np.array(value, np.float64)
-    if array.shape not in shapes:
-        raise ValueError(f"{name} has shape {array.shape}, expected {shapes[0]}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds NaN or infinity")
-    return array
+        known = f"dim={self.dim}, size={self.size}, scale={self.scale:.6g}, radial={self.radial.name}, seed={self.seed}"
+        return f"FourierFeatures({known}{extra})"

@@ -118,6 +118,10 @@ class MomentSums(SecondMomentMap):
 
     def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
         """Variances of the features over rows, as they are for normal data with this mean and second moment."""
+        with np.errstate(over="ignore", invalid="ignore"):  # rows of 1e80 have features whose variance is no number
+            return np.nan_to_num(self._variances(sums, weight), nan=_LARGEST, posinf=_LARGEST)
+
+    def _variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
         quadratic, linear = self._averages(sums, weight)
         spread = self.centred_mean_from_sums(sums, weight)
         if self.is_exact:
@@ -142,7 +146,7 @@ class MomentSums(SecondMomentMap):
         if not np.isfinite(sums).all():
             return "some sums are not finite"
         if weight == 0:
-            return None
+            return None if self.radius is None or not sums.any() else "no rows have sums"
         quadratic, linear = self._averages(sums, float(weight))
         y, m = quadratic[0], linear[0]
         limit = 1e-9 * float(np.abs(y).max(initial=0.0))
@@ -164,3 +168,6 @@ def _diagonal(dim: int) -> npt.NDArray[np.intp]:
     """Places of the squares of the columns in a triangle kept row by row."""
     rows = np.arange(dim)
     return rows * dim - rows * (rows - 1) // 2
+
+
+_LARGEST = 1e300

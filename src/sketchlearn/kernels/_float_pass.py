@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,19 @@ from sketchlearn.kernels.sums import RowSums
 _FAR = 1e140  # longer rows count as invalid
 _PEAK = 2.0**30  # scaled entries up to here can't overflow float32 when projected and squared
 _Rows = npt.NDArray[Any]
+
+
+class Collected(Protocol):
+    """What is known of rows besides the sums about their provisional centre."""
+
+    offset: npt.NDArray[np.float64]  # of the provisional centre from the map's
+    linear: npt.NDArray[np.float64]  # sum of the rows about the provisional centre
+    weight: float
+    lower: npt.NDArray[Any]
+    upper: npt.NDArray[Any]
+
+
+Fold = Callable[[Any, _Rows, _Rows, _Rows], None]
 
 
 def sum_squares(
@@ -50,12 +63,18 @@ def sum_squares(
             squares.add_squares(buffer, n, packed.panels, packed.scales, sums)
         return sums[:size], 0.0
 
-    def fold(chunk: _Chunk, sums: _Rows, high: _Rows, low: _Rows) -> None:
+    return _float_pass(X, center, weights, skip_invalid, run, fold_squares(packed.directions))
+
+
+def fold_squares(directions: npt.NDArray[np.int8]) -> Fold:
+    """What puts the provisional centre back into sums of squares."""
+
+    def fold(chunk: Collected, sums: _Rows, high: _Rows, low: _Rows) -> None:
         # sum (a.x)^2 = sum (a.(x-p))^2 + 2 (a.p)(a.s) + W (a.p)^2 for s = sum (x-p)
-        p, s = project(packed.directions, np.column_stack([chunk.offset, chunk.linear])).T
+        p, s = project(directions, np.column_stack([chunk.offset, chunk.linear])).T
         high[:], low[:] = pairs.two_sum(sums, (2.0 * s + chunk.weight * p) * p)
 
-    return _float_pass(X, center, weights, skip_invalid, run, fold)
+    return fold
 
 
 def sum_structured_squares(
@@ -118,14 +137,17 @@ def sum_products(
             staging.add_triangle(square, triangle)
         return triangle, chunk.weight if precision is np.float32 else 0.0
 
-    def fold(chunk: _Chunk, sums: _Rows, high: _Rows, low: _Rows) -> None:
-        # sum x x' = sum (x-p)(x-p)' + s p' + p s' + W p p', with twice the digits of float64
-        if chunk.offset.any():
-            staging.fold_products(sums, chunk.offset, chunk.linear, chunk.weight, high, low)
-        else:
-            high[:], low[:] = sums, 0.0
+    return _float_pass(X, center, weights, skip_invalid, run, fold_products)
 
-    return _float_pass(X, center, weights, skip_invalid, run, fold)
+
+def fold_products(chunk: Collected, sums: _Rows, high: _Rows, low: _Rows) -> None:
+    """Put the provisional centre back into sums of products."""
+    # sum x x' = sum (x-p)(x-p)' + s p' + p s' + W p p', with twice the digits of float64
+    if chunk.offset.any():
+        loops = tiers.loops("quadratic")
+        loops.fold_products(sums, chunk.offset, chunk.linear, chunk.weight, high, low)
+    else:
+        high[:], low[:] = sums, 0.0
 
 
 class _Suspect(Exception):
@@ -216,7 +238,7 @@ def _float_pass(
     weights: npt.NDArray[np.int64] | None,
     skip: bool,
     run: Callable[[_Chunk], tuple[npt.NDArray[np.float64], float]],
-    fold: Callable[..., None],
+    fold: Fold,
 ) -> RowSums:
     rows, w, index = present(X, weights)
     skipped, peak = 0, None
@@ -235,6 +257,13 @@ def _float_pass(
                 rows.flags.writeable = False
             peak = float(np.abs(rows.astype(np.float64) - chunk.shift).max(initial=0.0))
     sums *= chunk.finish()
+    return put_back(chunk, sums, single, fold, len(rows), int(w.sum()) if len(w) else len(rows), skipped)
+
+
+def put_back(
+    chunk: Collected, sums: npt.NDArray[np.float64], single: float, fold: Fold, rows: int, weight: int, skipped: int
+) -> RowSums:
+    """Sums about the provisional centre as pairs about the map's."""
     size, dim = len(sums), len(chunk.linear)
     result = np.empty((2, size + dim + 1))
     fold(chunk, sums, result[0, :size], result[1, :size])
@@ -243,8 +272,8 @@ def _float_pass(
     result[:, -1] = single, 0.0
     return RowSums(
         sums=result,
-        rows=len(rows),
-        weight=int(w.sum()) if len(w) else len(rows),
+        rows=rows,
+        weight=weight,
         lower=chunk.lower.astype(np.float64),
         upper=chunk.upper.astype(np.float64),
         skipped=skipped,

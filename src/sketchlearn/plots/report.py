@@ -265,7 +265,8 @@ def _cell(column: Column, row: int, dotted: bool) -> str:
         raw = "" if isinstance(value, str) else f" data-value='{value}'"
         return f"<td{raw}>{dot}{escape(str(value))}</td>"
     if column.kind == "share":
-        part = 100 * value / max(float(np.max(column.values)), 1e-300)
+        largest = float(np.max(column.values))
+        part = 100 * min(max(value / largest, 0.0), 1.0) if largest > 1e-100 else 0.0
         return f"<td class='share' style='--part:{part:.1f}%' data-value='{value:.6g}'>{value:.2%}</td>"
     if column.kind == "count":
         return f"<td data-value='{value:.0f}'>{value:,.0f}</td>"

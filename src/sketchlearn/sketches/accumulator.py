@@ -90,12 +90,14 @@ class _Sums:
         if part.sums is None:
             return
         check_range(self.features, self.weight + part.weight)
+        # which of 0.0 and -0.0 is the smaller depends on the order of the rows: the box knows one of them only
+        lower, upper = part.lower + 0.0, part.upper + 0.0
         if self.sums is None:
-            self.sums, self.lower, self.upper = part.sums.copy(), part.lower.copy(), part.upper.copy()
+            self.sums, self.lower, self.upper = part.sums.copy(), lower, upper
         else:
             self.sums = self.features.add_sums(self.sums, part.sums, self.sums)
-            np.minimum(self.lower, part.lower, out=self.lower)
-            np.maximum(self.upper, part.upper, out=self.upper)
+            np.minimum(self.lower, lower, out=self.lower)
+            np.maximum(self.upper, upper, out=self.upper)
         self.weight += part.weight
         self.skipped += part.skipped
         self.squared += squared
@@ -117,7 +119,7 @@ class _Sums:
             shift = bits - sketch.weight_bits
             made.sums = np.array(sketch.features.shift_sums(sketch.sums, shift))
             made.weight, made.skipped, made.squared = sketch.weight << shift, sketch.skipped, sketch.squared_weights
-            made.lower, made.upper = sketch.lower.copy(), sketch.upper.copy()
+            made.lower, made.upper = sketch.lower + 0.0, sketch.upper + 0.0
         return made
 
 

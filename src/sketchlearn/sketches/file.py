@@ -13,6 +13,7 @@ import os
 import re
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -22,9 +23,11 @@ import numpy.typing as npt
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap, digest
 from sketchlearn.files import write
+from sketchlearn.limits import check, check_json
+from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
-from sketchlearn.sketches.value import Sketch, check_range, possible_squares
-from sketchlearn.sketches.weights import repeated
+from sketchlearn.sketches.value import Sketch, check_range
+from sketchlearn.sketches.weights import possible_squares, repeated
 
 __all__ = ["MAGIC", "decode", "encode", "load", "write"]
 
@@ -33,6 +36,7 @@ _PREAMBLE = struct.Struct("<8sIIQ")  # magic, version, header length, total leng
 _DIGEST = 32
 _FIELDS = {"features", "fingerprint", "weight", "weight_bits", "skipped", "arrays"}
 _NEW_FIELDS = {"squared_weights", "privacy", "optional"}
+_PARTS = "parts"  # the optional field with the record of what went in and out
 _DTYPES = {"<i8", "<f8", "<f4", "|i1"}
 
 
@@ -59,7 +63,8 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
     if version == 2:
         header["squared_weights"] = str(sketch.squared_weights)
         header["privacy"] = None if sketch.privacy is None else sketch.privacy.to_json()
-        header["optional"] = dict(sketch.extra)
+        record = {} if sketch.parts is None else {_PARTS: sketch.parts.to_json(sketch)}
+        header["optional"] = {**sketch.extra, **record}
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-(_PREAMBLE.size + len(text)) % 8)
     body = b"".join(a.tobytes() for a in arrays.values())
@@ -70,11 +75,12 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
 
 def _is_plain(sketch: Sketch) -> bool:
     repetition = sketch.squared_weights == repeated(sketch.weight, sketch.weight_bits)
-    return repetition and sketch.privacy is None and not sketch.extra
+    boxed = sketch.has_box or sketch.weight == 0
+    return repetition and boxed and sketch.privacy is None and not sketch.extra and sketch.parts is None
 
 
-def decode(data: bytes | bytearray | memoryview, source: str = "these bytes") -> Sketch:
-    """The sketch that some bytes hold."""
+def decode(data: bytes | bytearray | memoryview, source: str = "these bytes", like: FeatureMap | None = None) -> Sketch:
+    """The sketch that some bytes hold; a map that is the same as `like` is shared with it."""
     view = memoryview(data).cast("B")
     if len(view) < len(MAGIC) or view[: len(MAGIC)] != MAGIC:
         raise SketchFileError(f"{source}: not a sketch (it doesn't start with the magic bytes)")
@@ -92,8 +98,9 @@ def decode(data: bytes | bytearray | memoryview, source: str = "these bytes") ->
         raise SketchFileError(f"{source}: damaged (the checksum doesn't match)")
     if _PREAMBLE.size + header_length + _DIGEST > length:
         raise SketchFileError(f"{source}: the header is longer than the file")
+    check_json(header_length, f"{source}: its header")
     try:
-        return _parse(view, header_length, _VERSIONS[version])
+        return _parse(view, header_length, _VERSIONS[version], like)
     except SketchFileError as error:
         raise SketchFileError(f"{source}: {error}") from None
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError, AttributeError) as error:
@@ -130,7 +137,9 @@ def _refuse_constant(name: str) -> Any:
     raise SketchFileError(f"the header holds {name}, which is no number of JSON")
 
 
-def _parse(view: memoryview, header_length: int, version: Callable[[dict[str, Any]], _Later]) -> Sketch:
+def _parse(
+    view: memoryview, header_length: int, version: Callable[[dict[str, Any]], _Later], like: FeatureMap | None
+) -> Sketch:
     end_of_header = _PREAMBLE.size + header_length
     header = json.loads(bytes(view[_PREAMBLE.size : end_of_header]), parse_constant=_refuse_constant)
     if not isinstance(header, dict):
@@ -145,7 +154,10 @@ def _parse(view: memoryview, header_length: int, version: Callable[[dict[str, An
         raise SketchFileError(f"weight_bits={weight_bits} is out of range")
     if not isinstance(header["fingerprint"], str) or not re.fullmatch("[0-9a-f]{32}", header["fingerprint"]):
         raise SketchFileError("the fingerprint is not one")
-    features = FeatureMap.from_recipe(header["features"]).expecting(header["fingerprint"])
+    if like is not None and header["features"] == like.recipe() and header["fingerprint"] == like.fingerprint:
+        features = like
+    else:
+        features = FeatureMap.from_recipe(header["features"]).expecting(header["fingerprint"])
     if set(arrays) - {"frequencies"} != {"sums", "lower", "upper"}:
         raise SketchFileError(f"arrays of a sketch are sums, lower and upper, got {sorted(arrays)}")
     sums, lower, upper = arrays["sums"], arrays["lower"], arrays["upper"]
@@ -160,7 +172,7 @@ def _parse(view: memoryview, header_length: int, version: Callable[[dict[str, An
         )
     check_range(features, weight)
     private = later.get("privacy") is not None
-    _check_box(lower, upper, weight, private)
+    _check_box(lower, upper, weight, private or bool(later))  # rows that came encoded, or under noise, have no box
     if "squared_weights" in later and not possible_squares(later["squared_weights"], weight, weight_bits):
         raise SketchFileError("no weights of this total can have these squares")
     problem = None if private else features.impossible(sums, weight)  # noise may do what rows can't
@@ -173,7 +185,10 @@ def _parse(view: memoryview, header_length: int, version: Callable[[dict[str, An
         if digest(frequencies) != header["fingerprint"]:
             raise SketchFileError("the embedded frequencies don't have the fingerprint of the header")
         features = features.with_random_array(frequencies)
-    return Sketch(features, sums, weight, weight_bits, lower, upper, skipped, **later)
+    extra = dict(later.pop("extra", {}))
+    record = extra.pop(_PARTS, None)
+    made = Sketch(features, sums, weight, weight_bits, lower, upper, skipped, extra=extra, **later)
+    return made if record is None else replace(made, parts=Parts.from_json(record, made))
 
 
 def _arrays(body: memoryview, specification: Any) -> dict[str, npt.NDArray[Any]]:
@@ -200,11 +215,11 @@ def _arrays(body: memoryview, specification: Any) -> dict[str, npt.NDArray[Any]]
     return out
 
 
-def _check_box(lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], weight: int, private: bool) -> None:
+def _check_box(lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], weight: int, boxless: bool) -> None:
     empty = np.isposinf(lower).all() and np.isneginf(upper).all()
     full = np.isfinite(lower).all() and np.isfinite(upper).all() and (lower <= upper).all()
     unknown = np.isneginf(lower).all() and np.isposinf(upper).all()
-    if not (full or (empty and weight == 0) or (unknown and private)):
+    if not (full or (empty and weight == 0) or (unknown and boxless)):
         raise SketchFileError("the box is not a box")
 
 
@@ -231,6 +246,7 @@ def load(path: str | PathLike[str]) -> Sketch:
         if start[: len(MAGIC)] != MAGIC:
             raise SketchFileError(f"{path}: not a sketch (it doesn't start with the magic bytes)")
         size = os.fstat(file.fileno()).st_size
+        check(2 * size, str(path))
         if len(start) < _PREAMBLE.size or _PREAMBLE.unpack(start)[3] != size:
             raise SketchFileError(f"{path}: truncated or extended, it is {size} bytes long")
         return decode(start + file.read(size - len(start)), str(path))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.sketches.checks import in_words
+from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
-from sketchlearn.sketches.value import Sketch, in_words
+from sketchlearn.sketches.value import Sketch
+from sketchlearn.words import one_line
 
 
 def facts(sketch: Sketch) -> dict[str, str]:
@@ -31,8 +34,10 @@ def facts(sketch: Sketch) -> dict[str, str]:
             f"[{a:.4g}, {b:.4g}]" for a, b in zip(sketch.lower[:4], sketch.upper[:4], strict=True)
         ) + (", ..." if sketch.features.dim > 4 else "")
     found["private"] = "no (exact sums)" if sketch.privacy is None else _promise(sketch.privacy)
+    if sketch.parts is not None:
+        found["parts"] = _record(sketch.parts)
     if sketch.extra:
-        found["also in the file"] = ", ".join(sorted(sketch.extra))
+        found["also in the file"] = ", ".join(map(one_line, sorted(sketch.extra)))
     return found
 
 
@@ -43,3 +48,10 @@ def _promise(record: PrivacyRecord) -> str:
         f"{record.mechanism} with standard deviation {record.sums_variance**0.5:.4g} grid units per sum and "
         f"{record.weight_variance**0.5:.4g} rows"
     )
+
+
+def _record(parts: Parts) -> str:
+    inside = sum(into > out for into, out in parts.times.values())
+    outside = sum(out >= into for into, out in parts.times.values())
+    text = f"{inside} known to be in" + (f", {outside} taken out" if outside else "")
+    return text + (" (there were more than the record can hold)" if parts.forgotten else "")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import io
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from typing import Any
@@ -11,12 +13,15 @@ from typing import Any
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.files import write
-from sketchlearn.optional import optional
+from sketchlearn.limits import VARIABLE, check, unpacked
+from sketchlearn.optional import arrow_reader, optional
 from sketchlearn.sketches import file
 from sketchlearn.sketches.value import Sketch, merge
 
 _KIND = b"sketchlearn.table"
 _VERSION = b"1"
+_CHECKSUM = b"sketchlearn.checksum"
+_BATCH = 64  # groups read at a time
 
 
 class SketchTable(Mapping[Any, Sketch]):
@@ -145,13 +150,17 @@ class SketchTable(Mapping[Any, Sketch]):
     def to_arrow(self) -> Any:
         """The table as a pyarrow table with the columns group, count and sketch."""
         pa = optional("pyarrow", "files", "a table of sketches")
+        blobs = [s.to_bytes() for s in self._sketches.values()]
+        h = hashlib.sha256()
+        for label, blob in zip(self.groups, blobs, strict=True):
+            h.update(_label(label, blob))
         return pa.table(
             {
                 "group": pa.array(self.groups),
                 "count": pa.array([float(s.count) for s in self._sketches.values()]),
-                "sketch": pa.array([s.to_bytes() for s in self._sketches.values()], pa.binary()),
+                "sketch": pa.array(blobs, pa.binary()),
             }
-        ).replace_schema_metadata({_KIND: _VERSION})
+        ).replace_schema_metadata({_KIND: _VERSION, _CHECKSUM: h.hexdigest().encode()})
 
     def to_bytes(self) -> bytes:
         """The bytes of the Parquet file."""
@@ -159,7 +168,7 @@ class SketchTable(Mapping[Any, Sketch]):
         import pyarrow.parquet as pq
 
         buffer = io.BytesIO()
-        pq.write_table(self.to_arrow(), buffer, compression="zstd")
+        pq.write_table(self.to_arrow(), buffer, compression="zstd", write_page_checksum=True)
         return buffer.getvalue()
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -180,25 +189,66 @@ class SketchTable(Mapping[Any, Sketch]):
     @staticmethod
     def load(path: str | PathLike[str]) -> SketchTable:
         """Read a table; :class:`~sketchlearn.SketchFileError` if the file is no table of sketches."""
-        with open(path, "rb") as source:  # noqa: PTH123
-            return SketchTable.from_bytes(source.read(), str(path))
+        with open(path, "rb"):  # noqa: PTH123  # errors of the system as they are
+            pass
+        return _read(os.fspath(path), os.stat(path).st_size, str(path))  # noqa: PTH116
 
     @staticmethod
     def from_bytes(data: bytes, place: str = "these bytes") -> SketchTable:
         """Inverse of :meth:`to_bytes`; `place` is what errors call it."""
         pa = optional("pyarrow", "files", "a table of sketches")
-        import pyarrow.parquet as pq
+        return _read(arrow_reader(pa, data), len(data), place)
 
-        try:
-            table = pq.read_table(pa.BufferReader(data))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise SketchFileError(f"{place}: not a table of sketches ({str(error).splitlines()[0]})") from None
-        version = (table.schema.metadata or {}).get(_KIND)
-        if version is None or not {"group", "sketch"} <= set(table.schema.names):
+
+def _read(source: Any, size: int, place: str) -> SketchTable:
+    """The table in a Parquet file, which is a path or a file of Arrow."""
+    pa = optional("pyarrow", "files", "a table of sketches")
+    try:
+        return _of_parquet(pa, source, size, place)
+    except (SketchFileError, IncompatibleSketchError):
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise SketchFileError(f"{place}: not a table of sketches ({reason})") from None
+
+
+def _of_parquet(pa: Any, file_: Any, size: int, place: str) -> SketchTable:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file_, pre_buffer=False, page_checksum_verification=True) as source:
+        schema = source.schema_arrow
+        metadata = schema.metadata or {}
+        version = metadata.get(_KIND)
+        if version is None or not {"group", "sketch"} <= set(schema.names):
             raise SketchFileError(f"{place}: a Parquet file, but not a table of sketches")
         if version != _VERSION:
-            raise SketchFileError(f"{place}: table version {version.decode()}; this library reads version 1")
-        labels, blobs = table.column("group").to_pylist(), table.column("sketch").to_pylist()
-        if len(set(labels)) != len(labels) or None in blobs:
-            raise SketchFileError(f"{place}: groups that appear twice, or without a sketch")
-        return SketchTable({k: file.decode(v, f"{place}, group {k!r}") for k, v in zip(labels, blobs, strict=True)})
+            known = version.decode(errors="replace")
+            raise SketchFileError(f"{place}: table version {known}; this library reads version 1")
+        check(2 * size, place)
+        if not (pa.types.is_binary(schema.field("sketch").type)):
+            raise SketchFileError(f"{place}: its column 'sketch' doesn't hold sketches")
+        found: dict[Any, Sketch] = {}
+        left = limit = unpacked(size)
+        shared: FeatureMap | None = None
+        h = hashlib.sha256()
+        for batch in source.iter_batches(_BATCH, columns=["group", "sketch"], use_threads=False):
+            left -= batch.nbytes
+            if left < 0:
+                raise SketchFileError(
+                    f"{place}: {size:,} bytes that become more than {limit:,}: no sketches are packed like that (the "
+                    f"environment variable {VARIABLE} limits it as well)"
+                )
+            for label, blob in zip(batch.column("group").to_pylist(), batch.column("sketch").to_pylist(), strict=True):
+                if label in found or blob is None:
+                    raise SketchFileError(f"{place}: groups that appear twice, or without a sketch")
+                found[label] = file.decode(blob, f"{place}, group {label!r}", shared)
+                shared = shared or found[label].features
+                h.update(_label(label, blob))
+    if metadata.get(_CHECKSUM, h.hexdigest().encode()) != h.hexdigest().encode():
+        raise SketchFileError(f"{place}: damaged (the checksum of the groups doesn't match)")
+    return SketchTable(found)
+
+
+def _label(label: Any, blob: bytes) -> bytes:
+    """What the checksum of a table is made of: labels, and the checksums of the sketches."""
+    return f"{type(label).__name__} {label!r}\n".encode("utf-8", "surrogatepass") + blob[-32:]

@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoding import counts
 from sketchlearn.features.phases import PhaseMap
 from sketchlearn.files import write
+from sketchlearn.sketches.checks import at_bits, check_range, check_same_features, in_words, merged_record
+from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
-from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, repeated
+from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, possible_squares, repeated
 
 __all__ = ["WEIGHT_BITS", "Sketch", "check_range", "check_same_features", "merge"]
-
-_LIMIT = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,6 +55,9 @@ class Sketch:
         What a release promises and how much noise it added; None for exact sums.
     extra : mapping
         Optional fields of the file that this version of the library doesn't know; kept, and written back.
+    parts : Parts or None
+        Record of the sketches that were added and taken out, of a sketch that was :meth:`tracked`; says nothing
+        about rows, so sketches are equal whatever it holds.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Sketch:
     squared_weights: int = -1
     privacy: PrivacyRecord | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    parts: Parts | None = None
 
     def __post_init__(self) -> None:
         if self.weight < 0 or self.skipped < 0:
@@ -222,9 +225,11 @@ class Sketch:
         sampling += self.features.distortion_variances(self.sums, float(self.weight))
         if self.privacy is None:
             return sampling
+        noise = np.asarray(self.privacy.variances_of_sums())
+        noise = noise if noise.ndim == 0 else noise.reshape(self.sums.shape)
         unit = 4.0**self.weight_bits  # of the record: the grid of whole weights
         return sampling + self.features.release_variances(
-            self.sums, float(self.weight), unit * self.privacy.sums_variance, unit * self.privacy.weight_variance
+            self.sums, float(self.weight), unit * noise, unit * self.privacy.weight_variance
         )
 
     @property
@@ -264,8 +269,10 @@ class Sketch:
         check_same_features(self, other)
         if self.privacy is not None or other.privacy is not None:
             raise ValueError("can't subtract private sketches: rows can't be told from the noise of a release")
+        if self.parts is not None and self.parts.knows(other) is False:
+            raise ValueError("can't subtract these rows: the record of the sketch says that they were taken out before")
         bits = max(self.weight_bits, other.weight_bits)
-        left, right = _at_bits(self, bits), _at_bits(other, bits)
+        left, right = at_bits(self, bits), at_bits(other, bits)
         if right[1] > left[1]:
             raise ValueError(
                 f"can't subtract a sketch of {in_words(other.count)} rows from one of {in_words(self.count)}: "
@@ -284,20 +291,44 @@ class Sketch:
                 f"[{other.lower[k]:.6g}, {other.upper[k]:.6g}], beyond [{self.lower[k]:.6g}, {self.upper[k]:.6g}]"
             )
         weight = left[1] - right[1]
-        # nothing left is nothing: float64 sums may keep rounding errors of what was there
-        sums = (
-            self.features.add_sums(left[0], self.features.negate_sums(right[0])) if weight else np.zeros_like(left[0])
-        )
-        problem = self.features.impossible(sums, weight)
+        sums = self.features.add_sums(left[0], self.features.negate_sums(right[0]))
+        problem = self.features.impossible(sums, weight) if weight else None
+        if not weight and not self.features.is_rest(sums, left[0]):
+            problem = f"it has as many rows, {in_words(self.count)}, but others"
         if problem:
             raise ValueError(f"can't subtract a sketch that was never added: {problem}")
         squared = self.squared_weights - other.squared_weights
         if not possible_squares(squared, weight, bits):
             squared = -1  # files of version 1 don't know the squares of fractional weights
         return replace(
-            self, sums=sums, weight=weight, weight_bits=bits, skipped=self.skipped - other.skipped,
-            squared_weights=squared,
+            self, sums=sums if weight else np.zeros_like(sums), weight=weight, weight_bits=bits,
+            skipped=self.skipped - other.skipped, squared_weights=squared,
+            parts=None if self.parts is None else self.parts.without(other),
         ).reduced()  # fmt: skip
+
+    def tracked(self) -> Sketch:
+        """The same sketch with a record of its parts: what is added from now on, and what is taken out.
+
+        A part is known by its sums, whatever file it was in.  The record goes with the sketch into its file and into
+        every sum, and refuses a part that was taken out before.  Of rows that never came as a part of their own (some
+        rows of a file, say) it can't know whether they are in; the same ones can't be taken out twice.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+        >>> monday, tuesday = sl.sketch([[1.0], [2.0]], phi), sl.sketch([[1.5], [1.0], [2.0]], phi)
+        >>> week = monday.tracked() + tuesday
+        >>> rest = week - monday
+        >>> week.parts.knows(monday), rest.parts.knows(monday)
+        (True, False)
+        >>> try:
+        ...     rest - monday
+        ... except ValueError as error:
+        ...     print(error)
+        can't subtract these rows: the record of the sketch says that they were taken out before
+        """
+        return self if self.parts is not None else replace(self, parts=Parts.of(self))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sketch):
@@ -435,7 +466,7 @@ def pooled(sketches: Iterable[Sketch]) -> Sketch:
 def _merge_checked(sketches: list[Sketch], pool: bool = False) -> Sketch:
     features = sketches[0].features
     bits = max(s.weight_bits for s in sketches)
-    scaled = [_at_bits(s, bits) for s in sketches]
+    scaled = [at_bits(s, bits) for s in sketches]
     weight = sum(w for _, w in scaled)
     check_range(features, weight)
     sums = scaled[0][0]
@@ -447,71 +478,12 @@ def _merge_checked(sketches: list[Sketch], pool: bool = False) -> Sketch:
         sums=sums,
         weight=weight,
         weight_bits=bits,
-        lower=np.min([s.lower for s in sketches], axis=0),
-        upper=np.max([s.upper for s in sketches], axis=0),
+        lower=np.min([s.lower for s in sketches], axis=0) + 0.0,  # of -0.0 and 0.0 always the same
+        upper=np.max([s.upper for s in sketches], axis=0) + 0.0,
         skipped=sum(s.skipped for s in sketches),
         squared_weights=sum(s.squared_weights for s in sketches),
-        privacy=_merged_record([s.privacy for s in filled], pool),
+        privacy=merged_record([s.privacy for s in filled], pool),
         # what this version doesn't know can only be kept where all agree on it
         extra={k: v for k, v in filled[0].extra.items() if all(k in s.extra and s.extra[k] == v for s in filled)},
+        parts=Parts.together(map(Parts.of, sketches)) if any(s.parts is not None for s in sketches) else None,
     ).reduced()
-
-
-def _merged_record(records: list[PrivacyRecord | None], pool: bool) -> PrivacyRecord | None:
-    known = [record for record in records if record is not None]
-    if not known:
-        return None
-    if pool:
-        return PrivacyRecord.added(known)
-    if len(known) < len(records):
-        raise ValueError(
-            "can't merge private sketches with exact ones: the sum would promise nothing about the exact rows; "
-            "release the exact sketch first, or compare the two"
-        )
-    if len(known) > 1:
-        raise ValueError(
-            "what private sketches promise together depends on whether somebody is behind two of them, and nobody can "
-            "tell from the sketches: say so with sketchlearn.privacy.combine(sketches, users='disjoint' or 'same')"
-        )
-    return known[0]
-
-
-def possible_squares(squared: int, weight: int, bits: int) -> bool:
-    """Whether weights of this total can have this sum of squares (of whole weights: the sum itself)."""
-    if weight == 0:
-        return squared == 0
-    return 0 < squared << 2 * bits <= weight**2 << SQUARED_BITS
-
-
-def check_range(features: FeatureMap, weight: int) -> None:
-    """Refuse total weights whose sums might not fit int64."""
-    if features.entry_bound is not None and weight * features.entry_bound > _LIMIT:
-        raise OverflowError(
-            f"a total weight of {weight} units is beyond what exact 64-bit sums can hold "
-            f"({_LIMIT // features.entry_bound}); use smaller or whole-number weights"
-        )
-
-
-def _at_bits(s: Sketch, bits: int) -> tuple[npt.NDArray[Any], int]:
-    shift = bits - s.weight_bits
-    if shift == 0:
-        return s.sums, s.weight
-    check_range(s.features, s.weight << shift)
-    return s.features.shift_sums(s.sums, shift), s.weight << shift
-
-
-def check_same_features(a: Sketch, b: Sketch) -> None:
-    if a.features is b.features:
-        return
-    if a.features != b.features:
-        raise IncompatibleSketchError(f"the sketches have different feature maps: {a.features.difference(b.features)}")
-    if a.features.fingerprint != b.features.fingerprint:
-        raise IncompatibleSketchError(
-            "the sketches have the same recipe but were made with different frequencies "
-            f"(fingerprints {a.features.fingerprint} and {b.features.fingerprint})"
-        )
-
-
-def in_words(count: int | float) -> str:
-    """A number of rows for people."""
-    return f"{count:,}" if isinstance(count, int) else f"{count:,.6g}"

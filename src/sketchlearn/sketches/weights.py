@@ -68,3 +68,10 @@ def squared_runs(units: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) ->
 def repeated(weight: int, bits: int) -> int:
     """The sum of squares where all weights are whole: their sum, from units of 2**-bits."""
     return weight << SQUARED_BITS - bits if bits <= SQUARED_BITS else weight >> bits - SQUARED_BITS
+
+
+def possible_squares(squared: int, weight: int, bits: int) -> bool:
+    """Whether weights of this total can have this sum of squares (of whole weights: the sum itself)."""
+    if weight == 0:
+        return squared == 0
+    return 0 < squared << 2 * bits <= weight**2 << SQUARED_BITS

@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import as_array, as_real, as_rows, as_weights
+from sketchlearn.kernels.cuda.rows import on_device
 from sketchlearn.sources.base import Batch, Source, library_of, open_source, register
+from sketchlearn.sources.device import device_batch
 from sketchlearn.sources.rows import Coded, numbered, of_rows, record_batch
 from sketchlearn.sources.selection import Selection
 
@@ -138,6 +140,9 @@ def open_iterable(data: Any, selection: Selection) -> Source | None:
         for number, item in enumerate(data):
             what = f"batch {number}"
             values, weights = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+            if on_device(values):
+                yield device_batch(values, weights, selection, what)
+                continue
             if _has_columns(values) or by_column(selection):
                 yield from open_source(values, replace(selection, sample_weight=weights)).batches(size)
                 continue

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.arrays import RowError, as_rows
+from sketchlearn.arrays import FARTHEST, RowError, as_rows
 from sketchlearn.sources.selection import ReadOptions, Selection
 
 _PILOT_PARTS = 32
@@ -172,6 +172,10 @@ class Source:
         The options it was opened with: passes over the same files with other options are other passes.
     once : Once or None
         Set for streams that can be read a single time.
+    on_device : bool
+        Batches are rows in the memory of a GPU; engines that can't use them there copy them.
+    home : engine, optional
+        Where the rows are, if they are on a cluster: what ``engine="auto"`` means for them.
 
     Examples
     --------
@@ -192,6 +196,8 @@ class Source:
     parts: tuple[Part, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     once: Once | None = None
+    on_device: bool = False
+    home: Any = None
 
     @classmethod
     def of_parts(cls, parts: Sequence[Part], names: tuple[str, ...] | None = None, grouped: bool = False) -> Source:
@@ -244,14 +250,14 @@ class Source:
         """
         chosen = None if names is None else tuple(names)
         if self.once is not None:
-            return Source.of_stream(_Mapped(self.once.batches, function), chosen, self.grouped)
+            return Source.of_stream(Mapped(self.once.batches, function), chosen, self.grouped)
         parts = tuple(
-            p._replace(batches=_Mapped(p.batches, function), identity=p.identity if mark is not None else None)
+            p._replace(batches=Mapped(p.batches, function), identity=p.identity if mark is not None else None)
             for p in self.parts
         )
         return replace(
             self,
-            batches=_Mapped(self.batches, function),
+            batches=Mapped(self.batches, function),
             in_memory=False,
             names=chosen,
             parts=parts,
@@ -270,8 +276,8 @@ class Source:
         """A pilot: up to `rows` rows drawn at random, without reading more than a part of large data.
 
         Divisible sources are looked at in 32 places spread evenly (files, row groups), others in their first
-        rows; rows that hold NaN or infinity are left out.  Streams that can be read once keep what was looked at
-        for the pass.
+        rows; rows that hold NaN, infinity or values beyond 1e30 are left out.  Streams that can be read once keep
+        what was looked at for the pass.
         """
         # a stream of its own: data is often made with default_rng(0), and keys must not depend on it
         rng = np.random.default_rng([seed, 0x70696C6F])
@@ -290,7 +296,7 @@ class Source:
             seen = 0
             where = part.name
             for batch in located(part.batches(8192), lambda row, at=where: f" in a part of {at}" if at else ""):  # type: ignore[misc]
-                block = batch.rows[np.isfinite(batch.rows).all(1)]
+                block = batch.rows[(np.abs(batch.rows) <= FARTHEST).all(1)]
                 # the rows with the smallest of independent random keys are a uniform sample
                 keys = np.concatenate([keys, rng.random(len(block))])
                 kept = np.array(block) if kept is None else np.concatenate([kept, block])
@@ -355,8 +361,8 @@ class _Chain:
 
 
 @dataclass(frozen=True)
-class _Mapped:
-    """Batches whose rows went through a function."""
+class Mapped:
+    """Batches whose rows go through a function."""
 
     batches: Callable[[int], Iterator[Batch]]
     function: Callable[[npt.NDArray[np.floating]], npt.ArrayLike]

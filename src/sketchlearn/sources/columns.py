@@ -142,7 +142,7 @@ class Layout:
         pa = arrow("this")
         if self.selection.where and not filtered:
             try:
-                table = _filterable(pa, table.select(self.needed)).filter(self.expression())
+                table = _filterable(table.select(self.needed)).filter(self.expression())
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
                 raise ValueError(f"{self.place}: the condition can't be applied: {first_line(error)}") from None
         columns = [_whole(table.column(name)) for name in self.numbers]
@@ -312,8 +312,9 @@ def _whole(column: Any) -> Any:
     return column.combine_chunks() if hasattr(column, "num_chunks") else column
 
 
-def _filterable(pa: Any, table: Any) -> Any:
+def _filterable(table: Any) -> Any:
     """The same table without string views (polars has them), which Arrow can't filter."""
+    pa = arrow("this")
     fields = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from sketchlearn.optional import optional
 from sketchlearn.sources.base import Batch, Part, Source, library_of, register
 from sketchlearn.sources.columns import Layout, first_line, stream_of
 from sketchlearn.sources.paths import Files, identity, register_format
+from sketchlearn.sources.remote import is_remote
 from sketchlearn.sources.selection import Selection
 
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(\w+)", re.DOTALL)
@@ -40,15 +41,22 @@ def _query(selection: Selection, place: str) -> str:
     return query
 
 
+def _here(files: Files, kind: str) -> str:
+    """The one file of a database."""
+    if len(files.paths) > 1:
+        raise SourceError(f"query one {kind} file at a time")
+    if is_remote(files.paths[0]):
+        raise SourceError(f"{files.paths[0]}: a database must be a file of this machine: copy it, or export its rows")
+    return files.paths[0]
+
+
 # -- SQLite ----------------------------------------------------------------------------------------
 
 
 @register_format("sqlite", ".db", ".sqlite", ".sqlite3", ".db3")
 def open_sqlite(files: Files, selection: Selection) -> Source:
     """One SQLite file, opened for reading only."""
-    if len(files.paths) > 1:
-        raise SourceError("query one SQLite file at a time")
-    path = files.paths[0]
+    path = _here(files, "SQLite")
     # a file that does not change gives the rows of one query in one order; its log may hold rows that it doesn't
     log = Path(path + "-wal")
     mark = identity(path) if not log.exists() or not log.stat().st_size else None
@@ -64,7 +72,21 @@ class _SqliteFile:
     @contextmanager
     def __call__(self) -> Iterator[Any]:
         with closing(sqlite3.connect(self.uri, uri=True, check_same_thread=False)) as connection:
+            with suppress(sqlite3.Error):  # a file that is no database says so when it is queried
+                connection.execute("PRAGMA query_only = ON").close()
+                connection.execute("PRAGMA schema_version").close()
+            connection.set_authorizer(_only_reading)
             yield connection
+
+
+_READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
+
+
+def _only_reading(action: int, what: str | None, name: str | None, *_: str | None) -> int:
+    """What a query may do: read tables and call functions, but load no code."""
+    reads = action in _READING or (action == sqlite3.SQLITE_FUNCTION and name not in ("load_extension", "writefile"))
+    schema = action == sqlite3.SQLITE_PRAGMA and what == "schema_version" and name is None
+    return sqlite3.SQLITE_OK if reads or schema else sqlite3.SQLITE_DENY
 
 
 @register(rank=0)
@@ -75,7 +97,13 @@ def open_sqlite_connection(data: Any, selection: Selection) -> Source | None:
 
     @contextmanager
     def connected() -> Iterator[Any]:
-        yield data
+        before = data.execute("PRAGMA query_only").fetchone()[0]
+        data.execute("PRAGMA query_only = ON").close()
+        try:
+            yield data
+        finally:
+            with suppress(sqlite3.ProgrammingError):  # it may be closed by now
+                data.execute(f"PRAGMA query_only = {int(before)}").close()
 
     return _sqlite(connected, selection, "the SQLite connection", None)
 
@@ -129,9 +157,7 @@ class _SqliteRows:
 @register_format("duckdb", ".duckdb", ".ddb")
 def open_duckdb(files: Files, selection: Selection) -> Source:
     """One DuckDB file, opened for reading only."""
-    if len(files.paths) > 1:
-        raise SourceError("query one DuckDB file at a time")
-    return _duckdb_path(files.paths[0], selection)
+    return _duckdb_path(_here(files, "DuckDB"), selection)
 
 
 def _duckdb_path(path: str, selection: Selection) -> Source:
@@ -155,7 +181,12 @@ def open_duckdb_connection(data: Any, selection: Selection) -> Source | None:
     @contextmanager
     def connected() -> Iterator[Any]:
         with closing(data.cursor()) as cursor:
-            yield cursor
+            cursor.execute("BEGIN TRANSACTION READ ONLY")
+            try:
+                yield cursor
+            finally:
+                with suppress(duckdb.Error):  # an error has ended it already
+                    cursor.execute("ROLLBACK")
 
     return _duckdb(duckdb, connected, selection, "the DuckDB connection")
 
@@ -208,9 +239,14 @@ def open_url(data: Any, selection: Selection) -> Source | None:
             connection = psycopg.connect(data, connect_timeout=10)
         except psycopg.Error as error:
             raise SourceError(f"{place}: no connection: {first_line(error)}") from None
-        with connection:
+        try:
             connection.read_only = True
             yield connection
+        finally:
+            # even a transaction that is read-only can write large objects: nothing of it stays
+            with suppress(psycopg.Error):
+                connection.rollback()
+            connection.close()
 
     return _postgres(psycopg, connected, selection, place)
 
@@ -224,7 +260,10 @@ def open_postgres_connection(data: Any, selection: Selection) -> Source | None:
 
     @contextmanager
     def connected() -> Iterator[Any]:
-        yield data
+        # inside a transaction of the caller's this is a savepoint: what the caller did stays, what the query did goes
+        with data.transaction(force_rollback=True):
+            data.execute("SET TRANSACTION READ ONLY")
+            yield data
 
     return _postgres(psycopg, connected, selection, "the PostgreSQL connection")
 
@@ -234,7 +273,8 @@ def _postgres(
 ) -> Source:
     query = _query(selection, place)
     try:
-        with connected() as connection, connection.cursor() as cursor:
+        # binary results come by a protocol that takes one statement at a time: none can hide behind a closing bracket
+        with connected() as connection, connection.cursor(binary=True) as cursor:
             cursor.execute(f"SELECT * FROM ({query}\n) AS q LIMIT 0")
             names = [c.name for c in cursor.description]
     except psycopg.Error as error:

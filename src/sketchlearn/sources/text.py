@@ -19,6 +19,7 @@ import numpy as np
 
 from sketchlearn.arrays import EXACT, RowError, too_large
 from sketchlearn.exceptions import SourceError
+from sketchlearn.optional import arrow_reader
 from sketchlearn.sources.base import Batch, Part, Source
 from sketchlearn.sources.columns import Layout, arrow, stream_of
 from sketchlearn.sources.paths import (
@@ -30,6 +31,7 @@ from sketchlearn.sources.paths import (
     register_format,
     stream_name,
 )
+from sketchlearn.sources.remote import is_remote, open_remote, open_remote_stream
 from sketchlearn.sources.selection import Selection
 
 _BLOCK = 2**22  # bytes of text parsed at a time
@@ -72,7 +74,9 @@ def _opened(path: str) -> AbstractContextManager[Any]:
 
     compression = next((name for suffix, name in COMPRESSIONS.items() if path.lower().endswith(suffix)), None)
     if compression == "xz":
-        return lzma.open(path)
+        return lzma.open(open_remote(path) if is_remote(path) else path)
+    if is_remote(path):
+        return open_remote_stream(path, compression)
     return pa.input_stream(path, compression=compression)
 
 
@@ -332,7 +336,7 @@ class _Delimited:
                 "read_csv"
             )
         some = first[: first.rfind(b"\n", 0, 2**20) + 1] or first + b"\n"
-        return csv.read_csv(pa.BufferReader(some), None, options).schema
+        return csv.read_csv(arrow_reader(pa, some), None, options).schema
 
     def table(self, block: bytes, head: bool, names: list[str], types: dict[str, Any]) -> Any:
         import pyarrow as pa
@@ -342,7 +346,7 @@ class _Delimited:
         if not body or body.isspace():
             return pa.schema(types.items()).empty_table()
         return csv.read_csv(
-            pa.BufferReader(body),
+            arrow_reader(pa, body),
             csv.ReadOptions(block_size=min(len(body), 2**30) + 1, column_names=names, use_threads=False),
             csv.ParseOptions(delimiter=self._delimiter),
             csv.ConvertOptions(include_columns=list(types), column_types=types, strings_can_be_null=True),
@@ -384,7 +388,7 @@ class _JsonLines:
         unexpected = "infer" if schema is None else "ignore"
         try:
             return arrow_json.read_json(
-                pa.BufferReader(block),
+                arrow_reader(pa, block),
                 arrow_json.ReadOptions(block_size=len(block) + 1, use_threads=False),
                 arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
             )

@@ -25,7 +25,7 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
-from sketchlearn.cli.pilot import PILOT_ROWS, designed, recipe_text
+from sketchlearn.cli.pilot import PILOT_ROWS, check_task, designed, recipe_text
 from sketchlearn.sources import read
 
 
@@ -56,6 +56,7 @@ def register(app: typer.Typer) -> None:
         """Choose a feature map; sketches made with the same map can be added."""
         if components < 1:
             raise usage(f"-k must be at least 1, got {components}")
+        check_task(task)
         bounds = _bounds(lower, upper)
         if bool(data) == (bounds is not None):
             raise usage("give either data or both --lower and --upper")

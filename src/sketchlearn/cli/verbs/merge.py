@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
         """Add up sketches; of tables, all groups or those named by --group."""
         check_output(output, *sketches)
         if users is None:
-            total = merge(_all(sketches, group))
+            total = merge(s.tracked() for s in _all(sketches, group))
         else:
             from sketchlearn.privacy import combine
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,13 +29,16 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
-from sketchlearn.cli.pilot import PILOT_ROWS, announce, designed
+from sketchlearn.cli.pilot import PILOT_ROWS, announce, check_task, designed
 from sketchlearn.engines.append import Design, Options, Run, once, total_rows, total_skipped
 from sketchlearn.engines.append import OutputError as NotWritable
 from sketchlearn.engines.follow import follow as follow_files
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.files import locked
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sources import Selection, Source
+
+ENGINES = "auto", "threads", "processes", "gpu"
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +86,13 @@ def register(app: typer.Typer) -> None:
         checkpoint_every: Annotated[
             float, typer.Option("--checkpoint-every", help="Seconds between two checkpoints; 0 for none.")
         ] = 30.0,
+        wait: Annotated[
+            float, typer.Option("--wait", help="Seconds to wait for another run that writes the same output.")
+        ] = 60.0,
         workers: Annotated[int | None, typer.Option("--workers", help="Threads; by default all cores.")] = None,
+        engine: Annotated[
+            str, typer.Option("--engine", help="Where to sum: threads, processes, gpu, or auto, which chooses.")
+        ] = "auto",
         progress: Annotated[
             bool | None, typer.Option("--progress/--no-progress", help="By default if this is a terminal.")
         ] = None,
@@ -93,8 +103,10 @@ def register(app: typer.Typer) -> None:
         for name, value in (("-k", components), ("--workers", workers)):
             if value is not None and value < 1:
                 raise usage(f"{name} must be at least 1, got {value}")
-        if poll <= 0 or checkpoint_every < 0:
-            raise usage("--poll must be positive and --checkpoint-every not negative")
+        if engine not in ENGINES:
+            raise usage(f"--engine {engine} is not known; choose {', '.join(ENGINES)}")
+        if poll <= 0 or checkpoint_every < 0 or wait < 0:
+            raise usage("--poll must be positive, --checkpoint-every and --wait not negative")
         stdin = data == ["-"]
         for chosen, other, problem in (
             (follow, stdin or query is not None, "--follow watches files, not a stream or a database"),
@@ -107,18 +119,14 @@ def register(app: typer.Typer) -> None:
         ):
             if chosen and other:
                 raise usage(problem)
+        check_task(task)
         check_output(output)
         given = None if features is None else read_features(features)
         design = Design(
             lambda source: _designed(source, components, task, seed, standardize),
             f"-k {components} --task {task} --seed {seed}" + " --standardize" * standardize,
         )
-        run = Run(
-            None if output == "-" else Path(output), group_by is not None, append, restart, follow, checkpoint_every,
-            write=lambda content: write_bytes(output, content),
-            say=lambda text: note(text.replace("restart=True", "--restart")),
-        )  # fmt: skip
-        options = Options("skip" if skip_invalid else "raise", workers=workers, progress=progress)
+        options = Options("skip" if skip_invalid else "raise", engine, workers, progress)
 
         def selection(phi: FeatureMap | None) -> Selection:
             # tables may have more columns than the map was made for
@@ -127,19 +135,27 @@ def register(app: typer.Typer) -> None:
                 dataset=dataset, format=format, dtype=dtype, expected=phi.columns if phi else None,
             )  # fmt: skip
 
-        try:
-            if follow:
-                result = follow_files(run, data, selection, given, design, options, poll=poll, idle=idle)
-            else:
-                rows: Any = sys.stdin.buffer if stdin else data if len(data) > 1 else data[0]
-                result = once(run, rows, selection, given, design, options)
-        except NotWritable as error:
-            what = f"{error.filename}: can't be written: {reason(error)}" if error.errno else str(error)
-            raise OutputError(what) from error
-        except KeyboardInterrupt:
-            if run.point is not None and run.point.exists():
-                note(f"stopped; run the same command again to go on (the position is in {run.point})")
-            raise
+        plain = output != "-" and (Path(output).is_file() or not Path(output).exists())
+        with locked(output, wait) if plain else nullcontext():
+            run = Run(
+                None if output == "-" else Path(output), group_by is not None, append, restart, follow,
+                checkpoint_every,
+                write=lambda content: write_bytes(output, content),
+                say=lambda text: note(text.replace("restart=True", "--restart")),
+            )  # fmt: skip
+            try:
+                if follow:
+                    result = follow_files(run, data, selection, given, design, options, poll=poll, idle=idle)
+                else:
+                    rows: Any = sys.stdin.buffer if stdin else data if len(data) > 1 else data[0]
+                    result = once(run, rows, selection, given, design, options)
+            except NotWritable as error:
+                what = f"{error.filename}: can't be written: {reason(error)}" if error.errno else str(error)
+                raise OutputError(what) from error
+            except KeyboardInterrupt:
+                if run.point is not None and run.point.exists():
+                    note(f"stopped; run the same command again to go on (the position is in {run.point})")
+                raise
         if output != "-":
             _tell(result, output, as_json)
 

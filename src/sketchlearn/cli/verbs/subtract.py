@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, read_sketch, usage, write_bytes
+from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, note, read_sketch, usage, write_bytes
+from sketchlearn.sketches.value import Sketch
 
 
 def register(app: typer.Typer) -> None:
@@ -17,6 +19,9 @@ def register(app: typer.Typer) -> None:
         whole: Annotated[str, typer.Argument(help="Sketch to take rows out of; - for standard input.")],
         parts: Annotated[list[str], typer.Argument(help="Sketches of the rows to take out.")],
         output: Output,
+        force: Annotated[
+            bool, typer.Option("--force", help="Take out what the record says was taken out before.")
+        ] = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -24,9 +29,31 @@ def register(app: typer.Typer) -> None:
         if [whole, *parts].count("-") > 1:
             raise usage("standard input (-) can be read once only")
         check_output(output, whole, *parts)
-        rest = read_sketch(whole)
+        rest = read_sketch(whole).tracked()
+        unknown: list[str] = []
         for path in parts:
-            rest = rest - read_sketch(path)
+            rest = _without(rest, read_sketch(path), path, whole, force, unknown)
         write_bytes(output, rest.to_bytes())
         if output != "-":
-            emit({"output": output, "rows": rest.count}, as_json, f"{output}: {rest.count:,} rows left")
+            facts = {"output": output, "rows": rest.count, "unknown": unknown}
+            emit(facts, as_json, f"{output}: {rest.count:,} rows left")
+
+
+def _without(rest: Sketch, part: Sketch, path: str, whole: str, force: bool, unknown: list[str]) -> Sketch:
+    """What is left without a part, as far as the record allows it."""
+    record = rest.parts
+    assert record is not None
+    known = record.knows(part)
+    if known is False and not force:
+        raise ValueError(
+            f"{path} was taken out of {whole} before, or is given twice; --force takes it out once more (if its rows "
+            "are in more than once)"
+        )
+    left = replace(replace(rest, parts=None) - part, parts=record.without(part))
+    if known is None:
+        unknown.append(path)
+        note(
+            f"note: can't know whether {path} was ever added: {whole} has no record of it as a part; the sums allow "
+            "it, and it can't be taken out again"
+        )
+    return left

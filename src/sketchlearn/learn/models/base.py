@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -20,8 +19,10 @@ import numpy.typing as npt
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import Profile, residual_profile
 from sketchlearn.features.characteristic import CharacteristicMap
+from sketchlearn.files import sealed
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader, plain
 from sketchlearn.learn.models.table import Column, Table, number
+from sketchlearn.limits import read_json
 from sketchlearn.sketches import file as sketch_file
 from sketchlearn.sketches.value import Sketch
 
@@ -327,7 +328,7 @@ class Model:
             if value is not None:
                 facts[name] = value
         facts["sketch"] = dict(self.sketch)
-        return json.dumps(plain(facts), indent=1, allow_nan=False) + "\n"
+        return json.dumps(sealed(plain(facts)), indent=1, allow_nan=False) + "\n"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a JSON file, whole or not at all."""
@@ -342,7 +343,7 @@ class Model:
         ModelFileError
             If the file is no model, damaged, or of a version that this library doesn't know.
         """
-        return Model.from_json(Path(path).read_bytes(), os.fsdecode(path))
+        return Model.from_json(read_json(path), os.fsdecode(path))
 
     @staticmethod
     def from_json(text: str | bytes, name: str = "model") -> Model:
@@ -357,7 +358,7 @@ class Model:
         d = kind.width(reader)
         columns = reader.columns(d)
         said = {key: reader.value(key, what) for key, what in _VERDICT.items() if reader.has(key)}
-        return kind(
+        made = kind(
             rows=rows,
             columns=columns or tuple(f"column {i}" for i in range(d)),
             named=columns is not None,
@@ -367,6 +368,8 @@ class Model:
             **said,
             **learned,
         )
+        reader.check_seal()
+        return made
 
     @classmethod
     def read(cls, reader: Reader) -> dict[str, Any]:

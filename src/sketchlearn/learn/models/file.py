@@ -14,10 +14,13 @@ import numpy.typing as npt
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import Profile
 from sketchlearn.exceptions import ModelFileError
+from sketchlearn.files import check_seal
+from sketchlearn.limits import LimitError, check_json
 
 Array = npt.NDArray[np.float64]
 
 FORMAT, VERSION = "sketchlearn.model", 1
+_LARGEST = 1e120
 _SKETCH: dict[str, Any] = {
     "features": int,
     "kind": str,
@@ -47,7 +50,10 @@ class Reader:
     def of_text(cls, text: str | bytes, name: str) -> Reader:
         """The facts in some JSON text, if it is a model of a version that can be read."""
         try:
+            check_json(len(text), name)
             facts = json.loads(text)
+        except LimitError as error:
+            raise ModelFileError(str(error)) from None
         except (ValueError, RecursionError) as error:
             raise ModelFileError(f"{name}: not a model: it is not JSON ({error})") from None
         if not isinstance(facts, dict) or facts.get("format") != FORMAT:
@@ -59,6 +65,13 @@ class Reader:
                 "install a newer sketchlearn, or learn it again from its sketch"
             )
         return cls(facts, name)
+
+    def check_seal(self) -> None:
+        """Refuse values that were changed; asked last, since what is wrong with a field says more."""
+        try:
+            check_seal(self.facts)
+        except (ValueError, RecursionError) as error:
+            raise ModelFileError(f"{self.name}: a damaged model: {error}") from None
 
     def fail(self, text: str) -> ModelFileError:
         """The error to raise."""
@@ -100,6 +113,8 @@ class Reader:
         if not fits or not np.isfinite(value).all():
             wanted = " x ".join("n" if s is None else str(s) for s in shape)
             raise self.fail(f"the field {key!r} should have {wanted} finite numbers, it has shape {value.shape}")
+        if np.abs(value).max(initial=0.0) > _LARGEST:
+            raise self.fail(f"the field {key!r} has numbers beyond {_LARGEST:g}, whose squares are none")
         return value
 
     def check_covariances(self, key: str, value: Array, matrices: bool) -> None:
@@ -112,6 +127,8 @@ class Reader:
         """Refuse what can't be shares."""
         if not len(weights) or (weights < 0).any() or weights.sum() <= 0:
             raise self.fail("the weights must not be negative, nor all zero")
+        if not 0.99 < weights.sum() < 1.01:
+            raise self.fail(f"the weights are shares and add up to 1, not to {weights.sum():.6g}")
 
     def mixture(self, key: str) -> Mixture:
         """Components with variances, diagonals or matrices."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sketchlearn.learn.models.base import Model, register_model
 from sketchlearn.learn.models.file import Reader
 from sketchlearn.learn.models.table import Column, Table, number
+from sketchlearn.limits import LimitError, check
 
 Array = npt.NDArray[np.float64]
 
@@ -129,4 +130,8 @@ class RegressionModel(Model):
         columns = reader.facts.get("n_columns", p + 1)
         if isinstance(columns, bool) or not isinstance(columns, int) or columns <= p:
             raise reader.fail(f"the field 'n_columns' is {columns!r}, with {p} predictors")
+        try:
+            check(4096 * columns, f"the names of {columns:,} columns")
+        except LimitError as error:
+            raise reader.fail(str(error)) from None
         return columns

@@ -359,7 +359,9 @@
   }
   for (const button of document.querySelectorAll("button[data-table]"))
     button.onclick = () => {
-      const quote = (words) => (/[",\r\n]/.test(words) ? `"${words.replaceAll('"', '""')}"` : words);
+      // a spreadsheet takes text that begins like a formula for one: names are somebody else's
+      const plain = (words) => (/^[=+\-@\t\r]/.test(words) && Number.isNaN(Number(words)) ? "'" + words : words);
+      const quote = (words) => (/[",\r\n]/.test(plain(words)) ? `"${plain(words).replaceAll('"', '""')}"` : plain(words));
       const rows = [...$(button.dataset.table).rows].map((row) => [...row.cells].map((c) => quote(c.dataset.value ?? c.textContent.trim())).join(","));
       const link = document.createElement("a");
       link.href = URL.createObjectURL(new Blob([rows.join("\n") + "\n"], { type: "text/csv" }));
