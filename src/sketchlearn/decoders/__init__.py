@@ -105,7 +105,9 @@ def decode(
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     with single_blas_thread:  # many small products: more than one thread only costs
         found = chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
-    if decoders.groups and found.code is Code.RELIABLE and sketch.effective_count < verdicts.FEWEST_ROWS * k:
+    if not isinstance(sketch, Sketch) or not decoders.groups or found.code is not Code.RELIABLE:
+        return found
+    if sketch.effective_count < verdicts.FEWEST_ROWS * k:
         code, verdict = verdicts.of_few_rows(sketch.effective_count, k)
         return replace(found, code=code, verdict=verdict)
     return found
