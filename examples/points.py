@@ -16,7 +16,7 @@ X = np.column_stack([2 * np.cos(t), 2 * np.sin(t)]) + 0.1 * rng.normal(size=(len
 
 # %%
 # The sketch is all that the points are made from.
-s = sl.sketch(X, sl.design(X[:2000], n_components=8, task="gmm", size=400))
+s = sl.sketch(X, sl.design(X[:2000], n_components=4, task="gmm", size=200))
 points = sl.synthesize(s, 100, random_state=0)
 
 # %%

@@ -455,7 +455,7 @@ def register_model(kind: Kind) -> Kind:
     --------
     >>> from sketchlearn.learn.models import MODELS
     >>> sorted(MODELS)[:2]
-    ['gmm', 'kmeans']
+    ['classifier', 'gmm']
     """
     MODELS[kind.task] = kind
     return kind

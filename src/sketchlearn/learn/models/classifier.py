@@ -185,8 +185,10 @@ class ClassifierModel(Model):
                 _LABELS[found["label_type"]](text)
         except ValueError:
             raise reader.fail(f"a class that is no {found['label_type']}: {text!r}") from None
-        if (found["counts"] < 0).any() or not found["counts"].any():
-            raise reader.fail("the counts must not be negative, nor all zero")
+        if (found["counts"] < 0).any() or (found["counts"] > 2.0**63).any() or not found["counts"].any():
+            raise reader.fail("the counts must be numbers of rows, not negative nor all zero")
+        if "log_priors" in found and (found["log_priors"] > 1e-9).any():
+            raise reader.fail("the priors should be logarithms of shares")
         if reader.has("mixtures"):
             found["mixtures"] = _mixtures(reader)
             if len(found["mixtures"]) != len(found["classes"]) or "log_priors" not in found:
