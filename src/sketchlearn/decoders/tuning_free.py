@@ -47,7 +47,7 @@ _CROWDED_RESTARTS = 6  # where noise that was added leaves little else
 _SHRINKAGE = 0.1
 _NOISE_CAP = 0.01  # frequencies count at most 1 / this times more than those with the full noise
 _AXES_STEPS, _DIAGONAL_STEPS, _STEPS = 40, 60, 100
-_MORE_STEPS = 150  # in up to twenty dimensions
+_MORE_STEPS = 150  # for all factors in eleven to twenty dimensions
 _REPLACEMENTS = 4
 _DECODES = 3  # pooled fits of the richer model
 _AGREE = 1.05  # two searches with misfits that close have found what there is
@@ -354,6 +354,6 @@ def _with_covariances(problem: Problem, found: Found, rank: int, rng: np.random.
     fit = refine_factored(problem, start, _DIAGONAL_STEPS, largest=widest, strength=0.0)
     if rank:
         strength = _SHRINKAGE * 2.0 * fit.value / problem.size
-        steps = _MORE_STEPS if problem.dim <= 20 else _STEPS
+        steps = _MORE_STEPS if 10 < problem.dim <= 20 else _STEPS
         fit = refine_factored(problem, fit.with_factors(rank, rng), steps, largest=widest, strength=strength)
     return fit.fit()
