@@ -3,7 +3,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-gpu trust lint bench docs clean
+# make test-engines and make test-arm have environments of their own
+ENGINES := $(VENV)-engines
+FLOWER := $(VENV)-flower
+FOREIGN := -W ignore::pytest.PytestUnraisableExceptionWarning -p no:cacheprovider
+
+.PHONY: demo test test-engines test-arm test-gpu trust lint bench docs clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +25,29 @@ lint: $(VENV)/installed
 
 test: lint
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+$(ENGINES)/installed: pyproject.toml
+	$(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,ray,spark,delta,iceberg,mpi]' \
+	    'moto[server]' 'pyiceberg[sql-sqlite]' mpich
+	touch $@
+
+$(FLOWER)/installed: pyproject.toml
+	$(PYTHON) -m venv $(FLOWER)
+	$(FLOWER)/bin/pip install --quiet --disable-pip-version-check -e '.[flower,files]' pytest
+	touch $@
+
+# Ray, Spark (needs Java 17), MPI, an S3 server, table formats; Flower, which wants another Ray
+test-engines: $(ENGINES)/installed $(FLOWER)/installed
+	$(ENGINES)/bin/python -m pytest $(FOREIGN) tests/engines/test_ray.py
+	$(ENGINES)/bin/python -m pytest $(FOREIGN) tests/engines/test_spark.py
+	$(ENGINES)/bin/python -m pytest $(FOREIGN) tests/engines/test_mpi.py tests/sources/test_remote.py \
+	    tests/sources/test_lakes.py
+	$(FLOWER)/bin/python -m pytest $(FOREIGN) tests/federation/test_flower.py
+
+# golden bytes on emulated arm64 (needs qemu-user-static, and apt and pip to download from)
+test-arm: $(VENV)/installed
+	$(BIN)/python tests/arm/emulate.py
 
 # kills at random points, parallel writers, ten thousand damaged files of each kind: some minutes
 trust: $(VENV)/installed
@@ -43,4 +71,4 @@ bench: $(VENV)/installed
 	$(BIN)/python benchmarks/sources.py
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery docs/sg_execution_times.rst
+	rm -rf $(VENV) $(ENGINES) $(FLOWER) .arm64 build dist docs/_build docs/api/generated docs/gallery docs/sg_execution_times.rst

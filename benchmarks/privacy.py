@@ -214,11 +214,12 @@ def others(arguments, results):
     data = {"clusters": Later(clusters, 10, 10, 100, 10**6, 0), **real_data(arguments)}
     for name, X in data.items():
         theirs = []
+        base = results.get(f"reference {name}", lambda rows=X: reference(rows, k))
         for epsilon in epsilons:
             values = [
                 results.get(
                     f"diffprivlib {name} epsilon={epsilon:g} seed={seed}",
-                    lambda e=epsilon, s=seed, rows=X: foreign(arguments.python, rows, k, e, s),
+                    lambda e=epsilon, s=seed, rows=X, base=base: foreign(arguments.python, rows, k, e, s) / base,
                 )
                 for seed in range(arguments.seeds)
             ]
@@ -236,7 +237,7 @@ def foreign(python, X, k, epsilon, seed):
         rows, centers = Path(folder) / "rows.npy", Path(folder) / "centers.npy"
         np.save(rows, np.asarray(X, np.float64))
         subprocess.run([python, "-c", FOREIGN, rows, str(k), str(epsilon), str(seed), centers], check=True)
-        return error(X, np.load(centers)) / reference(X, k)
+        return error(X, np.load(centers))
 
 
 def pca(arguments, results):

@@ -7,14 +7,14 @@ import sketchlearn
 
 ROOT = Path(sketchlearn.__file__).parent
 LEVELS = [
-    {"arrays", "exceptions", "files", "limits", "optional", "threads"},
+    {"arrays", "exceptions", "files", "limits", "optional", "threads", "words"},
     {"kernels"},
     {"features"},
     {"sketches", "designs"},
     {"sources", "engines", "atoms"},
     {"decoders"},
     {"comparison"},
-    {"learn", "privacy"},
+    {"learn", "privacy", "federation"},
     {"datasets", "plots"},
     {"cli"},
     {"__main__"},

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchlearn import plots
-    from sketchlearn.comparison import Comparison, compare
+    from sketchlearn.comparison import Comparison, compare, goodness_of_fit, synthesize
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
     from sketchlearn.designs import design
     from sketchlearn.engines import sketch
     from sketchlearn.exceptions import (
         BudgetError,
+        DataWarning,
         IncompatibleSketchError,
         LedgerFileError,
         MissingPackageError,
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
         SketchFileError,
         SourceError,
     )
-    from sketchlearn.features import FeatureMap, FourierFeatures, QuadraticFeatures
+    from sketchlearn.features import EmbeddedFeatures, Encoder, FeatureMap, FourierFeatures, QuadraticFeatures
     from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
+        CompressiveClassifier,
         CompressiveGaussianMixture,
         CompressiveKMeans,
         CompressiveKMedians,
+        CompressiveMixtureRegressor,
         CompressivePCA,
         CompressiveRegression,
         CompressiveStableMixture,
@@ -37,12 +40,13 @@ __version__ = "0.1.0"
 
 # the room of every public name: loaded when the name is first used, so that `import sketchlearn` costs nothing
 _ROOMS = {
-    "comparison": ("Comparison", "compare"),
+    "comparison": ("Comparison", "compare", "goodness_of_fit", "synthesize"),
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
     "designs": ("design",),
     "engines": ("sketch",),
     "exceptions": (
         "BudgetError",
+        "DataWarning",
         "IncompatibleSketchError",
         "LedgerFileError",
         "MissingPackageError",
@@ -50,12 +54,14 @@ _ROOMS = {
         "SketchFileError",
         "SourceError",
     ),
-    "features": ("FeatureMap", "FourierFeatures", "QuadraticFeatures"),
+    "features": ("EmbeddedFeatures", "Encoder", "FeatureMap", "FourierFeatures", "QuadraticFeatures"),
     "kernels": ("active_kernel",),
     "learn": (
+        "CompressiveClassifier",
         "CompressiveGaussianMixture",
         "CompressiveKMeans",
         "CompressiveKMedians",
+        "CompressiveMixtureRegressor",
         "CompressivePCA",
         "CompressiveRegression",
         "CompressiveStableMixture",
@@ -71,12 +77,17 @@ __all__ = [
     "Accumulator",
     "BudgetError",
     "Comparison",
+    "CompressiveClassifier",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "CompressiveKMedians",
+    "CompressiveMixtureRegressor",
     "CompressivePCA",
     "CompressiveRegression",
     "CompressiveStableMixture",
+    "DataWarning",
+    "EmbeddedFeatures",
+    "Encoder",
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",
@@ -99,6 +110,7 @@ __all__ = [
     "compare",
     "decode",
     "design",
+    "goodness_of_fit",
     "load",
     "merge",
     "plots",
@@ -106,6 +118,7 @@ __all__ = [
     "read",
     "sketch",
     "sweep",
+    "synthesize",
 ]
 
 

@@ -96,3 +96,18 @@ class LedgerFileError(ValueError):
     ...     print("refused")
     refused
     """
+
+
+class DataWarning(UserWarning):
+    """The rows are readable, and yet something about them should be known: wild values, columns in different units.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, sketchlearn as sl
+    >>> rows = np.random.default_rng(0).normal(size=(500, 2)) * [1.0, 1000.0]
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     phi = sl.design(rows, n_components=3)
+    >>> print(said[0].category.__name__, said[0].message)
+    DataWarning column 1 has 100.0% of the variance; standardize=True gives every column the same say
+    """

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from sketchlearn.exceptions import SketchFileError
 
@@ -33,13 +33,20 @@ class LockedError(OSError):
 
 def write(path: str | PathLike[str], data: bytes) -> None:
     """Write bytes to a file so that it is either complete or not there."""
+    with whole(path) as out:
+        out.write(data)
+
+
+@contextmanager
+def whole(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+    """An open file that takes its name when all is written; if that fails, it never does."""
     target = Path(path)
     _sweep(target)
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as out:
             _try_lock(out.fileno())  # tells a file that is being written from one that was left
-            out.write(data)
+            yield out
             out.flush()
             os.fsync(out.fileno())
             umask = os.umask(0)

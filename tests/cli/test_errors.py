@@ -368,7 +368,7 @@ CASES = [
     ("thousands", [*SKETCH, "thousands.csv"], 4, "the first text is '1,234.5' in row 0"),
     ("Latin-1", [*SKETCH, "latin.csv"], 4, "text that is not UTF-8"),
     ("Latin-1 header", [*SKETCH, "latin_head.csv"], 3, "latin_head.csv: can't be read as delimited text: 'utf-8'"),
-    ("UTF-16", [*SKETCH, "utf16.csv"], 3, "in UTF-16: convert it"),
+    ("UTF-16", [*SKETCH, "utf16.csv"], 3, "in UTF-16: say --encoding 'utf-16'"),
     ("Parquet called CSV", [*SKETCH, "really_parquet.csv"], 3, "it is Parquet"),
     ("gzip without suffix", [*SKETCH, "really_gzip.csv"], 3, "compressed with gzip"),
     *(

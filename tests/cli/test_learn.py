@@ -55,3 +55,44 @@ def test_bad_input_gets_one_line_and_no_file(folder, tmp_path, run, arguments, w
     assert word in err
     assert "Traceback" not in err
     assert not target.exists()
+
+
+def test_a_classifier_from_a_table(tmp_path, run):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2)) + np.repeat([[0.0, 0.0], [4.0, 0.0]], 1000, axis=0)
+    lines = [f"{a},{b},{'left' if i < 1000 else 'right'}" for i, (a, b) in enumerate(X)]
+    (tmp_path / "rows.csv").write_text("a,b,side\n" + "\n".join(lines) + "\n")
+    table, model = tmp_path / "sides.parquet", tmp_path / "model.json"
+    code, _, err = run("sketch", tmp_path / "rows.csv", "--task", "classifier", "--group-by", "side", "-o", table)
+    assert code == 0, err
+    code, out, err = run("learn", "classifier", table, "-o", model, "--balanced", "--json")
+    assert code == 0, err
+    assert json.loads(out)["n_classes"] == 2
+    found = sl.Model.load(model)
+    assert found.columns == ("a", "b")
+    assert np.mean(found.predict(X) == np.repeat(["left", "right"], 1000)) > 0.95
+    assert run("report", model, "-o", tmp_path / "report.html")[0] == 0
+    for arguments, word in [
+        ([table, "--method", "magic"], "choose"),
+        ([table, "--method", "lda"], "quadratic"),
+        ([model], "needs a table"),
+    ]:
+        code, _, err = run("learn", "classifier", *arguments, "-o", tmp_path / "other.json")
+        assert code != 0
+        assert word in err
+        assert not (tmp_path / "other.json").exists()
+
+
+def test_a_regression_by_a_mixture(folder, tmp_path, run):
+    target = tmp_path / "model.json"
+    source = folder / "fourier.sketch"
+    code, out, err = run("learn", "mixture-regression", source, "--target", "c", "-k", "4", "-o", target, "--json")
+    assert code == 0, err
+    assert json.loads(out)["task"] == "mixture-regression"
+    model = sl.Model.load(target)
+    assert (model.predictors, model.targets) == (("a", "b"), ("c",))
+    assert model.predict(np.zeros((3, 2))).shape == (3,)
+    code, _, err = run("learn", "mixture-regression", source, "--target", "nowhere", "-o", tmp_path / "x.json")
+    assert code != 0
+    assert "nowhere" in err
+    assert not (tmp_path / "x.json").exists()

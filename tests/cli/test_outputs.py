@@ -89,3 +89,19 @@ def test_names_are_shown_and_not_obeyed(run, made):
 def test_printable_keeps_words():
     assert printable("größe\t1\n") == "größe\t1\n"
     assert printable("\x1b]0;x\x07") == "\\x1b]0;x\\x07"
+
+
+def test_names_stay_on_their_line(run, tmp_path):
+    phi = sl.FourierFeatures.draw(dim=2, size=10, scale=1.0, seed=0).with_columns(["a\nrows  9", "b\x1b[2J"])
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    sl.sketch(X, phi).save(tmp_path / "s")
+    sl.sketch(X, phi, group_by=["x\ny", "\x1b]0;t\x07"] * 30).save(tmp_path / "t")
+    model = sl.CompressiveKMeans(2, random_state=0, features=phi).fit_sketch(sl.sketch(X, phi))
+    sl.Model.of(model).save(tmp_path / "m")
+    for name in "stm":
+        code, out, err = run("info", name)
+        assert code == 0, err
+        text = out.decode()
+        assert "\x1b" not in text
+        assert "\\n" in text
+        assert not any(line.startswith("rows  9") for line in text.splitlines())

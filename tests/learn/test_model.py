@@ -25,13 +25,19 @@ def models():
         "stable": sl.CompressiveStableMixture(1, random_state=0).fit(np.random.default_rng(0).normal(size=(3000, 1))),
         "pca": sl.CompressivePCA(2, random_state=0).fit(X),
         "regression": sl.CompressiveRegression().fit(X[:, :2], X[:, 2]),
+        "mixture-regression": sl.CompressiveMixtureRegressor(1, random_state=0).fit(X[:, :2], X[:, 2]),
+        "densities": sl.CompressiveClassifier("lda").fit(X, X.argmax(1)),
+        "least squares": sl.CompressiveClassifier(sketch_size=6, random_state=0).fit(X, X.argmax(1)),
     }
     for kind in ("full", "tied", "diag", "spherical"):
         fits[kind] = sl.CompressiveGaussianMixture(3, covariance_type=kind, random_state=0).fit(X)
     return {name: sl.Model.of(fit) for name, fit in fits.items()}
 
 
-NAMES = ["kmeans", "medians", "stable", "pca", "regression", "full", "tied", "diag", "spherical"]
+NAMES = [
+    *("kmeans", "medians", "stable", "pca", "regression", "full", "tied", "diag", "spherical"),
+    *("mixture-regression", "densities", "least squares"),
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -70,7 +76,7 @@ def test_columns_are_kept_and_otherwise_numbered():
         (lambda m: m.update(format="other"), "not a model"),
         (lambda m: m.update(version=2), "version 2, this library reads version 1"),
         (lambda m: m.update(version=None), "version None"),
-        (lambda m: m.update(task="magic"), "none of kmeans"),
+        (lambda m: m.update(task="magic"), "none of .*kmeans"),
         (lambda m: m.update(rows=-1), "rows"),
         (lambda m: m.update(rows="many"), "rows"),
         (lambda m: m.pop("centers"), "'centers' is missing"),

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -249,6 +250,16 @@ def test_a_person_can_use_the_page(models, sketch, tmp_path):
     assert lines[0] == (
         'cluster,share,rows (estimated),age,in</script><script>bad()</script>,a & b,"\'q""<i>",größe 漢'
     )
+
+
+@in_browser
+def test_downloads_hold_no_formulas(models, tmp_path):
+    names = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "-5"]
+    model = replace(models["kmeans"], columns=tuple(names), named=True)
+    seen = tried(sl.plots.report(model), tmp_path)
+    head, first = seen["csv"].splitlines()[:2]
+    assert head == "cluster,share,rows (estimated),'=1+1,'+cmd|' /C calc'!A0,'-2+3,'@SUM(1),-5"
+    assert all(float(cell) == float(cell) for cell in first.split(",")[1:])  # numbers stay numbers
 
 
 @in_browser

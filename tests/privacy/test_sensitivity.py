@@ -138,11 +138,41 @@ def _best(phi, rows, score, count=5):
     return rows[np.argsort(score(phi(rows)).sum(1))[-count:]]
 
 
+@pytest.mark.parametrize("quantized", [False, True])
+@pytest.mark.parametrize("per_row", [None, 16, 12])
+@pytest.mark.parametrize("structure", ["dense", "gr2"])
+def test_one_bit_subsampled_and_structured_features(quantized, per_row, structure):
+    if structure == "gr2" and per_row == 12:
+        per_row = 8
+    phi = sl.FourierFeatures.draw(
+        dim=4, size=40, scale=1.0, seed=1, quantized=quantized, features_per_row=per_row, structure=structure
+    )
+    bounds = row_bounds(phi)
+    assert len(bounds.multiplier_array()) == np.prod(phi.sums_shape)
+    plain = Bounds(bounds.added, bounds.replaced, ((int(np.prod(phi.sums_shape)), 1),), "")
+    assert bounds.added.l1 <= phi.row_bounds_l1 + bounds.multipliers[-1][1]
+    assert plain.multiplier_array().max() == 1
+    rng = np.random.default_rng(0)
+    parts = [contribution(phi, x) for x in rng.normal(size=(40, 4)) * 10]
+    for v in parts:
+        l1, squared, _ = lengths(v)
+        assert l1 <= bounds.added.l1
+        assert squared <= bounds.added.l2_squared
+    pairs = [lengths(a - b) for a, b in itertools.combinations(parts, 2)]
+    assert max(l1 for l1, _, _ in pairs) <= bounds.replaced.l1
+    assert max(squared for _, squared, _ in pairs) <= bounds.replaced.l2_squared
+    if not quantized:
+        assert max(lengths(v)[1] for v in parts) > 0.999 * bounds.added.l2_squared
+
+
 def test_kept_features_and_signs():
-    assert phase_bounds(3, 100).added == phase_bounds(3).added
-    assert phase_bounds(3, 100).multiplier_array().shape == (200,)
+    grouped = phase_bounds(3, 4, 12)
+    assert len(grouped.multiplier_array()) == 28
+    assert grouped.added.circular is None
+    assert grouped.added.l2_squared == phase_bounds(3).added.l2_squared + grouped.multipliers[1][1] ** 2
     assert sign_bounds(3).added == Reach(6, 6, 5)  # 3 * sqrt(2) = 4.24, rounded up
-    assert sign_bounds(3).replaced.l1 == 12
+    assert sign_bounds(3).replaced == sign_bounds(3).added  # bits differ by one at most
+    assert sign_bounds(3, 2).replaced.l1 == 12 + 2 * sign_bounds(3, 2).multipliers[1][1]
 
 
 @given(records=st.integers(1, 50), relation=st.sampled_from(["add-remove", "replace-one"]))
@@ -273,3 +303,26 @@ def test_unknown_kinds_are_refused_and_maps_may_know_their_own(monkeypatch):
 def test_relations_have_names():
     with pytest.raises(ValueError, match="relation='bounded'"):
         reach(phase_bounds(1), "bounded", 1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"quantized": True}, {"features_per_row": 20}, {"features_per_row": 20, "quantized": True}]
+)
+def test_bounds_of_bits_and_of_some_features_hold(options):
+    rng = np.random.default_rng(0)
+    phi = sl.FourierFeatures.draw(dim=3, size=100, scale=0.1, seed=0, **options)
+    bounds = row_bounds(phi)
+    assert len(bounds.multiplier_array()) == np.prod(phi.sums_shape)
+    sums = [phi.sum_rows(row[None]).sums.astype(object).ravel() for row in rng.normal(size=(50, 3)) * 10]
+    for one, other in itertools.pairwise(sums):
+        assert abs(one).sum() <= bounds.added.l1
+        assert (one**2).sum() <= bounds.added.l2_squared
+        assert abs(one - other).sum() <= bounds.replaced.l1
+        assert ((one - other) ** 2).sum() <= bounds.replaced.l2_squared
+    assert bounds.added.l1 <= 1.01 * phi.row_bounds_l1
+
+
+def test_structured_quadratic_features_have_no_known_bounds():
+    phi = sl.QuadraticFeatures.draw(dim=20, size=40, seed=0, variant="hadamard", radius=1.0)
+    with pytest.raises(TypeError, match="no sensitivity is known"):
+        row_bounds(phi)

@@ -107,3 +107,46 @@ def test_errors_in_a_stream_have_a_row(tmp_path):
     (tmp_path / "x.csv").write_text("x,y\n1,2\n3,4\n5,9007199254740993\n")
     with (tmp_path / "x.csv").open("rb") as file, pytest.raises(ValueError, match=r"row 2 \(counting from 0\)"):
         sl.sketch(file, PHI, format="csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "options"),
+    [
+        ("größe;b\n1,5;2\n-0,25;3e2\n", "utf-8", {"delimiter": ";", "decimal": ","}),
+        ("größe;b\n1,5;2\n-0,25;3e2\n", "latin-1", {"decimal": ",", "encoding": "latin-1"}),
+        ("größe|b\r\n1.5|2\r\n-0.25|300\r\n", "utf-16", {"delimiter": "|", "encoding": "utf-16"}),
+        ("größe\tb\n1.5\t2\n-0.25\t300\n", "cp1252", {"delimiter": "tab", "encoding": "cp1252"}),
+    ],
+)
+@pytest.mark.parametrize("open_", [False, True])
+def test_text_of_other_places(tmp_path, text, encoding, options, open_):
+    path = tmp_path / "x.csv"
+    path.write_bytes(text.encode(encoding))
+    if open_:
+        with path.open("rb") as file:
+            source = sl.read(file, format="csv", **options)
+            found = list(source)
+    else:
+        source = sl.read(path, **options)
+        found = list(source)
+    assert source.names == ("größe", "b")
+    assert np.concatenate(found).tolist() == [[1.5, 2.0], [-0.25, 300.0]]
+
+
+def test_options_of_text_that_make_no_sense(tmp_path):
+    (tmp_path / "x.csv").write_text("a;b\n1;2,x\n")
+    with pytest.raises(ValueError, match="say delimiter=';'"):
+        sl.read(tmp_path / "x.csv")
+    with pytest.raises(ValueError, match=r"'2\.x' in row 0"):  # where it is, as it is understood
+        list(sl.read(tmp_path / "x.csv", decimal=","))
+    for options, word in (
+        ({"delimiter": ";;"}, "one character"), ({"decimal": "'"}, "written with"), ({"encoding": "klingon"}, "known"),
+        ({"delimiter": ",", "decimal": ","}, "both"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=word):
+            sl.read(tmp_path / "x.csv", **options)
+    with pytest.raises(ValueError, match="delimiter doesn't apply"):
+        sl.read(np.zeros((3, 2)), delimiter=";")
+    (tmp_path / "x.csv").write_bytes(b"a,b\n1,2\n3,4\xff\n")
+    with pytest.raises(sl.SourceError, match="codec can't decode"):
+        list(sl.read(tmp_path / "x.csv", encoding="ascii"))

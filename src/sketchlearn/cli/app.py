@@ -11,8 +11,9 @@ import pkgutil
 import re
 import sys
 import traceback
-from collections.abc import Sequence
-from contextlib import nullcontext
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from enum import IntEnum
 from importlib.abc import InspectLoader
 from pathlib import Path
@@ -23,6 +24,7 @@ import typer
 import sketchlearn
 from sketchlearn.cli.outputs import OutputError, check_output, reason, usage, write_bytes, writing
 from sketchlearn.exceptions import (
+    DataWarning,
     IncompatibleSketchError,
     MissingPackageError,
     ModelFileError,
@@ -31,6 +33,7 @@ from sketchlearn.exceptions import (
 )
 from sketchlearn.files import LockedError, check_seal
 from sketchlearn.limits import check, memory_limit, read_json
+from sketchlearn.words import one_line, printable
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
@@ -43,7 +46,10 @@ __all__ = [
     "Columns",
     "Dataset",
     "Debug",
+    "Decimal",
+    "Delimiter",
     "Dtype",
+    "Encoding",
     "Format",
     "Json",
     "Output",
@@ -55,17 +61,21 @@ __all__ = [
     "features_in",
     "head_of",
     "is_table",
+    "labelled_sketches",
     "make_app",
     "names_in",
     "note",
+    "numbers_in",
     "printable",
     "read_features",
+    "read_group",
     "read_input",
     "read_model",
     "read_sketch",
     "reason",
     "run",
     "usage",
+    "warnings_as_notes",
     "working",
     "write_bytes",
     "writing",
@@ -87,6 +97,9 @@ class Code(IntEnum):
     INTERRUPTED = 130
 
 
+_MOST = 1000  # numbers of components in a sweep
+
+
 class _State:
     debug = False
 
@@ -103,11 +116,17 @@ Columns = Annotated[
     list[str] | None,
     typer.Option("--columns", "-c", help="Columns to read (names, or numbers for arrays), separated by commas."),
 ]
-Where = Annotated[list[str] | None, typer.Option("--where", help="Condition on rows, e.g. 'age >= 30'; repeatable.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", help="Condition on rows, e.g. 'age >= 30 and day < 2024-03-01'; repeatable."),
+]
 Query = Annotated[str | None, typer.Option("--query", help="SQL whose result are the rows.")]
 Dataset = Annotated[str | None, typer.Option("--dataset", help="Array inside an HDF5 file or a Zarr group.")]
 Format = Annotated[str | None, typer.Option("--format", help="Format of files whose suffix doesn't tell it.")]
 Dtype = Annotated[str | None, typer.Option("--dtype", help="Read numbers as float32 or float64.")]
+Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates columns of CSV, e.g. ';' or tab.")]
+Decimal = Annotated[str | None, typer.Option("--decimal", help="The sign before decimals in CSV: . or ,")]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="Encoding of CSV, e.g. latin-1; UTF-8 by default.")]
 
 
 def make_app(verb: str | None = None) -> typer.Typer:
@@ -121,6 +140,7 @@ def make_app(verb: str | None = None) -> typer.Typer:
         help="Compress a dataset into a small sketch and learn from the sketch alone.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # plain help: what draws boxes takes longer to import than everything else
     )
 
     @app.callback(invoke_without_command=True)
@@ -208,6 +228,7 @@ def _as_options(text: str) -> str:
     text = text.replace("on_invalid='skip'", "--skip-invalid").replace("query='SELECT ...'", "--query 'SELECT ...'")
     text = text.replace("restart=True", "--restart").replace("leave out group_by", "leave out --group-by")
     text = text.replace("the groups with group_by", "the groups with --group-by")
+    text = re.sub(r"say (delimiter|decimal|encoding)=", r"say --\1 ", text)
     text = text.replace("say its format, one of", "say its format with --format, one of")
     text = text.replace("two (columns=) or a model", "two columns (-c a,b) or a model (-m)")
     return re.sub(r"columns=\[([^\]]*)\]", lambda m: "-c " + m[1].replace("'", "").replace(", ", ","), text)
@@ -226,11 +247,6 @@ def note(text: str) -> None:
     typer.echo(printable(text), err=True)
 
 
-def printable(text: str) -> str:
-    """Text whose control characters are shown, not obeyed: names of columns and groups are somebody else's."""
-    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def working(text: str) -> Any:
     """A context that shows on standard error, if that is a terminal, that something is going on."""
     from rich.console import Console
@@ -246,7 +262,7 @@ def emit(facts: dict[str, Any], as_json: bool, text: str | None = None) -> None:
         typer.echo(printable(text))
     else:
         width = max(map(len, facts))
-        typer.echo(printable("\n".join(f"{k:<{width}}  {v}" for k, v in facts.items())))
+        typer.echo("\n".join(f"{k:<{width}}  {one_line(v)}" for k, v in facts.items()))
 
 
 def names_in(columns: list[str] | None, option: str = "--columns") -> list[str] | None:
@@ -258,6 +274,21 @@ def names_in(columns: list[str] | None, option: str = "--columns") -> list[str] 
     if not names or not all(names):
         raise usage(f"{option} {','.join(columns)!r} has an empty name")
     return names
+
+
+def numbers_in(text: str) -> list[int]:
+    """Numbers of components: ``2:12`` (both ends) or ``2,4,8``."""
+    try:
+        if ":" in text:
+            low, high = (int(part) for part in text.split(":"))
+            numbers = list(range(low, min(high, low + _MOST) + 1))
+        else:
+            numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1 or len(numbers) > _MOST:
+        raise usage(f"{text!r}: write numbers of components as 2:12 or 2,4,8, at most {_MOST}")
+    return numbers
 
 
 def is_table(path: str) -> bool:
@@ -291,6 +322,37 @@ def read_sketch(path: str) -> Sketch:
             f", of rows with 'sketchlearn sketch {path} -o x.sketch'"
         )
     return sketchlearn.load(path)
+
+
+def read_group(path: str, name: str) -> Sketch:
+    """One group of a table of sketches, by its name in words."""
+    table = sketchlearn.SketchTable.load(path)
+    chosen = {str(label): label for label in table}
+    if name not in chosen:
+        some = ", ".join(list(chosen)[:5]) + (", ..." if len(chosen) > 5 else "")
+        raise ValueError(f"{path} has no group {name!r}; it has {len(chosen)}: {some}")
+    return table[chosen[name]]
+
+
+def labelled_sketches(paths: Sequence[str]) -> Any:
+    """Some sketches by the names of their files, or a table of groups as it is."""
+    if len(paths) == 1 and is_table(paths[0]):
+        return sketchlearn.SketchTable.load(paths[0])
+    if list(paths).count("-") > 1:
+        raise usage("standard input (-) can be read once only")
+    names = [Path(path).stem for path in paths]
+    names = names if len(set(names)) == len(names) else list(paths)
+    return dict(zip(names, map(read_sketch, paths), strict=True))
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """What the library would warn of, as lines for people."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", DataWarning)
+        yield
+    for one in said:
+        note(f"note: {one.message}")
 
 
 def read_model(path: str) -> Model:

@@ -1,6 +1,21 @@
-"""Do sketches come from one distribution?  Distances with p-values, for two sketches and for a sequence of them."""
+"""Do sketches come from one distribution, or from a given one?  Distances with p-values; and rows that fit a sketch."""
 
+from sketchlearn.comparison.columns import ColumnChange, moved_columns
+from sketchlearn.comparison.drift import Alarm, drift
+from sketchlearn.comparison.one_sample import goodness_of_fit
+from sketchlearn.comparison.points import synthesize
 from sketchlearn.comparison.sequence import Change, changes
 from sketchlearn.comparison.two_sample import Comparison, compare
 
-__all__ = ["Change", "Comparison", "changes", "compare"]
+__all__ = [
+    "Alarm",
+    "Change",
+    "ColumnChange",
+    "Comparison",
+    "changes",
+    "compare",
+    "drift",
+    "goodness_of_fit",
+    "moved_columns",
+    "synthesize",
+]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
-from sketchlearn.comparison.two_sample import check_comparable, compared, sampling_noise
+import numpy as np
+
+from sketchlearn.comparison.two_sample import SamplingNoise, check_comparable, compared, limit, sampling_noise
+from sketchlearn.exceptions import DataWarning
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sketches.value import pooled
 
@@ -31,6 +35,8 @@ class Change:
         Rows behind the sketch.
     against : str
         The kind of reference: ``"first"``, ``"previous"`` or ``"rest"``.
+    traces, scale
+        What the law of the distance without a difference is, for :meth:`limit`.
     """
 
     label: str
@@ -41,6 +47,28 @@ class Change:
     p_value: float
     rows: int | float
     against: str = "first"
+    traces: tuple[float, ...] = field(default=(), repr=False)
+    scale: float = field(default=0.0, repr=False)
+
+    def limit(self, alpha: float) -> float:
+        """The distance beyond which the p-value is below `alpha`."""
+        if not self.traces or self.traces[1] <= 0:
+            return 0.0
+        beyond = limit(alpha, np.array(self.traces)) * self.scale - self.noise**2
+        return float(np.sqrt(max(beyond, 0.0)))
+
+    def facts(self) -> dict[str, Any]:
+        """What a person wants to see of it, by name."""
+        return {k: v for k, v in asdict(self).items() if k not in ("traces", "scale")}
+
+
+class Pair(NamedTuple):
+    """Two sketches that were compared, and the noise of their rows."""
+
+    change: Change
+    reference: Sketch
+    sketch: Sketch
+    noise: SamplingNoise
 
 
 def changes(
@@ -72,6 +100,23 @@ def changes(
     >>> [bool(change.p_value < 1e-6) for change in changes(days)]
     [False, True]
     """
+    if not isinstance(sketches, Mapping | SketchTable):
+        given = list(sketches)
+        if given and all(isinstance(v, Change) for v in given):
+            if labels is not None:
+                raise ValueError("these changes have labels already")
+            return given  # type: ignore[return-value]
+        sketches = given  # type: ignore[assignment]
+    return [pair.change for pair in compared_pairs(sketches, labels=labels, against=against)]  # type: ignore[arg-type]
+
+
+def compared_pairs(
+    sketches: Mapping[Any, Sketch] | SketchTable | Iterable[Sketch],
+    *,
+    labels: Sequence[str] | None = None,
+    against: str = "first",
+) -> Iterator[Pair]:
+    """What :func:`changes` returns, with the sketches; those with fewer than two rows are left out."""
     if against not in ("first", "previous", "rest"):
         raise ValueError(f"against={against!r}: choose 'first', 'previous' or 'rest'")
     if isinstance(sketches, SketchTable):
@@ -79,11 +124,7 @@ def changes(
     if isinstance(sketches, Mapping):
         names, values = [str(key) for key in sketches], list(sketches.values())
     else:
-        values = list(sketches)  # type: ignore[arg-type]
-        if values and all(isinstance(v, Change) for v in values):
-            if labels is not None:
-                raise ValueError("these changes have labels already")
-            return values  # type: ignore[return-value]
+        values = list(sketches)
         names = [str(i) for i in range(len(values))]
     if labels is not None:
         names = [str(label) for label in labels]
@@ -92,13 +133,11 @@ def changes(
     for value in values:
         if not isinstance(value, Sketch):
             raise TypeError(f"expected sketches, got {type(value).__name__}")
-    if len(values) < 2:
-        raise ValueError(f"a sequence needs at least two sketches, got {len(values)}")
+    names, values = _enough(names, values)
     for value in values:
         check_comparable(values[0], value)
     total = pooled(values)
     noise = sampling_noise(total)  # of a row, whichever sketch it is in
-    found = []
     for i in range(0 if against == "rest" else 1, len(values)):
         if against == "rest":
             # noise can't be taken out again: private sketches of the others are added up instead
@@ -108,9 +147,25 @@ def changes(
             j = 0 if against == "first" else i - 1
             other, name = values[j], names[j]
         c = compared(other, values[i], noise)
-        observed, by_noise = float(c.statistic) ** 0.5, float(c.expected) ** 0.5
-        found.append(Change(names[i], name, observed, by_noise, c.distance, c.p_value, values[i].count, against))
-    return found
+        traces, factor = noise.of_difference(other, values[i])
+        change = Change(
+            names[i], name, float(c.statistic) ** 0.5, float(c.expected) ** 0.5, c.distance, c.p_value,
+            values[i].count, against, tuple(traces.tolist()), factor / (len(noise.covariance) // 2),
+        )  # fmt: skip
+        yield Pair(change, other, values[i], noise)
+
+
+def _enough(names: list[str], values: list[Sketch]) -> tuple[list[str], list[Sketch]]:
+    """The sketches that have rows enough to be compared; a few that have not are no reason to see nothing."""
+    few = [name for name, value in zip(names, values, strict=True) if value.effective_count < 2]
+    left = [(name, value) for name, value in zip(names, values, strict=True) if value.effective_count >= 2]
+    if len(left) < 2:
+        also = f", {len(few)} with fewer than two rows" if few else ""
+        raise ValueError(f"a sequence needs at least two sketches, got {len(values)}{also}")
+    if few:
+        listed = ", ".join(few[:5]) + (", ..." if len(few) > 5 else "")
+        warnings.warn(f"left out, with fewer than two rows: {listed}", DataWarning, stacklevel=5)
+    return [name for name, _ in left], [value for _, value in left]
 
 
 def _order(key: Any) -> tuple[bool, str, Any]:

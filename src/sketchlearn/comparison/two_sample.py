@@ -33,10 +33,10 @@ from sketchlearn.threads import single_blas_thread
 
 _F64 = npt.NDArray[np.float64]
 _C128 = npt.NDArray[np.complex128]
-_CHOSEN = slice(0, 1000)  # frequencies that are used: they come in random order, and more gain little
+CHOSEN = slice(0, 1000)  # frequencies that are used: they come in random order, and more gain little
 _BANDS = 10  # of lengths of frequencies, in which the misfit is averaged
 _STRETCH = 100.0  # variance of an entry over that of the mixture, up to which its correlations are believed
-_ROUNDING = 2.0**-20  # added to the variances: features are rounded to 2**-22, which matters at far too large scales
+ROUNDING = 2.0**-20  # added to the variances: features are rounded to 2**-22, which matters at far too large scales
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,8 @@ class SamplingNoise:
 
     covariance: _F64
     traces: _F64
+    spread: _F64
+    """Standard deviations of the columns."""
 
     def of_difference(self, a: Sketch, b: Sketch) -> tuple[_F64, float]:
         """Traces for the difference of two averages, and the factor by which it was divided: 1/n_a + 1/n_b.
@@ -133,7 +135,7 @@ class SamplingNoise:
         What was added to the averages is independent, half of it in each part.
         """
         factor = 1.0 / a.effective_count + 1.0 / b.effective_count
-        added = (added_variance(a) + added_variance(b))[_CHOSEN] / (2.0 * factor)
+        added = (added_variance(a) + added_variance(b))[CHOSEN] / (2.0 * factor)
         if not added.any():
             return self.traces, factor
         missed = self.traces - powers(self.covariance)
@@ -151,14 +153,30 @@ def sampling_noise(sketch: Sketch, mixture: Any = None) -> SamplingNoise:
         found = describe(sketch)
     else:
         found = as_mixture(mixture, features.dim)
-    chosen = features.operator(dtype=np.float64).rows(np.arange(features.size)[_CHOSEN])
+    chosen = features.operator(dtype=np.float64).rows(np.arange(features.size)[CHOSEN])
     with single_blas_thread:  # as many threads as there are comparisons, and no more
         return noise_of_rows(found, chosen, sketch)
 
 
+def chosen_entries(size: int) -> slice:
+    """Which entries of a sketch are compared."""
+    return slice(0, min(size, CHOSEN.stop))
+
+
+def limit(alpha: float, traces: _F64) -> float:
+    """The statistic that noise exceeds with probability `alpha`: the inverse of :func:`tail`."""
+    low, high = 0.0, float(traces[0])
+    while tail(high, traces) > alpha:
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if tail(middle, traces) > alpha else (low, middle)
+    return high
+
+
 def compared(a: Sketch, b: Sketch, noise: SamplingNoise) -> Comparison:
     """The comparison of two sketches that :func:`compare` has checked, given the noise of a row."""
-    difference = a.mean[_CHOSEN] - b.mean[_CHOSEN]
+    difference = a.mean[CHOSEN] - b.mean[CHOSEN]
     traces, factor = noise.of_difference(a, b)
     statistic = float(np.sum(np.abs(difference) ** 2))
     p = tail(statistic / factor, traces)
@@ -177,20 +195,21 @@ def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> Sampl
     """Covariance of the features of a row that a mixture describes, scaled to what the sketch says of them."""
     w = operator.forward(np.eye(operator.shape[1])).T
     mean, n = sketch.mean[: len(w)], sketch.effective_count
-    difference, total, z = _characteristic(mixture, w)
+    difference, total, z = characteristic_values(mixture, w)
     added = added_variance(sketch)[: len(w)]
     # noise that was added makes averages look larger than they are
     variance = np.minimum(sampling_variance(np.abs(mean) ** 2 - added), 1.0) * n / (n - 1)
-    covariance = _covariance(difference, total, z, variance + _ROUNDING)
+    covariance = feature_covariance(difference, total, z, variance + ROUNDING)
     traces = powers(covariance)
     excess = np.abs(mean - z) ** 2 - variance / n - added
     extra = min(_unexplained(w, excess, variance, mixture.covariance), traces[0] ** 2 - traces[1])
     # nothing else is known about the part that the mixture misses: as if its eigenvalues were equal
     missed = np.array([0.0, extra, extra**2 / traces[0], extra**3 / traces[0] ** 2])
-    return SamplingNoise(covariance, traces + missed)
+    spread = np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-300))
+    return SamplingNoise(covariance, traces + missed, spread)
 
 
-def _characteristic(mixture: Mixture, w: _F64) -> tuple[_C128, _C128, _C128]:
+def characteristic_values(mixture: Mixture, w: _F64) -> tuple[_C128, _C128, _C128]:
     """``E exp(i u·x)`` at all differences and sums of frequencies, (m, m), and at the frequencies, (m,)."""
     m = len(w)
     difference, total, z = np.zeros((m, m), complex), np.zeros((m, m), complex), np.zeros(m, complex)
@@ -205,7 +224,7 @@ def _characteristic(mixture: Mixture, w: _F64) -> tuple[_C128, _C128, _C128]:
     return difference, total, z
 
 
-def _covariance(difference: _C128, total: _C128, z: _C128, variance: _F64) -> _F64:
+def feature_covariance(difference: _C128, total: _C128, z: _C128, variance: _F64) -> _F64:
     """Covariance of the stacked cosines and sines of one row, (2m, 2m), scaled to the variances of the pairs."""
     m = len(z)
     out = np.empty((2 * m, 2 * m))

@@ -27,6 +27,7 @@ from sketchlearn.decoders.solution import (
     StableSolution,
 )
 from sketchlearn.decoders.sweep import Sweep, sweep_by_certificate
+from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 
@@ -50,7 +51,7 @@ __all__ = [
 
 
 def decode(
-    sketch: Sketch,
+    sketch: Sketch | SketchTable,
     n_components: int,
     *,
     task: str = "kmeans",
@@ -63,13 +64,13 @@ def decode(
 
     Parameters
     ----------
-    sketch : Sketch
+    sketch : Sketch, or SketchTable for ``"classifier"``
         Of a feature map for the task, best one made by :func:`sketchlearn.design`.
     n_components : int
-        Number of clusters or components; for ``"pca"`` the rank.
-    task : {"kmeans", "kmedians", "gmm", "stable", "family", "pca"}
+        Number of clusters or components; for ``"pca"`` the rank, for ``"classifier"`` components a class.
+    task : {"kmeans", "kmedians", "gmm", "stable", "family", "pca", "classifier"}
         Centres of clusters for squared or plain distances, a Gaussian mixture, a mixture of elliptic stable laws or
-        of any family of atoms (``atom=``), a second moment of low rank; or a task of your own
+        of any family of atoms (``atom=``), a second moment of low rank, a classifier; or a task of your own
         (:func:`sketchlearn.decoders.register_decoder`).
     decoder : str
         ``"auto"`` takes the default of the task, which has nothing to tune; ``sketchlearn.decoders.DECODERS[task]``
@@ -101,19 +102,31 @@ def decode(
     """
     decoders = decoders_of(task)
     chosen = decoders.choose(decoder)
-    k = check_components(sketch, n_components, groups=decoders.groups)
+    k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     with single_blas_thread:  # many small products: more than one thread only costs
         found = chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
-    if decoders.groups and found.code is Code.RELIABLE and sketch.effective_count < verdicts.FEWEST_ROWS * k:
-        code, verdict = verdicts.of_few_rows(sketch.effective_count, k)
-        return replace(found, code=code, verdict=verdict)
+    if not isinstance(sketch, Sketch) or not isinstance(found, Solution):
+        return found  # a decoder of another package may return what it likes
+    if sketch.has_box:
+        found = found.within(sketch.lower, sketch.upper)
+    if decoders.groups and found.code is Code.RELIABLE:
+        rows = sketch.effective_count
+        if rows < verdicts.FEWEST_ROWS * k:
+            code, verdict = verdicts.of_few_rows(rows, k)
+            return replace(found, code=code, verdict=verdict)
     return found
 
 
-def check_components(sketch: Sketch, n_components: int, *, groups: bool = True) -> int:
+def check_components(
+    sketch: Sketch | SketchTable, n_components: int, *, groups: bool = True, tables: bool = False
+) -> int:
     """A valid number of components for this sketch: no more than rows, if they are groups of rows."""
     if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer) or n_components < 1:
         raise ValueError(f"the number of components must be a positive integer, got {n_components!r}")
+    if tables:
+        if not isinstance(sketch, SketchTable):
+            raise TypeError(f"expected a table with one sketch a class, got {type(sketch).__name__}")
+        return int(n_components)
     if not isinstance(sketch, Sketch):
         raise TypeError(f"expected a sketch, got {type(sketch).__name__}")
     if groups and sketch.count < n_components:

@@ -120,6 +120,35 @@ class Mixture:
         """
         return np.asarray(np.logaddexp.reduce(self.log_densities(X), axis=1))
 
+    def quantile(self, direction: npt.ArrayLike, p: npt.ArrayLike) -> Array:
+        """Quantiles of a linear form of the rows, ``direction · x``.
+
+        Parameters
+        ----------
+        direction : array (d,)
+            Coefficients of the form; a unit vector for a column.
+        p : number or array
+            Probabilities, above 0 and below 1.
+
+        Returns
+        -------
+        ndarray, shaped like `p`
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> mixture = sl.Mixture(np.array([0.5, 0.5]), np.array([[0.0, 1.0], [4.0, 1.0]]), np.array([1.0, 1.0]))
+        >>> mixture.quantile([1.0, 0.0], [0.05, 0.5, 0.95]).round(2)
+        array([-1.28,  2.  ,  5.28])
+        """
+        a = np.asarray(direction, np.float64)
+        if a.shape != (self.dim,) or not np.isfinite(a).all():
+            raise ValueError(f"direction must be {self.dim} finite numbers, got shape {a.shape}")
+        spread = np.sqrt(np.maximum(np.einsum("i,kij,j->k", a, self.full_covariances(), a), 0.0))
+        given = np.asarray(p, np.float64)
+        found = mixture_quantiles(self.weights[None], (self.means @ a)[None], spread[None], given.reshape(-1))
+        return np.asarray(found[0].reshape(given.shape))
+
     # -- samples -----------------------------------------------------------------------------
 
     def sample(self, n: int, random_state: RandomState = None) -> tuple[Array, npt.NDArray[np.intp]]:
@@ -260,3 +289,22 @@ class Mixture:
         """The mixture of ``A x`` for a matrix A, with full covariances."""
         covariances = matrix @ self.full_covariances() @ matrix.T
         return Mixture(self.weights, self.means @ matrix.T, covariances)
+
+
+def mixture_quantiles(weights: Array, means: Array, spreads: Array, p: Array) -> Array:
+    """Quantiles of many mixtures of normal laws on the line, (n, k) each, at probabilities p (q,): (n, q).
+
+    By bisection between the smallest and largest quantile of a component.
+    """
+    from scipy.special import ndtr, ndtri  # slow to import, and few need it
+
+    if not ((p > 0) & (p < 1)).all():
+        raise ValueError("probabilities of quantiles must be above 0 and below 1")
+    single = means[:, :, None] + spreads[:, :, None] * ndtri(p)
+    low, high = single.min(1), single.max(1)
+    floor = np.maximum(spreads, 1e-300)[:, :, None]
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        below = (weights[:, :, None] * ndtr((middle[:, None] - means[:, :, None]) / floor)).sum(1) < p
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray(0.5 * (low + high))

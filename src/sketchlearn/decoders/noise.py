@@ -94,6 +94,11 @@ def left_by_envelope(weights: Array, envelope: Array) -> Array:
     return np.asarray(inner[0] if len(inner) == 1 else weights / max(float(weights.sum()), 1e-12) @ inner)
 
 
+def drowned(n: float, added: Array) -> bool:
+    """Whether most of the noise was added: a misfit near its floor then says little about where clusters are."""
+    return bool(added.mean() * n > 10.0)
+
+
 def noise_floor(problem: Noisy, left: Array, parameters: int) -> tuple[float, float]:
     """Expected misfit of the right model, and its relative standard deviation if frequencies are independent.
 

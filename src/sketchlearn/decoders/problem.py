@@ -252,8 +252,12 @@ def check_information(view: View) -> None:
     power = np.abs(view.mean) ** 2 / noise.empty_variance(view.n, view.added)  # of pure noise: exponential with mean 1
     if view.n >= 100 and power.max() < np.log(len(power)) + 5.0:
         raise ValueError(
-            f"the sketch holds no information: all {len(power)} averages are at the level of the sampling noise; "
-            "the scale of its feature map is too small for this data"
+            f"the sketch holds no information: all {len(power)} averages are at the level of the "
+            + (
+                "noise that was added for privacy: it takes more rows, a larger epsilon or fewer features"
+                if noise.drowned(view.n, view.added)
+                else "sampling noise; the scale of its feature map is too small for this data"
+            )
         )
 
 

@@ -21,13 +21,20 @@ _D = TypeVar("_D", bound=Decoder)
 class Decoders(Mapping[str, Decoder]):
     """Decoders of one task by name; the first one is the default.
 
-    `groups` says whether components are groups of rows, so that there are at most as many as rows.
+    `groups` says whether components are groups of rows, so that there are at most as many as rows; `tables` whether
+    they learn from a table of sketches, one a class, instead of a sketch.
     """
 
     def __init__(
-        self, task: str, places: Mapping[str, str] | None = None, *, groups: bool = True, **fixed: Any
+        self,
+        task: str,
+        places: Mapping[str, str] | None = None,
+        *,
+        groups: bool = True,
+        tables: bool = False,
+        **fixed: Any,
     ) -> None:
-        self.task, self.groups = task, groups
+        self.task, self.groups, self.tables = task, groups, tables
         self._known: dict[str, Decoder | str] = dict(places or {})
         self._fixed = fixed
 
@@ -86,6 +93,15 @@ _LOW_RANK = {
     "thresholding": "sketchlearn.decoders.lowrank.solution:decode_thresholding",
     "greedy": "sketchlearn.decoders.lowrank.solution:decode_greedy",
 }
+_CLASSES = "sketchlearn.decoders.classifier"
+_CLASSIFIERS = {
+    "ridge": f"{_CLASSES}.ridge:decode_ridge",
+    "lda": f"{_CLASSES}.densities:decode_lda",
+    "qda": f"{_CLASSES}.densities:decode_qda",
+    "naive-bayes": f"{_CLASSES}.densities:decode_naive_bayes",
+    "mixture": f"{_CLASSES}.densities:decode_class_mixtures",
+    "mean": f"{_CLASSES}.means:decode_means",
+}
 DECODERS: dict[str, Decoders] = {
     "kmeans": Decoders("kmeans", _CLUSTERS),
     "kmedians": Decoders("kmedians", _CLUSTERS, criterion="medians"),
@@ -96,6 +112,7 @@ DECODERS: dict[str, Decoders] = {
     "regression": Decoders(
         "regression", {"least-squares": "sketchlearn.decoders.least_squares:decode_regression"}, groups=False
     ),
+    "classifier": Decoders("classifier", _CLASSIFIERS, groups=False, tables=True),
 }
 """Decoders by task and name."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,9 @@ class Solution:
     (True, 'reliable', (2, 2))
     """
 
+    places: ClassVar[tuple[str, ...]] = ()
+    """Fields that hold places among the rows, (k, d)."""
+
     task: str
     decoder: str
     residual: float
@@ -84,6 +87,18 @@ class Solution:
     def reliable(self) -> bool:
         """The certificate: whether the sketch supports the model."""
         return self.code is Code.RELIABLE
+
+    def within(self, lower: Array | None, upper: Array | None) -> Self:
+        """The solution with its places moved into the box of the rows, where there is one.
+
+        The mean of some rows is never outside of it; where the sketch says little about a column, a decoder may be.
+        """
+        moved = {}
+        for name in self.places:
+            place = getattr(self, name)
+            if lower is not None and upper is not None and lower.shape == place.shape[1:]:
+                moved[name] = np.clip(place, lower, upper)
+        return replace(self, **moved) if moved else self
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -111,6 +126,8 @@ class ClusterSolution(Solution):
     strays : tuple
         Places far from all clusters with a few rows each: (place, rows).
     """
+
+    places: ClassVar[tuple[str, ...]] = ("centers",)
 
     mixture: Mixture
     centers: Array
@@ -152,6 +169,8 @@ class MixtureSolution(Solution):
     >>> solution.reliable, solution.covariances.shape
     (True, (2, 2))
     """
+
+    places: ClassVar[tuple[str, ...]] = ("means",)
 
     weights: Array
     means: Array

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sketchlearn.decoders.mixture import Array
 from sketchlearn.decoders.registry import Decoder
+from sketchlearn.decoders.solution import Code
 from sketchlearn.sketches.value import Sketch
 
-EXPLAINED = 1.5  # misfit over noise floor up to which a model explains the data
+CERTIFIED = "the smallest number that is certified"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class SweepRow:
     ratio: float
     inertia: float
     criterion: float
+    code: Code = Code.UNCERTIFIED
+    """The certificate of this number, as :func:`sketchlearn.decode` would give it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +61,14 @@ class Sweep:
     reason: str
     models: tuple[Any, ...]
 
+    def knowing(self, k: int) -> Sweep:
+        """The table where k components have been certified by decoding them: nothing larger is recommended then."""
+        rows = tuple(replace(row, code=Code.RELIABLE) if row.k == k else row for row in self.rows)
+        certified = [row.k for row in rows if row.code == Code.RELIABLE]
+        if not certified or self.recommended == min(certified):
+            return replace(self, rows=rows)
+        return replace(self, rows=rows, recommended=min(certified), reason=CERTIFIED)
+
     def __iter__(self) -> Iterator[SweepRow]:
         return iter(self.rows)
 
@@ -69,10 +80,11 @@ class Sweep:
         return np.array([getattr(row, name) for row in self.rows])
 
     def __repr__(self) -> str:
-        lines = [f"{'k':>4} {'residual':>11} {'ratio':>10} {'inertia':>12} {'criterion':>11}"]
+        lines = [f"{'k':>4} {'residual':>11} {'ratio':>10} {'inertia':>12} {'criterion':>11}  certificate"]
         for r in self.rows:
             mark = "  <" if r.k == self.recommended else ""
-            lines.append(f"{r.k:>4} {r.residual:>11.4g} {r.ratio:>10.3g} {r.inertia:>12.5g} {r.criterion:>11.1f}{mark}")
+            numbers = f"{r.k:>4} {r.residual:>11.4g} {r.ratio:>10.3g} {r.inertia:>12.5g} {r.criterion:>11.1f}"
+            lines.append(f"{numbers}  {r.code}{mark}")
         return "\n".join([*lines, f"recommended: {self.recommended} ({self.reason})"])
 
 
@@ -86,14 +98,14 @@ def numbers_of_components(sketch: Sketch, ks: Iterable[int]) -> list[int]:
     return numbers
 
 
-def recommend(ks: list[int], ratios: list[float], limits: list[float]) -> tuple[int, str]:
-    """The fewest components whose misfit noise explains, or else the fewest that come near the least misfit."""
-    for k, ratio, limit in zip(ks, ratios, limits, strict=True):
-        if ratio < limit:
-            return k, "the smallest number whose misfit is at the noise floor"
+def recommend(ks: list[int], ratios: list[float], explained: list[bool]) -> tuple[int, str]:
+    """The fewest components that explain the sketch, or else the fewest that come near the least misfit."""
+    for k, enough in zip(ks, explained, strict=True):
+        if enough:
+            return k, CERTIFIED
     least = min(ratios)
     close = next(k for k, ratio in zip(ks, ratios, strict=True) if ratio <= 1.25 * least)
-    return close, "the smallest within a quarter of the least misfit, a weak reason: no number reaches the noise floor"
+    return close, "the smallest within a quarter of the least misfit, a weak reason: no number is certified"
 
 
 def sweep_by_certificate(
@@ -104,7 +116,8 @@ def sweep_by_certificate(
     found = [decoder(sketch, k, rng=rng, trace=None, **options) for k in numbers]
     nan = float("nan")
     rows = [
-        SweepRow(k, s.residual, s.ratio, getattr(s, "inertia", nan), nan) for k, s in zip(numbers, found, strict=True)
+        SweepRow(k, s.residual, s.ratio, getattr(s, "inertia", nan), nan, s.code)
+        for k, s in zip(numbers, found, strict=True)
     ]
-    chosen = recommend(numbers, [s.ratio for s in found], [EXPLAINED] * len(found))
+    chosen = recommend(numbers, [s.ratio for s in found], [s.reliable for s in found])
     return Sweep(tuple(rows), *chosen, tuple(getattr(s, "mixture", s) for s in found))

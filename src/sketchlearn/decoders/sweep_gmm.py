@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchlearn.decoders.gaussian.certificate import mismatch_limit
 from sketchlearn.decoders.gmm import decode_gmm
-from sketchlearn.decoders.solution import MixtureSolution
+from sketchlearn.decoders.solution import Code, MixtureSolution
 from sketchlearn.decoders.sweep import Sweep, SweepRow, numbers_of_components, recommend
 from sketchlearn.designs.gmm import parameter_count
 from sketchlearn.sketches.value import Sketch
@@ -105,7 +104,7 @@ def sweep_gmm(
             break
         best = fewer
     tried, solutions = tuple(found), tuple(found.values())
-    best, _ = recommend(list(tried), [s.ratio for s in solutions], [mismatch_limit(s.deviation) for s in solutions])
+    best, _ = recommend(list(tried), [s.ratio for s in solutions], [_at_floor(s) for s in solutions])
     return MixtureSweep(tried, solutions, best, _at_floor(found[best]))
 
 
@@ -121,10 +120,11 @@ def sweep_mixtures(
         numbers = 2 * sketch.features.size
         parameters = parameter_count(k, sketch.features.dim, s.covariance_type)
         criterion = numbers * np.log(s.residual) + parameters * np.log(numbers)
-        rows.append(SweepRow(k, s.residual, s.ratio, inertia, float(criterion)))
-    chosen = recommend(list(sweep.ks), list(sweep.ratios), [mismatch_limit(s.deviation) for s in sweep.solutions])
+        rows.append(SweepRow(k, s.residual, s.ratio, inertia, float(criterion), s.code))
+    chosen = recommend(list(sweep.ks), list(sweep.ratios), [_at_floor(s) for s in sweep.solutions])
     return Sweep(tuple(rows), *chosen, tuple(s.mixture for s in sweep.solutions))
 
 
 def _at_floor(solution: MixtureSolution) -> bool:
-    return solution.ratio < mismatch_limit(solution.deviation)
+    """Whether the solution's own certificate lets its misfit pass; components may still be undetermined."""
+    return solution.code in (Code.RELIABLE, Code.UNDETERMINED)

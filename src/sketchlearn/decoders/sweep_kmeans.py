@@ -12,11 +12,13 @@ from sketchlearn.decoders.mixture import Array, Mixture
 from sketchlearn.decoders.partition import partition
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.search import Found, search
-from sketchlearn.decoders.sweep import EXPLAINED, Sweep, SweepRow, numbers_of_components
+from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.sweep import CERTIFIED, Sweep, SweepRow, numbers_of_components
 from sketchlearn.decoders.verdicts import CLUSTERS
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
+_EXPLAINED = 1.5  # misfit over noise floor of a model that may be right
 _DROP = 1.6  # of the misfit, by one more component that is a cluster
 
 
@@ -38,7 +40,9 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
         parameters = k * (problem.dim + 1) + 1
         criterion = 2 * problem.size * np.log(found.value) + parameters * np.log(2 * problem.size)
         inertia = centers_cost * problem.scale**2
-        rows.append(SweepRow(k, found.value, found.ratio, inertia, float(criterion)))
+        code = Code.UNCERTIFIED if found.ratio <= CLUSTERS else Code.MISFIT
+        code = Code.RELIABLE if k == certified else code
+        rows.append(SweepRow(k, found.value, found.ratio, inertia, float(criterion), code))
         models.append(problem.mixture(mixture))
     return Sweep(tuple(rows), *_recommend(rows, certified), tuple(models))
 
@@ -59,9 +63,9 @@ def _next(problem: Problem, k: int, rng: np.random.Generator, last: Found | None
 
 def _recommend(rows: list[SweepRow], certified: int | None) -> tuple[int, str]:
     if certified is not None:
-        return certified, "the smallest k that is certified: no cluster is missing, and the sketch determines all"
+        return certified, f"{CERTIFIED}: no cluster is missing, and the sketch determines all"
     for row in rows:
-        if row.ratio < EXPLAINED:
+        if row.ratio < _EXPLAINED:
             return row.k, (
                 f"the smallest k whose misfit is at the noise floor (ratio {row.ratio:.2f}), though it is not certified"
             )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, overload
 
+import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs import gmm, kmeans, pca, stable  # noqa: F401  # each registers its tasks
-from sketchlearn.designs.request import Request, find, positive, register_design, tasks
+from sketchlearn.designs import classifier, gmm, kmeans, pca, stable  # noqa: F401  # each registers its tasks
+from sketchlearn.designs.request import Designer, Request, find, positive, register_design, tasks
 from sketchlearn.designs.scale import RULES
+from sketchlearn.designs.spread import standard_units, warn_of
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.pilot_table import as_table, encoded_rows
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.radial import RadialLaw
 
@@ -28,12 +33,14 @@ def design(
     n_components: int = ...,
     task: Fourier = ...,
     size: int | None = ...,
-    seed: int = ...,
+    seed: int | np.random.Generator = ...,
     bounds: Bounds | None = ...,
     dim: int | None = ...,
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    standardize: bool = ...,
+    encoder: Encoder | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -48,12 +55,14 @@ def design(
     n_components: int = ...,
     task: Fourier = ...,
     size: int | None = ...,
-    seed: int = ...,
+    seed: int | np.random.Generator = ...,
     bounds: Bounds | None = ...,
     dim: int | None = ...,
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    standardize: bool = ...,
+    encoder: Encoder | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -68,12 +77,14 @@ def design(
     n_components: int = ...,
     task: Quadratic,
     size: int | None = ...,
-    seed: int = ...,
+    seed: int | np.random.Generator = ...,
     bounds: Bounds | None = ...,
     dim: int | None = ...,
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    standardize: bool = ...,
+    encoder: Encoder | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -88,12 +99,14 @@ def design(
     n_components: int = ...,
     task: Quadratic,
     size: int | None = ...,
-    seed: int = ...,
+    seed: int | np.random.Generator = ...,
     bounds: Bounds | None = ...,
     dim: int | None = ...,
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    standardize: bool = ...,
+    encoder: Encoder | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -108,12 +121,14 @@ def design(
     n_components: int = ...,
     task: str,
     size: int | None = ...,
-    seed: int = ...,
+    seed: int | np.random.Generator = ...,
     bounds: Bounds | None = ...,
     dim: int | None = ...,
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    standardize: bool = ...,
+    encoder: Encoder | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -128,12 +143,14 @@ def design(
     n_components: int = ...,
     task: str,
     size: int | None = ...,
-    seed: int = ...,
+    seed: int | np.random.Generator = ...,
     bounds: Bounds | None = ...,
     dim: int | None = ...,
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
+    standardize: bool = ...,
+    encoder: Encoder | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -147,12 +164,14 @@ def design(
     n_components: int = 20,
     task: str = "kmeans",
     size: int | None = None,
-    seed: int = 0,
+    seed: int | np.random.Generator = 0,
     bounds: Bounds | None = None,
     dim: int | None = None,
     scale: float | str | None = None,
     radial: str | RadialLaw | None = None,
     covariance_type: str | None = None,
+    standardize: bool = False,
+    encoder: Encoder | None = None,
     structure: str = "dense",
     quantized: bool = False,
     features_per_row: int | None = None,
@@ -166,13 +185,14 @@ def design(
         Pilot rows; a thousand are enough.
     n_components : int
         The largest number of components that will be asked for.
-    task : {"kmeans", "gmm", "stable", "pca", "regression"}
-        What the sketch is for, or a task that was registered.  The last two give quadratic features
-        (:class:`sketchlearn.QuadraticFeatures`).
+    task : {"kmeans", "gmm", "stable", "pca", "regression", "classifier"}
+        What the sketch is for, or a task that was registered.  ``"pca"`` and ``"regression"`` give quadratic features
+        (:class:`sketchlearn.QuadraticFeatures`), ``"classifier"`` products of Fourier features
+        (:class:`sketchlearn.EmbeddedFeatures`; `size` counts cosines and sines).
     size : int, optional
         Number of features; see :func:`sketchlearn.designs.default_size`.
-    seed : int
-        Seed of the frequencies.
+    seed : int or numpy Generator
+        Seed of the frequencies; a generator draws one.
     bounds : (lower, upper), optional
         Public bounds of the columns, instead of a sample: for private and federated use.  They may be
         several times wider than the data.
@@ -186,6 +206,9 @@ def design(
         Law of the radii for a named scale; ``"adapted"`` by default.
     covariance_type : {"full", "tied", "diag", "spherical"}, optional
         Shape of the components, for ``task="gmm"`` and ``"stable"``; ``"full"`` by default.
+    standardize : bool
+        Every column counts in units of its own spread, which is taken from the sample and becomes part of the map:
+        k-means is then that of the standardised rows, with centres in the original units.
     structure : {"dense", "auto", "hadamard", "gr2", "fastfood"}
         How frequencies are made: one by one, or in blocks of fast transforms for many columns; ``"auto"`` takes
         these where they are faster.  Quadratic maps know ``"dense"``, ``"auto"`` and ``"hadamard"``.
@@ -193,6 +216,9 @@ def design(
         Fourier features of two bits; take a quarter more of them.
     features_per_row : int, optional
         Each row contributes so many of the Fourier features only.
+    encoder : Encoder, optional
+        Rules for categories and missing values, from :meth:`sketchlearn.Encoder.fit`: the sample is then a frame, and
+        so may be what is sketched with the map.
     explain : bool
         Return ``(map, explanation)``: what was chosen and why, in words.
 
@@ -209,19 +235,47 @@ def design(
     >>> phi, why = sl.design(bounds=([0, 0, 0], [1, 1, 1]), n_components=10, explain=True)
     >>> "no row looked at" in why
     True
+    >>> sl.design(pilot * [1.0, 10.0, 100.0], n_components=10, standardize=True).spread.round()
+    array([  1.,  10.,  97.])
     """
     k = positive(n_components, "n_components")
     m = None if size is None else positive(size, "size")
     designer = find(task).design
+    if isinstance(seed, np.random.Generator):
+        seed = int(seed.integers(2**31))
     request = Request(task, k, seed, sample, m, bounds, dim, scale, radial, covariance_type)
-    phi, why = designer(request)
+    if encoder is not None and sample is not None:
+        sample = encoded_rows(as_table(sample), encoder)
+        request = replace(request, sample=sample)
+    names = list(encoder.names) if encoder is not None else _column_names(sample)
+    if standardize:
+        phi, why = _standardized(designer, request, names, None if encoder is None else encoder.indicators)
+    else:
+        phi, why = designer(request)
     if (structure, quantized, features_per_row) != ("dense", False, None):
         phi = _redrawn(phi, structure, quantized, features_per_row)
         why += f"; {phi.describe()}"
-    names = _column_names(sample)
-    if names is not None:
+    if sample is not None and isinstance(phi, FourierFeatures) and task != "stable":  # whose tails are long
+        warn_of(request.rows(), names, task == "kmeans" and not standardize)
+    if encoder is not None:
+        phi = phi.with_encoder(encoder)
+    elif names is not None:
         phi = phi.with_columns(names)
     return (phi, why) if explain else phi
+
+
+def _standardized(
+    designer: Designer, request: Request, names: list[str] | None, indicators: npt.NDArray[np.bool_] | None
+) -> tuple[FeatureMap, str]:
+    """The map for raw rows of a design for standardised ones."""
+    if request.sample is None:
+        raise ValueError("standardize=True takes the spread of each column from a sample: give one")
+    rows = request.rows()
+    offset, spread = standard_units(rows, names, indicators)
+    phi, why = designer(replace(request, sample=(rows - offset) / spread))
+    if not isinstance(phi, FourierFeatures):
+        raise ValueError(f"standardize=True needs Fourier features, the task {request.task!r} uses {phi.kind}")
+    return phi.standardized(offset, spread), f"{why}; columns in units of their spread in the pilot"
 
 
 def _redrawn(phi: FeatureMap, structure: str, quantized: bool, features_per_row: int | None) -> FeatureMap:

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from sketchlearn.designs.kmeans import resolution_radius
 from sketchlearn.designs.request import Designer, Request, register_design, within_reach
+from sketchlearn.designs.spread import usual
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
 
@@ -97,6 +98,9 @@ def design_gmm(
     k, d = int(n_components), x.shape[1]
     if size is None:
         size = default_size(k, d, covariance_type)
+    rows = usual(x)
+    if not rows.all() and w[rows].sum() > 0:  # a single wild value would set the scale of everything
+        x, w = x[rows], w[rows] / w[rows].sum()
     center = w @ x
     with threadpool_limits(1):  # the sample is small: threads would only get in each other's way
         matrix = within_metric(x - center, w, k, covariance_type, seed)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from sketchlearn.designs.request import Request, positive, register_design, within_reach
 from sketchlearn.designs.scale import RULES, expected_separation, spread_of
+from sketchlearn.designs.spread import usual
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MultiscaleLaw, RadialLaw
 
@@ -203,8 +204,14 @@ def from_spread(d: int, spread: float, k: int, size: int | None, seed: int) -> t
 def rounded_moments(
     sample: npt.NDArray[np.float64], weights: npt.NDArray[np.float64] | None = None
 ) -> tuple[npt.NDArray[np.float64], float]:
-    """Mean and spread, rounded so that the order of the rows can't change the map by a last bit."""
+    """Mean and spread, rounded so that the order of the rows can't change the map by a last bit.
+
+    Rows with values far from all others are left out: a single one would set the scale of everything.
+    """
     sample, weights = within_reach(sample, weights)
+    rows = usual(sample)
+    if not rows.all():
+        sample, weights = sample[rows], None if weights is None else weights[rows]
     if weights is None:
         mean, spread = sample.mean(axis=0), spread_of(sample)
     else:

@@ -37,7 +37,8 @@ class Request:
 
     def rows(self) -> Array:
         """The pilot sample, checked."""
-        rows = np.asarray(self.sample, np.float64)
+        sample: Any = self.sample
+        rows = np.asarray(sample.toarray() if hasattr(sample, "tocsr") else sample, np.float64)
         if rows.ndim != 2 or len(rows) < 1 or rows.shape[1] < 1:
             raise ValueError(f"the pilot sample must have rows and columns, got shape {rows.shape}")
         bad = ~np.isfinite(rows).all(axis=1)

@@ -8,7 +8,7 @@ from typing import Any, Unpack, overload
 
 import numpy.typing as npt
 
-from sketchlearn.engines import gpu, processes, threads  # noqa: F401  (they register themselves)
+from sketchlearn.engines import dask, gpu, mpi, processes, ray, spark, threads  # noqa: F401  (they register themselves)
 from sketchlearn.engines.base import Engine, Job, engine_of, register_engine
 from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report, reporting
@@ -79,10 +79,12 @@ def sketch(
     group_by : str or array, optional
         One sketch per value of this column (or of this array of labels): the result is a
         :class:`~sketchlearn.SketchTable`.
-    engine : str or Engine
+    engine : str, Engine, or a client of Dask, Ray or Spark
         Where the pass runs: ``"threads"`` of this process, ``"processes"`` of this machine, for files whose reading
-        is slower than the sums, or a ``"gpu"``.  ``"auto"`` is threads, or a GPU if one is there and the work is
-        worth it (or the rows are on it).  The bytes of the result don't depend on it.
+        is slower than the sums, a ``"gpu"``, or a cluster: a Dask client (or ``"dask"``), ``"ray"``, a Spark session
+        (or ``"spark"``), an MPI communicator (or ``"mpi"``).  ``"auto"`` is where the rows are, if they are on a
+        cluster or on a GPU; otherwise a GPU if one is there and the work is worth it, or threads.  The bytes of the
+        result don't depend on it.
     workers : int, optional
         Threads or processes; by default all cores that this process may use.  The result doesn't depend on it.
     progress : bool or callable, optional
@@ -121,7 +123,9 @@ def sketch(
     if not isinstance(features, FeatureMap):
         raise TypeError(f"features must be a feature map, got {type(features).__name__}; make one with sl.design(...)")
     _checked(engine, workers, on_invalid)
-    source = open_source(data, Selection.of(group_by=group_by, expected=features.columns, **reading))
+    source = open_source(
+        data, Selection.of(group_by=group_by, expected=features.columns, encoder=features.encoder, **reading)
+    )
     point = None
     with nullcontext() if checkpoint is None else locked(checkpoint):
         if checkpoint is not None:
@@ -143,8 +147,9 @@ def run(
     checkpoint: Checkpoint | None = None,
 ) -> Sketch | SketchTable:
     """One pass over an open source, going on from a checkpoint that was begun; see :func:`sketch`."""
-    chosen = _checked(engine, workers, on_invalid)
-    if engine == "auto" and gpu.worth_it(source, features):
+    at_home = isinstance(engine, str) and engine == "auto"
+    chosen = _checked(source.home if at_home and source.home is not None else engine, workers, on_invalid)
+    if at_home and source.home is None and gpu.worth_it(source, features):
         chosen = gpu.GpuEngine()
     if features.columns and source.names and source.names != features.columns:
         raise ValueError(

@@ -117,7 +117,7 @@ class Run:
         self._base, mark = written, digest(written)
         earlier = self._saved
         if earlier is not None and earlier.sketch is not None and earlier.result == mark:
-            self._base, before = _without(written, earlier.sketch), earlier.settings.get(_BASE)
+            self._base, before = without(written, earlier.sketch), earlier.settings.get(_BASE)
             if before is not None:
                 self._marks[_BASE] = before
         else:
@@ -239,8 +239,8 @@ def _same_file(path: str | PathLike[str], other: Path) -> bool:
     return Path(path).exists() and other.exists() and Path(path).samefile(other)
 
 
-def _without(written: Sketch | SketchTable, done: Sketch | SketchTable) -> Sketch | SketchTable:
-    """What was there before the rows of an unfinished run were added."""
+def without(written: Sketch | SketchTable, done: Sketch | SketchTable) -> Sketch | SketchTable:
+    """What is left of sketches without rows that were added to them."""
     if isinstance(written, Sketch) and isinstance(done, Sketch):
         return replace(written - done, parts=written.parts.undone(done) if written.parts else None)
     assert isinstance(written, SketchTable)
@@ -328,7 +328,9 @@ def append(
     """
 
     def selection(phi: FeatureMap | None) -> Selection:
-        return Selection.of(group_by=group_by, expected=phi.columns if phi else None, **reading)
+        return Selection.of(
+            group_by=group_by, expected=phi.columns if phi else None, encoder=phi.encoder if phi else None, **reading
+        )
 
     with files.locked(output, wait):
         run = Run(Path(output), group_by is not None, append=True, restart=restart, every=checkpoint_every)

@@ -76,7 +76,7 @@ def follow(
 
 def _settled(run: Run, data: Sequence[str], format: str | None) -> Iterator[list[str]]:
     """Again and again, the files that have not changed since the look before."""
-    before: set[str] = set()
+    before: set[str | None] = set()
     while True:
         try:
             found = find_files(list(data), format).paths

@@ -13,17 +13,15 @@ import signal
 from collections import deque
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from sketchlearn.arrays import RowError
 from sketchlearn.engines.base import Engine, Job, register_engine
+from sketchlearn.engines.partial import Outcome, Task, summed
 from sketchlearn.engines.threads import ChunkSummer, Pass, Sums
-from sketchlearn.features.base import FeatureMap
-from sketchlearn.sketches.accumulator import Accumulator
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.sources.base import Batch, Part, Source, placed
+from sketchlearn.sources.base import Batch, Part, placed
 from sketchlearn.threads import available_cores
 
 
@@ -59,41 +57,23 @@ def _pickles(value: Any) -> bool:
 class _Worker:
     """What a process knows for all its tasks."""
 
-    features: FeatureMap
-    skip: bool
-    source: Source
+    task: Task
     stop: Any
     sum: ChunkSummer
 
 
-def _begin(features: FeatureMap, skip: bool, source: Source, stop: Any) -> None:
+def _begin(task: Task, stop: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that was asked to stop tells the others
-    _Worker.features, _Worker.skip, _Worker.source, _Worker.stop = features, skip, source, stop
-    _Worker.sum = ChunkSummer(features, skip, source)
+    _Worker.task, _Worker.stop = task, stop
+    _Worker.sum = ChunkSummer(task.features, task.skip_invalid, task.source)
 
 
 def _sum_chunk(chunk: Batch) -> Sums:
     return [] if _Worker.stop.is_set() else _Worker.sum(chunk)
 
 
-class _Outcome(NamedTuple):
-    """Rows of a part, sums by group, and what is wrong with its first invalid row."""
-
-    rows: int
-    sums: list[tuple[Any, Accumulator]]
-    fault: RowError | None
-
-
-def _sum_part(part: Part) -> _Outcome:
-    own = replace(_Worker.source, parts=(part,), length=part.rows)
-    here = Pass(Job(own, _Worker.features, _Worker.skip, 1, _stopped), 1)
-    try:
-        here.accumulate()
-    except RowError as error:
-        if error.row is None:
-            raise
-        return _Outcome(here.rows_done, [], error)
-    return _Outcome(here.rows_done, list(here.tally.items()), None)
+def _sum_part(number: int, part: Part) -> Outcome:
+    return summed(_Worker.task, number, part, _stopped)
 
 
 def _stopped(done: int, total: int | None) -> None:
@@ -117,18 +97,11 @@ class _ChunksPass(Pass):
             raise
 
     def executor(self) -> Executor:
-        bare = Source(_nothing, names=self.source.names, grouped=self.source.grouped, settings=self.source.settings)
-        return ProcessPoolExecutor(
-            self.workers, self._context, _begin, (self.features, self.job.skip_invalid, bare, self._stop)
-        )
+        return ProcessPoolExecutor(self.workers, self._context, _begin, (Task.of(self.job), self._stop))
 
     def submit(self, pool: Executor | None, chunk: Batch) -> Future[Sums]:
         assert pool is not None
         return pool.submit(_sum_chunk, chunk)
-
-
-def _nothing(size: int) -> Any:
-    return iter(())
 
 
 class _PartsPass(_ChunksPass):
@@ -142,11 +115,11 @@ class _PartsPass(_ChunksPass):
         return placed(self._trail, row, "where" in self.source.settings)
 
     def accumulate(self) -> None:
-        waiting: deque[tuple[Part, Future[_Outcome]]] = deque()
+        waiting: deque[tuple[Part, Future[Outcome]]] = deque()
         pool = self.executor()
         try:
-            for part in self.source.parts:
-                waiting.append((part, pool.submit(_sum_part, part)))
+            for number, part in enumerate(self.source.parts):
+                waiting.append((part, pool.submit(_sum_part, number, part)))
                 while len(waiting) > 2 * self.workers:
                     self._take(*waiting.popleft())
             while waiting:
@@ -157,12 +130,14 @@ class _PartsPass(_ChunksPass):
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _take(self, part: Part, job: Future[_Outcome]) -> None:
+    def _take(self, part: Part, job: Future[Outcome]) -> None:
         self._trail.append((self.rows_done, part.name))
         outcome = job.result()
         if outcome.fault is not None:
-            raise outcome.fault.after(self.rows_done)
-        for label, sums in outcome.sums:
+            fault = outcome.fault[1]
+            raise fault.after(self.rows_done) if isinstance(fault, RowError) else fault
+        for label, sums in outcome.sums.items():
             self.tally.at(label).merge(sums)
-        self.rows_seen += outcome.rows
-        self.advance(outcome.rows)
+        rows = int(outcome.rows.sum())
+        self.rows_seen += rows
+        self.advance(rows)

@@ -2,6 +2,8 @@
 
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.characteristic import CharacteristicMap
+from sketchlearn.features.embedded import EmbeddedFeatures
+from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.quadratic import QuadraticFeatures
@@ -18,14 +20,18 @@ from sketchlearn.features.second_moment import SecondMomentMap
 
 __all__ = [
     "AdaptedLaw",
+    "Category",
     "CharacteristicMap",
     "DenseOperator",
+    "EmbeddedFeatures",
+    "Encoder",
     "FeatureMap",
     "FoldedLaw",
     "FourierFeatures",
     "GaussianLaw",
     "MixedLaw",
     "MultiscaleLaw",
+    "Number",
     "Operator",
     "QuadraticFeatures",
     "RadialLaw",

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.exceptions import SketchFileError
+from sketchlearn.features.encoder import Encoder
 from sketchlearn.kernels import GRID_BITS, Plan, RowSums, Summer, prepare
 from sketchlearn.limits import check
 
@@ -66,6 +67,7 @@ class FeatureMap(ABC):
     dim: int
     size: int
     columns: tuple[str, ...] | None = field(default=None, kw_only=True)
+    encoder: Encoder | None = field(default=None, kw_only=True)
     _expected: str | None = field(default=None, kw_only=True)
     _embedded: npt.NDArray[Any] | None = field(default=None, kw_only=True)
 
@@ -100,7 +102,9 @@ class FeatureMap(ABC):
         >>> phi.recipe()["seed"], phi.recipe()["radial"]
         (3, {'law': 'adapted'})
         """
-        named = {} if self.columns is None else {"columns": list(self.columns)}
+        named: Recipe = {} if self.columns is None else {"columns": list(self.columns)}
+        if self.encoder is not None:
+            named["encoder"] = self.encoder.to_json()
         return {
             "kind": self.kind,
             "version": self.recipe_version,
@@ -136,9 +140,11 @@ class FeatureMap(ABC):
             value = recipe.get(key)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**40:
                 raise ValueError(f"recipe field {key!r} must be a positive integer, got {value!r}")
-        own = {k: v for k, v in recipe.items() if k not in ("kind", "version", "columns")}
+        own = {k: v for k, v in recipe.items() if k not in ("kind", "version", "columns", "encoder")}
         phi = cls.from_parameters(cls.recipe_versions[version](own))
-        return phi if recipe.get("columns") is None else phi.with_columns(recipe["columns"])
+        if recipe.get("columns") is not None:
+            phi = phi.with_columns(recipe["columns"])
+        return phi if recipe.get("encoder") is None else phi.with_encoder(Encoder.from_json(recipe["encoder"]))
 
     def with_columns(self: _M, names: Iterable[str] | None) -> _M:
         """The same features for columns with these names.
@@ -164,6 +170,26 @@ class FeatureMap(ABC):
         named.__dict__.update(self.__dict__)  # what was drawn stays drawn: names change no number
         named.__dict__["columns"] = columns
         return named
+
+    def with_encoder(self: _M, encoder: Encoder | None) -> _M:
+        """The same features of encoded rows: tables are read and encoded by its rules, which become part of the recipe.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> from sketchlearn.features import Category, Number
+        >>> encoder = sl.Encoder((Number("age", fill=30.0), Category("plan", ("free", "paid"))))
+        >>> phi = sl.FourierFeatures.draw(dim=4, size=8, scale=1.0, seed=3).with_encoder(encoder)
+        >>> phi.columns, phi.encoder.columns
+        (('age', 'plan=free', 'plan=paid', 'plan=other'), ('age', 'plan'))
+        """
+        if encoder is not None and encoder.dim != self.dim:
+            raise ValueError(f"the encoder makes {encoder.dim} columns, the map is for {self.dim}")
+        named = self if encoder is None else self.with_columns(encoder.names)
+        encoded = object.__new__(type(self))
+        encoded.__dict__.update(named.__dict__)
+        encoded.__dict__["encoder"] = encoder
+        return encoded
 
     def replace(self: _M, **changes: Any) -> _M:
         """The same map with some fields changed; nothing that was drawn is kept."""

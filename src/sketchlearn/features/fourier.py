@@ -258,15 +258,16 @@ class FourierFeatures(PhaseMap):
         with np.errstate(all="ignore"):
             drawn = self._drawn()
         if drawn is None:
-            raise ValueError(
-                f"scale={self.scale} gives frequencies beyond float32, or so small that it takes them for 0"
-            )
+            problem = "gives frequencies beyond float32, or so small that it takes them for 0"
+            raise ValueError(f"scale={self.scale} {problem}")
         return drawn
 
     def _drawn(self) -> npt.NDArray[Any] | None:
         radius = self._radius() * (math.sqrt(self._law_dim / self.radial.second_moment(self._law_dim)) / self.scale)
         if self.structure != "dense":
-            blocks = structured.Blocks.draw(self.structure, self.dim, self.seed, radius * self._unit)
+            blocks = structured.Blocks.draw(
+                self.structure, self.dim, self.seed, radius * structured.unit_of(self.scale)
+            )
             whole = [blocks.to_array(), *([self._draw_dither().view(np.int8)] if self.quantized else [])]
             return np.concatenate(whole) if dense.in_range(blocks.radius) else None
         w = dense.unit_directions(self.directions, self.dim, self.size, self.seed) * (radius / math.pi)[:, None]
@@ -300,16 +301,11 @@ class FourierFeatures(PhaseMap):
     def _blocks(self) -> structured.Blocks:
         return structured.Blocks.from_array(self.random_array(), self.structure, self.dim, self.size)
 
-    @property
-    def _unit(self) -> float:
-        """A power of two near the scale if that is extreme: structured phases are computed in its units."""
-        return structured.unit_of(self.scale)
-
     @cached_property
     def _stretch(self) -> npt.NDArray[np.float32]:
         """What centred columns are multiplied by before structured transforms."""
         axes = np.ones(self.dim) if self.whitening is None else np.diag(self.whitening)
-        return (axes / self._unit).astype(np.float32)
+        return (axes / structured.unit_of(self.scale)).astype(np.float32)
 
     @property
     def _law_dim(self) -> int:

@@ -327,8 +327,8 @@ def add_near(rows, weights, runs, tables, sums, scratch):
                 for part in range(2):
                     for start in range(0, p, 1 << _CHUNK):
                         for j in range(1 << _CHUNK):
-                            one = np.int32(np.uint32(units[part, start + order[j]]) - shift)
-                            sums[g, part, at + start + j] += w * np.int64(one)
+                            one = np.int32(np.uint32(units[part, start + j]) - shift)
+                            sums[g, part, at + start + order[j]] += w * np.int64(one)
             first = last
 
 
@@ -354,9 +354,9 @@ def add_far(rows, weights, runs, tables, sums, scratch):
                     _back_summed(here, pointer(radius, at), pointer(dither, at), c, s, chunks)
                 for start in range(0, p, 1 << _CHUNK):
                     for j in range(1 << _CHUNK):
-                        k = start + order[j]
-                        sums[g, 0, at + start + j] += w * (np.int64(units[0, k]) - _ZERO64)
-                        sums[g, 1, at + start + j] += w * (np.int64(units[1, k]) - _ZERO64)
+                        k = at + start + order[j]
+                        sums[g, 0, k] += w * (np.int64(units[0, start + j]) - _ZERO64)
+                        sums[g, 1, k] += w * (np.int64(units[1, start + j]) - _ZERO64)
 
 
 count_near, count_far = add_near, add_far
@@ -400,9 +400,9 @@ def pack(diagonals, permutation):
 
 
 def pack_sums(diagonals, permutation, radius, dither):
-    """The same for sums, with the place of each of 64."""
+    """The same for sums, with the order in which they come."""
     three = diagonals.shape[1] == 3
-    order = np.argsort(_TURNED) if three else np.arange(1 << _CHUNK)
+    order = _TURNED if three else np.arange(1 << _CHUNK)
     if three:
         radius, dither = _turn_table(radius), _turn_table(dither) if dither.size > 1 else dither
     return *pack(diagonals, permutation), radius, dither, order

@@ -17,6 +17,7 @@ from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, register_summe
 from sketchlearn.kernels.sums import RowSums
 
 _NO_WEIGHTS = np.empty(0, np.int64)
+_NO_WEIGHTS.flags.writeable = False
 _STREAM = 8  # rows: streams of so few find their buffers ready
 
 
@@ -91,9 +92,31 @@ class PhaseSummer(Summer):
     ) -> list[RowSums]:
         return self._pass(X, np.asarray(starts, np.int64), weights, skip_invalid)
 
+    def row_units(self, X: Rows) -> npt.NDArray[np.int64]:
+        """Every row is a run of its own: the loops are those of the sums, and so are the bits."""
+        return self._totals(X, np.arange(len(X) + 1), None, True)[0][:, :, : self._size]
+
     def _pass(
         self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None, skip_invalid: bool
     ) -> list[RowSums]:
+        sums, box, info = self._totals(X, starts, weights, skip_invalid)
+        return [
+            RowSums(
+                sums=sums[g, :, : self._size],
+                rows=int(info[g, 0]),
+                weight=int(info[g, 3]),
+                lower=box[g, 0],
+                upper=box[g, 1],
+                skipped=int(info[g, 2]),
+                first_invalid=None if info[g, 1] < 0 else int(info[g, 1]),
+            )
+            for g in range(len(starts) - 1)
+        ]
+
+    def _totals(
+        self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None, skip_invalid: bool
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Sums (runs, 2, padded size), box (runs, 2, d) and counts (runs, 5) of each run."""
         runs, d = len(starts) - 1, self.plan.dim
         sums = np.zeros((runs, 2, self._padded), np.int64)
         box = np.empty((runs, 2, d))
@@ -103,7 +126,7 @@ class PhaseSummer(Summer):
         begin, stop = int(starts[0]), int(starts[-1])
         block = min(self._block, max(1, stop - begin))
         near, far, kept, columns, scratch = self._workspace(block)
-        w = _NO_WEIGHTS if weights is None else np.asarray(weights)
+        w = None if weights is None else np.asarray(weights)
         real = np.float32 if X.dtype == np.float32 else np.float64
         for i in range(begin, stop, block):
             end = min(i + block, stop)
@@ -118,24 +141,13 @@ class PhaseSummer(Summer):
                 counts = np.array([[0, 0], [0, end - i]], np.int64)
             here = slice(first, last)
             self._staging.stage(
-                _frozen(X[i:end], real), _frozen(w[i:end], np.int64), self._place, near, far, *kept, counts,
-                box[here], info[here], columns,
+                _frozen(X[i:end], real), _NO_WEIGHTS if w is None else _frozen(w[i:end], np.int64), self._place, near,
+                far, *kept, counts, box[here], info[here], columns,
             )  # fmt: skip
             if runs == 1 and info[0, 1] >= 0 and not skip_invalid:
                 break
             self._add(near, far, kept, counts, sums[here], scratch)
-        return [
-            RowSums(
-                sums=sums[g, :, : self._size],
-                rows=int(info[g, 0]),
-                weight=int(info[g, 3]),
-                lower=box[g, 0],
-                upper=box[g, 1],
-                skipped=int(info[g, 2]),
-                first_invalid=None if info[g, 1] < 0 else int(info[g, 1]),
-            )
-            for g in range(runs)
-        ]
+        return sums, box, info
 
     def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
         return np.asarray(squared_phases(np.asarray(X, np.float64), self._place)[1] <= K.MAX_PHASE**2)
@@ -167,8 +179,8 @@ class SignSummer(FourierSummer):
 
     _fill = 1.0
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, module: ModuleType | None = None) -> None:
+        super().__init__(plan, module)
         self._signs = True
 
     def _rows(self) -> npt.NDArray[np.float32]:

@@ -80,6 +80,11 @@ class Summer(ABC):
             self.sum_rows(X[a:b], None if weights is None else weights[a:b], skip_invalid) for a, b in pairwise(starts)
         ]
 
+    def row_units(self, X: Rows) -> npt.NDArray[np.int64]:
+        """Integer features of each row, (n, ...): what the sums are sums of, zero for rows that have no features."""
+        runs = self.sum_runs(X, np.arange(len(X) + 1), None, True)
+        return np.stack([run.sums for run in runs]) if runs else np.zeros((0, *self.plan.sums_shape), np.int64)
+
     @abstractmethod
     def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
         """Which rows have features: those that are finite, and not too far away for the plan."""
@@ -95,6 +100,7 @@ _HOMES = {
     "subsampled": "sketchlearn.kernels.subsampled",
     "squares": "sketchlearn.kernels.quadratic",
     "products": "sketchlearn.kernels.quadratic",
+    "embedded": "sketchlearn.kernels.embedded",
     "structured squares": "sketchlearn.kernels.quadratic",
 }
 

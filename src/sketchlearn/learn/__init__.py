@@ -10,16 +10,20 @@ from sketchlearn.learn.models import Model, register_model
 
 if TYPE_CHECKING:
     from sketchlearn.learn.base import SketchEstimator
+    from sketchlearn.learn.classifier import CompressiveClassifier
     from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
     from sketchlearn.learn.mixture import CompressiveGaussianMixture
+    from sketchlearn.learn.mixture_regression import CompressiveMixtureRegressor
     from sketchlearn.learn.pca import CompressivePCA
     from sketchlearn.learn.regression import CompressiveRegression
     from sketchlearn.learn.stable import CompressiveStableMixture
 
 __all__ = [
+    "CompressiveClassifier",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "CompressiveKMedians",
+    "CompressiveMixtureRegressor",
     "CompressivePCA",
     "CompressiveRegression",
     "CompressiveStableMixture",
@@ -29,9 +33,11 @@ __all__ = [
 ]
 
 _MODULES = {
+    "CompressiveClassifier": "classifier",
     "CompressiveGaussianMixture": "mixture",
     "CompressiveKMeans": "clustering",
     "CompressiveKMedians": "clustering",
+    "CompressiveMixtureRegressor": "mixture_regression",
     "CompressivePCA": "pca",
     "CompressiveRegression": "regression",
     "CompressiveStableMixture": "stable",

@@ -12,16 +12,25 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchlearn.decoders import Solution, decode
+from sketchlearn.decoders import Solution, decode, sweep
 from sketchlearn.decoders.registry import decoders_of
+from sketchlearn.designs.spread import warn_of
 from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.rows import PILOT_ROWS, Rows, checked_weights, is_source, on_grid, weight_scale
+from sketchlearn.learn.rows import (
+    PILOT_ROWS,
+    Rows,
+    as_random_state,
+    checked_weights,
+    is_source,
+    on_grid,
+    weight_scale,
+)
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Selection, open_source
 from sketchlearn.threads import limited
@@ -39,8 +48,8 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     for; ``fit_sketch`` decodes a sketch made elsewhere.  Rows may be an array, a frame, or anything that
     :func:`sketchlearn.sketch` reads: paths, streams of batches, Arrow, databases, memory maps.
 
-    Subclasses keep the parameters ``features``, ``sketch_size``, ``decoder``, ``workers``, ``progress`` and
-    ``random_state``, and say what is particular to them in the methods below.
+    Subclasses keep the parameters ``features``, ``sketch_size``, ``decoder``, ``on_invalid``, ``workers``,
+    ``progress`` and ``random_state``, and say what is particular to them in the methods below.
     """
 
     task: ClassVar[str]
@@ -53,12 +62,19 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """The parameter that says how many components are wanted."""
     fewest_rows: ClassVar[int] = 1
     """Rows that `fit` needs at least."""
+    most: ClassVar[int] = 20
+    """Components that are tried if their number is ``"auto"``."""
+    metric: ClassVar[bool] = False
+    """Whether the widths of columns are compared with each other, so that units matter."""
+    heavy_tails: ClassVar[bool] = False
+    """Whether values far from all others are what the model is about."""
     row_types: ClassVar[tuple[Any, ...]] = (np.float64, np.float32)
     """Types of rows that are sketched as they are."""
 
     features: FeatureMap | None = None
     sketch_size: int | None = None
     decoder: str = "auto"
+    on_invalid: str = "raise"
     workers: int | None = None
     progress: Any = None
     random_state: Any = None
@@ -80,12 +96,14 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def check_parameters(self) -> None:
         """Refuse parameters that make no sense, before any row is read."""
         k = getattr(self, self.counted)
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise ValueError(f"{self.counted} must be a positive integer, got {k!r}")
+        if k != "auto" and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
+            raise ValueError(f"{self.counted} must be a positive integer or 'auto', got {k!r}")
         self.check_sketching()
 
     def check_sketching(self) -> None:
         """Refuse sizes and decoders that there aren't."""
+        if self.on_invalid not in ("raise", "skip"):
+            raise ValueError(f"on_invalid={self.on_invalid!r}: choose 'raise' or 'skip'")
         size = self.sketch_size
         if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
             raise ValueError(f"sketch_size must be a positive integer or None, got {size!r}")
@@ -106,7 +124,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         with limited(self.workers):
             solution = decode(
                 self.sketch_,
-                int(getattr(self, self.counted)),
+                self._chosen(seed),
                 task=self.task,
                 decoder=self.decoder,
                 random_state=seed,
@@ -114,6 +132,25 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             )
         assert isinstance(solution, Solution)
         return solution
+
+    def _chosen(self, seed: int) -> int:
+        """The number of components; ``"auto"`` leaves it to a sweep, which is kept."""
+        given = getattr(self, self.counted)
+        if given != "auto":
+            return int(given)
+        most = min(self.most, int(self.sketch_.count))
+        self.sweep_ = sweep(
+            self.sketch_,
+            range(1, most + 1),
+            task={"kmedians": "kmeans"}.get(self.task, self.task),  # how many clusters there are is one question
+            random_state=seed,
+            **self.sweep_options(),
+        )
+        return self.sweep_.recommended
+
+    def sweep_options(self) -> dict[str, Any]:
+        """Options of the sweep that chooses the number of components."""
+        return {}
 
     def decode_options(self) -> dict[str, Any]:
         """Options of the decoder."""
@@ -218,7 +255,13 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     # -- pieces --------------------------------------------------------------------------------
 
     def _needed_rows(self) -> int:
-        return int(getattr(self, self.counted))
+        given = getattr(self, self.counted)
+        return 1 if given == "auto" else int(given)
+
+    def _components(self) -> int:
+        """The number of components that a map is designed for."""
+        given = getattr(self, self.counted)
+        return self.most if given == "auto" else int(given)
 
     def _opened(self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState | None = None) -> Rows:
         """Rows that were checked: arrays and frames by scikit-learn, sources while they are read.
@@ -226,14 +269,24 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         The first rows, for which there is a `random`, say what the columns are.
         """
         first = random is not None
-        if is_source(X) and not (isinstance(X, np.memmap) and sample_weight is not None):
+        if hasattr(X, "tocsr"):
+            return self._from_sparse(X, sample_weight, random)
+        if (is_source(X) or self._encodes(X, first)) and not (isinstance(X, np.memmap) and sample_weight is not None):
             rows = self._from_source(X, sample_weight, random)
             if first:
                 self._set_columns(rows.width(self.features), rows.names)
             return rows
         fewest = self.fewest_rows if first else 1
-        array = validate_data(self, X, reset=first, dtype=list(self.row_types), ensure_min_samples=fewest)
+        array = validate_data(
+            self, X, reset=first, dtype=list(self.row_types), ensure_min_samples=fewest,
+            ensure_all_finite=self.on_invalid == "raise",
+        )  # fmt: skip
         return self._weighted(array, sample_weight, self._names(), first)
+
+    def _encodes(self, X: Any, first: bool) -> bool:
+        """Whether a frame goes through the encoder of the feature map."""
+        known = self.features if first else self.sketch_.features
+        return known is not None and known.encoder is not None and hasattr(X, "columns")
 
     def _names(self) -> tuple[str, ...] | None:
         """Names of the columns of a frame, where they tell columns apart."""
@@ -241,7 +294,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return names if names and len(set(names)) == len(names) else None
 
     def _weighted(self, rows: npt.NDArray[Any], sample_weight: Any, names: tuple[str, ...] | None, first: bool) -> Rows:
-        weights = checked_weights(sample_weight, len(rows))
+        weights = checked_weights(sample_weight, rows.shape[0])
         scale = 1.0 if first else self.__dict__.get("_weight_scale", 1.0)
         if weights is None:
             return Rows(rows, None, scale, names)
@@ -256,12 +309,30 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 "stream or with sl.read(..., weight_column=...)"
             )
         known = self.features if random is not None else self.sketch_.features
-        source = open_source(X, Selection.of(expected=None if known is None else known.columns))
+        by_map = {} if known is None else {"expected": known.columns, "encoder": known.encoder}
+        source = open_source(X, Selection.of(**by_map))
         if known is not None or random is None:
             return Rows(source, names=source.names)
         sample = source.sample(PILOT_ROWS, seed=int(random.randint(2**31 - 1)))
         named = source.names is not None and len(source.names) == sample.shape[1]
         return Rows(source, names=source.names if named else None, sample=sample)
+
+    def _from_sparse(self, X: Any, sample_weight: Any, random: np.random.RandomState | None) -> Rows:
+        """A sparse matrix, which is made dense block by block."""
+        first = random is not None
+        matrix = validate_data(
+            self, X, reset=first, dtype=list(self.row_types), accept_sparse="csr",
+            ensure_min_samples=self.fewest_rows if first else 1, ensure_all_finite=self.on_invalid == "raise",
+        )  # fmt: skip
+        weighted = self._weighted(matrix, sample_weight, None, first)
+        source = open_source(matrix, Selection.of(sample_weight=weighted.weights))
+        sample = None
+        if random is not None:
+            chosen = np.arange(matrix.shape[0]) if weighted.weights is None else np.flatnonzero(weighted.weights > 0)
+            if len(chosen) > PILOT_ROWS:
+                chosen = np.sort(random.choice(chosen, PILOT_ROWS, replace=False))
+            sample = matrix[chosen].toarray()
+        return Rows(source, None, weighted.scale, None, sample)
 
     def _set_columns(self, columns: int, names: tuple[str, ...] | None) -> None:
         self.n_features_in_ = columns
@@ -280,8 +351,11 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         size = self.sketch_size
         if size is None:
             size = self.default_size(columns, rows.total if whole else None)
-        phi = self.design_features(*rows.pilot(random), size, seed)
         names = rows.names
+        pilot, weights = rows.pilot(random)
+        phi = self.design_features(pilot, weights, size, seed)
+        if isinstance(phi, CharacteristicMap) and not self.heavy_tails:
+            warn_of(np.asarray(pilot, np.float64), names, self.metric and not getattr(self, "standardize", False), 4)
         return phi.with_columns(names) if names is not None and len(names) == phi.dim else phi
 
     def _map_columns(self) -> int:
@@ -290,7 +364,12 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _pass(self, rows: Rows, features: FeatureMap) -> Sketch:
         return make_sketch(
-            rows.data, features, sample_weight=rows.weights, workers=self.workers, progress=self.progress
+            rows.data,
+            features,
+            sample_weight=rows.weights,
+            on_invalid=self.on_invalid,
+            workers=self.workers,
+            progress=self.progress,
         )
 
     def _check_sketch(self, sketch: Any) -> None:
@@ -302,7 +381,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _random(self) -> tuple[np.random.RandomState, tuple[int, int]]:
         """Randomness for the pilot, and seeds of map and decoder: those don't depend on where the rows come from."""
-        random = check_random_state(self.random_state)
+        random = as_random_state(self.random_state)
         return random, (int(random.randint(2**31 - 1)), int(random.randint(2**31 - 1)))
 
     def _take(self, sketch: Sketch, seed: int, scale: float) -> None:
@@ -313,7 +392,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._seed = seed
 
     def _forget(self) -> None:
-        for name in (*self.learned, *_OF_ALL):
+        for name in (*self.learned, *_OF_ALL, "sweep_"):
             self.__dict__.pop(name, None)
 
     def _solve(self) -> None:
@@ -330,10 +409,22 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise AttributeError(f"{type(self).__name__} has no {name} yet: call fit, partial_fit or fit_sketch first")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True  # made dense block by block
+        return tags
+
     def __sklearn_is_fitted__(self) -> bool:
         return "sketch_" in self.__dict__
 
     def _new_rows(self, X: Any, dtype: Any = None) -> npt.NDArray[Any]:
         """Rows to use the model on."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=list(self.row_types) if dtype is None else dtype)
+        encoder = self.sketch_.features.encoder
+        if encoder is not None and hasattr(X, "columns"):
+            X = np.concatenate(list(open_source(X, Selection.of(encoder=encoder))))
+            self.__dict__.pop("feature_names_in_", None)
+        rows = validate_data(
+            self, X, reset=False, dtype=list(self.row_types) if dtype is None else dtype, accept_sparse="csr"
+        )
+        return rows.toarray() if hasattr(rows, "tocsr") else rows

@@ -11,6 +11,7 @@ from sklearn.metrics import pairwise_distances, pairwise_distances_argmin_min
 
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.designs.kmeans import sample_map
+from sketchlearn.designs.spread import standard_units
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.learn.base import SketchEstimator
@@ -34,6 +35,7 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         "labels_",
     )
     counted: ClassVar[str] = "n_clusters"
+    metric: ClassVar[bool] = True
     cluster_centers_: Array
     weights_: Array
     centers_std_: Array | None
@@ -42,21 +44,25 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | str = 8,
         *,
+        standardize: bool = False,
         features: FeatureMap | None = None,
         sketch_size: int | None = None,
         decoder: str = "auto",
         n_decodes: int | None = None,
+        on_invalid: str = "raise",
         workers: int | None = None,
         progress: Any = None,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
+        self.standardize = standardize
         self.features = features
         self.sketch_size = sketch_size
         self.decoder = decoder
         self.n_decodes = n_decodes
+        self.on_invalid = on_invalid
         self.workers = workers
         self.progress = progress
         self.random_state = random_state
@@ -87,7 +93,12 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
     def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
         """Multi-scale frequencies around the mean of the pilot, down to the width of its clusters."""
-        return sample_map(np.asarray(rows, np.float64), int(self.n_clusters), size, seed, weights)[0]
+        pilot = np.asarray(rows, np.float64)
+        if not self.standardize:
+            return sample_map(pilot, self._components(), size, seed, weights)[0]
+        offset, units = standard_units(pilot, self._names())
+        phi = sample_map((pilot - offset) / units, self._components(), size, seed, weights)[0]
+        return phi.standardized(offset, units)
 
     def decode_options(self) -> dict[str, Any]:
         """How many fits are pooled."""
@@ -206,8 +217,12 @@ class CompressiveKMeans(SketchedClustering):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of centres.
+    n_clusters : int or "auto"
+        Number of centres; ``"auto"`` tries up to 20 and takes what :func:`sketchlearn.sweep` recommends
+        (``sweep_`` has the table).
+    standardize : bool
+        Distances count every column in units of its own spread, which is taken from a pilot sample and kept in the
+        feature map; centres come back in the units of the rows.  A map given as `features` has units of its own.
     features : FeatureMap, optional
         The map to sketch with; by default one is designed from up to 2000 of the rows.
     sketch_size : int, optional
@@ -217,11 +232,13 @@ class CompressiveKMeans(SketchedClustering):
     n_decodes : int, optional
         Fits that the tuning-free decoder pools on data whose clusters are not round Gaussians (3 by default;
         more is a little better and slower).
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     workers : int, optional
         Threads of the pass, and of fits that are pooled; all cores by default.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
-    random_state : int, RandomState or None
+    random_state : int, Generator, RandomState or None
         For repeatable results.
 
     Attributes

@@ -24,6 +24,7 @@ class SketchedMixture(DensityMixin, SketchEstimator):  # type: ignore[misc]
     """A mixture learned from a sketch; subclasses say how it is designed and evaluated."""
 
     learned: ClassVar[tuple[str, ...]] = ("weights_", "converged_", "n_iter_")
+    most: ClassVar[int] = 10
     weights_: Array
     converged_: bool
     n_iter_: int

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 from sklearn.mixture import GaussianMixture
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.decoders.mixture import Mixture
@@ -19,6 +18,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.mixtures import GaussianMixtureModel
+from sketchlearn.learn.rows import as_random_state
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -34,8 +34,9 @@ class CompressiveGaussianMixture(SketchedMixture):
 
     Parameters
     ----------
-    n_components : int
-        Number of components.
+    n_components : int or "auto"
+        Number of components; ``"auto"`` tries up to 10 and takes what :func:`sketchlearn.sweep` recommends
+        (``sweep_`` has the table).
     covariance_type : {"full", "tied", "diag", "spherical"}
         Shape of the covariances.
     sketch_size : int, optional
@@ -47,11 +48,13 @@ class CompressiveGaussianMixture(SketchedMixture):
         :func:`sketchlearn.decode`).
     warm_start : bool
         Start from the model of the last fit; it is kept if it explains the new sketch.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     workers : int, optional
         Threads of the pass.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
-    random_state : int, RandomState or None
+    random_state : int, Generator, RandomState or None
         Seed of pilot, frequencies and decoder.
 
     Attributes
@@ -108,22 +111,24 @@ class CompressiveGaussianMixture(SketchedMixture):
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | str = 1,
         *,
         covariance_type: str = "full",
         sketch_size: int | None = None,
         features: FeatureMap | None = None,
         decoder: str = "auto",
+        on_invalid: str = "raise",
         warm_start: bool = False,
         workers: int | None = None,
         progress: Any = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: Any = None,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.sketch_size = sketch_size
         self.features = features
         self.decoder = decoder
+        self.on_invalid = on_invalid
         self.warm_start = warm_start
         self.workers = workers
         self.progress = progress
@@ -137,11 +142,11 @@ class CompressiveGaussianMixture(SketchedMixture):
         check_covariance_type(self.covariance_type)
 
     def _designed_size(self, columns: int) -> int:
-        return default_size(int(self.n_components), columns, self.covariance_type)
+        return default_size(self._components(), columns, self.covariance_type)
 
     def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
         """Frequencies at all scales of the pilot, and at that of one component."""
-        return design_gmm(rows, self.n_components, self.covariance_type, seed, size=size, sample_weight=weights)
+        return design_gmm(rows, self._components(), self.covariance_type, seed, size=size, sample_weight=weights)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Design a feature map, sketch the rows in one pass, decode the mixture.
@@ -209,10 +214,14 @@ class CompressiveGaussianMixture(SketchedMixture):
         """The shape of the components, and the model so far if there is one."""
         options: dict[str, Any] = {"covariance_type": self.covariance_type}
         start = self.__dict__.get("_start")
-        shape = (self.n_components, self.sketch_.features.dim)
+        shape = (self.n_components, self.sketch_.features.dim)  # none fits 'auto'
         if self.decoder == "auto" and start is not None and start.means.shape == shape:
             options["start"] = start
         return options
+
+    def sweep_options(self) -> dict[str, Any]:
+        """Other numbers of components of the same shape."""
+        return {"covariance_type": self.covariance_type}
 
     def set_learned(self, solution: MixtureSolution) -> None:
         """The mixture in scikit-learn's shapes."""
@@ -248,7 +257,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         check_is_fitted(self)
         if n_samples < 1:
             raise ValueError(f"n_samples={n_samples}: ask for at least one row")
-        random = check_random_state(self.random_state)
+        random = as_random_state(self.random_state)
         numbers = random.multinomial(n_samples, self.weights_)
         roots = np.linalg.cholesky(self._full_covariances())
         rows = [
@@ -307,7 +316,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         """
         check_is_fitted(self)
         model = GaussianMixture(
-            int(self.n_components), covariance_type=self.covariance_type, random_state=self.random_state
+            len(self.weights_), covariance_type=self.covariance_type, random_state=self.random_state
         )
         names = ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_", "converged_", "n_iter_")
         for name in (*names, "lower_bound_", "n_features_in_", "feature_names_in_"):

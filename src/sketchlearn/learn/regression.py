@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import validate_data
 
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.least_squares import RegressionSolution
@@ -16,17 +15,14 @@ from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.pca import design_regression
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
-from sketchlearn.learn.base import SketchEstimator
+from sketchlearn.learn.joint import JointEstimator
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.regression import RegressionModel
-from sketchlearn.learn.rows import Rows, is_source
-from sketchlearn.sketches.value import Sketch
-from sketchlearn.sources import Source
 
 Array = npt.NDArray[np.float64]
 
 
-class CompressiveRegression(MultiOutputMixin, RegressorMixin, SketchEstimator):  # type: ignore[misc]
+class CompressiveRegression(MultiOutputMixin, RegressorMixin, JointEstimator):  # type: ignore[misc]
     """Ordinary, ridge or principal-component least squares from a sketch.
 
     From a sketch of all products of columns (the default) the answer is that of the rows, to about the square of
@@ -48,11 +44,13 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, SketchEstimator): 
         Features of the sketch; by default all products of columns.
     decoder : str
         A decoder of this task; for compressed sketches also one of :class:`~sketchlearn.CompressivePCA`.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     workers : int, optional
         Threads of the pass.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
-    random_state : int, RandomState or None
+    random_state : int, Generator, RandomState or None
         Seeds a compressed map and its decoder.
 
     Attributes
@@ -124,6 +122,7 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, SketchEstimator): 
         features: FeatureMap | None = None,
         sketch_size: int | None = None,
         decoder: str = "auto",
+        on_invalid: str = "raise",
         workers: int | None = None,
         progress: Any = None,
         random_state: Any = None,
@@ -134,64 +133,12 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, SketchEstimator): 
         self.features = features
         self.sketch_size = sketch_size
         self.decoder = decoder
+        self.on_invalid = on_invalid
         self.workers = workers
         self.progress = progress
         self.random_state = random_state
 
     # -- learning ------------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Sketch the columns of X and y together in one pass and solve.
-
-        Parameters
-        ----------
-        X : array, frame, or anything that :func:`sketchlearn.sketch` reads
-            Predictors; of a path or stream, predictors and targets together.
-        y : array (n_samples,) or (n_samples, n_targets), or columns of a path or stream
-            Targets: ``fit(array, targets)``, ``fit("data/*.parquet", "price")``, ``fit(batches, -1)``.
-        sample_weight : array (n_samples,), optional
-            Weights of the rows of an array or frame; whole numbers are exactly repetition.  Others are rounded to
-            multiples of 2**-16, after a multiplication by a power of two if they are too small for that.
-
-        Returns
-        -------
-        self
-        """
-        return super().fit(X, y, sample_weight)
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sketch; the equations are solved when the coefficients are next asked for.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        self
-        """
-        return super().partial_fit(X, y, sample_weight)
-
-    def fit_sketch(self, sketch: Sketch, targets: Any = -1, predictors: Any = None) -> Self:
-        """Regress columns of a sketch on other columns of it.
-
-        Parameters
-        ----------
-        sketch : Sketch
-            Of :class:`~sketchlearn.QuadraticFeatures`.
-        targets : int, name, or several of them
-            Columns to predict; the last one by default.
-        predictors : columns, optional
-            Columns to predict from; by default all others.
-
-        Returns
-        -------
-        self
-        """
-        self._check_sketch(sketch)
-        self._choose(sketch.features.dim, sketch.features.columns, targets, predictors)
-        return super().fit_sketch(sketch)
 
     def check_parameters(self) -> None:
         """The penalty must be a number; the number of components may be left open."""
@@ -265,70 +212,6 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, SketchEstimator): 
             r2=self.r2_,
         )
 
-    # -- predictors and targets ------------------------------------------------------------------
-
-    def _needed_rows(self) -> int:
-        return 1
-
-    def _map_columns(self) -> int:
-        return len(self._predictors) + len(self._targets)
-
-    def _choose(self, dim: int, names: tuple[str, ...] | None, targets: Any, predictors: Any = None) -> None:
-        """Which columns of a sketch or a source are what."""
-        wanted = _columns(targets, dim, names, "targets")
-        if predictors is None:
-            chosen = np.setdiff1d(np.arange(dim), wanted)
-        else:
-            chosen = _columns(predictors, dim, names, "predictors")
-        if not len(chosen):
-            raise ValueError("no columns are left to predict from")
-        both = np.intersect1d(wanted, chosen)
-        if len(both):
-            raise ValueError(f"column {both[0]} is both a target and a predictor")
-        self._targets, self._predictors = wanted, chosen
-        self._flat = isinstance(targets, str) or np.ndim(targets) == 0
-
-    def _set_columns(self, columns: int, names: tuple[str, ...] | None) -> None:
-        chosen = None if names is None else tuple(names[i] for i in self._predictors)
-        super()._set_columns(len(self._predictors), chosen)
-
-    def _opened(self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState | None = None) -> Rows:
-        first = random is not None
-        if is_source(X) and not (isinstance(X, np.memmap) and y is not None and np.ndim(y) > 0):
-            if y is None:
-                raise ValueError("say which columns are the targets: fit('data.parquet', 'price') or fit(batches, -1)")
-            rows = self._from_source(X, sample_weight, random)
-            assert isinstance(rows.data, Source)
-            dim = rows.width(self.features) if first else self.sketch_.features.dim
-            before = None if first else (self._targets, self._predictors)
-            self._choose(dim, rows.names, y)
-            if before is not None and not all(
-                np.array_equal(a, b) for a, b in zip(before, (self._targets, self._predictors), strict=True)
-            ):
-                self._targets, self._predictors = before
-                raise ValueError(f"the targets are {y!r}, those of the first batch were other columns")
-            if first:
-                self._set_columns(dim, rows.names)
-            return rows
-        array, target = validate_data(self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True)
-        target = np.asarray(target, np.float64)
-        columns = np.column_stack([array, target])
-        if first:
-            self._flat = target.ndim == 1
-            self._predictors = np.arange(array.shape[1])
-            self._targets = np.arange(array.shape[1], columns.shape[1])
-        elif columns.shape[1] != self.sketch_.features.dim:
-            had = self.sketch_.features.dim
-            raise ValueError(f"predictors and targets have {columns.shape[1]} columns, the first batch had {had}")
-        return self._weighted(columns, sample_weight, self._names_with_targets(), first)
-
-    def _names_with_targets(self) -> tuple[str, ...] | None:
-        names = self._names()
-        if names is None:
-            return None
-        targets = ["target"] if len(self._targets) == 1 else [f"target {i}" for i in range(len(self._targets))]
-        return None if set(targets) & set(names) else (*names, *targets)
-
     # -- using ---------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
@@ -345,21 +228,3 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, SketchEstimator): 
         """
         rows = self._new_rows(X)
         return np.asarray(rows @ self.coef_.T + self.intercept_)
-
-
-def _columns(value: Any, dim: int, names: tuple[str, ...] | None, what: str) -> npt.NDArray[np.intp]:
-    """Numbers of columns that are given by number or name."""
-    given = [value] if isinstance(value, str) or np.ndim(value) == 0 else list(value)
-    for name in given:
-        if isinstance(name, str) and name not in (names or ()):
-            known = f"there are {', '.join(names[:20])}" if names else "the columns have no names, give their numbers"
-            raise ValueError(f"{what}: there is no column {name!r}; {known}")
-    columns = np.asarray([names.index(c) if names and isinstance(c, str) else c for c in given])
-    if columns.ndim != 1 or columns.dtype.kind not in "iu":
-        raise ValueError(f"{what} must be column numbers or names, got {value!r}")
-    if not len(columns) or (columns < -dim).any() or (columns >= dim).any():
-        raise ValueError(f"{what} must be columns of the {dim} in the sketch, got {value!r}")
-    columns = columns.astype(np.intp) % dim
-    if len(np.unique(columns)) != len(columns):
-        raise ValueError(f"{what} name a column twice: {value!r}")
-    return columns

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from sketchlearn.features.base import FeatureMap
@@ -79,6 +80,11 @@ class Rows:
         if self.sample is not None:
             return self.sample, None
         rows, weights = self.data, self.weights
+        good = np.isfinite(rows).all(1)
+        if not good.all():  # they are left out of the sketch too
+            rows, weights = rows[good], None if weights is None else weights[good]
+            if not len(rows):
+                raise ValueError("there are no valid rows in the data: nothing to take a sample from")
         if weights is not None:
             rows, weights = rows[weights > 0], weights[weights > 0]
         if len(rows) <= PILOT_ROWS:
@@ -86,6 +92,15 @@ class Rows:
         if weights is None:
             return rows[np.sort(sample_without_replacement(len(rows), PILOT_ROWS, random_state=random))], None
         return rows[np.sort(random.choice(len(rows), PILOT_ROWS, p=weights / weights.sum()))], None
+
+
+def as_random_state(random_state: Any) -> np.random.RandomState:
+    """What scikit-learn understands, and generators, which draw a seed."""
+    if isinstance(random_state, np.random.Generator):
+        random_state = int(random_state.integers(2**31 - 1))
+    found = check_random_state(random_state)
+    assert isinstance(found, np.random.RandomState)
+    return found
 
 
 def is_source(X: Any) -> bool:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.atoms.stable import sample_stable, stable_log_density
@@ -16,6 +15,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.mixtures import StableMixtureModel
+from sketchlearn.learn.rows import as_random_state
 
 Array = npt.NDArray[np.float64]
 
@@ -28,8 +28,9 @@ class CompressiveStableMixture(SketchedMixture):
 
     Parameters
     ----------
-    n_components : int
-        Number of components.
+    n_components : int or "auto"
+        Number of components; ``"auto"`` tries up to 10 and takes what :func:`sketchlearn.sweep` recommends
+        (``sweep_`` has the table).
     scatter_type : {"full", "diag"}
         Shape of the scatter matrices.
     sketch_size : int, optional
@@ -38,11 +39,13 @@ class CompressiveStableMixture(SketchedMixture):
         Map to sketch with; by default one is designed from a pilot of at most 2000 rows.
     decoder : str
         Name of a decoder of this task, see :func:`sketchlearn.decode`.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     workers : int, optional
         Threads of the pass.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
-    random_state : int, RandomState or None
+    random_state : int, Generator, RandomState or None
         Seed of pilot, frequencies and decoder.
 
     Attributes
@@ -75,27 +78,30 @@ class CompressiveStableMixture(SketchedMixture):
     task: ClassVar[str] = "stable"
     model: ClassVar[type[Model]] = StableMixtureModel
     learned: ClassVar[tuple[str, ...]] = (*SketchedMixture.learned, "alphas_", "locations_", "scatters_")
+    heavy_tails: ClassVar[bool] = True
     alphas_: Array
     locations_: Array
     scatters_: Array
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | str = 1,
         *,
         scatter_type: str = "full",
         sketch_size: int | None = None,
         features: FeatureMap | None = None,
         decoder: str = "auto",
+        on_invalid: str = "raise",
         workers: int | None = None,
         progress: Any = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: Any = None,
     ) -> None:
         self.n_components = n_components
         self.scatter_type = scatter_type
         self.sketch_size = sketch_size
         self.features = features
         self.decoder = decoder
+        self.on_invalid = on_invalid
         self.workers = workers
         self.progress = progress
         self.random_state = random_state
@@ -105,7 +111,7 @@ class CompressiveStableMixture(SketchedMixture):
         check_is_fitted(self)
         if n_samples < 1:
             raise ValueError(f"n_samples={n_samples}: ask for at least one row")
-        random = check_random_state(self.random_state)
+        random = as_random_state(self.random_state)
         rng = np.random.default_rng(random.randint(2**31 - 1))
         numbers = random.multinomial(n_samples, self.weights_)
         rows = [
@@ -123,14 +129,18 @@ class CompressiveStableMixture(SketchedMixture):
             raise ValueError(f"scatter_type={self.scatter_type!r}: choose 'full' or 'diag'")
 
     def _designed_size(self, columns: int) -> int:
-        return default_size(int(self.n_components), columns, self.scatter_type)
+        return default_size(self._components(), columns, self.scatter_type)
 
     def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
         """Frequencies from statistics of the pilot that have no moments in them."""
-        return design_stable(rows, self.n_components, self.scatter_type, seed, size=size, sample_weight=weights)
+        return design_stable(rows, self._components(), self.scatter_type, seed, size=size, sample_weight=weights)
 
     def decode_options(self) -> dict[str, Any]:
         """The shape of the scatter matrices."""
+        return {"scatter_type": self.scatter_type}
+
+    def sweep_options(self) -> dict[str, Any]:
+        """Other numbers of components of the same shape."""
         return {"scatter_type": self.scatter_type}
 
     def set_learned(self, solution: StableSolution) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.comparison import Change, changes
-from sketchlearn.decoders import Sweep
-from sketchlearn.decoders.sweep import EXPLAINED
+from sketchlearn.decoders import Code, Sweep
 from sketchlearn.plots.axes import BAD, FAINT, GOOD, INK, axes, color, tidy
 from sketchlearn.plots.geometry import as_model
 from sketchlearn.sketches import Sketch, SketchTable
+
+_LONGEST, _ROOM, _TURNED = 24, 70, 16  # letters of a name, letters in a line, names in a line if they are turned
 
 
 def residual(model: Any, *, ax: Any = None) -> Any:
@@ -86,7 +87,9 @@ def sweep(table: Sweep, *, ax: Any = None) -> Any:
     ax = tidy(axes(ax))
     k = table.column("k")
     ax.semilogy(k, table.column("ratio"), "o-", label="misfit / noise floor")
-    ax.axhline(EXPLAINED, color="gray", linestyle=":", label="explained")
+    sure = [row for row in table if row.code == Code.RELIABLE]
+    if sure:
+        ax.semilogy([r.k for r in sure], [r.ratio for r in sure], "o", color=GOOD, zorder=3, label="certified")
     ax.axvline(table.recommended, color="C2", linestyle="--", label=f"recommended: {table.recommended}")
     ax.set_xlabel("number of components")
     ax.set_ylabel("misfit / noise floor")
@@ -184,19 +187,31 @@ def drift(
     ax = tidy(axes(ax, (7.2, 4.0)))
     at = np.arange(len(found))
     alarm = np.array([c.p_value < alpha for c in found])
-    distance = np.array([c.observed for c in found])
-    noise = np.array([c.noise for c in found])
-    ax.fill_between(at, noise, color=FAINT, alpha=0.3, step="mid", linewidth=0, label="what sampling noise gives")
+    distance = np.array([c.distance for c in found])
+    edge = np.array([c.limit(alpha) for c in found])
+    # each value of the band is that of its own point: one sketch may have many more rows than the next
+    sides = np.repeat(at, 2) + np.tile([-0.5, 0.5], len(at))
+    ax.fill_between(sides, np.repeat(edge, 2), color=FAINT, alpha=0.3, linewidth=0, label="what noise gives")
     ax.plot(at, distance, color=INK, linewidth=1, zorder=2)
     for mask, shade, text in ((~alarm, GOOD, "no difference beyond noise"), (alarm, BAD, f"differs (p < {alpha:g})")):
         if mask.any():
             ax.scatter(at[mask], distance[mask], c=shade, s=36, zorder=3, label=text)
-    every = max(1, len(at) // 12)
-    ax.set_xticks(at[::every], [found[i].label for i in at[::every]])
-    if max((len(c.label) for c in found), default=0) > 6:
-        ax.tick_params("x", rotation=30)
+    _label(ax, at, [c.label for c in found])
     ax.set_ylim(bottom=0)
     names = {"first": "the first", "previous": "the one before", "rest": "all others"}
     ax.set_ylabel(f"distance (MMD) from {names[found[0].against]}")
     ax.legend(frameon=False)
     return ax
+
+
+def _label(ax: Any, at: Any, labels: list[str]) -> None:
+    """Names below the axis that don't run into each other: fewer of them, cut, and turned if they are long."""
+    short = [label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…" for label in labels]
+    room = _ROOM // max(max(map(len, short)), 1)  # of names side by side
+    turned = len(short) > max(room, 2)
+    every = max(1, -(-len(at) // (_TURNED if turned else len(at))))
+    ax.set_xticks(at[::every], short[::every])
+    if turned:
+        for text in ax.get_xticklabels():
+            text.set(rotation=45, ha="right", rotation_mode="anchor")
+    ax.figure.set_layout_engine("tight")  # turned names need room below

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders import Sweep
+from sketchlearn.decoders import Code, Sweep
 from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.decoders.sweep import EXPLAINED
 from sketchlearn.learn.models import Column, Model, Table
 from sketchlearn.learn.models.table import decimals, number
 from sketchlearn.plots.axes import COLORS
@@ -22,7 +21,8 @@ from sketchlearn.plots.geometry import Plane, as_model, column_units, plane_of
 from sketchlearn.sketches import file as sketch_file
 
 _MOST_NUMBERS = 200_000  # of covariances in a page; beyond it they are shown without correlations
-_MOST_COLUMNS = 200  # of a table
+_MOST_COLUMNS = 2000  # of a table
+_WIDE = 12  # columns from which on a table has to be scrolled
 
 
 def report(
@@ -59,6 +59,8 @@ def report(
     (True, True)
     """
     learned = as_model(model)
+    if sweep is not None and learned.reliable:
+        sweep = sweep.knowing(learned.size)
     if path is not None and isinstance(model, str | os.PathLike) and Path(path).resolve() == Path(model).resolve():
         raise ValueError(f"{os.fsdecode(path)}: the report would replace its model")
     heading = title or learned.headline
@@ -179,8 +181,10 @@ def _parts(model: Model, data: dict[str, Any]) -> str:
 def _sweep(sweep: Sweep, data: dict[str, Any]) -> str:
     data["sweep"] = {
         "recommended": sweep.recommended,
-        "explained": EXPLAINED,
-        "rows": [{"k": r.k, "ratio": float(r.ratio), "inertia": float(r.inertia)} for r in sweep],
+        "rows": [
+            {"k": r.k, "ratio": float(r.ratio), "inertia": float(r.inertia), "reliable": r.code == Code.RELIABLE}
+            for r in sweep
+        ],
     }
     return (
         f"<section><h2>How many?</h2><p>Recommended: {sweep.recommended} ({escape(sweep.reason)}).</p>"
@@ -238,7 +242,9 @@ def _footer(model: Model) -> str:
 def _table(table: Table) -> str:
     """A table that can be sorted and downloaded."""
     shown = table.columns[:_MOST_COLUMNS]
-    more = f" The first {_MOST_COLUMNS} columns are shown." if len(table.columns) > _MOST_COLUMNS else ""
+    more = f" {len(shown)} columns: scroll to the right for the others." if len(shown) > _WIDE else ""
+    if len(table.columns) > _MOST_COLUMNS:
+        more += f" The first {_MOST_COLUMNS} of {len(table.columns)} are shown."
     head = "".join(
         f"<th scope='col' title='{escape(c.name, quote=True)}'><button class='head'>{escape(c.name)}</button></th>"
         for c in shown
@@ -265,7 +271,8 @@ def _cell(column: Column, row: int, dotted: bool) -> str:
         raw = "" if isinstance(value, str) else f" data-value='{value}'"
         return f"<td{raw}>{dot}{escape(str(value))}</td>"
     if column.kind == "share":
-        part = 100 * value / max(float(np.max(column.values)), 1e-300)
+        largest = float(np.max(column.values))
+        part = 100 * min(max(value / largest, 0.0), 1.0) if largest > 1e-100 else 0.0
         return f"<td class='share' style='--part:{part:.1f}%' data-value='{value:.6g}'>{value:.2%}</td>"
     if column.kind == "count":
         return f"<td data-value='{value:.0f}'>{value:,.0f}</td>"

@@ -9,7 +9,7 @@ from typing import Any
 
 import sketchlearn
 from sketchlearn.privacy.calibration import concentrated_epsilon
-from sketchlearn.sketches.record import PrivacyRecord
+from sketchlearn.sketches.record import PrivacyRecord, added_variances
 from sketchlearn.sketches.value import Sketch, check_same_features
 
 USERS = ("disjoint", "same")
@@ -149,9 +149,7 @@ def combined_record(records: Sequence[PrivacyRecord], users: str) -> PrivacyReco
     }
     if rho is not None:
         details["rho"] = rho
-    if all("variances" in r.details for r in records):
-        runs = zip(*(r.details["variances"] for r in records), strict=True)
-        details["variances"] = [[run[0][0], math.fsum(v for _, v in run)] for run in runs]
+    details |= added_variances(records)
     return PrivacyRecord(
         mechanism=" + ".join(names),
         epsilon=epsilon,

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from sketchlearn.privacy.ledger import Ledger
 
 Bounds = tuple[npt.ArrayLike, npt.ArrayLike]
-_FEWEST, _USUAL, _BOUNDS_USUAL = 4, 10, 20  # features per component and column
-_TOLERATED = 1e-3  # times features per component and column: relative squared error that k-means tolerates
+# features per component and column: with fewer than six, maps that span all scales of public bounds miss clusters
+_FEWEST, _USUAL, _BOUNDS_USUAL = 6, 10, 20
+_HARMLESS = 1e-3  # relative squared error of the averages that is not worth giving up features for
+_TOLERATED = 4e-3  # times features per component and column: error beyond which centres were found no more
 _FLATNESS = 3.0  # squared length of one row's features over that of the average
 _ALL_PRODUCTS = 64  # columns up to which the pilot keeps all products
 _ROUNDS = 2  # the second looks at the ball that the first found
@@ -47,9 +49,9 @@ def private_size(
 ) -> tuple[int, str]:
     """How many Fourier features to release of at least `rows` rows, and what to expect of them, in words.
 
-    Under pure epsilon the noise of every feature grows with their number: too many are worse than few.  With delta the
-    noise of the averages hardly depends on it.  The error is compared with what k-means tolerates (Chatalic 2020,
-    section 9.2).
+    Under pure epsilon the noise of every feature grows with their number: too many are worse than few.  With delta it
+    grows with the root of it, and more features make up for that.  The error is compared with what k-means was seen
+    to tolerate (Chatalic 2020, section 9.2, has the argument).
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ def private_size(
     2000
     >>> size, why = private_size(10, 10, 0.01, rows=10**4)
     >>> size, "no useful result" in why
-    (400, True)
+    (600, True)
     """
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
         raise ValueError(f"rows must be a public lower bound of their number, got {rows!r}")
@@ -81,7 +83,8 @@ def private_size(
         return noise / float(rows) ** 2
 
     best = _BOUNDS_USUAL
-    while best > _FEWEST and error(best) > _TOLERATED * best:
+    # Gaussian noise grows with the root of their number, by which more features make up for it
+    while best > _FEWEST and delta == 0.0 and error(best) > _HARMLESS:
         best -= 1
     size, reached = max(100, best * unit), error(best)
     limit = _TOLERATED * best
@@ -162,6 +165,7 @@ def private_design(
         assert noisy.privacy is not None
         records.append(noisy.privacy)
         mean, trace, error = _moments(noisy, mean, radius)
+        mean = np.clip(mean, *(np.asarray(bound, np.float64) for bound in bounds))
         if turn < _ROUNDS - 1:
             # the next ball holds the rows even if the noise was against us
             radius = min(radius, _CLIP * math.sqrt(max(trace, 0.0) + 3.0 * error))

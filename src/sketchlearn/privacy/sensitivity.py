@@ -7,8 +7,8 @@ replaced by another.
 
 A kind of map that is not known here gives its own bounds by a method ``row_bounds()``, or registers a function with
 :func:`register_bounds`.  Bounds hold for *every* row, whatever the frequencies: never an average, never a high
-probability.  That rules out features kept by independent coin flips (a row may keep all of them), and allows exactly
-`r` of them (:func:`phase_bounds` with r features).
+probability.  That rules out features kept by independent coin flips (a row may keep all of them), and allows a group of
+`r` of them (:func:`phase_bounds` with r kept features).
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.phases import PhaseMap
+from sketchlearn.privacy.split import count_multiplier
 
 RELATIONS = ("add-remove", "replace-one")
 
@@ -141,13 +144,15 @@ def reach(bounds: Bounds, relation: str, records_per_user: int) -> Reach:
     return (bounds.added if relation == "add-remove" else bounds.replaced).times(records_per_user)
 
 
-def phase_bounds(kept: int, total: int | None = None) -> Bounds:
-    """Bounds of `kept` rounded pairs (cosine, sine) of modulus 1, out of `total` sums.
+def phase_bounds(kept: int, groups: int = 1, size: int | None = None) -> Bounds:
+    """Bounds of rounded pairs (cosine, sine) of modulus 1, of which a row contributes at most `kept`.
 
     ``|cos| + |sin| <= sqrt(2)`` and ``cos**2 + sin**2 = 1`` at any phase, so the bounds don't depend on frequencies;
     they are reached (up to rounding) where frequencies are independent over the rationals.  The difference of two
-    such vectors is at most twice as long.  A map that keeps exactly `kept` of its features of each row has the bounds
-    of a map of `kept` features.
+    such vectors is at most twice as long.
+
+    With several `groups`, a row adds to the features of one group and 1 to its number of rows, which comes after the
+    `size` pairs.  Which group follows from the row alone, and the bounds hold for all of them.
 
     Examples
     --------
@@ -155,12 +160,15 @@ def phase_bounds(kept: int, total: int | None = None) -> Bounds:
     >>> phase_bounds(10).replaced.l2_squared == 4 * phase_bounds(10).added.l2_squared
     True
     """
-    one = Reach(kept * PAIR_L1, kept * PAIR_SQUARED, kept * _sqrt_up(PAIR_SQUARED))
-    return Bounds(one, one.times(2), ((2 * (total or kept), 1),), "modulus 1 at any phase, rounding by exhaustion")
+    added = Reach(kept * PAIR_L1, kept * PAIR_SQUARED, kept * _sqrt_up(PAIR_SQUARED))
+    return _grouped(added, added.times(2), kept, groups, size, "modulus 1 at any phase, rounding by exhaustion")
 
 
-def sign_bounds(kept: int, total: int | None = None) -> Bounds:
-    """The same for features of one bit: pairs of +1 and -1.
+def sign_bounds(kept: int, groups: int = 1, size: int | None = None) -> Bounds:
+    """The same for features of one bit: pairs of 0 or 1.
+
+    Two such pairs differ by at most 1 in each entry: replacing a row reaches no further than adding one, as long as
+    both are in the same group.
 
     Examples
     --------
@@ -168,13 +176,29 @@ def sign_bounds(kept: int, total: int | None = None) -> Bounds:
     >>> sign_bounds(10).added.l1, sign_bounds(10).added.l2_squared
     (20, 20)
     """
-    one = Reach(2 * kept, 2 * kept, _sqrt_up(2 * kept**2))
-    return Bounds(one, one.times(2), ((2 * (total or kept), 1),), "two signs per feature")
+    added = Reach(2 * kept, 2 * kept, _sqrt_up(2 * kept**2))
+    replaced = added if groups == 1 else Reach(2 * added.l1, 2 * added.l2_squared)
+    return _grouped(added, replaced, kept, groups, size, "two bits per feature")
+
+
+def _grouped(added: Reach, replaced: Reach, kept: int, groups: int, size: int | None, proof: str) -> Bounds:
+    if groups == 1:
+        return Bounds(added, replaced, ((2 * (size or kept), 1),), proof)
+    # numbers of rows of the groups are multiplied like that of all rows; another row may be in another group
+    times = count_multiplier(added.l2_squared, 2 * kept)
+    return Bounds(
+        Reach(added.l1 + times, added.l2_squared + times**2),
+        Reach(replaced.l1 + 2 * times, replaced.l2_squared + 2 * times**2),
+        ((2 * (size or kept * groups), 1), (groups, times)),
+        f"{proof}; one group of features a row",
+    )
 
 
 @register_bounds("fourier")
 def _fourier(features: FeatureMap) -> Bounds:
-    return phase_bounds(features.size)
+    phi = cast(PhaseMap, features)  # registered by kind
+    groups = -(-phi.size // phi.kept)
+    return (phase_bounds if phi.dither is None else sign_bounds)(phi.kept, groups, phi.size)
 
 
 @register_bounds("quadratic")

@@ -75,7 +75,8 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
 
 def _is_plain(sketch: Sketch) -> bool:
     repetition = sketch.squared_weights == repeated(sketch.weight, sketch.weight_bits)
-    return repetition and sketch.privacy is None and not sketch.extra and sketch.parts is None
+    boxed = sketch.has_box or sketch.weight == 0
+    return repetition and boxed and sketch.privacy is None and not sketch.extra and sketch.parts is None
 
 
 def decode(data: bytes | bytearray | memoryview, source: str = "these bytes", like: FeatureMap | None = None) -> Sketch:
@@ -171,7 +172,7 @@ def _parse(
         )
     check_range(features, weight)
     private = later.get("privacy") is not None
-    _check_box(lower, upper, weight, private)
+    _check_box(lower, upper, weight, private or bool(later))  # rows that came encoded, or under noise, have no box
     if "squared_weights" in later and not possible_squares(later["squared_weights"], weight, weight_bits):
         raise SketchFileError("no weights of this total can have these squares")
     problem = None if private else features.impossible(sums, weight)  # noise may do what rows can't
@@ -214,11 +215,11 @@ def _arrays(body: memoryview, specification: Any) -> dict[str, npt.NDArray[Any]]
     return out
 
 
-def _check_box(lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], weight: int, private: bool) -> None:
+def _check_box(lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], weight: int, boxless: bool) -> None:
     empty = np.isposinf(lower).all() and np.isneginf(upper).all()
     full = np.isfinite(lower).all() and np.isfinite(upper).all() and (lower <= upper).all()
     unknown = np.isneginf(lower).all() and np.isposinf(upper).all()
-    if not (full or (empty and weight == 0) or (unknown and private)):
+    if not (full or (empty and weight == 0) or (unknown and boxless)):
         raise SketchFileError("the box is not a box")
 
 

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 
 @dataclass(frozen=True)
 class PrivacyRecord:
@@ -49,6 +52,13 @@ class PrivacyRecord:
     weight_variance: float
     library: str
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    def variances_of_sums(self) -> float | npt.NDArray[np.float64]:
+        """Variance of the noise of each sum: one number, or one per entry where they differ."""
+        runs = self.details.get("variances")
+        if runs is None:
+            return self.sums_variance
+        return np.repeat([float(v) for _, v in runs], [int(n) for n, _ in runs])
 
     def explain(self) -> str:
         """What was released and what it promises, in words for people who are neither engineers nor statisticians.
@@ -113,7 +123,7 @@ class PrivacyRecord:
             records_per_user=min(record.records_per_user for record in records),
             sums_variance=math.fsum(record.sums_variance for record in records),
             weight_variance=math.fsum(record.weight_variance for record in records),
-            details={"composition": "sequential", "parts": len(records)},
+            details={"composition": "sequential", "parts": len(records), **added_variances(records)},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -137,3 +147,11 @@ class PrivacyRecord:
         if isinstance(users, bool) or not isinstance(users, int) or users < 1 or not isinstance(value["details"], dict):
             raise ValueError("not a privacy record")
         return cls(**value)
+
+
+def added_variances(records: Sequence[PrivacyRecord]) -> dict[str, Any]:
+    """The field ``"variances"`` of the record of a sum, if its parts have one."""
+    if not all("variances" in record.details for record in records):
+        return {}
+    runs = zip(*(record.details["variances"] for record in records), strict=True)
+    return {"variances": [[run[0][0], math.fsum(v for _, v in run)] for run in runs]}

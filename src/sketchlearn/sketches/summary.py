@@ -8,6 +8,7 @@ from sketchlearn.sketches.checks import in_words
 from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.words import one_line
 
 
 def facts(sketch: Sketch) -> dict[str, str]:
@@ -36,7 +37,7 @@ def facts(sketch: Sketch) -> dict[str, str]:
     if sketch.parts is not None:
         found["parts"] = _record(sketch.parts)
     if sketch.extra:
-        found["also in the file"] = ", ".join(sorted(sketch.extra))
+        found["also in the file"] = ", ".join(map(one_line, sorted(sketch.extra)))
     return found
 
 

@@ -225,9 +225,11 @@ class Sketch:
         sampling += self.features.distortion_variances(self.sums, float(self.weight))
         if self.privacy is None:
             return sampling
+        noise = np.asarray(self.privacy.variances_of_sums())
+        noise = noise if noise.ndim == 0 else noise.reshape(self.sums.shape)
         unit = 4.0**self.weight_bits  # of the record: the grid of whole weights
         return sampling + self.features.release_variances(
-            self.sums, float(self.weight), unit * self.privacy.sums_variance, unit * self.privacy.weight_variance
+            self.sums, float(self.weight), unit * noise, unit * self.privacy.weight_variance
         )
 
     @property

@@ -4,7 +4,20 @@ A kind of source is a function that knows its kind of data and returns a :class:
 :func:`register` makes it known.
 """
 
-from sketchlearn.sources import arrays, device, frames, ipc, parquet, sql, stores, text  # noqa: F401  (they register themselves)
+from sketchlearn.sources import (  # noqa: F401  (they register themselves)
+    arrays,
+    dask,
+    device,
+    frames,
+    ipc,
+    lakes,
+    parquet,
+    ray,
+    spark,
+    sql,
+    stores,
+    text,
+)
 from sketchlearn.sources.base import Batch, Part, Source, open_source, read, register
 from sketchlearn.sources.selection import ReadOptions, Selection
 

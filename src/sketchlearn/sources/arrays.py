@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sketchlearn.arrays import as_array, as_real, as_rows, as_weights
 from sketchlearn.kernels.cuda.rows import on_device
 from sketchlearn.sources.base import Batch, Source, library_of, open_source, register
+from sketchlearn.sources.conditions import renamed
 from sketchlearn.sources.device import device_batch
 from sketchlearn.sources.rows import Coded, numbered, of_rows, record_batch
 from sketchlearn.sources.selection import Selection
@@ -183,7 +184,7 @@ def numbers_as_names(selection: Selection, width: int) -> Selection:
         columns=None if selection.columns is None else tuple(map(name, selection.columns)),
         weight_column=name(selection.weight_column),
         group_by=name(selection.group_by),
-        where=tuple(c._replace(column=name(c.column)) for c in selection.where),
+        where=tuple(renamed(c, name) for c in selection.where),
         expected=None,
     )
 

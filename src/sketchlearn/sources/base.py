@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import FARTHEST, RowError, as_rows
-from sketchlearn.sources.selection import ReadOptions, Selection
+from sketchlearn.features.encoder import Encoder, Number
+from sketchlearn.sources.selection import TEXT_OPTIONS, ReadOptions, Selection
 
 _PILOT_PARTS = 32
 _PILOT_ROWS = 2**20  # rows looked at for a pilot, in all parts together
@@ -174,6 +175,8 @@ class Source:
         Set for streams that can be read a single time.
     on_device : bool
         Batches are rows in the memory of a GPU; engines that can't use them there copy them.
+    home : engine, optional
+        Where the rows are, if they are on a cluster: what ``engine="auto"`` means for them.
 
     Examples
     --------
@@ -195,6 +198,9 @@ class Source:
     settings: Mapping[str, str] = field(default_factory=dict)
     once: Once | None = None
     on_device: bool = False
+    home: Any = None
+    delimited: bool = False
+    """Rows are delimited text, so that options about it make sense."""
 
     @classmethod
     def of_parts(cls, parts: Sequence[Part], names: tuple[str, ...] | None = None, grouped: bool = False) -> Source:
@@ -247,14 +253,14 @@ class Source:
         """
         chosen = None if names is None else tuple(names)
         if self.once is not None:
-            return Source.of_stream(_Mapped(self.once.batches, function), chosen, self.grouped)
+            return Source.of_stream(Mapped(self.once.batches, function), chosen, self.grouped)
         parts = tuple(
-            p._replace(batches=_Mapped(p.batches, function), identity=p.identity if mark is not None else None)
+            p._replace(batches=Mapped(p.batches, function), identity=p.identity if mark is not None else None)
             for p in self.parts
         )
         return replace(
             self,
-            batches=_Mapped(self.batches, function),
+            batches=Mapped(self.batches, function),
             in_memory=False,
             names=chosen,
             parts=parts,
@@ -358,8 +364,8 @@ class _Chain:
 
 
 @dataclass(frozen=True)
-class _Mapped:
-    """Batches whose rows went through a function."""
+class Mapped:
+    """Batches whose rows go through a function."""
 
     batches: Callable[[int], Iterator[Batch]]
     function: Callable[[npt.NDArray[np.floating]], npt.ArrayLike]
@@ -417,16 +423,45 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
         chosen.refuse(
             "rows opened with sl.read: give it there",
             "columns", "weight_column", "group_by", "where", "query", "dataset", "format", "dtype", "sample_weight",
+            *TEXT_OPTIONS,
         )  # fmt: skip
         return data
     for _, opener in _OPENERS:
         source = opener(data, chosen)
         if source is not None:
+            if chosen.encoder is not None and source.names != chosen.encoder.names:
+                source = _encoded(source, chosen.encoder)
+            if not source.delimited:
+                chosen.refuse("this data", *TEXT_OPTIONS)
             return replace(source, settings=chosen.settings())
     raise TypeError(
         f"can't read rows from {type(data).__name__}: give a path, a 2-D array, a frame, an Arrow stream, or an "
         "iterable of 2-D batches"
     )
+
+
+def _encoded(source: Source, encoder: Encoder) -> Source:
+    """Rows of arrays, which have numbers only, through the rules of an encoder."""
+    if not all(isinstance(rule, Number) for rule in encoder.rules):
+        names = [rule.name for rule in encoder.rules if not isinstance(rule, Number)]
+        raise ValueError(f"rows without names have no categories, the map expects {', '.join(names[:5])}: give a frame")
+    return source.map(_Encode(encoder), encoder.names, mark=repr(encoder))
+
+
+@dataclass(frozen=True)
+class _Encode:
+    """Numbers in the order of an encoder's columns, encoded."""
+
+    encoder: Encoder
+
+    def __call__(self, rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+        if rows.shape[1] != len(self.encoder.rules):
+            raise ValueError(f"the encoder is for {len(self.encoder.rules)} columns, the data has {rows.shape[1]}")
+        columns = np.asarray(rows, np.float64).T
+        parts = [
+            rule.encode(x) for rule, x in zip(self.encoder.rules, columns, strict=True) if isinstance(rule, Number)
+        ]
+        return np.stack([column for part in parts for column in part], axis=1)
 
 
 def read(data: Any, *, group_by: Any = None, **options: Unpack[ReadOptions]) -> Source:
@@ -449,8 +484,8 @@ def read(data: Any, *, group_by: Any = None, **options: Unpack[ReadOptions]) -> 
     group_by : str, int or array, optional
         Column with the group of each row (the same way), or an array of labels for rows in memory.
     where : str or (column, operator, value), or several of them, optional
-        Rows to read: ``"age >= 30"``; all conditions must hold.  Parquet leaves out row groups that can't
-        have any.
+        Rows to read: ``"age >= 30"``, ``"country in (DE, FR) and not (age < 18 or day between 2024-03-01 and
+        2024-03-31)"``; all conditions must hold.  Parquet leaves out row groups that can't have any.
     query : str, optional
         SQL whose result are the rows.
     dataset : str, optional
@@ -461,6 +496,12 @@ def read(data: Any, *, group_by: Any = None, **options: Unpack[ReadOptions]) -> 
     dtype : {"float32", "float64"}, optional
         Read all columns as this type.  Text is read as float64 by default; say "float32" for text that was
         written from float32.
+    delimiter, decimal, encoding : str, optional
+        Of CSV: what separates columns (``";"``, ``"tab"``), the sign before decimals (``","``), and the encoding of
+        the text (``"latin-1"``, ``"utf-16"``, ...; UTF-8 by default).
+    encoder : Encoder, optional
+        Rules by which columns with categories and missing values become numbers; a feature map that has one brings
+        it along.
     sample_weight : array, optional
         One weight per row, for rows in memory.
 

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import EXACT, RowError, narrowed, too_large
+from sketchlearn.features.encoder import Number
+from sketchlearn.features.pilot_table import encoded_rows
 from sketchlearn.optional import optional
 from sketchlearn.sources.base import Batch, coded
-from sketchlearn.sources.conditions import Condition
+from sketchlearn.sources.conditions import arrow_expression, columns_in
 from sketchlearn.sources.selection import Selection
 
 
@@ -57,9 +59,18 @@ class Layout:
             wanted = selection.expected
         if wanted is None:
             wanted = [n for n in names if n not in (self.weight, self.group) and n not in optional]
-        self.numbers = tuple(str(self._name(names, c)) for c in wanted)
+        self.inputs = tuple(str(self._name(names, c)) for c in wanted)
+        """Columns that are read."""
+        self.encoder = selection.encoder
+        self.numeric = self.inputs
+        """Those of them that must be numbers."""
+        self.numbers = self.inputs
+        """Columns of the rows."""
+        if self.encoder is not None:
+            self.numbers = self.encoder.names
+            self.numeric = tuple(rule.name for rule in self.encoder.rules if isinstance(rule, Number))
         self.extra = [n for n in (self.weight, self.group) if n is not None]
-        for name in [*self.numbers, *self.extra, *(c.column for c in selection.where)]:
+        for name in [*self.inputs, *self.extra, *columns_in(selection.where)]:
             if name not in names:
                 raise ValueError(f"{place} has no column {name!r}; it has {_listed(names)}")
             if name in twice:
@@ -77,18 +88,18 @@ class Layout:
 
     def agree_with(self, first: Layout) -> None:
         """Read the columns in the order of the first file; refuse files that have others."""
-        if set(self.numbers) != set(first.numbers):
-            odd = sorted(set(self.numbers) ^ set(first.numbers))
+        if set(self.inputs) != set(first.inputs):
+            odd = sorted(set(self.inputs) ^ set(first.inputs))
             raise ValueError(
                 f"{self.place} and {first.place} have different columns ({', '.join(map(repr, odd[:5]))}): "
                 "choose columns that all files have"
             )
-        self.numbers = first.numbers
+        self.inputs, self.numeric, self.numbers = first.inputs, first.numeric, first.numbers
 
     @property
     def needed(self) -> list[str]:
         """Columns to ask the reader for."""
-        return list(dict.fromkeys([*self.numbers, *self.extra, *(c.column for c in self.selection.where)]))
+        return list(dict.fromkeys([*self.inputs, *self.extra, *columns_in(self.selection.where)]))
 
     # -- Arrow -------------------------------------------------------------------------------
 
@@ -96,7 +107,7 @@ class Layout:
         """Refuse columns whose type is not a number before any row is read."""
         pa = arrow("this")
         types = pa.types
-        for name in self.numbers:
+        for name in self.numeric:
             t = schema.field(name).type
             if types.is_dictionary(t):
                 t = t.value_type
@@ -133,20 +144,24 @@ class Layout:
                 "numbers, booleans or dates"
             )
 
-    def expression(self) -> Any:
-        """The row filter as an Arrow expression, or None."""
-        return filter_expression(self.selection.where) if self.selection.where else None
+    def expression(self, schema: Any) -> Any:
+        """The row filter as an Arrow expression for a table of this schema, or None."""
+        return arrow_expression(self.selection.where, schema) if self.selection.where else None
 
     def batch(self, table: Any, filtered: bool = False) -> Batch:
         """Numbers, weights and groups of an Arrow record batch."""
         pa = arrow("this")
         if self.selection.where and not filtered:
             try:
-                table = _filterable(pa, table.select(self.needed)).filter(self.expression())
+                table = _filterable(table.select(self.needed))
+                table = table.filter(self.expression(table.schema))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
                 raise ValueError(f"{self.place}: the condition can't be applied: {first_line(error)}") from None
-        columns = [_whole(table.column(name)) for name in self.numbers]
-        if len(columns) == 1 and _is_list(pa.types, columns[0].type):
+        columns = [_whole(table.column(name)) for name in self.inputs]
+        if self.encoder is not None:
+            encoded = encoded_rows(table, self.encoder, lambda column, name: self._column(pa, column, name))
+            rows = narrowed(encoded, self.selection.dtype)
+        elif len(columns) == 1 and _is_list(pa.types, columns[0].type):
             rows = self._embedding(pa, columns[0])
         else:
             rows = self._block(pa, columns, table.num_rows)
@@ -244,6 +259,8 @@ class Layout:
     def tuples(self, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Batch:
         """Numbers, weights and groups of the rows of a database cursor."""
         columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+        if self.encoder is not None:
+            return self.batch(arrow("encoding").table({name: list(columns[name]) for name in self.needed}))
         block = np.empty((len(self.numbers), len(rows)), self.selection.dtype or "f8")
         for line, name in zip(block, self.numbers, strict=True):
             line[:] = self._values(columns[name], name)
@@ -279,28 +296,6 @@ def stream_of(layout: Layout, tables: Iterable[Any], filtered: bool = False) -> 
                 yield batch
 
 
-def filter_expression(conditions: Sequence[Condition]) -> Any:
-    """Conditions as one Arrow expression."""
-    arrow("a row filter")
-    import pyarrow.compute as pc
-
-    whole = None
-    for column, operator, value in conditions:
-        column_ = pc.field(column)
-        one = {
-            "==": lambda c=column_, v=value: c == v,
-            "!=": lambda c=column_, v=value: c != v,
-            "<": lambda c=column_, v=value: c < v,
-            "<=": lambda c=column_, v=value: c <= v,
-            ">": lambda c=column_, v=value: c > v,
-            ">=": lambda c=column_, v=value: c >= v,
-            "in": lambda c=column_, v=value: c.isin(list(v)),
-            "not in": lambda c=column_, v=value: ~c.isin(list(v)),
-        }[operator]()
-        whole = one if whole is None else whole & one
-    return whole
-
-
 def first_line(error: BaseException) -> str:
     """The first line of what a foreign library says."""
     text = str(error).strip().splitlines()
@@ -312,8 +307,9 @@ def _whole(column: Any) -> Any:
     return column.combine_chunks() if hasattr(column, "num_chunks") else column
 
 
-def _filterable(pa: Any, table: Any) -> Any:
+def _filterable(table: Any) -> Any:
     """The same table without string views (polars has them), which Arrow can't filter."""
+    pa = arrow("this")
     fields = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))
 

@@ -36,7 +36,7 @@ def open_pandas(data: Any, selection: Selection) -> Source | None:
     def tables(start: int, stop: int) -> Any:
         block = data.iloc[start:stop]
         try:
-            return pa.RecordBatch.from_pandas(block, preserve_index=False)
+            return pa.Table.from_pandas(block, preserve_index=False)  # columns of Arrow may be in several pieces
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise ValueError(f"the frame has a column of mixed values: {error}") from None
 

@@ -9,6 +9,7 @@ from typing import Any
 from sketchlearn.sources.base import Batch, Part, Source
 from sketchlearn.sources.columns import Layout, arrow, stream_of
 from sketchlearn.sources.paths import Files, identity, reading, register_format, stream_name
+from sketchlearn.sources.remote import is_remote, open_remote
 from sketchlearn.sources.selection import Selection
 
 
@@ -22,7 +23,7 @@ def _open(path: str) -> tuple[Any, bool]:
     """A reader and whether it knows its batches by number."""
     import pyarrow as pa
 
-    source = pa.memory_map(path, "r")
+    source = open_remote(path) if is_remote(path) else pa.memory_map(path, "r")
     try:
         return pa.ipc.open_file(source), True
     except pa.ArrowInvalid:

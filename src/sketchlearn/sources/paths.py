@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import glob
 import os
-import re
+import posixpath
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.request import url2pathname
 
 from sketchlearn.arrays import RowError
 from sketchlearn.exceptions import MissingPackageError, SourceError
 from sketchlearn.sources.base import Batch, Source, register
 from sketchlearn.sources.columns import first_line
+from sketchlearn.sources.remote import find_remote, is_folder, is_remote, remote_identity
 from sketchlearn.sources.selection import Selection
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
@@ -30,13 +32,10 @@ _BEGINNINGS = {
     b"\x28\xb5\x2f\xfd": "compressed with zstd (.zst)",
     b"\xfd7zXZ": "compressed with xz (.xz)",
     b"PK\x03\x04": "a zip archive (or a workbook)",
-    b"\xff\xfe": "in UTF-16: convert it to UTF-8",
-    b"\xfe\xff": "in UTF-16: convert it to UTF-8",
+    b"\xff\xfe": "in UTF-16: say encoding='utf-16'",
+    b"\xfe\xff": "in UTF-16: say encoding='utf-16'",
     b"\x89SKETCH": "a sketch and not data",
 }
-
-
-_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
 
 class Files(NamedTuple):
@@ -49,6 +48,8 @@ class Files(NamedTuple):
         """What messages call a file: its path below the folder that all files have in common."""
         if len(self.paths) == 1:
             return Path(path).name
+        if is_remote(path):
+            return path[len(posixpath.commonpath([posixpath.dirname(p) for p in self.paths])) :].lstrip("/")
         common = os.path.commonpath([os.path.abspath(Path(p).parent) for p in self.paths])  # noqa: PTH100
         return os.path.relpath(path, common)
 
@@ -96,6 +97,8 @@ def open_path(data: Any, selection: Selection) -> Source | None:
     files = find_files(given, selection.format)
     pipes = []
     for path in files.paths:
+        if is_remote(path):
+            continue
         if not Path(path).exists():
             raise FileNotFoundError(f"{path}: there is no such file (a link that leads nowhere)")
         if not (Path(path).is_file() or Path(path).is_dir()):
@@ -148,7 +151,14 @@ def find_files(given: list[str], format: str | None = None) -> Files:
     found: list[str] = []
     root = None
     for text in given:
-        if Path(text).is_dir():
+        if text.startswith("file://"):
+            text = url2pathname(text.removeprefix("file://"))
+        if is_remote(text):
+            with reading(text, "a file elsewhere"):
+                folder = is_folder(text)
+                root = text if folder else root
+                found += [text] if folder and (_is_store(text) or format == "zarr") else _wanted(text, folder, format)
+        elif Path(text).is_dir():
             root = text
             found += [text] if _is_store(text) or format == "zarr" else _below(text, format)
         elif Path(text).exists():
@@ -159,14 +169,17 @@ def find_files(given: list[str], format: str | None = None) -> Files:
                 raise FileNotFoundError(f"{text}: no file matches this pattern")
             for match in matches:
                 found += _below(match, format) if Path(match).is_dir() and not _is_store(match) else [match]
-        elif _ADDRESS.match(text):
-            raise SourceError(
-                f"{text}: addresses of this kind can't be read; copy the file, or use the URL duckdb: with the query "
-                "FROM 'address'"
-            )
         else:
             raise FileNotFoundError(f"{text}: there is no such file")
     return Files(tuple(dict.fromkeys(found)), root)
+
+
+def _wanted(address: str, folder: bool, format: str | None) -> list[str]:
+    """Files at an address; of a folder, those that are data."""
+    found = [name for name in find_remote(address) if not folder or format is not None or _format_by_suffix(name)]
+    if not found:
+        raise FileNotFoundError(f"{address}: there are no data files in this folder")
+    return found
 
 
 def format_of(paths: tuple[str, ...], format: str | None = None) -> str:
@@ -194,6 +207,8 @@ def _format_by_suffix(path: str) -> str | None:
 
 def _is_store(path: str) -> bool:
     """A folder that is one array store and not a folder of files."""
+    if is_remote(path):
+        return path.rstrip("/").endswith(".zarr")
     return path.rstrip("/").endswith(".zarr") or any(
         (Path(path) / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")
     )
@@ -225,8 +240,10 @@ def refuse_binary(start: bytes, place: str) -> None:
             )
 
 
-def identity(path: str) -> str:
-    """Changes whenever the file does."""
+def identity(path: str) -> str | None:
+    """Changes whenever the file does; None if that can't be known."""
+    if is_remote(path):
+        return remote_identity(path)
     status = Path(path).stat()
     return f"{path} {status.st_size} {status.st_mtime_ns}"
 

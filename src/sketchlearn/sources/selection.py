@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import operator
 from collections.abc import Sequence
@@ -11,7 +12,8 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.sources.conditions import OPERATORS, Condition, parse_condition
+from sketchlearn.features.encoder import Encoder
+from sketchlearn.sources.conditions import OPERATORS, Condition, Filter, Junction, parse_condition
 
 
 class ReadOptions(TypedDict, total=False):
@@ -24,8 +26,15 @@ class ReadOptions(TypedDict, total=False):
     dataset: str | None
     format: str | None
     dtype: str | None
+    delimiter: str | None
+    decimal: str | None
+    encoding: str | None
+    encoder: Encoder | None
     sample_weight: npt.ArrayLike | None
 
+
+TEXT_OPTIONS = ("delimiter", "decimal", "encoding")
+"""Options of delimited text alone."""
 
 _INSTEAD = {
     "query": ": it is for databases; the URL duckdb: can query files (SELECT ... FROM 'file.parquet')",
@@ -34,6 +43,9 @@ _INSTEAD = {
     "where": ": filter the rows before",
     "weight_column": ": give the weights with the rows",
     "group_by": ": put the rows into a frame with a column of groups",
+    "delimiter": ": it is for CSV",
+    "decimal": ": it is for CSV",
+    "encoding": ": it is for CSV",
     "sample_weight": ": put the weights into a column and use weight_column",
 }
 
@@ -47,11 +59,16 @@ class Selection:
     """Columns of the feature map: chosen by name where the data has names and `columns` says nothing."""
     weight_column: str | int | None = None
     group_by: Any = None
-    where: tuple[Condition, ...] = ()
+    where: tuple[Filter, ...] = ()
     query: str | None = None
     dataset: str | None = None
     format: str | None = None
     dtype: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    encoder: Encoder | None = None
+    """Rules by which columns become numbers; those of the feature map."""
     sample_weight: Any = None
 
     @classmethod
@@ -72,7 +89,7 @@ class Selection:
         where = options.pop("where", None)
         if where is None:
             where = ()
-        elif isinstance(where, str) or (isinstance(where, tuple) and len(where) == 3 and where[1] in (*OPERATORS, "=")):
+        elif isinstance(where, str | Condition | Junction) or _is_triple(where):
             where = (where,)
         dtype = options.pop("dtype", None)
         if dtype is not None:
@@ -82,6 +99,11 @@ class Selection:
                 dtype = str(dtype)
             if dtype not in ("float32", "float64"):
                 raise ValueError(f"dtype={dtype!r}: rows are read as 'float32' or 'float64'")
+        _check_text(options)
+        if options.get("encoder") is not None:
+            if columns is not None:
+                raise ValueError("columns and an encoder: the encoder says which columns are read")
+            options["expected"] = options["encoder"].columns
         return cls(columns=columns, where=tuple(map(parse_condition, where)), dtype=dtype, **options)
 
     def refuse(self, kind: str, *names: str) -> None:
@@ -94,8 +116,34 @@ class Selection:
 
     def settings(self) -> dict[str, str]:
         """What a checkpoint must agree on: everything that decides which rows count and how."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("sample_weight", "expected")}
+        values = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("sample_weight", "expected", "encoder")
+        }
         return {k: _setting(v) for k, v in values.items() if v is not None and not (isinstance(v, tuple) and not v)}
+
+
+def _is_triple(where: Any) -> bool:
+    return isinstance(where, tuple) and len(where) == 3 and where[1] in (*OPERATORS, "=")
+
+
+def _check_text(options: dict[str, Any]) -> None:
+    """Refuse options of delimited text that make no sense."""
+    delimiter, decimal, encoding = (options.get(name) for name in TEXT_OPTIONS)
+    if delimiter in ("tab", "\\t"):
+        delimiter = options["delimiter"] = "\t"
+    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+        raise ValueError(f"delimiter={delimiter!r}: give one character, such as ';' or 'tab'")
+    if decimal is not None and decimal not in (".", ","):
+        raise ValueError(f"decimal={decimal!r}: numbers are written with '.' or ','")
+    if decimal is not None and decimal == delimiter:
+        raise ValueError(f"delimiter and decimal are both {decimal!r}")
+    if encoding is not None:
+        try:
+            options["encoding"] = codecs.lookup(encoding).name
+        except LookupError:
+            raise ValueError(f"encoding={encoding!r} is not known; say utf-8, utf-16, latin-1, cp1252, ...") from None
 
 
 def _setting(value: Any) -> str:

@@ -15,6 +15,7 @@ from sketchlearn.optional import optional
 from sketchlearn.sources.base import Batch, Part, Source, library_of, register
 from sketchlearn.sources.columns import Layout, first_line, stream_of
 from sketchlearn.sources.paths import Files, identity, register_format
+from sketchlearn.sources.remote import is_remote
 from sketchlearn.sources.selection import Selection
 
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(\w+)", re.DOTALL)
@@ -40,15 +41,22 @@ def _query(selection: Selection, place: str) -> str:
     return query
 
 
+def _here(files: Files, kind: str) -> str:
+    """The one file of a database."""
+    if len(files.paths) > 1:
+        raise SourceError(f"query one {kind} file at a time")
+    if is_remote(files.paths[0]):
+        raise SourceError(f"{files.paths[0]}: a database must be a file of this machine: copy it, or export its rows")
+    return files.paths[0]
+
+
 # -- SQLite ----------------------------------------------------------------------------------------
 
 
 @register_format("sqlite", ".db", ".sqlite", ".sqlite3", ".db3")
 def open_sqlite(files: Files, selection: Selection) -> Source:
     """One SQLite file, opened for reading only."""
-    if len(files.paths) > 1:
-        raise SourceError("query one SQLite file at a time")
-    path = files.paths[0]
+    path = _here(files, "SQLite")
     # a file that does not change gives the rows of one query in one order; its log may hold rows that it doesn't
     log = Path(path + "-wal")
     mark = identity(path) if not log.exists() or not log.stat().st_size else None
@@ -149,9 +157,7 @@ class _SqliteRows:
 @register_format("duckdb", ".duckdb", ".ddb")
 def open_duckdb(files: Files, selection: Selection) -> Source:
     """One DuckDB file, opened for reading only."""
-    if len(files.paths) > 1:
-        raise SourceError("query one DuckDB file at a time")
-    return _duckdb_path(files.paths[0], selection)
+    return _duckdb_path(_here(files, "DuckDB"), selection)
 
 
 def _duckdb_path(path: str, selection: Selection) -> Source:

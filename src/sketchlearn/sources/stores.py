@@ -23,6 +23,7 @@ from sketchlearn.sources.arrays import by_column, group_name, numbers_as_names, 
 from sketchlearn.sources.base import Batch, Part, Source, library_of, register
 from sketchlearn.sources.columns import Layout
 from sketchlearn.sources.paths import Files, identity, reading, register_format
+from sketchlearn.sources.remote import RemoteArray, is_folder, is_remote, open_remote, zarr_store
 from sketchlearn.sources.rows import Coded, numbered, of_rows, record_batch
 from sketchlearn.sources.selection import Selection
 
@@ -49,13 +50,13 @@ def open_npy(files: Files, selection: Selection) -> Source:
     for path in files.paths:
         with reading(path, "a .npy file"):
             try:
-                array = np.load(path, mmap_mode="r", allow_pickle=False)
+                array = RemoteArray(path, open_remote(path)) if is_remote(path) else _mapped(path)
             except ValueError as error:
                 raise SourceError(f"{path}: can't be read as a .npy file: {error}") from None
             if not array.dtype.names:
                 _checked(array, path)
             maps.append(array)
-    if len(maps) == 1:
+    if len(maps) == 1 and not is_remote(files.paths[0]):
         source = open_array(maps[0], replace(selection, format=None))
         assert source is not None
         # views of one map in this process; another process maps the file itself
@@ -77,7 +78,7 @@ def open_hdf5(files: Files, selection: Selection) -> Source:
     shapes = []
     for path in files.paths:
         found: dict[str, Shape] = {}
-        with reading(path, "HDF5"), h5py.File(path, "r") as file:
+        with reading(path, "HDF5"), h5py.File(_hdf5_place(path), "r") as file:
             file.visititems(
                 lambda n, o, f=found: f.update({n: Shape(o.shape, o.dtype)}) if getattr(o, "ndim", 0) else None
             )
@@ -94,7 +95,7 @@ def open_zarr(files: Files, selection: Selection) -> Source:
     shapes = []
     for path in files.paths:
         with reading(path, "Zarr"):
-            store = zarr.open(path, mode="r")
+            store = zarr.open(_zarr_place(path), mode="r")
             if hasattr(store, "ndim"):
                 selection.refuse("a Zarr store that is a single array", "dataset")
                 arrays = {"": store}
@@ -125,7 +126,7 @@ def _of_files(files: Files, opened: list[_Opened], shapes: list[dict[str, Shape]
         first = first or source
         if source.names != first.names:
             raise ValueError(f"{path} and {files.paths[0]} have different columns: choose columns that all files have")
-        mark = identity(path) if Path(path).is_file() else None
+        mark = identity(path) if Path(path).is_file() or (is_remote(path) and not is_folder(path)) else None
         parts.append(Part(files.short(path), source.batches, source.length, mark))
     assert first is not None
     return Source.of_parts(parts, first.names, first.grouped)
@@ -274,7 +275,7 @@ class _NpyFile:
 
     def __call__(self, size: int) -> Iterator[Batch]:
         if self._batches is None:
-            source = open_array(np.load(self._path, mmap_mode="r", allow_pickle=False), self._selection)
+            source = open_array(_mapped(self._path), self._selection)
             assert source is not None
             self._batches = source.batches
         return self._batches(size)
@@ -302,7 +303,11 @@ class _Npy:
 
     @contextmanager
     def __call__(self) -> Iterator[Mapping[str, Any]]:
-        yield {"": np.load(self.path, mmap_mode="r", allow_pickle=False)}
+        if is_remote(self.path):
+            with open_remote(self.path) as file:
+                yield {"": RemoteArray(self.path, file)}
+        else:
+            yield {"": _mapped(self.path)}
 
 
 @dataclass(frozen=True)
@@ -313,7 +318,7 @@ class _Hdf5:
 
     @contextmanager
     def __call__(self) -> Iterator[Mapping[str, Any]]:
-        with optional("h5py", "hdf5", "reading HDF5").File(self.path, "r") as file:
+        with optional("h5py", "hdf5", "reading HDF5").File(_hdf5_place(self.path), "r") as file:
             yield file
 
 
@@ -325,8 +330,21 @@ class _Zarr:
 
     @contextmanager
     def __call__(self) -> Iterator[Mapping[str, Any]]:
-        store = optional("zarr", "zarr", "reading Zarr").open(self.path, mode="r")
+        store = optional("zarr", "zarr", "reading Zarr").open(_zarr_place(self.path), mode="r")
         yield {"": store} if hasattr(store, "ndim") else dict(store.arrays())
+
+
+def _mapped(path: str) -> npt.NDArray[Any]:
+    array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array
+
+
+def _hdf5_place(path: str) -> Any:
+    return open_remote(path) if is_remote(path) else path
+
+
+def _zarr_place(path: str) -> Any:
+    return zarr_store(path) if is_remote(path) else path
 
 
 def _checked(array: Any, place: str) -> Any:

@@ -6,12 +6,13 @@ and streams are read alike, and the text of a number is at hand where the number
 
 from __future__ import annotations
 
+import codecs
 import json
 import lzma
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any, Protocol
 
@@ -31,6 +32,7 @@ from sketchlearn.sources.paths import (
     register_format,
     stream_name,
 )
+from sketchlearn.sources.remote import is_remote, open_remote, open_remote_stream
 from sketchlearn.sources.selection import Selection
 
 _BLOCK = 2**22  # bytes of text parsed at a time
@@ -48,8 +50,14 @@ class Grammar(Protocol):
     empty: str
     sparse: bool
     """Fields may be missing: the first file tells the columns of all."""
+    encoding: str | None
+    """Of the text, if it is not UTF-8."""
     typed: bool
     """Tells text from numbers; otherwise labels of groups are text."""
+
+    def chosen(self, selection: Selection) -> Grammar:
+        """The same with the options of a selection."""
+        ...
 
     def schema(self, first: bytes) -> Any:
         """Names and types that the first block suggests."""
@@ -67,20 +75,39 @@ class Grammar(Protocol):
 # -- any text --------------------------------------------------------------------------------------
 
 
+class _Utf8:
+    """Text in another encoding, read as UTF-8."""
+
+    def __init__(self, file: Any, encoding: str) -> None:
+        self._file, self._decoder, self._ended = file, codecs.getincrementaldecoder(encoding)(), False
+
+    def read(self, size: int) -> bytes:
+        while not self._ended:
+            data = self._file.read(size)
+            self._ended = not data
+            if text := self._decoder.decode(bytes(data), self._ended):
+                return text.encode()
+        return b""
+
+
 def _opened(path: str) -> AbstractContextManager[Any]:
-    """The text of a file, decompressed if its suffix says so."""
+    """The bytes of a file, decompressed if its suffix says so."""
     import pyarrow as pa
 
     compression = next((name for suffix, name in COMPRESSIONS.items() if path.lower().endswith(suffix)), None)
     if compression == "xz":
-        return lzma.open(path)
+        return lzma.open(open_remote(path) if is_remote(path) else path)
+    if is_remote(path):
+        return open_remote_stream(path, compression)
     return pa.input_stream(path, compression=compression)
 
 
-def _blocks(file: Any, place: str) -> Iterator[bytes]:
+def _blocks(file: Any, place: str, encoding: str | None) -> Iterator[bytes]:
     """Pieces of some megabytes that end with a line."""
     rest: list[bytes] = []
     first = True
+    if encoding is not None and encoding != "utf-8":
+        file = _Utf8(file, encoding)
     while data := file.read(_BLOCK):
         if first:
             refuse_binary(bytes(data[:16]), place)
@@ -99,7 +126,7 @@ def _blocks(file: Any, place: str) -> Iterator[bytes]:
 def _filled(file: Any, place: str, grammar: Grammar) -> Iterator[bytes]:
     """Blocks that are more than empty lines."""
     with reading(place, grammar.kind):
-        yield from (block for block in _blocks(file, place) if not block.isspace())
+        yield from (block for block in _blocks(file, place, grammar.encoding) if not block.isspace())
 
 
 def _pinned(layout: Layout, schema: Any, grammar: Grammar) -> dict[str, Any]:
@@ -112,12 +139,13 @@ def _pinned(layout: Layout, schema: Any, grammar: Grammar) -> dict[str, Any]:
     selection = layout.selection
     real = pa.float32() if selection.dtype == "float32" else pa.float64()
     types = {name: schema.field(name).type for name in layout.needed}
-    for name in layout.numbers:
+    for name in layout.numeric:
         suggested = types[name]
         if pa.types.is_list(suggested):
             types[name] = pa.list_(real)
         elif not pa.types.is_boolean(suggested):
             types[name] = real
+    types |= {name: pa.string() for name in layout.inputs if name not in layout.numeric}  # categories
     if layout.weight is not None:
         types[layout.weight] = pa.float64()
     group = layout.group
@@ -150,7 +178,7 @@ def _name_the_culprit(
     """Where a block can't be converted: the column, the text and the row."""
     if "onversion error" not in str(error):
         return
-    for name in [*layout.numbers, *([layout.weight] if layout.weight is not None else [])]:
+    for name in [*layout.numeric, *([layout.weight] if layout.weight is not None else [])]:
         found = _first_word(grammar, block, head, names, name)
         if found is not None:
             row, token = found
@@ -174,7 +202,7 @@ def _check(grammar: Grammar, layout: Layout, schema: Any, first: bytes) -> None:
     try:
         layout.check(schema)
     except ValueError as error:
-        for name in layout.numbers:
+        for name in layout.numeric:
             if pa.types.is_string(schema.field(name).type) and f"column {name!r}" in str(error):
                 found = _first_word(grammar, first, True, schema.names, name)
                 if found is not None:
@@ -195,7 +223,7 @@ def _refuse_rounded(grammar: Grammar, layout: Layout, table: Any, block: bytes, 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    for name in layout.numbers:
+    for name in layout.numeric:
         column = table.column(name)
         nested = pa.types.is_list(column.type)
         limits = pc.min_max(pc.list_flatten(column) if nested else column).as_py()
@@ -216,9 +244,10 @@ def _was_rounded(token: Any) -> bool:
     return isinstance(token, int) and abs(token) > EXACT and int(np.float64(token)) != token
 
 
-def _files(grammar: Grammar) -> Callable[[Files, Selection], Source]:
+def _files(plain: Grammar) -> Callable[[Files, Selection], Source]:
     def read(files: Files, selection: Selection) -> Source:
-        arrow(f"reading {grammar.kind}")
+        arrow(f"reading {plain.kind}")
+        grammar = plain.chosen(selection)
         selection.refuse(grammar.kind, "query", "dataset")
         parts: list[Part] = []
         first: Layout | None = None
@@ -236,7 +265,7 @@ def _files(grammar: Grammar) -> Callable[[Files, Selection], Source]:
             reader = _TextFile(path, grammar, layout, schema.names, types)
             parts.append(Part(files.short(path), reader, None, identity(path)))
         assert first is not None
-        return Source.of_parts(parts, first.numbers, first.group is not None)
+        return replace(Source.of_parts(parts, first.numbers, first.group is not None), delimited=not grammar.typed)
 
     return read
 
@@ -257,9 +286,10 @@ class _TextFile:
             yield from _batches(blocks, self.grammar, self.layout, self.names, self.types)
 
 
-def _stream(grammar: Grammar) -> Callable[[Any, Selection], Source]:
+def _stream(plain: Grammar) -> Callable[[Any, Selection], Source]:
     def read(file: Any, selection: Selection) -> Source:
-        arrow(f"reading {grammar.kind}")
+        arrow(f"reading {plain.kind}")
+        grammar = plain.chosen(selection)
         place = stream_name(file)
         blocks = _filled(file, place, grammar)
         first = next(blocks, b"")
@@ -271,7 +301,8 @@ def _stream(grammar: Grammar) -> Callable[[Any, Selection], Source]:
         def batches(size: int) -> Iterator[Batch]:
             return _batches(chain([first], blocks), grammar, layout, schema.names, types)
 
-        return Source.of_stream(batches, layout.numbers, layout.group is not None)
+        source = Source.of_stream(batches, layout.numbers, layout.group is not None)
+        return replace(source, delimited=not grammar.typed)
 
     return read
 
@@ -316,8 +347,13 @@ class _Delimited:
     empty = "Empty CSV file"
     sparse = typed = False
 
-    def __init__(self, delimiter: str) -> None:
-        self._delimiter = delimiter
+    def __init__(self, delimiter: str, decimal: str = ".", encoding: str | None = None) -> None:
+        self._delimiter, self._decimal, self.encoding = delimiter, decimal, encoding
+
+    def chosen(self, selection: Selection) -> Grammar:
+        decimal = selection.decimal or "."
+        delimiter = selection.delimiter or (";" if self._delimiter == decimal else self._delimiter)
+        return _Delimited(delimiter, decimal, selection.encoding)
 
     def schema(self, first: bytes) -> Any:
         import pyarrow as pa
@@ -329,11 +365,11 @@ class _Delimited:
         if self._delimiter.encode() not in header and other is not None:
             raise ValueError(
                 f"the names {header.decode(errors='replace')[:40]!r} are separated by {other!r} and not by "
-                f"{self._delimiter!r}: rename the file (.csv for commas, .tsv for tabs), or read it with DuckDB's "
-                "read_csv"
+                f"{self._delimiter!r}: say delimiter={other!r}"
             )
         some = first[: first.rfind(b"\n", 0, 2**20) + 1] or first + b"\n"
-        return csv.read_csv(arrow_reader(pa, some), None, options).schema
+        convert = csv.ConvertOptions(decimal_point=self._decimal)
+        return csv.read_csv(arrow_reader(pa, some), None, options, convert).schema
 
     def table(self, block: bytes, head: bool, names: list[str], types: dict[str, Any]) -> Any:
         import pyarrow as pa
@@ -346,13 +382,18 @@ class _Delimited:
             arrow_reader(pa, body),
             csv.ReadOptions(block_size=min(len(body), 2**30) + 1, column_names=names, use_threads=False),
             csv.ParseOptions(delimiter=self._delimiter),
-            csv.ConvertOptions(include_columns=list(types), column_types=types, strings_can_be_null=True),
-        )
+            csv.ConvertOptions(
+                include_columns=list(types), column_types=types, strings_can_be_null=True, decimal_point=self._decimal
+            ),
+        )  # fmt: skip
 
     def tokens(self, block: bytes, head: bool, names: list[str], column: str) -> list[Any]:
         import pyarrow as pa
 
-        return self.table(block, head, names, {column: pa.string()}).column(column).to_pylist()
+        found = self.table(block, head, names, {column: pa.string()}).column(column).to_pylist()
+        if self._decimal == ".":
+            return found
+        return [v if v is None else v.replace(self._decimal, ".") for v in found]
 
     def _split(self, first: bytes) -> tuple[bytes, bytes]:
         """The header line and the rest of the first block."""
@@ -368,6 +409,10 @@ class _JsonLines:
     kind = "JSON lines"
     empty = "Empty file, there are no JSON lines"
     sparse = typed = True
+    encoding: str | None = None
+
+    def chosen(self, selection: Selection) -> Grammar:
+        return self
 
     def schema(self, first: bytes) -> Any:
         return self._parsed(first, None).schema

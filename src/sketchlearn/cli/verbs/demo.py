@@ -9,16 +9,15 @@ from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from sketchlearn.cli.app import Debug, Json, OutputError, emit, note, usage, writing
 from sketchlearn.optional import optional
 
 _NAMES = ("age", "income", "visits", "basket", "discount", "distance")
-_KINDS = np.array(  # years, thousands a year, visits a year, money a visit, percent, kilometres
-    [[23, 18, 60, 14, 35, 8], [41, 55, 30, 62, 22, 16], [68, 33, 45, 30, 27, 9], [36, 88, 18, 48, 12, 22],
-     [52, 125, 32, 115, 14, 35]], float
+_KINDS = (  # years, thousands a year, visits a year, money a visit, percent, kilometres
+    (23, 18, 60, 14, 35, 8), (41, 55, 30, 62, 22, 16), (68, 33, 45, 30, 27, 9), (36, 88, 18, 48, 12, 22),
+    (52, 125, 32, 115, 14, 35),
 )  # fmt: skip
 _WIDTH = 3.0
 _FEWEST = 10_000
@@ -57,6 +56,7 @@ def register(app: typer.Typer) -> None:
 
 def _make_customers(folder: Path, rows: int, seed: int) -> None:
     """Customers of five kinds in four weekly files; one kind is rare, and grows in the last week."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -67,7 +67,9 @@ def _make_customers(folder: Path, rows: int, seed: int) -> None:
     for part, count in enumerate(np.diff(np.linspace(0, rows, 5).astype(int))):
         if part == 3:
             shares[[0, 4]] += -0.015, 0.015
-        values = _KINDS[rng.choice(5, count, p=shares)] + _WIDTH * rng.normal(size=(count, len(_NAMES)))
+        values = np.array(_KINDS, float)[rng.choice(5, count, p=shares)] + _WIDTH * rng.normal(
+            size=(count, len(_NAMES))
+        )
         columns = {name: values[:, j] for j, name in enumerate(_NAMES)}
         columns["week"] = np.full(count, part + 1)
         pq.write_table(pa.table(columns), folder / f"week-{part + 1}.parquet")

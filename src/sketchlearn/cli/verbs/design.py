@@ -13,7 +13,10 @@ from sketchlearn.cli.app import (
     Columns,
     Dataset,
     Debug,
+    Decimal,
+    Delimiter,
     Dtype,
+    Encoding,
     Format,
     Json,
     Output,
@@ -25,8 +28,6 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
-from sketchlearn.cli.pilot import PILOT_ROWS, check_task, designed, recipe_text
-from sketchlearn.sources import read
 
 
 def register(app: typer.Typer) -> None:
@@ -50,10 +51,16 @@ def register(app: typer.Typer) -> None:
         dataset: Dataset = None,
         format: Format = None,
         dtype: Dtype = None,
+        delimiter: Delimiter = None,
+        decimal: Decimal = None,
+        encoding: Encoding = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
         """Choose a feature map; sketches made with the same map can be added."""
+        from sketchlearn.cli.pilot import PILOT_ROWS, check_task, designed, recipe_text
+        from sketchlearn.sources import read
+
         if components < 1:
             raise usage(f"-k must be at least 1, got {components}")
         check_task(task)
@@ -71,7 +78,7 @@ def register(app: typer.Typer) -> None:
             assert data is not None
             options: dict[str, Any] = {
                 "columns": names_in(columns), "where": where, "query": query, "dataset": dataset, "format": format,
-                "dtype": dtype,
+                "dtype": dtype, "delimiter": delimiter, "decimal": decimal, "encoding": encoding,
             }  # fmt: skip
             given: Any = data if len(data) > 1 else data[0]
             source = read(sys.stdin.buffer if given == "-" else given, **options)

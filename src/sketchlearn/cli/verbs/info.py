@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sketchlearn.cli.app import Debug, Json, emit, features_in, head_of, read_input, usage
-from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
-from sketchlearn.engines.checkpoint import read_checkpoint
 from sketchlearn.exceptions import SketchFileError
-from sketchlearn.learn.models import FORMAT, Model
-from sketchlearn.limits import check_json, read_json
-from sketchlearn.sketches import Sketch, SketchTable
-from sketchlearn.sketches import file as sketch_file
+from sketchlearn.words import one_line
+
+if TYPE_CHECKING:
+    from sketchlearn.learn.models import Model
+    from sketchlearn.sketches import Sketch
 
 _CANNOT = "single rows, which rows touched the box, order and time of rows, columns that were not read"
 
@@ -29,6 +28,12 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Tell what is in a file: rows, columns, features, noise, box."""
+        from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
+        from sketchlearn.engines.checkpoint import read_checkpoint
+        from sketchlearn.limits import read_json
+        from sketchlearn.sketches import SketchTable
+        from sketchlearn.sketches import file as sketch_file
+
         data = read_input() if path == "-" else b""
         head = data[:4096] if path == "-" else head_of(path, 4096)
         name = "standard input" if path == "-" else path
@@ -50,7 +55,7 @@ def register(app: typer.Typer) -> None:
             counts = {str(k): v for k, v in table.counts.items()}
             facts = {"kind": "table", "groups": len(table), "rows": sum(counts.values()), "counts": counts}
             largest = sorted(counts.items(), key=lambda kv: -kv[1])[:20]
-            text = repr(table) + "\n" + "\n".join(f"  {k}  {v:,}" for k, v in largest)
+            text = repr(table) + "\n" + "\n".join(f"  {one_line(k)}  {v:,}" for k, v in largest)
             text += f"\n  ... and {len(counts) - 20} more" if len(counts) > 20 else ""
         elif head.lstrip().startswith(b"{"):
             facts, text = _of_json(data if path == "-" else read_json(path), name)
@@ -60,6 +65,9 @@ def register(app: typer.Typer) -> None:
 
 
 def _of_json(data: bytes, name: str) -> tuple[dict[str, Any], str]:
+    from sketchlearn.learn.models import FORMAT, Model
+    from sketchlearn.limits import check_json
+
     check_json(len(data), name)
     try:
         is_model = json.loads(data).get("format") == FORMAT
@@ -78,7 +86,7 @@ def _of_model(model: Model) -> tuple[dict[str, Any], str]:
     lines |= {k: f"{v:.6g}" if isinstance(v, float) else str(v) for k, v in short.items()}
     lines["features"] = model.sketch.get("description", "unknown")
     width = max(map(len, lines))
-    text = "\n".join(f"{k:<{width}}  {v}" for k, v in lines.items()) + "\n" + model.table().text()
+    text = "\n".join(f"{k:<{width}}  {one_line(v)}" for k, v in lines.items()) + "\n" + model.table().text()
     return {**facts, **short, "sketch": dict(model.sketch)}, text
 
 
@@ -100,14 +108,15 @@ def _of_sketch(s: Sketch) -> tuple[dict[str, Any], str | None]:
     }
     shown = s.summary()
     if columns:
-        shown["columns"] = f"{len(columns)}: {', '.join(columns[:12])}" + (", ..." if len(columns) > 12 else "")
+        some = ", ".join(map(one_line, columns[:12])) + (", ..." if len(columns) > 12 else "")
+        shown["columns"] = f"{len(columns)}: {some}"
     spread = getattr(s.features, "spread", None)
     if spread is not None:
         names = columns or [f"column {i}" for i in range(len(spread))]
-        some = ", ".join(f"{name} / {v:.4g}" for name, v in list(zip(names, spread, strict=True))[:12])
+        some = ", ".join(f"{one_line(name)} / {v:.4g}" for name, v in list(zip(names, spread, strict=True))[:12])
         shown["standardised"] = some + (", ..." if len(spread) > 12 else "")
     facts["standardised"] = None if spread is None else spread.tolist()
     shown["can't tell"] = _CANNOT
     width = max(map(len, shown))
-    text = "\n".join(f"{k:<{width}}  {v}" for k, v in shown.items())
+    text = "\n".join(f"{k:<{width}}  {one_line(v)}" for k, v in shown.items())
     return facts, text if s.privacy is None else f"{text}\n\n{s.privacy.explain()}"

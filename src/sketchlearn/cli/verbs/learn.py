@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, check_output, emit, names_in, read_sketch, usage, working, write_bytes
-from sketchlearn.decoders import DECODERS
-from sketchlearn.sketches.value import Sketch
+from sketchlearn.cli.app import (
+    Debug,
+    Json,
+    check_output,
+    emit,
+    is_table,
+    names_in,
+    read_sketch,
+    usage,
+    working,
+    write_bytes,
+)
 
 if TYPE_CHECKING:
     from sketchlearn.learn.base import SketchEstimator
+    from sketchlearn.sketches import Sketch
 
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Components = Annotated[int, typer.Option("-k", "--components", help="Number of components.")]
@@ -22,7 +33,7 @@ Seed = Annotated[int, typer.Option("--seed", help="For repeatable results.")]
 
 def register(app: typer.Typer) -> None:
     """Add the verb and what can be learned."""
-    learn = typer.Typer(help="Learn a model from a sketch.", no_args_is_help=True)
+    learn = typer.Typer(help="Learn a model from a sketch.", no_args_is_help=True, rich_markup_mode=None)
     app.add_typer(learn, name="learn")
 
     @learn.command()
@@ -31,7 +42,7 @@ def register(app: typer.Typer) -> None:
         k: Components,
         output: Model,
         decoder: Annotated[
-            str, typer.Option("--decoder", help="auto, " + ", ".join(DECODERS["kmeans"]) + ".")
+            str, typer.Option("--decoder", help="auto, tuning-free, clompr, clomp or splitting.")
         ] = "auto",
         medians: Annotated[bool, typer.Option("--medians", help="Centres for distances, not their squares.")] = False,
         seed: Seed = 0,
@@ -39,6 +50,8 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Centres of k clusters."""
+        from sketchlearn.decoders.registry import DECODERS
+
         if decoder != "auto" and decoder not in DECODERS["kmeans"]:
             raise usage(f"--decoder {decoder}: choose auto or one of {', '.join(DECODERS['kmeans'])}")
         check_output(output, sketch)
@@ -138,6 +151,75 @@ def register(app: typer.Typer) -> None:
         line = f"{target} from {found.n_features_in_} columns: R² = {found.r2_:.4f}"
         _write(output, found, as_json, line)
 
+    @learn.command("mixture-regression")
+    def mixture_regression(
+        sketch: Source,
+        output: Model,
+        target: Annotated[list[str], typer.Option("--target", help="Columns to predict, by commas.")],
+        predictors: Annotated[
+            list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
+        ] = None,
+        k: Annotated[int | None, typer.Option("-k", "--components", help="Number of components.")] = None,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """The law of some columns given others, from a sketch for mixtures of all of them."""
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        from sketchlearn.learn import CompressiveMixtureRegressor
+        from sketchlearn.plots.geometry import column_numbers
+
+        columns = s.features.columns or tuple(str(i) for i in range(s.features.dim))
+        wanted = column_numbers(names_in(target, "--target") or [], columns)
+        names = names_in(predictors, "--predictors")
+        chosen = None if names is None else column_numbers(names, columns)
+        estimator = CompressiveMixtureRegressor("auto" if k is None else k, random_state=seed)
+        with working("fitting a mixture"):
+            found = estimator.fit_sketch(s, wanted, chosen)
+        line = f"{','.join(target)} from {found.n_features_in_} columns, {found.n_components_} components"
+        _write(output, found, as_json, f"{line}; {found.verdict_}")
+
+    @learn.command()
+    def classifier(
+        table: Annotated[str, typer.Argument(help="A table with one sketch a class, from 'sketch --group-by label'.")],
+        output: Model,
+        method: Annotated[str, typer.Option("--method", help="auto, ridge, lda, qda, naive-bayes, mixture, mean.")] = (
+            "auto"
+        ),
+        k: Annotated[int, typer.Option("-k", "--components", help="Components a class, of mixtures.")] = 1,
+        covariance: Annotated[str, typer.Option("--covariance", help="Of mixtures: full, tied, diag, spherical.")] = (
+            "full"
+        ),
+        balanced: Annotated[bool, typer.Option("--balanced", help="All classes count the same.")] = False,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """A classifier, from a table of sketches by class."""
+        from sketchlearn.decoders import DECODERS
+
+        if method != "auto" and method not in DECODERS["classifier"]:
+            raise usage(f"--method {method}: choose auto or one of {', '.join(DECODERS['classifier'])}")
+        if covariance not in ("full", "tied", "diag", "spherical"):
+            raise usage(f"--covariance {covariance}: choose full, tied, diag or spherical")
+        check_output(output, table)
+        if not is_table(table) and Path(table).is_file():
+            raise usage(f"{table}: a classifier needs a table: sketchlearn sketch DATA --task classifier --group-by X")
+        from sketchlearn.learn import CompressiveClassifier
+        from sketchlearn.sketches import SketchTable
+
+        estimator = CompressiveClassifier(
+            method,
+            n_components=k,
+            covariance_type=covariance,
+            class_weight="balanced" if balanced else None,
+            random_state=seed,
+        )
+        sketches = SketchTable.load(table)
+        found = _fitted(estimator, sketches, f"telling {len(sketches)} classes apart")
+        _write(output, found, as_json, f"{len(found.classes_)} classes; {found.verdict_}")
+
 
 def _need_quadratic(s: Sketch, what: str, task: str) -> None:
     if s.features.kind != "quadratic":
@@ -146,7 +228,7 @@ def _need_quadratic(s: Sketch, what: str, task: str) -> None:
         )
 
 
-def _fitted(estimator: Any, sketch: Sketch, text: str) -> Any:
+def _fitted(estimator: Any, sketch: Any, text: str) -> Any:
     """The estimator after learning; what it would warn of is in its verdict, which is shown anyway."""
     from sklearn.exceptions import ConvergenceWarning
 

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, is_table, note, read_sketch, usage, write_bytes
-from sketchlearn.sketches import Sketch, SketchTable, merge
+from sketchlearn.cli.app import (
+    Debug,
+    Json,
+    Output,
+    check_output,
+    emit,
+    is_table,
+    note,
+    read_group,
+    read_sketch,
+    usage,
+    write_bytes,
+)
+
+if TYPE_CHECKING:
+    from sketchlearn.sketches import Sketch
 
 
 def register(app: typer.Typer) -> None:
@@ -29,6 +43,8 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Add up sketches; of tables, all groups or those named by --group."""
+        from sketchlearn.sketches import merge
+
         check_output(output, *sketches)
         if users is None:
             total = merge(s.tracked() for s in _all(sketches, group))
@@ -46,16 +62,15 @@ def register(app: typer.Typer) -> None:
 
 
 def _all(paths: list[str], groups: list[str] | None) -> Iterator[Sketch]:
+    from sketchlearn.sketches import SketchTable
+
     seen: list[Sketch] = []
     for path in paths:
         if is_table(path):
-            table = SketchTable.load(path)
-            chosen = {str(label): label for label in table}
-            for name in groups or chosen:
-                if name not in chosen:
-                    some = ", ".join(list(chosen)[:5]) + (", ..." if len(chosen) > 5 else "")
-                    raise ValueError(f"{path} has no group {name!r}; it has {len(chosen)}: {some}")
-                yield table[chosen[name]]
+            if groups:
+                yield from (read_group(path, name) for name in groups)
+            else:
+                yield from SketchTable.load(path).values()
         elif groups:
             raise usage(f"--group is for tables of sketches, {path} is not one")
         else:

@@ -16,18 +16,19 @@ from sketchlearn.cli.app import (
     Json,
     check_output,
     emit,
-    is_table,
+    labelled_sketches,
     names_in,
     note,
+    numbers_in,
     read_model,
     read_sketch,
     usage,
+    warnings_as_notes,
     working,
     write_bytes,
 )
 from sketchlearn.optional import optional
 
-_MOST = 1000  # numbers of components in a sweep
 _FORMATS = ("png", "svg", "pdf", "jpg", "webp")
 
 Model = Annotated[str, typer.Argument(help="A model that 'learn' wrote; - for standard input.")]
@@ -42,7 +43,7 @@ Seed = Annotated[int, typer.Option("--seed", help="For repeatable results.")]
 
 def register(app: typer.Typer) -> None:
     """Add the verb and its pictures."""
-    plot = typer.Typer(help="Draw a picture of a model or a sketch.", no_args_is_help=True)
+    plot = typer.Typer(help="Draw a picture of a model or a sketch.", no_args_is_help=True, rich_markup_mode=None)
     app.add_typer(plot, name="plot")
 
     @plot.command()
@@ -137,34 +138,14 @@ def register(app: typer.Typer) -> None:
         if not 0 < alpha < 1:
             raise usage(f"--alpha must be between 0 and 1, got {alpha}")
         _prepare(output, as_json, *sketches)
-        if len(sketches) == 1 and is_table(sketches[0]):
-            given: Any = sketchlearn.SketchTable.load(sketches[0])
-        else:
-            names = [Path(s).stem for s in sketches]
-            names = names if len(set(names)) == len(names) else sketches
-            given = dict(zip(names, map(read_sketch, sketches), strict=True))
-        with working(f"comparing {len(given)} sketches"):
+        given = labelled_sketches(sketches)
+        with working(f"comparing {len(given)} sketches"), warnings_as_notes():
             found = changes(given, against=against)
-        facts = {"against": against, "alpha": alpha, "changes": [asdict(c) for c in found]}
+        facts = {"against": against, "alpha": alpha, "changes": [c.facts() for c in found]}
         ax = sketchlearn.plots.drift(found, alpha=alpha)
         alarms = [c.label for c in found if c.p_value < alpha]
         line = f"{len(alarms)} of {len(found)} differ" + (f": {', '.join(alarms[:10])}" if alarms else "")
         _write(output, ax, dpi, as_json, facts, line)
-
-
-def numbers_in(text: str) -> list[int]:
-    """Numbers of components: ``2:12`` (both ends) or ``2,4,8``."""
-    try:
-        if ":" in text:
-            low, high = (int(part) for part in text.split(":"))
-            numbers = list(range(low, min(high, low + _MOST) + 1))
-        else:
-            numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if not numbers or min(numbers) < 1 or len(numbers) > _MOST:
-        raise usage(f"{text!r}: write numbers of components as 2:12 or 2,4,8, at most {_MOST}")
-    return numbers
 
 
 def _prepare(output: str, as_json: bool, *inputs: str | None) -> None:

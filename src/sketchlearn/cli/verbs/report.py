@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import sketchlearn
-from sketchlearn.cli.app import Debug, Json, check_output, emit, read_model, read_sketch, usage, working, write_bytes
-from sketchlearn.cli.verbs.plot import numbers_in
+from sketchlearn.cli.app import (
+    Debug,
+    Json,
+    check_output,
+    emit,
+    numbers_in,
+    read_model,
+    read_sketch,
+    usage,
+    working,
+    write_bytes,
+)
 from sketchlearn.exceptions import IncompatibleSketchError
-from sketchlearn.learn.models import Model
-from sketchlearn.sketches.value import Sketch
+
+if TYPE_CHECKING:
+    from sketchlearn.learn.models import Model
+    from sketchlearn.sketches import Sketch
 
 
 def register(app: typer.Typer) -> None:

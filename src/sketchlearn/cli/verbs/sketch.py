@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,10 @@ from sketchlearn.cli.app import (
     Columns,
     Dataset,
     Debug,
+    Decimal,
+    Delimiter,
     Dtype,
+    Encoding,
     Format,
     Json,
     Output,
@@ -29,14 +32,11 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
-from sketchlearn.cli.pilot import PILOT_ROWS, announce, check_task, designed
-from sketchlearn.engines.append import Design, Options, Run, once, total_rows, total_skipped
-from sketchlearn.engines.append import OutputError as NotWritable
-from sketchlearn.engines.follow import follow as follow_files
-from sketchlearn.features.base import FeatureMap
-from sketchlearn.files import locked
-from sketchlearn.sketches import Sketch, SketchTable
-from sketchlearn.sources import Selection, Source
+
+if TYPE_CHECKING:
+    from sketchlearn.features.base import FeatureMap
+    from sketchlearn.sketches import Sketch, SketchTable
+    from sketchlearn.sources import Selection, Source
 
 ENGINES = "auto", "threads", "processes", "gpu"
 
@@ -73,6 +73,9 @@ def register(app: typer.Typer) -> None:
         dataset: Dataset = None,
         format: Format = None,
         dtype: Dtype = None,
+        delimiter: Delimiter = None,
+        decimal: Decimal = None,
+        encoding: Encoding = None,
         skip_invalid: Annotated[
             bool, typer.Option("--skip-invalid", help="Leave out rows with NaN, infinity or nulls, and count them.")
         ] = False,
@@ -100,6 +103,13 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Sketch rows in one pass; run the same command again to go on after an interruption."""
+        from sketchlearn.cli.pilot import check_task
+        from sketchlearn.engines.append import Design, Options, Run, once
+        from sketchlearn.engines.append import OutputError as NotWritable
+        from sketchlearn.engines.follow import follow as follow_files
+        from sketchlearn.files import locked
+        from sketchlearn.sources import Selection
+
         for name, value in (("-k", components), ("--workers", workers)):
             if value is not None and value < 1:
                 raise usage(f"{name} must be at least 1, got {value}")
@@ -132,7 +142,9 @@ def register(app: typer.Typer) -> None:
             # tables may have more columns than the map was made for
             return Selection.of(
                 columns=names_in(columns), weight_column=weight_column, group_by=group_by, where=where, query=query,
-                dataset=dataset, format=format, dtype=dtype, expected=phi.columns if phi else None,
+                dataset=dataset, format=format, dtype=dtype, delimiter=delimiter, decimal=decimal,
+                encoding=encoding, expected=phi.columns if phi else None,
+                encoder=phi.encoder if phi else None,
             )  # fmt: skip
 
         plain = output != "-" and (Path(output).is_file() or not Path(output).exists())
@@ -161,12 +173,17 @@ def register(app: typer.Typer) -> None:
 
 
 def _designed(source: Source, components: int, task: str, seed: int, standardize: bool) -> FeatureMap:
+    from sketchlearn.cli.pilot import PILOT_ROWS, announce, designed
+
     phi = designed(source.sample(PILOT_ROWS, seed), source.names, components, task, seed, standardize)
     announce(phi)
     return phi
 
 
 def _tell(result: Sketch | SketchTable, output: str, as_json: bool) -> None:
+    from sketchlearn.engines.append import total_rows, total_skipped
+    from sketchlearn.sketches import SketchTable
+
     if isinstance(result, SketchTable):
         facts = {"output": output, "groups": len(result), "rows": total_rows(result), "skipped": total_skipped(result)}
         emit(facts, as_json, f"{output}: {len(result):,} groups, {_counted(result)}")
@@ -179,5 +196,7 @@ def _tell(result: Sketch | SketchTable, output: str, as_json: bool) -> None:
 
 
 def _counted(result: Sketch | SketchTable) -> str:
+    from sketchlearn.engines.append import total_rows, total_skipped
+
     skipped = f", {total_skipped(result):,} invalid rows left out" if total_skipped(result) else ""
     return f"{total_rows(result):,} rows, {result.features.size} features{skipped}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import typer
 
 from sketchlearn.cli.app import Debug, Json, emit
-from sketchlearn.kernels import warmup as warm
 
 
 def register(app: typer.Typer) -> None:
@@ -18,6 +17,8 @@ def register(app: typer.Typer) -> None:
         The compiled code lies beside the package, or in the user's cache folder where that can't be written;
         NUMBA_CACHE_DIR names another place.
         """
+        from sketchlearn.kernels import warmup as warm
+
         done = warm()
         if done.tier == "numpy":
             text = "nothing to compile: sums run on NumPy here"

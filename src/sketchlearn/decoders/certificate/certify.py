@@ -17,6 +17,7 @@ from sketchlearn.decoders.problem import Problem
 
 _FEWEST = 500  # frequencies that are looked at if there are so many,
 _PER_PARAMETER = 1.5  # and as many per parameter, if that is more
+_MANY = 800  # parameters, beyond which one frequency each must do
 _STRAYS = 10.0  # rows far from all clusters that do not cost the certificate
 _MANY_PARAMETERS = 4000  # beyond this there is no certificate: the normal equations would take minutes
 
@@ -64,7 +65,8 @@ class Certifier:
     def whitened(self, state: State, everything: bool = False) -> Whitened:
         """The problem in the metric of its noise around a state, with a random part of a large sketch."""
         size, d = self.problem.size, self.problem.dim
-        wanted = max(_FEWEST, int(_PER_PARAMETER * self._parameters(len(state.weights), state.kind)))
+        count = self._parameters(len(state.weights), state.kind)
+        wanted = max(_FEWEST, int((_PER_PARAMETER if count <= _MANY else 1.0) * count))
         if d <= FEW:
             wanted = max(DENSE, wanted // 2)
         index: npt.NDArray[np.intp] = np.arange(size)
@@ -81,7 +83,7 @@ class Certifier:
         problem = self.whitened(state)
         problem.settle(2 if state.kind == "shared" else 3)
         best = Certified(problem.state, examine(problem, self.problem.box, self.rng))
-        if best.passed or not mend:
+        if best.passed or not mend or self._parameters(len(state.weights), state.kind) > _MANY:
             return best
         mended = self._mended(problem)
         return mended if mended.passed or mended.examination.residual < best.examination.residual else best

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve
 
 from sketchlearn.decoders.certificate.whitened import Array, Whitened, quadratic, simplex_basis
 
@@ -37,9 +37,8 @@ class Tangent:
         self._factor = cho_factor(normal, lower=True, overwrite_a=True, check_finite=False)
         self.model = model
         self.residual = problem.white(problem.y - model)
-        # what follows only chooses directions of tests: single precision will do
-        basis = solve_triangular(self._factor[0], columns.T, lower=True, check_finite=False)
-        self.basis = np.ascontiguousarray(basis, np.float32)
+        # what is taken off in single precision only chooses directions of tests
+        self._single = columns.astype(np.float32)
         self.left = self.off(self.residual[:, None])[:, 0]
 
     def solve(self, values: Array) -> Array:
@@ -50,7 +49,8 @@ class Tangent:
         """Whitened vectors (2 m, p) less what a change of the parameters explains."""
         if values.dtype == np.float64:
             return np.asarray(values - self.columns @ self.solve(self.columns.T @ values))
-        return np.asarray(values - self.basis.T @ (self.basis @ values))
+        share = self.solve((self._single.T @ values).astype(np.float64)).astype(np.float32)
+        return np.asarray(values - self._single @ share)
 
     def covariance(self) -> Array:
         """Of the parameters (means, then weights), times n: what labels would leave, plus what the sketch adds."""

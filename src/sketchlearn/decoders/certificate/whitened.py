@@ -34,7 +34,7 @@ T = TypeVar("T", np.float32, np.float64)
 
 DENSE = 300  # frequencies up to which all of R is used,
 FEW = 5  # or dimensions
-_STEPS, _FEW_STEPS, _MANY = 6, 2, 1500  # Gauss-Newton steps, for few and for many parameters
+_STEPS, _FEW_STEPS, _MANY = 6, 1, 500  # Gauss-Newton steps, for few and for many parameters
 _FURTHEST = 5.0  # standard deviations of the data that a mean may go in one step
 
 
@@ -235,7 +235,7 @@ class Whitened:
     def polish(self, steps: int | None = None) -> float:
         """Damped Gauss-Newton steps in this metric; returns how far a mean has moved, in widths.
 
-        Six of them, or two where each takes a second.
+        Six of them, or one where each is costly and the search has left little to do.
         """
         start = self.state.means.copy()
         tangents, model = self.tangents(self.state)
@@ -269,6 +269,8 @@ class Whitened:
     def settle(self, rounds: int = 2) -> float:
         """Polish and take the new noise, until nothing moves; returns how far a mean has moved, in widths."""
         moved = 0.0
+        if len(self.state.means) * (self.state.means.shape[1] + 1) > _MANY:
+            rounds = 1
         for _ in range(rounds):
             step = self.polish()
             moved = max(moved, step)

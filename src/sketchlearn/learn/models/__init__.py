@@ -1,8 +1,10 @@
 """What was learned, as a value and as a JSON file: one class a task."""
 
 from sketchlearn.learn.models.base import MODELS, Model, register_model
+from sketchlearn.learn.models.classifier import ClassifierModel
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader
 from sketchlearn.learn.models.kmeans import KMeansModel
+from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
 from sketchlearn.learn.models.mixtures import GaussianMixtureModel, StableMixtureModel
 from sketchlearn.learn.models.pca import PCAModel
 from sketchlearn.learn.models.regression import RegressionModel
@@ -12,9 +14,11 @@ __all__ = [
     "FORMAT",
     "MODELS",
     "VERSION",
+    "ClassifierModel",
     "Column",
     "GaussianMixtureModel",
     "KMeansModel",
+    "MixtureRegressionModel",
     "Model",
     "PCAModel",
     "Reader",

@@ -19,12 +19,14 @@ import numpy.typing as npt
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import Profile, residual_profile
 from sketchlearn.features.characteristic import CharacteristicMap
+from sketchlearn.features.encoder import Encoder
 from sketchlearn.files import sealed
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader, plain
 from sketchlearn.learn.models.table import Column, Table, number
 from sketchlearn.limits import read_json
 from sketchlearn.sketches import file as sketch_file
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sources import read
 
 Array = npt.NDArray[np.float64]
 
@@ -163,6 +165,8 @@ class Model:
                 facts[name] = edge.tolist()
         if isinstance(phi, CharacteristicMap):
             facts["noise_level"] = sketch.noise_level
+        if phi.encoder is not None:
+            facts["encoder"] = phi.encoder.to_json()
         said: dict[str, Any] = {name: getattr(solution, name, None) for name in _VERDICT}
         said["code"] = None if said["code"] is None else str(said["code"])
         if said["ratio"] is not None and not np.isfinite(said["ratio"]):
@@ -278,6 +282,12 @@ class Model:
         """The columns that :meth:`predict` takes."""
         return self.columns
 
+    @property
+    def encoder(self) -> Encoder | None:
+        """How rows of a table become the columns of the model, if categories or missing values were encoded."""
+        given = self.sketch.get("encoder")
+        return None if given is None else Encoder.from_json(given)
+
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Cluster or component of each row, or the predicted target of a regression.
 
@@ -298,17 +308,60 @@ class Model:
         >>> bool((sl.Model.of(km).predict(X) == km.predict(X)).all())
         True
         """
-        names = self.inputs
-        if self.named and hasattr(X, "columns"):
+        return self.predict_rows(self._checked(X))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each component, given the row; for models that have them.
+
+        Parameters
+        ----------
+        X : array or frame (n, d)
+            Rows with all columns of the model.
+
+        Returns
+        -------
+        ndarray (n, k)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sketchlearn.learn.models import GaussianMixtureModel
+        >>> model = GaussianMixtureModel(
+        ...     rows=10, columns=("x",), weights=np.array([0.5, 0.5]), means=np.array([[0.0], [4.0]]),
+        ...     covariances=np.ones(2), covariance_type="spherical")
+        >>> model.predict_proba([[2.0]])
+        array([[0.5, 0.5]])
+        """
+        return self.probabilities(self._checked(X))
+
+    def _checked(self, X: Any) -> Array:
+        names, encoder = self.inputs, self.encoder
+        if encoder is not None and hasattr(X, "columns"):
+            X = np.concatenate(list(read(X, encoder=encoder)))
+        elif self.named and hasattr(X, "columns"):
             X = X[list(names)]  # a frame may have more columns, in another order
         rows = np.asarray(X, np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(names):
             raise ValueError(f"expected rows with {len(names)} columns, got an array of shape {rows.shape}")
-        return self.predict_rows(rows)
+        bad = ~np.isfinite(rows).all(1)
+        if bad.any():
+            raise ValueError(f"row {int(np.argmax(bad))} (counting from 0) holds NaN or infinity")
+        return rows
 
     def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
         """What :meth:`predict` returns, for rows that were checked."""
         raise TypeError(f"a {self.task} model of a file predicts nothing; use the estimator")
+
+    def probabilities(self, rows: Array) -> Array:
+        """What :meth:`predict_proba` returns, for rows that were checked."""
+        raise TypeError(f"a {self.task} model has no probabilities")
+
+    def answers(self, rows: Array, proba: bool = False) -> dict[str, npt.NDArray[Any]]:
+        """Named columns that a table of predictions has, for rows that were checked."""
+        found: dict[str, npt.NDArray[Any]] = {self.thing.split()[-1]: self.predict_rows(rows).astype(np.int32)}
+        if proba:
+            found |= {f"probability {l}": p for l, p in enumerate(self.probabilities(rows).T)}
+        return found
 
     # -- the file ------------------------------------------------------------------------------
 
@@ -402,7 +455,7 @@ def register_model(kind: Kind) -> Kind:
     --------
     >>> from sketchlearn.learn.models import MODELS
     >>> sorted(MODELS)[:2]
-    ['gmm', 'kmeans']
+    ['classifier', 'gmm']
     """
     MODELS[kind.task] = kind
     return kind

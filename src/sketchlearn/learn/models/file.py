@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import Profile
 from sketchlearn.exceptions import ModelFileError
+from sketchlearn.features.encoder import Encoder
 from sketchlearn.files import check_seal
 from sketchlearn.limits import LimitError, check_json
 
@@ -31,6 +32,7 @@ _SKETCH: dict[str, Any] = {
     "lower": list,
     "upper": list,
     "noise_level": (int, float),
+    "encoder": Encoder,
 }
 
 
@@ -173,6 +175,12 @@ class Reader:
         for key, kind in _SKETCH.items():
             value = given.get(key)
             if value is None:
+                continue
+            if kind is Encoder:
+                try:
+                    out[key] = Encoder.from_json(value).to_json()
+                except ValueError as error:
+                    raise self.fail(str(error)) from None
                 continue
             if kind is list:
                 value = self.array(given, key, (d,)).tolist()

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.kernels.nearest import nearest as nearest_center
 from sketchlearn.learn.models.base import register_model
 from sketchlearn.learn.models.components import ComponentModel, nearest
 from sketchlearn.learn.models.file import Reader
@@ -49,8 +50,8 @@ class KMeansModel(ComponentModel):
     >>> import numpy as np
     >>> from sketchlearn.learn.models import KMeansModel
     >>> model = KMeansModel(rows=10, columns=("x",), centers=np.array([[0.0], [4.0]]), weights=np.array([0.5, 0.5]))
-    >>> model, model.predict([[3.0]])
-    (Model(kmeans: 2 clusters of 10 rows, 1 column), array([1]))
+    >>> model, model.predict([[3.0]]).tolist()
+    (Model(kmeans: 2 clusters of 10 rows, 1 column), [1])
     """
 
     task: ClassVar[str] = "kmeans"
@@ -143,8 +144,7 @@ class KMeansModel(ComponentModel):
 
     def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
         """The nearest centre."""
-        unit = 1.0 if self.spread is None else self.spread
-        return nearest(rows / unit, self.centers / unit)
+        return nearest_center(rows, self.centers, self.spread)
 
     @classmethod
     def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:

@@ -19,6 +19,8 @@ from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 
+_BLOCK = 2048  # rows whose densities are computed together
+
 
 @register_model
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -88,7 +90,33 @@ class GaussianMixtureModel(ComponentModel):
 
     def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
         """The most probable component."""
-        return np.asarray(self.mixture.log_densities(rows).argmax(1))
+        return self._logarithms(rows).argmax(1)
+
+    def probabilities(self, rows: Array) -> Array:
+        """Weighted densities over their sum."""
+        return _shares(self._logarithms(rows))
+
+    def _logarithms(self, rows: Array) -> Array:
+        """Logarithm of weight times density, up to what all components have in common, (n, k).
+
+        One product for all components, and few rows at a time: they stay in the cache.
+        """
+        mixture = self.mixture
+        k, d = mixture.means.shape
+        roots = np.linalg.cholesky(mixture.full_covariances())
+        factors = np.linalg.inv(roots)  # (k, d, d), lower
+        with np.errstate(divide="ignore"):
+            logs = np.log(mixture.weights) - np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(1)
+        matrix = np.ascontiguousarray(factors.reshape(k * d, d).T)
+        middle = mixture.means.mean(0)
+        offset = np.einsum("kij,kj->ki", factors, mixture.means - middle).ravel()
+        out = np.empty((len(rows), k))
+        for start in range(0, len(rows), _BLOCK):
+            y = (rows[start : start + _BLOCK] - middle) @ matrix
+            y -= offset
+            y *= y
+            out[start : start + _BLOCK] = logs - 0.5 * y.reshape(-1, k, d).sum(2)
+        return out
 
     @classmethod
     def read(cls, reader: Reader) -> dict[str, Any]:
@@ -167,13 +195,27 @@ class StableMixtureModel(ComponentModel):
 
     def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
         """The most probable component."""
+        return self._logarithms(rows).argmax(1)
+
+    def probabilities(self, rows: Array) -> Array:
+        """Weighted densities over their sum."""
+        return _shares(self._logarithms(rows))
+
+    def _logarithms(self, rows: Array) -> Array:
+        """Logarithm of weight times density, (n, k)."""
         with np.errstate(divide="ignore"):
             logs = np.log(self.weights)
         parts = zip(logs, self.alphas, self.locations, self.scatters, strict=True)
-        return np.stack([log + stable_log_density(rows, float(a), c, s) for log, a, c, s in parts], 1).argmax(1)
+        return np.stack([log + stable_log_density(rows, float(a), c, s) for log, a, c, s in parts], 1)
 
     @classmethod
     def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:
         """Scatter matrices must not be negative."""
         super().check(reader, found)
         reader.check_covariances("scatters", found["scatters"], matrices=True)
+
+
+def _shares(logarithms: Array) -> Array:
+    """Numbers of which these are the logarithms, over their sum in each row."""
+    found = np.exp(logarithms - logarithms.max(1, keepdims=True))
+    return np.asarray(found / found.sum(1, keepdims=True))

@@ -76,3 +76,10 @@ class PCAModel(Model):
     def pictures(self) -> dict[str, Any]:
         """Variances and shares."""
         return {"spectrum": {"variances": self.explained_variance, "shares": self.explained_variance_ratio}}
+
+    def answers(self, rows: Array, proba: bool = False) -> dict[str, npt.NDArray[Any]]:
+        """Coordinates along the components."""
+        if proba:
+            self.probabilities(rows)
+        scores = (rows - self.mean) @ self.components.T
+        return {f"component {l + 1}": scores[:, l] for l in range(self.size)}

@@ -117,6 +117,12 @@ class RegressionModel(Model):
         """The target."""
         return np.asarray(rows @ self.coefficients + self.intercept)
 
+    def answers(self, rows: Array, proba: bool = False) -> dict[str, npt.NDArray[Any]]:
+        """The target, by its name."""
+        if proba:
+            self.probabilities(rows)
+        return {self.target: self.predict_rows(rows)}
+
     @classmethod
     def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:
         """There is a predictor for each coefficient."""

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.words import one_line
+
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -87,7 +89,7 @@ class Table:
     def text(self, rows: int = 30, columns: int = 14) -> str:
         """The first rows and columns, aligned."""
         some, count = self.columns[:columns], min(rows, len(self))
-        shown = [[c.name for c in some], *([c.text(i) for c in some] for i in range(count))]
+        shown = [[one_line(c.name) for c in some], *([one_line(c.text(i)) for c in some] for i in range(count))]
         widths = [max(len(line[j]) for line in shown) for j in range(len(some))]
         lines = ["  " + "  ".join(cell.rjust(w) for cell, w in zip(line, widths, strict=True)) for line in shown]
         if len(self) > rows:

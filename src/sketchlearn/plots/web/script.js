@@ -304,15 +304,13 @@
       x: [Math.min(...ks) - 0.5, Math.max(...ks) + 0.5], y: spread([...rows.map((r) => r.ratio), 1]), logY: true,
       labels: ["number of components", "misfit / noise floor"], xTicks: ks.length <= 25 ? ks : undefined, height: 340,
     });
-    const level = data.sweep.explained;
-    chart.line([[Math.min(...ks) - 0.5, level], [Math.max(...ks) + 0.5, level]], css("--good"), "5 4", 1.4);
     chart.line(rows.map((r) => [r.k, r.ratio]), css("--accent"));
     for (const r of rows) {
       const best = r.k === data.sweep.recommended;
-      const dot = node("circle", { cx: chart.x(r.k), cy: chart.y(r.ratio), r: best ? 9 : 5, fill: css(best ? "--good" : "--accent"), class: "mark" }, chart.inside);
-      chart.hover(dot, `k = ${r.k}${best ? " (recommended)" : ""}\nmisfit / noise floor ${format(r.ratio)}\nmean squared distance ${format(r.inertia)}`);
+      const dot = node("circle", { cx: chart.x(r.k), cy: chart.y(r.ratio), r: best ? 9 : 5, fill: css(r.reliable ? "--good" : "--accent"), class: "mark" }, chart.inside);
+      chart.hover(dot, `k = ${r.k}${best ? " (recommended)" : ""}${r.reliable ? ", certified" : ""}\nmisfit / noise floor ${format(r.ratio)}\nmean squared distance ${format(r.inertia)}`);
     }
-    chart.legend([["misfit / noise floor", css("--accent")], ["explained", css("--good"), true]]);
+    chart.legend([["misfit / noise floor", css("--accent")], ["certified", css("--good")], ["large: recommended", css("--soft")]]);
   });
   const bars = (host, labels, values, errors, axis) => {
     const low = Math.min(0, ...values.map((v, i) => v - 2 * errors[i])), high = Math.max(0, ...values.map((v, i) => v + 2 * errors[i])) || 1;
@@ -359,7 +357,9 @@
   }
   for (const button of document.querySelectorAll("button[data-table]"))
     button.onclick = () => {
-      const quote = (words) => (/[",\r\n]/.test(words) ? `"${words.replaceAll('"', '""')}"` : words);
+      // a spreadsheet takes text that begins like a formula for one: names are somebody else's
+      const plain = (words) => (/^[=+\-@\t\r]/.test(words) && Number.isNaN(Number(words)) ? "'" + words : words);
+      const quote = (words) => (/[",\r\n]/.test(plain(words)) ? `"${plain(words).replaceAll('"', '""')}"` : plain(words));
       const rows = [...$(button.dataset.table).rows].map((row) => [...row.cells].map((c) => quote(c.dataset.value ?? c.textContent.trim())).join(","));
       const link = document.createElement("a");
       link.href = URL.createObjectURL(new Blob([rows.join("\n") + "\n"], { type: "text/csv" }));

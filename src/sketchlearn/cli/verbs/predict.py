@@ -1,0 +1,109 @@
+"""``sketchlearn predict``: what a model says about each row of any source, as Parquet or CSV."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sketchlearn.cli.app import (
+    Columns,
+    Dataset,
+    Debug,
+    Decimal,
+    Delimiter,
+    Dtype,
+    Encoding,
+    Format,
+    Json,
+    Query,
+    Where,
+    check_output,
+    emit,
+    names_in,
+    note,
+    read_model,
+    usage,
+    working,
+    writing,
+)  # fmt: skip
+
+_KINDS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command()
+    def predict(
+        model: Annotated[str, typer.Argument(help="A model that 'learn' wrote.")],
+        data: Annotated[
+            list[str], typer.Argument(help="Files, globs, folders, a database URL, or - for standard input.")
+        ],
+        output: Annotated[
+            str, typer.Option("--output", "-o", help="Table to write: .parquet or .csv; - for CSV on standard output.")
+        ],
+        proba: Annotated[bool, typer.Option("--proba", help="Probabilities of all components too.")] = False,
+        id_column: Annotated[str | None, typer.Option("--id", help="Column that is copied to the output.")] = None,
+        columns: Columns = None,
+        where: Where = None,
+        query: Query = None,
+        dataset: Dataset = None,
+        format: Format = None,
+        dtype: Dtype = None,
+        delimiter: Delimiter = None,
+        decimal: Decimal = None,
+        encoding: Encoding = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Cluster, component, score or target of every row, in the order of the rows."""
+        kind = "csv" if output == "-" else _KINDS.get(Path(output).suffix.lower())
+        if kind is None:
+            raise usage(f"{output}: predictions are .parquet or .csv; give the output such a suffix")
+        if "-" in data and (len(data) > 1 or model == "-"):
+            raise usage("standard input (-) can be read once only, and not together with files")
+        check_output(output, model, *data, as_json=as_json)
+        from sketchlearn.files import whole
+        from sketchlearn.learn.predictions import PredictionWriter, predictions
+
+        learned = read_model(model)
+        rows: Any = sys.stdin.buffer if data == ["-"] else data if len(data) > 1 else data[0]
+        try:
+            batches = predictions(
+                learned, rows, proba=proba, id_column=id_column, columns=names_in(columns), where=where, query=query,
+                dataset=dataset, format=format, dtype=dtype, delimiter=delimiter, decimal=decimal, encoding=encoding,
+            )  # fmt: skip
+            with working("labelling rows"):
+                if output == "-":
+                    writer = _written(PredictionWriter(sys.stdout.buffer, kind), batches, output)
+                else:
+                    with ExitStack() as stack:
+                        with writing(output):
+                            file = stack.enter_context(whole(Path(output).resolve()))
+                        writer = _written(PredictionWriter(file, kind), batches, output)
+                        with writing(output):
+                            stack.close()
+        except TypeError as error:
+            if not proba:
+                raise
+            raise usage(f"--proba: {error}") from None
+        missing = f", {writer.invalid:,} of them invalid and without an answer" if writer.invalid else ""
+        line = f"{writer.rows:,} rows{missing}"
+        if output == "-":
+            note(line)
+        else:
+            emit({"output": output, "rows": writer.rows, "invalid": writer.invalid}, as_json, f"{output}: {line}")
+
+
+def _written(writer: Any, batches: Any, output: str) -> Any:
+    """The writer after all batches; only what goes wrong in writing is about the output."""
+    for batch in batches:
+        with writing(output):
+            writer.write(batch)
+    with writing(output):
+        writer.close()
+    return writer

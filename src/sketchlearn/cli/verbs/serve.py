@@ -1,0 +1,55 @@
+"""``sketchlearn serve``: an HTTP endpoint that adds up sketches from many hands."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from sketchlearn.cli.app import Debug, note, read_sketch
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command("serve")
+    def serve(
+        sketch: Annotated[str, typer.Argument(help="A sketch of the feature map that all clients use.")],
+        store: Annotated[str, typer.Option("--store", "-s", help="SQLite file with the sum and the keys.")],
+        output: Annotated[
+            str | None, typer.Option("--output", "-o", help="Write the sum to this file when the server stops.")
+        ] = None,
+        host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+        port: Annotated[int, typer.Option(help="Port to listen at.")] = 8000,
+        most_rows: Annotated[int | None, typer.Option(help="Rows that one sketch may have at most.")] = None,
+        until: Annotated[
+            datetime | None, typer.Option(help="Nothing is taken after this time (of this machine's clock).")
+        ] = None,
+        debug: Debug = False,
+    ) -> None:
+        """Take sketches with POST /sketches and add them up, each once.
+
+        Clients send an Idempotency-Key with every sketch, and get the feature map at GET /recipe.  If the variable
+        SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.
+        """
+        from sketchlearn import files
+        from sketchlearn.federation import Collector
+        from sketchlearn.optional import optional
+
+        uvicorn = optional("uvicorn", "server", "an HTTP endpoint")
+        features = read_sketch(sketch).features
+        collector = Collector(
+            features, store, token=os.environ.get("SKETCHLEARN_TOKEN"), most_rows=most_rows,
+            until=None if until is None else until.timestamp(),
+        )  # fmt: skip
+        note(f"http://{host}:{port}/sketches takes sketches of the map {features.fingerprint}")
+        try:
+            uvicorn.run(collector, host=host, port=port, log_level="warning", ws="none")
+        finally:
+            total = collector.sketch
+            note(f"{total.count:,} rows in {collector.submissions:,} sketches")
+            collector.close()
+            if output is not None and not total.is_empty:
+                files.write(output, total.to_bytes())

@@ -1,0 +1,122 @@
+"""Alarms over a sequence of sketches: many tests, a least distance that matters, and which columns moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.comparison.columns import ColumnChange, moved_columns
+from sketchlearn.comparison.sequence import Change, compared_pairs
+from sketchlearn.sketches import Sketch, SketchTable
+
+CORRECTIONS = ("holm", "fdr", "none")
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """One sketch of a sequence, and whether it differs.
+
+    Attributes
+    ----------
+    change : Change
+        Distance and p-value.
+    adjusted : float
+        The p-value corrected for the number of comparisons.
+    differs : bool
+        Whether it is below the level and the distance is large enough to matter.
+    columns : tuple of ColumnChange
+        Columns that moved, the surest first; for those that differ.
+    """
+
+    change: Change
+    adjusted: float
+    differs: bool
+    columns: tuple[ColumnChange, ...] = ()
+
+
+def drift(
+    sketches: Mapping[Any, Sketch] | SketchTable | Iterable[Sketch],
+    *,
+    against: str = "first",
+    alpha: float = 0.01,
+    correction: str = "holm",
+    min_distance: float = 0.0,
+) -> list[Alarm]:
+    """Compare each sketch of a sequence with its reference, and say which ones differ and in which columns.
+
+    Parameters
+    ----------
+    sketches : mapping, SketchTable or iterable of Sketch
+        In their order, with the same feature map and no row in two of them.  Those with fewer than two rows are left
+        out, with a warning.
+    against : {"first", "previous", "rest"}
+        What each sketch is compared with.
+    alpha : float
+        Rate of false alarms: with ``"holm"`` the probability of any false alarm in the sequence, with ``"fdr"`` the
+        expected share of false ones among the alarms (Benjamini and Hochberg), with ``"none"`` that of each
+        comparison.
+    correction : {"holm", "fdr", "none"}
+        For the number of comparisons.
+    min_distance : float
+        Distances below it are no alarm, however sure they are: with very many rows everything differs.
+
+    Returns
+    -------
+    list of Alarm
+        One for each comparison.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.comparison import drift
+    >>> rng = np.random.default_rng(0)
+    >>> days = {f"day {i}": rng.normal(size=(2000, 2)) + [0.0, 0.5 * (i == 2)] for i in range(4)}
+    >>> phi = sl.design(days["day 0"], n_components=3).with_columns(["a", "b"])
+    >>> alarms = drift({day: sl.sketch(rows, phi) for day, rows in days.items()})
+    >>> [(alarm.change.label, alarm.columns[0].column) for alarm in alarms if alarm.differs]
+    [('day 2', 'b')]
+    """
+    if correction not in CORRECTIONS:
+        raise ValueError(f"correction={correction!r}: choose one of {', '.join(CORRECTIONS)}")
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must be between 0 and 1, got {alpha}")
+    if not min_distance >= 0:
+        raise ValueError(f"min_distance must not be negative, got {min_distance}")
+    pairs = list(compared_pairs(sketches, against=against))
+    levels = adjusted([pair.change.p_value for pair in pairs], correction)
+    out = []
+    for pair, level in zip(pairs, levels, strict=True):
+        differs = level < alpha and pair.change.distance >= min_distance
+        columns: tuple[ColumnChange, ...] = ()
+        if differs:
+            found = moved_columns(pair.reference, pair.sketch, pair.noise)
+            sure = adjusted([c.p_value for c in found], "holm")
+            columns = tuple(c for c, p in zip(found, sure, strict=True) if p < alpha)
+        out.append(Alarm(pair.change, level, differs, columns))
+    return out
+
+
+def adjusted(p_values: list[float], correction: str) -> list[float]:
+    """P-values corrected for their number: Holm's, Benjamini and Hochberg's, or as they are.
+
+    Examples
+    --------
+    >>> from sketchlearn.comparison.drift import adjusted
+    >>> adjusted([0.01, 0.04, 0.03], "holm"), adjusted([0.01, 0.04, 0.03], "fdr")
+    ([0.03, 0.06, 0.06], [0.03, 0.04, 0.04])
+    """
+    p = np.asarray(p_values, np.float64)
+    n = len(p)
+    if correction == "none" or n == 0:
+        return p.tolist()
+    order = np.argsort(p, kind="stable")
+    if correction == "holm":
+        sorted_ = np.maximum.accumulate(p[order] * (n - np.arange(n)))
+    else:
+        sorted_ = np.minimum.accumulate((p[order] * n / np.arange(1, n + 1))[::-1])[::-1]
+    out = np.empty(n)
+    out[order] = np.minimum(sorted_, 1.0)
+    return [float(v) for v in out]

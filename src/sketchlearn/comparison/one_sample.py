@@ -1,0 +1,77 @@
+"""Does a sketch come from a given distribution?  Its distance from a mixture against its sampling noise.
+
+If the rows follow the mixture, the average features are asymptotically normal about the mixture's characteristic
+function, with the covariance of one row's features over n, which has a closed form
+(:mod:`sketchlearn.comparison.two_sample`): nothing has to be estimated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.comparison.two_sample import (
+    CHOSEN,
+    ROUNDING,
+    Comparison,
+    as_mixture,
+    characteristic_values,
+    feature_covariance,
+    powers,
+    tail,
+)
+from sketchlearn.decoders.noise import added_variance
+from sketchlearn.features.characteristic import characteristic
+from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
+
+
+def goodness_of_fit(sketch: Sketch, mixture: Any) -> Comparison:
+    """Distance of a sketch from a Gaussian mixture, with a p-value.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of Fourier features.
+    mixture : Mixture, or anything that :func:`sketchlearn.compare` takes for one
+        What the rows should follow.  The p-value is calibrated for a mixture that was not learned from these rows;
+        for one that was, differences are smaller than chance, and a small p-value is still a misfit.
+
+    Returns
+    -------
+    Comparison
+        Its second count is infinite: the mixture is known without noise.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> rng = np.random.default_rng(0)
+    >>> s = sl.sketch(rng.normal(size=(2000, 2)), sl.FourierFeatures.draw(dim=2, size=100, scale=1.0, seed=0))
+    >>> normal = sl.Mixture(np.ones(1), np.zeros((1, 2)), np.ones(1))
+    >>> wider = normal.scaled(1.2, np.zeros(2))
+    >>> sl.goodness_of_fit(s, normal).differs(1e-4), sl.goodness_of_fit(s, wider).differs(1e-4)
+    (False, True)
+    """
+    features = characteristic(sketch.features, "a goodness of fit")
+    n = sketch.effective_count
+    if n < 2:
+        raise ValueError(f"a goodness of fit needs at least two rows, got {n:.6g}")
+    law = as_mixture(mixture, features.dim)
+    operator = features.operator(dtype=np.float64).rows(np.arange(features.size)[CHOSEN])
+    with single_blas_thread:
+        w = operator.forward(np.eye(features.dim)).T
+        difference, total, z = characteristic_values(law, w)
+        variance = np.maximum(1.0 - np.abs(z) ** 2, 0.0) + ROUNDING
+        covariance = feature_covariance(difference, total, z, variance)
+        covariance[np.diag_indices(len(covariance))] += np.tile(added_variance(sketch)[CHOSEN] * n / 2.0, 2)
+        traces = powers(covariance)
+    statistic = float(np.sum(np.abs(sketch.mean[CHOSEN] - z) ** 2))
+    expected, m = float(traces[0]) / n, len(z)
+    return Comparison(
+        distance=float(np.sqrt(max(statistic - expected, 0.0) / m)),
+        p_value=tail(statistic * n, traces),
+        statistic=statistic / m,
+        expected=expected / m,
+        counts=(sketch.count, float("inf")),
+    )

@@ -1,0 +1,73 @@
+"""The nearest class mean in feature space: nothing is decoded, a score is linear in the features of a row.
+
+With z_c the sketch of class c, ``|Phi(x) - z_c|^2`` is smallest where ``<Phi(x), z_c> - |z_c|^2 / 2`` is largest: the
+kernel's nearest-centroid rule, which in the limit of a wide kernel is the plain one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.decoders.classifier.ridge import counts_of, one_component, shares_of
+from sketchlearn.decoders.classifier.rules import ClassSolution, LinearRule
+from sketchlearn.decoders.solution import Code
+from sketchlearn.features.characteristic import characteristic
+from sketchlearn.sketches.table import SketchTable
+
+_TOLD_APART = 9.0  # squared distance of two class means over its noise
+
+
+def decode_means(
+    table: SketchTable,
+    k: int = 1,
+    *,
+    rng: np.random.Generator,
+    trace: list[dict[str, Any]] | None = None,
+) -> ClassSolution:
+    """Nearest class mean in feature space.
+
+    Parameters
+    ----------
+    table : SketchTable
+        One sketch of Fourier features a class.
+    k : int
+        Must be 1.
+    rng, trace
+        Nothing here is random, and there are no rounds.
+
+    Returns
+    -------
+    ClassSolution
+    """
+    one_component(k, "the mean rule")
+    phi, counts = characteristic(table.features, "the mean rule"), counts_of(table)
+    z = np.stack([s.mean for s in table.values()])
+    m = phi.size
+    coefficients = np.concatenate([z.real, z.imag], axis=1).T / m
+    lengths = (np.abs(z) ** 2).mean(1)
+    # what is left of a row's features about its class mean: the unit in which distances are soft
+    within = float(shares_of(table, None) @ np.maximum(1.0 - lengths, 1e-12))
+    noise = np.array([float(s.variances.mean()) for s in table.values()])
+    inner = (z @ z.conj().T).real / m
+    distances = lengths[:, None] + lengths - 2.0 * inner
+    close = distances < _TOLD_APART * (noise[:, None] + noise)
+    np.fill_diagonal(close, False)
+    if close.any():
+        a, b = (table.groups[i] for i in np.argwhere(close)[0])
+        code, verdict = Code.UNDETERMINED, f"the sketches of {a!r} and {b!r} can't be told apart"
+    else:
+        code, verdict = Code.RELIABLE, "all class means are apart by more than their noise"
+    return ClassSolution(
+        task="classifier",
+        decoder="mean",
+        residual=within,
+        code=code,
+        verdict=verdict,
+        trace=trace or [],
+        rule=LinearRule(phi, coefficients, -0.5 * lengths, softness=within),
+        counts=counts,
+        typical=inner - 0.5 * lengths,
+        facts={},
+    )

@@ -1,0 +1,249 @@
+"""Least squares on features, one indicator a class: penalty and band of frequencies by generalised cross-validation.
+
+With the indicators t of the classes, ``E|t - W'f - b|^2 + lambda |W|^2`` needs the mean and covariance of the features
+in each class, which the sketches hold.  For every penalty the residual sum and the effective number of parameters
+follow from one eigendecomposition, hence ``GCV = RSS / (1 - (df + 1) / n)^2`` (Golub, Heath and Wahba 1979).  The
+same for parts of the features: frequencies are sorted by length into bands, and unions of neighbouring bands are
+kernels of several scales, of which the best is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders.classifier.rules import ClassSolution, LinearRule
+from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.solution import Code
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.embedded import EmbeddedFeatures
+from sketchlearn.features.second_moment import SecondMomentMap
+from sketchlearn.sketches.table import SketchTable
+from sketchlearn.sketches.value import Sketch
+
+Array = npt.NDArray[np.float64]
+
+_PENALTIES = np.logspace(-8.0, 2.0, 41)
+_BANDS = 6
+_MOST_PARAMETERS = 0.95  # of the rows: beyond that cross-validation says nothing
+
+
+class Moments(NamedTuple):
+    """Mean (f,) and covariance (f, f) of features in each class, and the classes' shares."""
+
+    means: Array
+    covariances: list[Array]
+    shares: Array
+
+    @property
+    def mean(self) -> Array:
+        """Mean of all."""
+        return self.shares @ self.means
+
+    def pooled(self) -> tuple[Array, Array]:
+        """Covariance of all rows, and their covariance with the indicators of the classes."""
+        apart = self.means - self.mean
+        total = (self.shares[:, None] * apart).T @ apart
+        for share, covariance in zip(self.shares, self.covariances, strict=True):
+            total += share * covariance
+        return total, (self.shares[:, None] * apart).T
+
+
+def class_moments(table: SketchTable, class_weights: Array | None, what: str) -> Moments:
+    """Moments of the features of each class; `class_weights` multiply the rows of a class."""
+    pairs = [feature_moments(s, what) for s in table.values()]
+    return Moments(np.stack([mean for mean, _ in pairs]), [c for _, c in pairs], shares_of(table, class_weights))
+
+
+def shares_of(table: SketchTable, class_weights: Array | None) -> Array:
+    """Shares of the classes after weighting."""
+    counts = counts_of(table) * (1.0 if class_weights is None else class_weights)
+    return np.asarray(counts / counts.sum())
+
+
+def counts_of(table: SketchTable) -> Array:
+    """Rows of each class; ValueError for rows without a class, or a class without rows."""
+    if None in table:
+        raise ValueError(f"{table[None].count} rows have no class: leave them out, or give them one")
+    empty = [label for label, s in table.items() if s.weight <= 0]
+    if empty:
+        raise ValueError(f"the class {empty[0]!r} has no rows: take it out of the table")
+    return np.array([float(s.count) for s in table.values()])
+
+
+def feature_moments(sketch: Sketch, what: str) -> tuple[Array, Array]:
+    """Mean and covariance of what a linear rule multiplies: embedded rows, or the columns."""
+    phi, weight = sketch.features, float(sketch.weight)
+    if isinstance(phi, EmbeddedFeatures):
+        mean, second = phi.moments_from_sums(sketch.sums, weight)
+        return mean, second - np.outer(mean, mean)
+    if isinstance(phi, SecondMomentMap) and phi.is_exact:
+        covariance = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
+        return phi.row_mean_from_sums(sketch.sums, weight), covariance
+    raise TypeError(f"{what} needs products of features or of columns, the sketches have {phi.kind} features")
+
+
+def decode_ridge(
+    table: SketchTable,
+    k: int = 1,
+    *,
+    rng: np.random.Generator,
+    trace: list[dict[str, Any]] | None = None,
+    class_weights: Array | None = None,
+    alpha: float | None = None,
+) -> ClassSolution:
+    """Least squares on the indicators of the classes.
+
+    Parameters
+    ----------
+    table : SketchTable
+        One sketch a class: of :class:`~sketchlearn.EmbeddedFeatures`, or of all products of columns
+        (:class:`~sketchlearn.QuadraticFeatures`) for a rule that is linear in the columns.
+    k : int
+        Must be 1.
+    rng : numpy Generator
+        Nothing here is random.
+    trace : list, optional
+        Gets a dict for each band of frequencies.
+    class_weights : ndarray (c,), optional
+        Factors of the classes' rows.
+    alpha : float, optional
+        Penalty ``|T - F W|^2 + alpha |W|^2`` as in scikit-learn's Ridge; chosen by cross-validation if not given.
+
+    Returns
+    -------
+    ClassSolution
+    """
+    one_component(k, "ridge")
+    moments = class_moments(table, class_weights, "ridge classification")
+    counts = counts_of(table)
+    n = sum(float(s.effective_count) for s in table.values())
+    total, across = moments.pooled()
+    spread = float(moments.shares @ (1.0 - moments.shares))
+    found: _Fit | None = None
+    for band, chosen in bands_of(table.features):
+        at = np.ix_(chosen, chosen)
+        fit = _fit(total[at], across[chosen], spread, n, None if alpha is None else alpha / n, band, chosen)
+        if trace is not None and fit is not None:
+            trace.append({"band": band, "penalty": fit.penalty * n, "gcv": fit.gcv, "parameters": fit.parameters})
+        if fit is not None and (found is None or fit.gcv < found.gcv):
+            found = fit
+        if alpha is not None:
+            break  # a given penalty is for all features
+    assert found is not None
+    weights = np.zeros((len(total), len(counts)))
+    weights[found.chosen] = found.coefficients
+    intercepts = moments.shares - moments.mean @ weights
+    code, verdict = _verdict(found, spread, n)
+    return ClassSolution(
+        task="classifier",
+        decoder="ridge",
+        residual=found.residual,
+        code=code,
+        verdict=verdict,
+        trace=trace or [],
+        rule=LinearRule(table.features, weights, intercepts),
+        counts=counts,
+        typical=moments.means @ weights + intercepts,
+        facts={
+            "alpha": found.penalty * n,
+            "gcv": found.gcv,
+            "band": found.band,
+            "parameters": found.parameters,
+            "explained": 1.0 - found.gcv / spread if spread > 0 else 0.0,
+        },
+    )
+
+
+def one_component(k: int, what: str) -> None:
+    """Refuse several components where a class has one."""
+    if k != 1:
+        raise ValueError(f"{what} has one component a class, got {k}; decoder='mixture' has several")
+
+
+def bands_of(features: FeatureMap) -> list[tuple[str, npt.NDArray[np.intp]]]:
+    """Parts of the features to try: all of them, then unions of neighbouring bands of frequencies."""
+    if not isinstance(features, EmbeddedFeatures):
+        assert isinstance(features, SecondMomentMap)
+        return [("all", np.arange(features.dim))]
+    everything = np.arange(features.width)
+    size = features.inner.size
+    if size < 4 * _BANDS:
+        return [("all", everything)]
+    spread = features.inner.spread
+    units = np.ones(features.dim) if spread is None else spread
+    lengths = features.inner.operator(dtype=np.float64).quadratic((units**2)[None])[0]
+    parts = np.array_split(np.argsort(lengths, kind="stable"), _BANDS)
+    out = [("all", everything)]
+    for first in range(_BANDS):
+        for last in range(first + 2, _BANDS + 1):
+            if last - first < _BANDS:
+                some = np.sort(np.concatenate(parts[first:last]))
+                out.append((f"{first + 1} to {last} of {_BANDS}", np.concatenate([some, some + size])))
+    return out
+
+
+class _Fit(NamedTuple):
+    coefficients: Array
+    penalty: float
+    gcv: float
+    residual: float
+    parameters: float
+    band: str
+    chosen: npt.NDArray[np.intp]
+
+
+def _fit(
+    total: Array,
+    across: Array,
+    spread: float,
+    n: float,
+    penalty: float | None,
+    band: str,
+    chosen: npt.NDArray[np.intp],
+) -> _Fit | None:
+    """The best penalty for some features, or the one that is given; None if there are too few rows for any."""
+    values, vectors = np.linalg.eigh(total)
+    values = np.maximum(values, 0.0)
+    rotated = vectors.T @ across
+    unit = float(values.mean()) or 1.0
+    best: tuple[float, float, float, float] | None = None
+    for level in _PENALTIES * unit if penalty is None else [penalty]:
+        shrink = 1.0 / np.where(values + level > 0, values + level, np.inf)
+        parameters = float((values * shrink).sum())
+        weights = shrink[:, None] * rotated
+        residual = spread - 2.0 * float((weights * rotated).sum()) + float((values[:, None] * weights**2).sum())
+        if penalty is None and parameters + 1.0 > _MOST_PARAMETERS * n:
+            continue
+        left = max(1.0 - (parameters + 1.0) / n, 1e-12)
+        gcv = max(residual, 0.0) / left**2
+        if best is None or gcv < best[1]:
+            best = (float(level), gcv, residual, parameters)
+    if best is None and penalty is None and band == "all":
+        # a handful of rows: the largest penalty, and the verdict says what that is worth
+        return _fit(total, across, spread, n, float(_PENALTIES[-1] * unit), band, chosen)
+    if best is None:
+        return None
+    level, gcv, residual, parameters = best
+    shrink = 1.0 / np.where(values + level > 0, values + level, np.inf)
+    return _Fit(vectors @ (shrink[:, None] * rotated), level, gcv, residual, parameters, band, chosen)
+
+
+def _verdict(fit: _Fit, spread: float, n: float) -> tuple[Code, str]:
+    if spread <= 0:
+        return Code.UNDETERMINED, "all rows are of one class: there is nothing to tell apart"
+    explained = 1.0 - fit.gcv / spread
+    if explained <= 0.0:
+        return Code.MISFIT, "the features don't tell the classes apart: no better than the classes' shares"
+    if fit.parameters + 1.0 > 0.5 * n:
+        return (
+            Code.UNDETERMINED,
+            f"few rows for so rich a rule: {fit.parameters:.0f} effective parameters for {n:.0f} rows",
+        )
+    verdict = (
+        f"least squares as from the rows; about {explained:.1%} of the indicators' variance is explained "
+        f"(cross-validated), with {fit.parameters:.0f} effective parameters for {n:.0f} rows"
+    )
+    return Code.RELIABLE, verdict

@@ -1,0 +1,153 @@
+"""What a classifier is once it is learned: scores of rows, linear in features or logarithms of densities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.solution import Solution
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.characteristic import CharacteristicMap
+from sketchlearn.features.embedded import EmbeddedFeatures
+
+Array = npt.NDArray[np.float64]
+
+_ROWS = 4096  # embedded at a time
+
+
+def embedded(features: FeatureMap, rows: npt.NDArray[Any]) -> Array:
+    """What a rule that is linear in features multiplies: cosines and sines, or the columns themselves."""
+    if isinstance(features, EmbeddedFeatures):
+        return features.embed(rows)
+    if isinstance(features, CharacteristicMap):
+        z = features(rows)
+        return np.concatenate([z.real, z.imag], axis=1)
+    return np.asarray(rows, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRule:
+    """Scores ``f(x) @ coefficients + intercepts``, one a class.
+
+    Attributes
+    ----------
+    features : FeatureMap
+        What f is: products of Fourier features stand for their cosines and sines, a quadratic map for the columns.
+    coefficients : ndarray (f, c)
+        A column a class.
+    intercepts : ndarray (c,)
+        Constants.
+    softness : float
+        0 if the scores estimate probabilities; else probabilities are ``softmax(scores / softness)``.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.decoders.classifier.rules import LinearRule
+    >>> rule = LinearRule(sl.QuadraticFeatures.draw(dim=1), np.array([[1.0, -1.0]]), np.array([0.5, 0.5]))
+    >>> rule.probabilities(np.array([[0.25]]))
+    array([[0.75, 0.25]])
+    """
+
+    features: FeatureMap
+    coefficients: Array
+    intercepts: Array
+    softness: float = 0.0
+
+    kind: ClassVar[str] = "linear"
+
+    def scores(self, rows: npt.NDArray[Any]) -> Array:
+        """One score a class, (n, c)."""
+        out = np.empty((len(rows), len(self.intercepts)))
+        for i in range(0, len(rows), _ROWS):
+            out[i : i + _ROWS] = embedded(self.features, rows[i : i + _ROWS]) @ self.coefficients + self.intercepts
+        return out
+
+    def probabilities(self, rows: npt.NDArray[Any]) -> Array:
+        """Probabilities of the classes, (n, c): the largest one is that of the largest score."""
+        scores = self.scores(rows)
+        if self.softness > 0:
+            return _softmax(scores / self.softness)
+        clipped = np.clip(scores, 0.0, 1.0)
+        # where more than one score is above 1 (or none above 0) clipping would lose which is largest
+        unclear = (scores.max(1) > 1.0) & ((scores >= 1.0).sum(1) > 1) | (scores.max(1) <= 0.0)
+        clipped[unclear] = _softmax(scores[unclear])
+        return np.asarray(clipped / clipped.sum(1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureRule:
+    """Bayes' rule for class densities: scores are ``log prior + log density``.
+
+    Attributes
+    ----------
+    log_priors : ndarray (c,)
+        Logarithms of the classes' shares.
+    mixtures : tuple of Mixture
+        The density of each class.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.decoders.classifier.rules import MixtureRule
+    >>> parts = [sl.Mixture(np.ones(1), np.array([[m]]), np.ones(1)) for m in (0.0, 4.0)]
+    >>> MixtureRule(np.log([0.5, 0.5]), tuple(parts)).probabilities(np.array([[2.0]]))
+    array([[0.5, 0.5]])
+    """
+
+    log_priors: Array
+    mixtures: tuple[Mixture, ...]
+
+    kind: ClassVar[str] = "mixtures"
+
+    def scores(self, rows: npt.NDArray[Any]) -> Array:
+        """``log prior + log density`` of each class, (n, c)."""
+        return np.stack([m.log_density(rows) for m in self.mixtures], axis=1) + self.log_priors
+
+    def probabilities(self, rows: npt.NDArray[Any]) -> Array:
+        """Posterior probabilities, (n, c)."""
+        return _softmax(self.scores(rows))
+
+
+def _softmax(scores: Array) -> Array:
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+Rule = LinearRule | MixtureRule
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassSolution(Solution):
+    """A classifier.
+
+    Attributes
+    ----------
+    rule : LinearRule or MixtureRule
+        Scores of rows, a column a class, in the order of the table's groups.
+    counts : ndarray (c,)
+        Rows of each class.
+    typical : ndarray (c, c)
+        What the rows of a class (first index) get on average: scores of each class for linear rules, the share that
+        would be given to each class if the densities were true for others.
+    facts : dict
+        What was chosen on the way: the penalty, the band of frequencies, generalised cross-validation.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(600, 2)) + np.repeat([[0.0, 0.0], [5.0, 0.0]], 300, axis=0)
+    >>> table = sl.sketch(X, sl.design(X, task="classifier", size=50), group_by=["a"] * 300 + ["b"] * 300)
+    >>> solution = sl.decode(table, 1, task="classifier")
+    >>> solution.rule.scores(X[:1]).argmax(), solution.reliable
+    (0, True)
+    """
+
+    rule: Rule
+    counts: Array
+    typical: Array
+    facts: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,98 @@
+"""Maps for classification: embeddings of many scales for least squares, one scale for class means."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.designs.request import Request, register_design
+from sketchlearn.designs.scale import column_units
+from sketchlearn.features.embedded import EmbeddedFeatures
+from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.radial import MultiscaleLaw
+
+Array = npt.NDArray[np.float64]
+
+WIDTH = 1000
+"""Cosines and sines of an embedding by default."""
+_LAW = MultiscaleLaw(low=0.1, knee=2.0, high=4.0, decay=2.0)
+_MEAN_SIZE, _MEAN_SCALE, _SHRINKAGE = 2000, 1.5, 0.1
+
+
+def design_classifier(
+    rows: Array, *, width: int | None = None, seed: int = 0, weights: Array | None = None
+) -> tuple[EmbeddedFeatures, str]:
+    """An embedding with frequencies of all scales that classes may have, in units of each column's spread, and why.
+
+    Lengths of the frequencies are log-uniform from a tenth of a radian per standard deviation to two, with a tail up
+    to four: cross-validation on the sketches chooses among them later.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.designs.classifier import design_classifier
+    >>> design_classifier(np.random.default_rng(0).normal(size=(100, 3)), width=60)[0].width
+    60
+    """
+    offset, spread = column_units(rows, weights)
+    d = rows.shape[1]
+    size = (WIDTH if width is None else width + width % 2) // 2
+    scale = math.sqrt(d / _LAW.second_moment(d))
+    inner = FourierFeatures.draw(dim=d, size=size, scale=scale, radial=_LAW, seed=seed).standardized(offset, spread)
+    phi = EmbeddedFeatures.of(inner)
+    return phi, f"products of {phi.width} features of many scales, columns in units of their spread in {len(rows)} rows"
+
+
+def design_class_means(
+    rows: Array, labels: npt.NDArray[Any], *, size: int | None = None, seed: int = 0, weights: Array | None = None
+) -> FourierFeatures:
+    """A Gaussian kernel of one scale in the metric of the classes' pooled covariance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.designs.classifier import design_class_means
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> design_class_means(X, np.repeat([0, 1], 50), size=50).size
+    50
+    """
+    w = np.ones(len(rows)) if weights is None else weights
+    offset, spread = column_units(rows, weights)
+    apart = np.array(rows, np.float64)
+    for label in np.unique(labels):
+        own = labels == label
+        apart[own] -= np.average(apart[own], axis=0, weights=w[own])
+    apart /= spread
+    covariance = (apart * w[:, None]).T @ apart / w.sum()
+    d = rows.shape[1]
+    unit = float(np.trace(covariance)) / d or 1.0
+    covariance = (1.0 - _SHRINKAGE) * covariance + _SHRINKAGE * unit * np.eye(d)
+    values, vectors = np.linalg.eigh(covariance)
+    whitening = (vectors / np.sqrt(values)) @ vectors.T / spread
+    return FourierFeatures.draw(
+        dim=d,
+        size=_MEAN_SIZE if size is None else size,
+        scale=_MEAN_SCALE * math.sqrt(d),
+        radial="gaussian",
+        seed=seed,
+        center=offset,
+        whitening=whitening,
+    )
+
+
+def classifier_size(k: int, d: int, covariance_type: str | None = None) -> int:
+    """A thousand cosines and sines."""
+    return WIDTH
+
+
+def _from_request(request: Request) -> tuple[EmbeddedFeatures, str]:
+    request.refuse("bounds", "dim", why="needs a sample: the spread of the columns decides on the frequencies")
+    request.refuse("scale", "radial", why="has all scales at once")
+    request.refuse("covariance_type", why="has no covariance_type")
+    return design_classifier(request.rows(), width=request.size, seed=request.seed)
+
+
+register_design("classifier", size=classifier_size)(_from_request)

@@ -1,0 +1,107 @@
+"""Offset and spread of columns that a few wild values can't move, and what there is to say about columns.
+
+A pilot's variance is decided by its largest values: one row of 10⁹, or three sentinels of -999999, would set the scale
+of every frequency.  Values that lie more than fifty robust standard deviations from the median are left out of
+moments; they stay in the data and in the sketch.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.exceptions import DataWarning
+
+Array = npt.NDArray[np.float64]
+
+_FAR = 50.0  # robust standard deviations beyond which a value says nothing about the spread of the others
+_FEW = 0.05  # of the rows: more than that are no accident
+_RANGES = ((25.0, 75.0, 1.349), (5.0, 95.0, 3.290), (1.0, 99.0, 4.653))
+"""Percentiles and how many standard deviations of a normal law they are apart; the wider for columns with many ties."""
+_WIDER = 30.0  # times as wide as another column, from which on distances are about one column only
+
+
+def far(sample: Array) -> npt.NDArray[np.bool_]:
+    """Which values are so far out that they say nothing about the spread of their column, (n, d)."""
+    middle = np.median(sample, axis=0)
+    width = np.zeros(sample.shape[1])
+    for low, high, deviations in _RANGES:
+        a, b = np.percentile(sample, [low, high], axis=0)
+        width = np.where(width > 0, width, (b - a) / deviations)
+    with np.errstate(over="ignore"):  # distances may be infinite: far enough
+        out = np.abs(sample - middle) > _FAR * np.where(width > 0, width, np.inf)
+    return np.asarray(out & (out.mean(axis=0) <= _FEW))
+
+
+def usual(sample: Array) -> npt.NDArray[np.bool_]:
+    """Which rows have no such value; all of them, if few would be left."""
+    rows = np.asarray(~far(sample).any(axis=1))
+    return rows if 2 * int(rows.sum()) >= len(rows) else np.ones(len(sample), bool)
+
+
+def standard_units(
+    sample: Array, names: Sequence[str] | None = None, indicators: npt.NDArray[np.bool_] | None = None
+) -> tuple[Array, Array]:
+    """Offset and spread of each column, without values that are far out; ValueError for constant columns.
+
+    `indicators` that are constant in the sample have a spread of 1: their other value may come later.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.designs.spread import standard_units
+    >>> rows = np.random.default_rng(0).normal(size=(1000, 2)) * [1.0, 100.0]
+    >>> rows[7, 0] = 1e9
+    >>> standard_units(rows)[1].round()
+    array([  1., 100.])
+    """
+    wild = far(sample)
+    plain = np.where(wild, np.nan, sample)
+    offset, spread = np.nanmean(plain, axis=0), np.nanstd(plain, axis=0)
+    if indicators is not None:
+        spread = np.where(indicators & (spread == 0), 1.0, spread)
+    if not (spread > 0).all():
+        column = _named(int(np.argmin(spread)), names, len(spread))
+        raise ValueError(f"column {column} is constant in the pilot and can't be standardised: leave it out")
+    return offset, spread
+
+
+def remarks(sample: Array, names: Sequence[str] | None, distances: bool) -> list[str]:
+    """What the owner of some pilot rows should know; `distances`: whether the widths of columns are compared."""
+    out = []
+    wild = far(sample)
+    for k in np.flatnonzero(wild.any(axis=0)).tolist():
+        values = sample[wild[:, k], k]
+        worst = values[np.argmax(np.abs(values - np.median(sample[:, k])))]
+        out.append(
+            f"column {_named(k, names, sample.shape[1])} holds {len(values)} value{'s' * (len(values) > 1)} far from "
+            f"all others (such as {worst:.6g}) among {len(sample)} rows: are they real? They are part of what is "
+            "learned, but not of the scale"
+        )
+    if distances and sample.shape[1] > 1:
+        out += _of_units(np.where(wild, np.nan, sample), names)
+    return out
+
+
+def _of_units(sample: Array, names: Sequence[str] | None) -> list[str]:
+    """Distances are decided by the widest column: say so where another has no say."""
+    spread = np.nanstd(sample, axis=0)
+    wide, narrow = int(np.argmax(spread)), int(np.argmin(np.where(spread > 0, spread, np.inf)))
+    if not spread[wide] > _WIDER * spread[narrow] > 0:
+        return []
+    share = spread[wide] ** 2 / (spread**2).sum()
+    column = _named(wide, names, len(spread))
+    return [f"column {column} has {share:.1%} of the variance; standardize=True gives every column the same say"]
+
+
+def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, level: int = 3) -> None:
+    """Remarks as warnings, for the caller's caller."""
+    for text in remarks(sample, names, distances):
+        warnings.warn(text, DataWarning, stacklevel=level)
+
+
+def _named(number: int, names: Sequence[str] | None, columns: int) -> str:
+    return repr(names[number]) if names is not None and len(names) == columns else str(number)

@@ -1,0 +1,247 @@
+"""An HTTP endpoint to which anybody can send sketches: an ASGI application without a framework.
+
+``POST /sketches`` with the bytes of a sketch and an ``Idempotency-Key`` adds it to the sum, once.  Submissions that
+come together are written together, so that durable answers to many clients cost few writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from os import PathLike
+from typing import Any, NamedTuple
+
+from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.federation.store import Answer, Store, Submission
+from sketchlearn.sketches import Sketch
+
+_HEADROOM = 2**15  # bytes by which the header of a sketch may be longer than that of an empty one
+_LONGEST_KEY = 200
+_WORDS = {
+    Answer.ADDED: (201, "added"),
+    Answer.DUPLICATE: (200, "this sketch was added before"),
+    Answer.REUSED: (422, "another sketch was sent with this key"),
+    Answer.REFUSED: (422, "the sum would be out of range"),
+}
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class _Refusal(Exception):
+    """An answer that is not what was hoped for."""
+
+    def __init__(self, status: int, text: str, **headers: str) -> None:
+        super().__init__(text)
+        self.status, self.text, self.headers = status, text, headers
+
+
+class _Waiting(NamedTuple):
+    submission: Submission
+    answer: asyncio.Future[Answer]
+
+
+class Collector:
+    """An ASGI application that adds up the sketches that are sent to it.
+
+    It keeps the sum and digests of the keys, nothing else.  Run it with any ASGI server:
+    ``uvicorn module:app``, or ``sketchlearn serve``.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        The map of all sketches; clients get it at ``GET /recipe``, as an empty sketch.
+    path : path
+        The SQLite file of the sum; see :class:`Store`.
+    token : str, optional
+        What clients must send as ``Authorization: Bearer ...``.
+    most_rows : int, optional
+        Rows that one sketch may have at most.
+    until : float, optional
+        Seconds since 1970 after which nothing is taken any more.
+    body_timeout : float
+        Seconds that a client has to send its sketch.
+    most_at_once : int
+        Submissions in memory at the same time; more are asked to come again.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> from sketchlearn.federation import Collector
+    >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+    >>> app = Collector(phi, ":memory:")
+    >>> app.sketch.count
+    0
+    >>> app.close()
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap,
+        path: str | PathLike[str],
+        *,
+        token: str | None = None,
+        most_rows: int | None = None,
+        until: float | None = None,
+        body_timeout: float = 20.0,
+        most_at_once: int = 512,
+    ) -> None:
+        self._features, self._store = features, Store(path, features)
+        self._token, self._most_rows, self._until = token, most_rows, until
+        self._timeout, self._most_at_once = body_timeout, most_at_once
+        self._recipe = Sketch.empty(features).to_bytes()
+        self._limit = len(self._recipe) + _HEADROOM  # the length of a sketch depends on its map alone
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="sketchlearn-store")
+        self._waiting: list[_Waiting] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._inside = 0
+
+    @property
+    def sketch(self) -> Sketch:
+        """The sum of all that was sent."""
+        return self._store.sketch
+
+    @property
+    def submissions(self) -> int:
+        """How many sketches are in it."""
+        return self._store.submissions
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._worker.shutdown()
+        self._store.close()
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        headers = {bytes(k).lower(): bytes(v) for k, v in scope["headers"]}
+        try:
+            status, body, kind = await self._answer(scope["method"], scope["path"], headers, receive)
+            more: dict[str, str] = {}
+        except _Refusal as refusal:
+            status, kind, more = refusal.status, "application/json", refusal.headers
+            body = _json(status=refusal.text)
+            if status in (408, 413, 503):
+                more = {**more, "connection": "close"}  # what it goes on to send is not wanted
+        lines = {"content-type": kind, "content-length": str(len(body)), **more}
+        await send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [(k.encode(), v.encode()) for k, v in lines.items()],
+            }
+        )
+        await send({"type": "http.response.body", "body": body})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                if self._writing is not None:
+                    await self._writing
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _answer(
+        self, method: str, path: str, headers: Mapping[bytes, bytes], receive: Receive
+    ) -> tuple[int, bytes, str]:
+        allowed = {"/sketches": "POST", "/recipe": "GET", "/": "GET"}.get(path.rstrip("/") or "/")
+        if allowed is None:
+            raise _Refusal(404, "there is nothing here: POST /sketches, GET /recipe, GET /")
+        if method != allowed:
+            raise _Refusal(405, f"{allowed} is what can be done here", allow=allowed)
+        self._check_token(headers)
+        if path.startswith("/recipe"):
+            return 200, self._recipe, "application/octet-stream"
+        if allowed == "GET":
+            state = {"fingerprint": self._features.fingerprint, "sketches": self.submissions, "open": self._open()}
+            return 200, _json(**state), "application/json"
+        if not self._open():
+            raise _Refusal(410, "nothing is taken any more")
+        if self._inside >= self._most_at_once:
+            raise _Refusal(503, "too many at once: try again", **{"retry-after": "1"})
+        self._inside += 1
+        try:
+            status, text = await self._submit(headers, receive)
+        finally:
+            self._inside -= 1
+        return status, _json(status=text), "application/json"
+
+    def _check_token(self, headers: Mapping[bytes, bytes]) -> None:
+        given = headers.get(b"authorization", b"")
+        if self._token is not None and not hmac.compare_digest(given, b"Bearer " + self._token.encode()):
+            raise _Refusal(401, "the token is missing or wrong", **{"www-authenticate": "Bearer"})
+
+    def _open(self) -> bool:
+        return self._until is None or time.time() < self._until
+
+    async def _submit(self, headers: Mapping[bytes, bytes], receive: Receive) -> tuple[int, str]:
+        key = headers.get(b"idempotency-key", b"").decode("latin-1")
+        if not 0 < len(key) <= _LONGEST_KEY:
+            raise _Refusal(400, f"an Idempotency-Key of at most {_LONGEST_KEY} letters is needed")
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length[:20]) > self._limit:
+            raise _Refusal(413, f"a sketch of this map has at most {self._limit} bytes")
+        try:
+            data = await asyncio.wait_for(self._body(receive), self._timeout)
+        except TimeoutError:
+            raise _Refusal(408, f"the sketch did not come within {self._timeout:g} seconds") from None
+        loop = asyncio.get_running_loop()
+        try:
+            made = await loop.run_in_executor(self._worker, Submission.of, key, data, self._features, self._most_rows)
+        except SketchFileError as error:
+            raise _Refusal(422, str(error)) from None
+        except IncompatibleSketchError as error:
+            raise _Refusal(409, str(error)) from None
+        except (ValueError, OverflowError) as error:
+            raise _Refusal(422, str(error)) from None
+        answer: asyncio.Future[Answer] = loop.create_future()
+        self._waiting.append(_Waiting(made, answer))
+        if self._writing is None or self._writing.done():
+            self._writing = loop.create_task(self._write())
+        return _WORDS[await answer]
+
+    async def _body(self, receive: Receive) -> bytes:
+        pieces, size = [], 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _Refusal(400, "the client went away")
+            pieces.append(message.get("body", b""))
+            size += len(pieces[-1])
+            if size > self._limit:
+                raise _Refusal(413, f"a sketch of this map has at most {self._limit} bytes")
+            if not message.get("more_body"):
+                return b"".join(pieces)
+
+    async def _write(self) -> None:
+        """Add all that wait, and those that came meanwhile."""
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                answers = await loop.run_in_executor(self._worker, self._store.add, [w.submission for w in batch])
+            except Exception as error:  # the disk is full, say: nobody was promised anything
+                for waiting in batch:
+                    if not waiting.answer.done():
+                        waiting.answer.set_exception(_Refusal(503, f"it could not be kept: {error}"))
+                continue
+            for waiting, answer in zip(batch, answers, strict=True):
+                if not waiting.answer.done():
+                    waiting.answer.set_result(answer)
+
+
+def _json(**values: Any) -> bytes:
+    return json.dumps(values).encode()

@@ -1,0 +1,326 @@
+"""Regression from a joint sketch: a mixture of predictors and targets, and the law of the targets given the rest."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sketchlearn.decoders import decode
+from sketchlearn.decoders.conditional import ConditionalMixture
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.solution import MixtureSolution
+from sketchlearn.designs import default_size
+from sketchlearn.designs.gmm import design_gmm
+from sketchlearn.designs.scale import column_units
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.learn.joint import JointEstimator
+from sketchlearn.learn.models.base import Model
+from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
+from sketchlearn.learn.rows import Rows
+
+Array = npt.NDArray[np.float64]
+
+_MOST = 12  # components that are chosen without being asked for
+_ROWS_PER_PARAMETER = 20.0
+_DRAWS, _OUTSIDE = 20_000, 1e-4
+
+
+class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimator):  # type: ignore[misc]
+    """Regression with predictive laws from a sketch of predictors and targets together.
+
+    A Gaussian mixture of all columns is decoded from the sketch; given the predictors, targets follow a mixture with
+    linear means in every component.  Its mean predicts, its quantiles are intervals, several targets are no more
+    difficult than one, and predictors that are missing are left out of the condition.
+
+    Parameters
+    ----------
+    n_components : int or "auto"
+        Components; ``"auto"``: as many as there are 20 rows for each parameter of, between 1 and 12.  One component
+        is linear regression.
+    missing : {"raise", "marginalize"}
+        What to do with NaN among predictors of new rows: refuse them, or predict from the others.
+    sketch_size : int, optional
+        Features of the sketch; by default ten for each parameter.
+    features : FourierFeatures, optional
+        The map to sketch with, for the columns of X followed by those of y.
+    decoder : str
+        A decoder of mixtures (see :func:`sketchlearn.decode`).
+    workers : int, optional
+        Threads of the pass.
+    progress : bool or callable, optional
+        Of the pass, as for :func:`sketchlearn.sketch`.
+    random_state : int, RandomState or None
+        Seeds the map and the decoder.
+
+    Attributes
+    ----------
+    mixture_ : Mixture
+        The law of all columns.
+    n_components_ : int
+        Number of components.
+    sketch_ : Sketch
+        What was learned from: it can be handed to :meth:`fit_sketch` with other targets.
+    solution_ : MixtureSolution
+        Misfit, noise floor and verdict of the decoder.
+    reliable_, verdict_ : bool, str
+        Whether a mixture of so many components explains the sketch down to noise; predictions are often good where
+        it does not.
+    n_features_in_, feature_names_in_
+        Number of predictors, and their names if they have any.
+
+    See Also
+    --------
+    sketchlearn.CompressiveRegression : linear, exact, with standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(-2, 2, (5000, 1))
+    >>> y = np.abs(x[:, 0]) + 0.1 * rng.normal(size=5000)
+    >>> reg = sl.CompressiveMixtureRegressor(n_components=4, random_state=0).fit(x, y)
+    >>> reg.predict([[-1.0], [1.0]]).round(1)
+    array([1., 1.])
+    >>> low, high = reg.predict_interval([[1.5]], 0.9)
+    >>> bool(low < 1.5 < high)
+    True
+    """
+
+    task: ClassVar[str] = "gmm"
+    model: ClassVar[type[Model]] = MixtureRegressionModel
+    learned: ClassVar[tuple[str, ...]] = ("mixture_", "n_components_", "_support")
+    row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
+    mixture_: Mixture
+    n_components_: int
+
+    def __init__(
+        self,
+        n_components: int | str = "auto",
+        *,
+        missing: str = "raise",
+        sketch_size: int | None = None,
+        features: FeatureMap | None = None,
+        decoder: str = "auto",
+        workers: int | None = None,
+        progress: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.missing = missing
+        self.sketch_size = sketch_size
+        self.features = features
+        self.decoder = decoder
+        self.workers = workers
+        self.progress = progress
+        self.random_state = random_state
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def check_parameters(self) -> None:
+        """The number of components may be left open."""
+        if self.missing not in ("raise", "marginalize"):
+            raise ValueError(f"missing={self.missing!r}: choose 'raise' or 'marginalize'")
+        if isinstance(self.n_components, str):
+            if self.n_components != "auto":
+                raise ValueError(f"n_components must be a positive integer or 'auto', got {self.n_components!r}")
+            self.check_sketching()
+        else:
+            super().check_parameters()
+
+    def default_size(self, columns: int, rows: float | None) -> int | None:
+        """Ten for each parameter of as many components as may be asked for, but not many more than rows."""
+        size = default_size(self._fitting(columns, rows), columns, "gmm", covariance_type="full")
+        return size if rows is None else min(size, max(200, 4 * int(np.ceil(rows))))
+
+    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
+        """A map for mixtures, in units of each column's spread."""
+        plain = np.asarray(rows, np.float64)
+        offset, spread = column_units(plain, weights)
+        phi = design_gmm((plain - offset) / spread, self._planned, "full", seed, size=size, sample_weight=weights)
+        return phi.standardized(offset, spread)
+
+    def _map(self, rows: Rows, random: np.random.RandomState, seed: int, whole: bool) -> FeatureMap:
+        # frequencies for twelve components tell less about a single one
+        self._planned = self._fitting(self._map_columns(), rows.total if whole else None)
+        return super()._map(rows, random, seed, whole)
+
+    def decode_sketch(self, seed: int) -> MixtureSolution:
+        """A mixture of all columns, with full covariances."""
+        k = self._fitting(self.sketch_.features.dim, self.sketch_.effective_count)
+        solution = decode(
+            self.sketch_, k, task=self.task, decoder=self.decoder, random_state=seed, covariance_type="full"
+        )
+        assert isinstance(solution, MixtureSolution)
+        return solution
+
+    def set_learned(self, solution: MixtureSolution) -> None:
+        """The mixture; where it has support is found out when it is asked for."""
+        self.mixture_, self.n_components_ = solution.mixture, len(solution.weights)
+        inputs = self.mixture_.marginal(self._predictors.tolist())
+        draws = inputs.sample(_DRAWS, self._seed)[0]
+        self._support = float(np.quantile(inputs.log_density(draws), _OUTSIDE))
+
+    def make_model(self) -> Model:
+        """The mixture and its columns' parts in it."""
+        phi = self.sketch_.features
+        names = phi.columns or tuple(f"column {i}" for i in range(phi.dim))
+        return MixtureRegressionModel.from_sketch(
+            self.sketch_,
+            self.solution_,
+            kind="full",
+            weights=self.mixture_.weights,
+            means=self.mixture_.means,
+            covariances=self.mixture_.full_covariances(),
+            predictors=tuple(names[i] for i in self._predictors),
+            targets=tuple(names[i] for i in self._targets),
+        )
+
+    def _fitting(self, columns: int, rows: float | None) -> int:
+        """Components for so many columns and rows (None: as many as there may be)."""
+        if not isinstance(self.n_components, str):
+            return int(self.n_components)
+        if rows is None:
+            return _MOST
+        parameters = columns * (columns + 3) // 2 + 1
+        return int(np.clip(rows / (_ROWS_PER_PARAMETER * parameters), 1, _MOST))
+
+    # -- using ---------------------------------------------------------------------------------
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Expected targets of rows of predictors.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Predictors.
+        return_std : bool
+            Also return the standard deviations of the targets about the expectation.
+
+        Returns
+        -------
+        ndarray (n_samples,) or (n_samples, n_targets), or two of them
+        """
+        rows = self._inputs(X)
+        law = self._law
+        mean = self._shaped(law.mean(rows))
+        return (mean, self._shaped(np.sqrt(law.variance(rows)))) if return_std else mean
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> tuple[Array, Array]:
+        """Bounds between which a target lies with a probability, with as much of the rest below as above.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Predictors.
+        level : float
+            The probability.
+
+        Returns
+        -------
+        lower, upper : ndarray (n_samples,) or (n_samples, n_targets)
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(2000, 1))
+        >>> reg = sl.CompressiveMixtureRegressor(1, random_state=0).fit(x, x[:, 0] + rng.normal(size=2000))
+        >>> low, high = reg.predict_interval([[0.0]], 0.95)
+        >>> bool(abs(high[0] - 1.96) < 0.2)
+        True
+        """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level must be above 0 and below 1, got {level!r}")
+        found = self._law.quantiles(self._inputs(X), [0.5 - 0.5 * level, 0.5 + 0.5 * level])
+        return self._shaped(found[:, :, 0]), self._shaped(found[:, :, 1])
+
+    def predict_quantiles(self, X: Any, p: npt.ArrayLike) -> Array:
+        """Quantiles of the targets: one more axis than :meth:`predict`, for the probabilities.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Predictors.
+        p : array
+            Probabilities.
+
+        Returns
+        -------
+        ndarray (n_samples, n_quantiles) or (n_samples, n_targets, n_quantiles)
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(2000, 1))
+        >>> reg = sl.CompressiveMixtureRegressor(1, random_state=0).fit(x, x[:, 0] + rng.normal(size=2000))
+        >>> reg.predict_quantiles([[0.0]], [0.1, 0.5, 0.9]).shape
+        (1, 3)
+        """
+        return self._shaped(self._law.quantiles(self._inputs(X), p))
+
+    def sample(self, X: Any, random_state: Any = None) -> Array:
+        """Targets drawn from their law, one draw for each row.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Predictors.
+        random_state : int, Generator, RandomState or None
+            For repeatable draws.
+
+        Returns
+        -------
+        ndarray (n_samples,) or (n_samples, n_targets)
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> x = np.random.default_rng(0).normal(size=(2000, 1))
+        >>> reg = sl.CompressiveMixtureRegressor(1, random_state=0).fit(x, x[:, 0] + 1.0)
+        >>> reg.sample([[0.0], [1.0]], random_state=0).shape
+        (2,)
+        """
+        return self._shaped(self._law.sample(self._inputs(X), random_state))
+
+    def in_support(self, X: Any) -> npt.NDArray[np.bool_]:
+        """Which rows are among predictors that were seen: elsewhere the nearest component extrapolates.
+
+        A row is outside if the model's density there is below that of all but one in ten thousand of its own draws.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Predictors.
+
+        Returns
+        -------
+        ndarray of bool (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> x = np.random.default_rng(0).normal(size=(2000, 1))
+        >>> reg = sl.CompressiveMixtureRegressor(1, random_state=0).fit(x, x[:, 0] + 1.0)
+        >>> reg.in_support([[0.0], [9.0]])
+        array([ True, False])
+        """
+        return np.asarray(self._law.log_density(self._inputs(X)) >= self._support)
+
+    @property
+    def _law(self) -> ConditionalMixture:
+        check_is_fitted(self)
+        return ConditionalMixture(self.mixture_, self._predictors, self._targets)
+
+    def _inputs(self, X: Any) -> Array:
+        check_is_fitted(self)
+        finite: Any = "allow-nan" if self.missing == "marginalize" else True
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=finite), np.float64)
+
+    def _shaped(self, values: Array) -> Array:
+        """Without the axis of targets, if there is one target that was given as a vector."""
+        return values[:, 0] if self._flat else values

@@ -1,0 +1,55 @@
+"""Frames of Spark, classic or Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sketchlearn.sources.base import Batch, Source, library_of, register
+from sketchlearn.sources.columns import Layout, arrow, stream_of
+from sketchlearn.sources.selection import Selection
+
+NUMBER = "__part__"
+
+
+@register(rank=0)
+def open_spark(data: Any, selection: Selection) -> Source | None:
+    """A Spark frame: summed where its partitions are."""
+    if library_of(data) != "pyspark" or not hasattr(data, "mapInArrow"):
+        return None
+    pa = arrow("reading a Spark frame")
+    selection.refuse("a Spark frame", "query", "dataset", "format", "sample_weight")
+    if selection.group_by is not None and not isinstance(selection.group_by, str | int):
+        selection.refuse("a Spark frame; group by a column", "group_by")
+    layout = Layout(data.columns, selection, "the frame")
+    frame = data.select(*(f"`{name}`" for name in layout.needed))
+    layout.check(pa.schema(frame.limit(0).toArrow().schema))
+    layout = Layout(layout.needed, replace(layout.selection, columns=layout.numbers, expected=None), "the frame")
+    return Source(SparkRows(frame, layout), names=layout.numbers, grouped=layout.group is not None, home="spark")
+
+
+@dataclass(frozen=True)
+class SparkRows:
+    """The rows of a frame; called, they are brought here, partition by partition."""
+
+    frame: Any
+    layout: Layout
+
+    def numbered(self) -> Any:
+        """The frame with the number of its partition in each row."""
+        from pyspark.sql import functions as F
+
+        return self.frame.withColumn(NUMBER, F.spark_partition_id())
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        import pyarrow as pa
+
+        rows: list[Any] = []
+        for row in self.frame.toLocalIterator():
+            rows.append(row.asDict())
+            if len(rows) == size:
+                yield from stream_of(self.layout, [pa.RecordBatch.from_pylist(rows)])
+                rows = []
+        if rows:
+            yield from stream_of(self.layout, [pa.RecordBatch.from_pylist(rows)])

@@ -1,0 +1,64 @@
+import json
+
+import numpy as np
+import pytest
+
+import sketchlearn as sl
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("drift")
+    rng = np.random.default_rng(0)
+    phi = sl.design(rng.normal(size=(500, 2)), n_components=3).with_columns(["a", "b"])
+    days = [rng.normal((0.0, 0.6 * (i == 2)), 1.0, (1000, 2)) for i in range(3)]
+    for i, rows in enumerate(days):
+        sl.sketch(rows, phi).save(path / f"day{i}.sketch")
+    groups = np.repeat(["Mon", "Tue", "Wed", "Xxx"], [1000, 1000, 1000, 1])
+    sl.sketch(np.concatenate([*days, days[0][:1]]), phi, group_by=groups).save(path / "days.parquet")
+    return path
+
+
+def test_drift_names_the_day_and_the_column(folder, run):
+    code, out, err = run("drift", *(folder / f"day{i}.sketch" for i in range(3)))
+    assert (code, err) == (10, "")
+    assert b"1 of 2 differ from day0" in out
+    assert b"differs: b (" in out
+    code, out, err = run("drift", folder / "days.parquet", "--against", "previous", "--json")
+    assert code == 10
+    assert "left out, with fewer than two rows: Xxx" in err
+    facts = json.loads(out)
+    assert [c["differs"] for c in facts["changes"]] == [False, True]
+    assert facts["changes"][1]["columns"][0]["column"] == "b"
+    assert run("drift", folder / "day0.sketch", folder / "day1.sketch")[0] == 0
+    assert run("drift", *(folder / f"day{i}.sketch" for i in range(3)), "--min-distance", "0.9")[0] == 0
+
+
+def test_groups_of_a_table_are_compared(folder, run):
+    code, out, _ = run("compare", folder / "days.parquet", "--group", "Mon", "--group", "Wed", "--json")
+    assert code == 10
+    assert json.loads(out)["columns"] == ["b"]
+    assert run("compare", folder / "days.parquet", "-g", "Mon", "-g", "Tue")[0] == 0
+    assert run("compare", folder / "days.parquet", "-g", "Wed")[0] == 10  # with all others
+    code, out, _ = run("compare", folder / "day0.sketch", folder / "day2.sketch")
+    assert code == 10
+    assert b"moved: b (" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (["drift", "day0.sketch"], 4, "two sketches"),
+        (["drift", "day0.sketch", "day1.sketch", "--correction", "more"], 2, "holm"),
+        (["drift", "day0.sketch", "day1.sketch", "--against", "last"], 2, "previous"),
+        (["compare", "day0.sketch"], 2, "--group"),
+        (["compare", "day0.sketch", "-g", "Mon"], 2, "tables"),
+        (["compare", "days.parquet", "-g", "Sun"], 4, "no group"),
+        (["compare", "days.parquet", "-g", "Mon", "-g", "Mon"], 2, "two groups"),
+    ],
+)
+def test_bad_input(folder, run, monkeypatch, arguments, code, word):
+    monkeypatch.chdir(folder)
+    got, _, err = run(*arguments)
+    assert got == code
+    assert word in err
