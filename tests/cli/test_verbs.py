@@ -59,7 +59,8 @@ def test_engines_by_name(run, designed, tmp_path, monkeypatch):
     assert run("sketch", "a.parquet", "-f", "a.sketch", "-o", "b.sketch", "--engine", "auto")[0] == 0
     assert (tmp_path / "a.sketch").read_bytes() == (tmp_path / "b.sketch").read_bytes()
     code, _, err = run("sketch", "a.parquet", "-o", "c.sketch", "--engine", "abacus")
-    assert (code, err) == (2, "sketchlearn: --engine abacus is not known; choose auto, threads, processes, gpu\n")
+    assert code == 2
+    assert "--engine abacus is not known; choose auto, threads, processes, gpu" in err
     monkeypatch.setitem(sys.modules, "cupy", None)
     import_cupy.cache_clear()
     code, _, err = run("sketch", "a.parquet", "-f", "a.sketch", "-o", "c.sketch", "--engine", "gpu")
