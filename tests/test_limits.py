@@ -121,7 +121,7 @@ def test_info_looks_before_it_reads(tmp_path):
             file.truncate(3 * 2**30)
     script = (
         "import resource, sys\nfrom sketchlearn.cli import main\n"
-        "codes = [main(['info', name]) for name in 'abc']\n"
+        "codes = [int(main(['info', name])) for name in 'abc']\n"
         "print(codes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2**20)"
     )
     environment = {"PYTHONPATH": str(Path(sl.__file__).parents[1])}

@@ -32,7 +32,8 @@ def designed(monkeypatch):
             raise ValueError(f"task={task!r}: choose kmeans or gmm")
         dim = len(bounds[0]) if sample is None else sample.shape[1]
         scale = 1.0 if sample is None else float(np.sqrt(np.var(sample, axis=0).mean()))
-        return sl.FourierFeatures.draw(dim=dim, size=10 * n_components, scale=scale, seed=seed)
+        phi = sl.FourierFeatures.draw(dim=dim, size=10 * n_components, scale=scale, seed=seed)
+        return phi.standardized(sample.mean(0), sample.std(0)) if standardize else phi
 
     monkeypatch.setattr(sl, "design", design, raising=False)
 

@@ -330,7 +330,6 @@ CASES = [
     ("condition without value", [*SKETCH, "good.parquet", "--where", "x >"], 4, "and a value"),
     ("unknown comparison", [*SKETCH, "good.parquet", "--where", "x ~ 3"], 4, "write a column, one of"),
     ("condition without values", [*SKETCH, "good.parquet", "--where", "x in ()"], 4, "no values to compare with"),
-    ("two conditions in one", [*SKETCH, "good.parquet", "--where", "x > 1 and y > 2"], 4, "one condition each"),
     (
         "text compared with a number",
         [*SKETCH, "country.parquet", "-c", "x,y", "--where", "c > 3"],
@@ -423,7 +422,7 @@ CASES = [
     ("DuckDB with two queries", [*SKETCH, "duckdb:", "--query", "SELECT 1; SELECT 2"], 3, "give one query"),
     ("DuckDB overflow", [*SKETCH, "duckdb:", "--query", f"SELECT 1 x, {2**60} y"], 4, "column 'y' has the integer"),
     ("DuckDB on a missing file", [*SKETCH, "duckdb:", "--query", "FROM 'no.parquet'"], 3, "No files found"),
-    ("address", [*SKETCH, "s3://bucket/x.parquet"], 3, "addresses of this kind"),
+    ("address", [*SKETCH, "gopher://host/x.parquet"], 3, "gopher"),
     # the command
     ("output is the input", ["sketch", "good.parquet", "-f", "map.json", "-o", "good.parquet"], 6, "would be lost"),
     ("output without a name", ["sketch", "good.parquet", "-f", "map.json", "-o", ""], 2, "name of a file"),
@@ -449,9 +448,9 @@ CASES = [
         "unknown task",
         ["sketch", "good.parquet", "--task", "dream", "-o", "out"],
         2,
-        "--task dream: choose one of kmeans",
+        "--task dream: choose one of",
     ),
-    ("unknown task of a design", ["design", "good.parquet", "--task", "dream", "-o", "out"], 2, "choose one of kmeans"),
+    ("unknown task of a design", ["design", "good.parquet", "--task", "dream", "-o", "out"], 2, "choose one of"),
     (
         "constant column standardised",
         ["design", "three.parquet", "-k", "2", "--standardize", "-o", "out"],

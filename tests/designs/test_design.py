@@ -135,6 +135,7 @@ def _nested(apart, rng, each=3, d=4):
     return centers[rng.integers(2 * each, size=2000)] + rng.normal(size=(2000, d))
 
 
+@pytest.mark.filterwarnings("ignore::sketchlearn.exceptions.DataWarning")
 def test_clusters_inside_clusters_lengthen_the_radii():
     rng = np.random.default_rng(0)
     for apart, longer in ((20.0, False), (2000.0, True)):

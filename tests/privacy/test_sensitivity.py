@@ -319,7 +319,7 @@ def test_bounds_of_bits_and_of_some_features_hold(options):
         assert (one**2).sum() <= bounds.added.l2_squared
         assert abs(one - other).sum() <= bounds.replaced.l1
         assert ((one - other) ** 2).sum() <= bounds.replaced.l2_squared
-    assert bounds.added.l1 <= 1.01 * phi.row_bounds_l1
+    assert bounds.added.l1 <= 1.05 * phi.row_bounds_l1  # each group is counted too
 
 
 def test_structured_quadratic_features_have_no_known_bounds():

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 import sketchlearn
 from sketchlearn.cli.app import note, usage
-from sketchlearn.designs.spread import remarks
+from sketchlearn.designs.spread import remarks, standard_units
 from sketchlearn.exceptions import DataWarning
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.files import sealed
@@ -38,6 +38,8 @@ def designed(
         )
     rows = np.asarray(sample, np.float64)
     known = names if names and len(names) == rows.shape[1] else None
+    if standardize:
+        standard_units(rows, known)  # a constant column is refused by its name
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # said below, with names
         phi = sketchlearn.design(rows, n_components=components, task=task, seed=seed, standardize=standardize)

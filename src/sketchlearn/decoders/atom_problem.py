@@ -7,13 +7,13 @@ path of their own; this one serves other families and the published algorithms.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import nnls
+from scipy.optimize import Bounds, minimize, nnls
 
 from sketchlearn.atoms.base import Array, Atom, ComplexArray
-from sketchlearn.decoders.lbfgs import lbfgs
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.features.operator import Operator
 
@@ -125,7 +125,11 @@ class AtomProblem:
 
         x0 = np.concatenate([fit.means.ravel(), fit.weights, fit.shapes.ravel()])
         start = np.clip(x0, lower, upper) / units
-        v, value, _ = lbfgs(fun, start, lower / units, upper / units, steps, 20, 1e-10)
+        # SciPy's line search leaves saddle points, where the published algorithms like to start
+        options: Any = {"maxiter": steps, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-10}
+        bounds = Bounds(lower / units, upper / units)
+        found = minimize(fun, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        v, value = found.x, float(found.fun)
         means, weights, shapes = unpack(v)
         if not np.isfinite(value):
             return replace(fit, value=self.misfit(fit))

@@ -58,6 +58,8 @@ def quadratic_bounds(features: FeatureMap) -> Bounds:
     phi = cast(QuadraticFeatures, features)  # registered by kind
     if phi.radius is None:
         raise TypeError("quadratic features need a public radius")
+    if phi.variant == "hadamard":
+        raise TypeError("no sensitivity is known of structured quadratic features: draw them with another variant")
     if phi.dim >= 2**16:
         raise ValueError(f"bounds of rounding are proven up to {2**16 - 1} columns, the map has {phi.dim}")
     return _exact(phi) if phi.is_exact else _random(phi)

@@ -172,7 +172,9 @@ def _parse(
         )
     check_range(features, weight)
     private = later.get("privacy") is not None
-    _check_box(lower, upper, weight, private or bool(later))  # rows that came encoded, or under noise, have no box
+    # rows that came encoded, or under noise, have no box
+    encoded = bool(getattr(features, "quantized", False))
+    _check_box(lower, upper, weight, private or encoded)
     if "squared_weights" in later and not possible_squares(later["squared_weights"], weight, weight_bits):
         raise SketchFileError("no weights of this total can have these squares")
     problem = None if private else features.impossible(sums, weight)  # noise may do what rows can't
@@ -246,7 +248,7 @@ def load(path: str | PathLike[str]) -> Sketch:
         if start[: len(MAGIC)] != MAGIC:
             raise SketchFileError(f"{path}: not a sketch (it doesn't start with the magic bytes)")
         size = os.fstat(file.fileno()).st_size
-        check(2 * size, str(path))
         if len(start) < _PREAMBLE.size or _PREAMBLE.unpack(start)[3] != size:
             raise SketchFileError(f"{path}: truncated or extended, it is {size} bytes long")
+        check(2 * size, str(path))
         return decode(start + file.read(size - len(start)), str(path))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, note, read_sketch, usage, write_bytes
-from sketchlearn.sketches.value import Sketch
+
+if TYPE_CHECKING:
+    from sketchlearn.sketches.value import Sketch
 
 
 def register(app: typer.Typer) -> None:

@@ -143,7 +143,7 @@ class ClassSolution(Solution):
     >>> X = np.random.default_rng(0).normal(size=(600, 2)) + np.repeat([[0.0, 0.0], [5.0, 0.0]], 300, axis=0)
     >>> table = sl.sketch(X, sl.design(X, task="classifier", size=50), group_by=["a"] * 300 + ["b"] * 300)
     >>> solution = sl.decode(table, 1, task="classifier")
-    >>> solution.rule.scores(X[:1]).argmax(), solution.reliable
+    >>> int(solution.rule.scores(X[:1]).argmax()), solution.reliable
     (0, True)
     """
 
