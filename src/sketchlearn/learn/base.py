@@ -324,6 +324,8 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             self, X, reset=first, dtype=list(self.row_types), accept_sparse="csr",
             ensure_min_samples=self.fewest_rows if first else 1, ensure_all_finite=self.on_invalid == "raise",
         )  # fmt: skip
+        if matrix.shape[0] <= PILOT_ROWS:  # small enough to be treated like any array, weights in the pilot included
+            return self._weighted(matrix.toarray(), sample_weight, self._names(), first)
         weighted = self._weighted(matrix, sample_weight, None, first)
         source = open_source(matrix, Selection.of(sample_weight=weighted.weights))
         sample = None
