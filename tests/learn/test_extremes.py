@@ -11,6 +11,8 @@ import sketchlearn as sl
 RNG = np.random.default_rng(0)
 BLOBS = np.r_[RNG.normal(size=(300, 2)), RNG.normal(size=(300, 2)) + 8]
 
+pytestmark = pytest.mark.filterwarnings("ignore::sketchlearn.exceptions.DataWarning")  # that is their point
+
 
 def _fitted(estimator, X):
     with warnings.catch_warnings():  # that it is not certified is what is tested; any other warning is an error

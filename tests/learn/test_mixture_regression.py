@@ -130,8 +130,8 @@ def test_any_column_from_the_same_sketch(fitted):
 
 def test_components_follow_the_rows():
     reg = sl.CompressiveMixtureRegressor()
-    assert [reg._components(2, n) for n in (50, 600, 10**6)] == [1, 5, 12]
-    assert reg._components(11, 309) == 1
+    assert [reg._fitting(2, n) for n in (50, 600, 10**6)] == [1, 5, 12]
+    assert reg._fitting(11, 309) == 1
 
 
 def test_models_predict_without_the_estimator(fitted, line, tmp_path):
