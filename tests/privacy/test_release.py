@@ -45,7 +45,8 @@ def test_nothing_exact_is_left(exact, delta, relation):
     assert s.skipped == 0
     assert not np.isfinite(s.lower).any()
     assert not np.isfinite(s.upper).any()
-    assert (s.count == exact.count) == (relation == "replace-one")
+    if relation == "replace-one":  # otherwise the noise of the count may be zero by chance
+        assert s.count == exact.count
     record = s.privacy
     assert (record.epsilon, record.delta, record.relation) == (1.0, delta, relation)
     assert record.records_per_user == 1

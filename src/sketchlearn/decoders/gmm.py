@@ -107,7 +107,10 @@ def decode_gmm(
             project=project,
             trace=trace,
         )
-        return efficient(View.of(sketch, problem.metric), problem, found, rng)
+        try:
+            return efficient(View.of(sketch, problem.metric), problem, found, rng)
+        except np.linalg.LinAlgError:  # so few rows that the noise has no covariance to speak of
+            return found
 
 
 def decode_problem(

@@ -328,6 +328,11 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
             raise ValueError(f"class_weight must hold numbers, not negative nor all zero: {given!r}")
         return factors
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
     def _table(
         self,
         X: Any,
