@@ -88,6 +88,6 @@ def test_the_number_of_clusters_is_chosen_by_a_sweep(rows):
         sl.CompressiveKMeans("many").fit(rows)
     few = sl.CompressiveKMeans("auto", random_state=0).fit(rows[:5])
     assert len(few.cluster_centers_) <= 5
-    km.partial_fit(rows)
+    km.partial_fit(gaussian_clusters(3, 2, 400, n=6000, seed=0)[0][3000:])  # other rows of the same clusters
     assert "sweep_" not in vars(km)
     assert len(km.cluster_centers_) == 3

@@ -9,12 +9,12 @@ of a column with the same mean and variance, is not seen here.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erfc
 
 from sketchlearn.comparison.two_sample import SamplingNoise, check_comparable, chosen_entries, sampling_noise
 from sketchlearn.decoders.noise import added_variance
@@ -108,7 +108,7 @@ def moved_columns(a: Sketch, b: Sketch, noise: SamplingNoise | None = None) -> l
     out = []
     for j, name in enumerate(names):
         sizes = np.abs(fit.values[j::d]) / np.maximum(fit.errors[j::d] * factor**0.5, 1e-300)
-        p = min(1.0, len(sizes) * float(erfc(sizes.max() / 2**0.5)))
+        p = min(1.0, len(sizes) * math.erfc(float(sizes.max()) / 2**0.5))
         variance = fit.values[d + j] / unit[j] ** 2 if both else np.nan
         spread = np.sqrt(max(1.0 + variance / 2, 0.0) / max(1.0 - variance / 2, 1e-12)) - 1.0 if both else np.nan
         out.append(ColumnChange(name, float(fit.values[j] / unit[j]), float(spread), p))

@@ -236,7 +236,7 @@ def design(
     >>> "no row looked at" in why
     True
     >>> sl.design(pilot * [1.0, 10.0, 100.0], n_components=10, standardize=True).spread.round()
-    array([  1.,  10.,  97.])
+    array([  1.,  10., 102.])
     """
     k = positive(n_components, "n_components")
     m = None if size is None else positive(size, "size")
