@@ -121,3 +121,6 @@ def _decoding() -> None:
     atoms.products(real(2, 3), real(2, 3), real(2, 3), real(2))
     lloyd.lloyd(real(2, 5), np.ones(5), real(1, 2), 2, 0.0)
     nearest.nearest(np.zeros((5, 2)), np.zeros((1, 2)))
+    factors: Any = tiers.loops("factors")
+    factors.damp(real(2, 3), real(2, 3))
+    factors.scale(real(2, 3), real(2, 3))
