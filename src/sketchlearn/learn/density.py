@@ -127,6 +127,8 @@ class SketchedMixture(DensityMixin, SketchEstimator):  # type: ignore[misc]
         array([[1.],
                [1.]])
         """
+        if hasattr(X, "tocsr"):  # scikit-learn's checks take sparse rows with probabilities for those of a classifier
+            raise TypeError("probabilities of sparse rows are not supported: predict_proba(X.toarray())")
         log = self._weighted_log_densities(self._rows_of(X))
         return np.exp(log - logsumexp(log, axis=1, keepdims=True))
 
