@@ -85,6 +85,7 @@ _MIXTURES = {
     "tuning-free": "sketchlearn.decoders.gmm:decode_gmm",
     "clompr": "sketchlearn.decoders.gaussian_clompr:decode_gaussian_clompr",
     "splitting": "sketchlearn.decoders.gaussian_splitting:decode_gaussian_splitting",
+    "moments": "sketchlearn.decoders.gaussian.moments:decode_gaussian_moments",
 }
 _LOW_RANK = {
     "burer-monteiro": "sketchlearn.decoders.lowrank.solution:decode_burer_monteiro",

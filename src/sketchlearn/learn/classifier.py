@@ -55,8 +55,8 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
     shrinkage : float
         Of the covariances of LDA and QDA, between 0 and 1.
     class_weight : dict, "balanced" or None
-        Factors of the rows of each class, applied to the sketches: another choice needs no second pass.  Not for
-        ``"mean"``, which has no prior.
+        Factors of the rows of each class, applied to the sketches: another choice needs no second pass.  Of
+        ``"mean"``, which has no prior, they are factors of the probabilities.
     features : FeatureMap, optional
         The map to sketch with; by default one for `method`, designed from 2000 rows.
     sketch_size : int, optional
@@ -232,8 +232,6 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         given = self.class_weight
         if given is not None and given != "balanced" and not isinstance(given, dict):
             raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {given!r}")
-        if given is not None and self.method == "mean":
-            raise ValueError("the nearest class mean has no prior that class_weight could change: leave it out")
         super().check_parameters()
 
     def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
@@ -247,11 +245,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
             labels = np.zeros(len(rows), np.intp)
         if self._method == "mean":
             return design_class_means(rows, labels, size=size, seed=seed, weights=weights)
-        apart = np.array(rows, np.float64)  # rows about their class means: a shift changes no width
-        for label in np.unique(labels):
-            apart[labels == label] -= np.average(
-                apart[labels == label], axis=0, weights=None if weights is None else weights[labels == label]
-            )
+        apart = _about_class_means(np.asarray(rows, np.float64), labels, weights)
         return design_gmm(
             apart,
             n_components=self.n_components,
@@ -263,7 +257,9 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
 
     def decode_sketch(self, seed: int) -> ClassSolution:
         """A rule from the table, with the options that the method has."""
-        options: dict[str, Any] = {} if self._method == "mean" else {"class_weights": self._class_weights()}
+        # the mean rule gives all classes the same weight as it is
+        even = self._method == "mean" and self.class_weight == "balanced"
+        options: dict[str, Any] = {"class_weights": None if even else self._class_weights()}
         if self._method == "ridge" and self.alpha is not None:
             options["alpha"] = float(self.alpha) * self._weight_scale
         elif self._method in _MOMENTS:
@@ -477,6 +473,16 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+
+def _about_class_means(rows: Array, labels: npt.NDArray[Any], weights: Array | None) -> Array:
+    """Rows about their class means: a shift changes no width."""
+    apart = rows - rows.min(0)
+    for label in np.unique(labels):
+        mine = labels == label
+        mean = np.average(apart[mine], axis=0, weights=None if weights is None else weights[mine])
+        apart[mine] -= mean.astype(np.float32)  # so that repetition and weights give the same digits
+    return apart
 
 
 def _key(label: Any) -> Any:
