@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from sketchlearn.features import EmbeddedFeatures, Encoder, FeatureMap, FourierFeatures, QuadraticFeatures
     from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
+        CompressiveCCA,
         CompressiveClassifier,
         CompressiveGaussianMixture,
         CompressiveKMeans,
         CompressiveKMedians,
+        CompressiveLDA,
         CompressiveMixtureRegressor,
         CompressivePCA,
         CompressiveRegression,
@@ -57,10 +59,12 @@ _ROOMS = {
     "features": ("EmbeddedFeatures", "Encoder", "FeatureMap", "FourierFeatures", "QuadraticFeatures"),
     "kernels": ("active_kernel",),
     "learn": (
+        "CompressiveCCA",
         "CompressiveClassifier",
         "CompressiveGaussianMixture",
         "CompressiveKMeans",
         "CompressiveKMedians",
+        "CompressiveLDA",
         "CompressiveMixtureRegressor",
         "CompressivePCA",
         "CompressiveRegression",
@@ -77,10 +81,12 @@ __all__ = [
     "Accumulator",
     "BudgetError",
     "Comparison",
+    "CompressiveCCA",
     "CompressiveClassifier",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "CompressiveKMedians",
+    "CompressiveLDA",
     "CompressiveMixtureRegressor",
     "CompressivePCA",
     "CompressiveRegression",

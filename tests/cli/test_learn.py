@@ -96,3 +96,16 @@ def test_a_regression_by_a_mixture(folder, tmp_path, run):
     assert code != 0
     assert "nowhere" in err
     assert not (tmp_path / "x.json").exists()
+
+
+def test_canonical_correlations(folder, tmp_path, run):
+    target = tmp_path / "model.json"
+    source = folder / "quadratic.sketch"
+    code, out, err = run("learn", "cca", source, "--target", "c", "-o", target, "--json")
+    assert code == 0, err
+    assert json.loads(out)["task"] == "cca"
+    model = sl.Model.load(target)
+    assert (model.x_columns, model.y_columns) == (("a", "b"), ("c",))
+    code, _, err = run("learn", "cca", folder / "fourier.sketch", "--target", "c", "-o", tmp_path / "x.json")
+    assert code != 0
+    assert "quadratic" in err

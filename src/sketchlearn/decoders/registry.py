@@ -113,6 +113,7 @@ DECODERS: dict[str, Decoders] = {
     "regression": Decoders(
         "regression", {"least-squares": "sketchlearn.decoders.least_squares:decode_regression"}, groups=False
     ),
+    "cca": Decoders("cca", {"exact": "sketchlearn.decoders.cca:decode_cca"}, groups=False),
     "classifier": Decoders("classifier", _CLASSIFIERS, groups=False, tables=True),
 }
 """Decoders by task and name."""

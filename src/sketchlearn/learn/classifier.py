@@ -14,8 +14,7 @@ from sklearn.utils.validation import validate_data
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.classifier.rules import ClassSolution
 from sketchlearn.decoders.registry import decoders_of
-from sketchlearn.designs.classifier import design_class_means, design_classifier
-from sketchlearn.designs.gmm import design_gmm
+from sketchlearn.designs.classifier import design_class_means, design_class_mixtures, design_classifier
 from sketchlearn.engines import run
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
@@ -220,6 +219,11 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
 
     def check_parameters(self) -> None:
         """Methods have names, penalties are numbers."""
+        self.check_options()
+        super().check_parameters()
+
+    def check_options(self) -> None:
+        """Refuse options that make no sense."""
         decoders = decoders_of(self.task)
         if self.method != "auto" and self.method not in decoders:
             raise ValueError(f"method={self.method!r}: choose 'auto' or one of {', '.join(decoders)}")
@@ -232,7 +236,6 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         given = self.class_weight
         if given is not None and given != "balanced" and not isinstance(given, dict):
             raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {given!r}")
-        super().check_parameters()
 
     def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
         """A map for the method; the labels of the pilot rows are those that :meth:`_table` left."""
@@ -245,14 +248,8 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
             labels = np.zeros(len(rows), np.intp)
         if self._method == "mean":
             return design_class_means(rows, labels, size=size, seed=seed, weights=weights)
-        apart = _about_class_means(np.asarray(rows, np.float64), labels, weights)
-        return design_gmm(
-            apart,
-            n_components=self.n_components,
-            covariance_type=self.covariance_type,
-            size=size,
-            seed=seed,
-            sample_weight=weights,
+        return design_class_mixtures(
+            rows, labels, self.n_components, self.covariance_type, size=size, seed=seed, weights=weights
         )
 
     def decode_sketch(self, seed: int) -> ClassSolution:
@@ -473,16 +470,6 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
-
-
-def _about_class_means(rows: Array, labels: npt.NDArray[Any], weights: Array | None) -> Array:
-    """Rows about their class means: a shift changes no width."""
-    apart = rows - rows.min(0)
-    for label in np.unique(labels):
-        mine = labels == label
-        mean = np.average(apart[mine], axis=0, weights=None if weights is None else weights[mine])
-        apart[mine] -= mean.astype(np.float32)  # so that repetition and weights give the same digits
-    return apart
 
 
 def _key(label: Any) -> Any:

@@ -1,6 +1,7 @@
 """What was learned, as a value and as a JSON file: one class a task."""
 
 from sketchlearn.learn.models.base import MODELS, Model, register_model
+from sketchlearn.learn.models.cca import CCAModel
 from sketchlearn.learn.models.classifier import ClassifierModel
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader
 from sketchlearn.learn.models.kmeans import KMeansModel
@@ -14,6 +15,7 @@ __all__ = [
     "FORMAT",
     "MODELS",
     "VERSION",
+    "CCAModel",
     "ClassifierModel",
     "Column",
     "GaussianMixtureModel",
