@@ -19,12 +19,20 @@ if TYPE_CHECKING:
         SketchFileError,
         SourceError,
     )
-    from sketchlearn.features import EmbeddedFeatures, Encoder, FeatureMap, FourierFeatures, QuadraticFeatures
+    from sketchlearn.features import (
+        EmbeddedFeatures,
+        Encoder,
+        FeatureMap,
+        FourierFeatures,
+        QuadraticFeatures,
+        QuarticFeatures,
+    )
     from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
         CompressiveCCA,
         CompressiveClassifier,
         CompressiveGaussianMixture,
+        CompressiveICA,
         CompressiveKMeans,
         CompressiveKMedians,
         CompressiveLDA,
@@ -56,12 +64,20 @@ _ROOMS = {
         "SketchFileError",
         "SourceError",
     ),
-    "features": ("EmbeddedFeatures", "Encoder", "FeatureMap", "FourierFeatures", "QuadraticFeatures"),
+    "features": (
+        "EmbeddedFeatures",
+        "Encoder",
+        "FeatureMap",
+        "FourierFeatures",
+        "QuadraticFeatures",
+        "QuarticFeatures",
+    ),
     "kernels": ("active_kernel",),
     "learn": (
         "CompressiveCCA",
         "CompressiveClassifier",
         "CompressiveGaussianMixture",
+        "CompressiveICA",
         "CompressiveKMeans",
         "CompressiveKMedians",
         "CompressiveLDA",
@@ -84,6 +100,7 @@ __all__ = [
     "CompressiveCCA",
     "CompressiveClassifier",
     "CompressiveGaussianMixture",
+    "CompressiveICA",
     "CompressiveKMeans",
     "CompressiveKMedians",
     "CompressiveLDA",
@@ -105,6 +122,7 @@ __all__ = [
     "ModelFileError",
     "PrivacyRecord",
     "QuadraticFeatures",
+    "QuarticFeatures",
     "Sketch",
     "SketchFileError",
     "SketchTable",

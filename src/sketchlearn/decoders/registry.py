@@ -114,6 +114,7 @@ DECODERS: dict[str, Decoders] = {
         "regression", {"least-squares": "sketchlearn.decoders.least_squares:decode_regression"}, groups=False
     ),
     "cca": Decoders("cca", {"exact": "sketchlearn.decoders.cca:decode_cca"}, groups=False),
+    "ica": Decoders("ica", {"cumulants": "sketchlearn.decoders.ica:decode_ica"}, groups=False),
     "classifier": Decoders("classifier", _CLASSIFIERS, groups=False, tables=True),
 }
 """Decoders by task and name."""

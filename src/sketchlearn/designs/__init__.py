@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs import classifier, gmm, kmeans, pca, stable  # noqa: F401  # each registers its tasks
+from sketchlearn.designs import classifier, gmm, ica, kmeans, pca, stable  # noqa: F401  # each registers its tasks
 from sketchlearn.designs.request import Designer, Request, find, positive, register_design, tasks
 from sketchlearn.designs.scale import RULES
 from sketchlearn.designs.spread import standard_units, warn_of
@@ -185,7 +185,7 @@ def design(
         Pilot rows; a thousand are enough.
     n_components : int
         The largest number of components that will be asked for.
-    task : {"kmeans", "gmm", "stable", "pca", "regression", "classifier"}
+    task : {"kmeans", "gmm", "stable", "pca", "regression", "classifier", "ica"}
         What the sketch is for, or a task that was registered.  ``"pca"`` and ``"regression"`` give quadratic features
         (:class:`sketchlearn.QuadraticFeatures`), ``"classifier"`` products of Fourier features
         (:class:`sketchlearn.EmbeddedFeatures`; `size` counts cosines and sines).

@@ -7,6 +7,7 @@ from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.quadratic import QuadraticFeatures
+from sketchlearn.features.quartic import QuarticFeatures
 from sketchlearn.features.radial import (
     AdaptedLaw,
     FoldedLaw,
@@ -34,6 +35,7 @@ __all__ = [
     "Number",
     "Operator",
     "QuadraticFeatures",
+    "QuarticFeatures",
     "RadialLaw",
     "SecondMomentMap",
     "WeightedLaw",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sketchlearn.learn.classifier import CompressiveClassifier
     from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
     from sketchlearn.learn.discriminant import CompressiveLDA
+    from sketchlearn.learn.ica import CompressiveICA
     from sketchlearn.learn.mixture import CompressiveGaussianMixture
     from sketchlearn.learn.mixture_regression import CompressiveMixtureRegressor
     from sketchlearn.learn.pca import CompressivePCA
@@ -24,6 +25,7 @@ __all__ = [
     "CompressiveCCA",
     "CompressiveClassifier",
     "CompressiveGaussianMixture",
+    "CompressiveICA",
     "CompressiveKMeans",
     "CompressiveKMedians",
     "CompressiveLDA",
@@ -40,6 +42,7 @@ _MODULES = {
     "CompressiveCCA": "cca",
     "CompressiveClassifier": "classifier",
     "CompressiveGaussianMixture": "mixture",
+    "CompressiveICA": "ica",
     "CompressiveKMeans": "clustering",
     "CompressiveKMedians": "clustering",
     "CompressiveLDA": "discriminant",

@@ -152,6 +152,25 @@ def register(app: typer.Typer) -> None:
         _write(output, found, as_json, line)
 
     @learn.command()
+    def ica(
+        sketch: Source,
+        output: Model,
+        k: Annotated[int | None, typer.Option("-k", "--components", help="Sources to keep; all.")] = None,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Independent sources, from a sketch of quartic features."""
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        if s.features.kind != "quartic":
+            raise usage(f"ICA needs quartic features, the sketch has {s.features.kind} ones: design with --task ica")
+        from sketchlearn.learn import CompressiveICA
+
+        found = _fitted(CompressiveICA(k, random_state=seed), s, "separating sources")
+        _write(output, found, as_json, f"{found.n_components_} sources; {found.verdict_}")
+
+    @learn.command()
     def cca(
         sketch: Source,
         output: Model,

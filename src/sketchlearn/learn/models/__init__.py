@@ -4,6 +4,7 @@ from sketchlearn.learn.models.base import MODELS, Model, register_model
 from sketchlearn.learn.models.cca import CCAModel
 from sketchlearn.learn.models.classifier import ClassifierModel
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader
+from sketchlearn.learn.models.ica import ICAModel
 from sketchlearn.learn.models.kmeans import KMeansModel
 from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
 from sketchlearn.learn.models.mixtures import GaussianMixtureModel, StableMixtureModel
@@ -19,6 +20,7 @@ __all__ = [
     "ClassifierModel",
     "Column",
     "GaussianMixtureModel",
+    "ICAModel",
     "KMeansModel",
     "MixtureRegressionModel",
     "Model",
