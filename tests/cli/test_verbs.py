@@ -305,3 +305,18 @@ def test_the_wrong_kind_of_file_is_named(tmp_path, run):
     _, _, err = run("learn", "kmeans", "groups.table.parquet", "-k", "2", "-o", "m")
     assert "'sketchlearn merge groups.table.parquet" in err
     assert "not a model but a sketch" in run("report", "a.sketch")[2]
+
+
+def test_independence_of_columns(run, tmp_path):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=1000)
+    rows = np.column_stack([x, rng.normal(size=1000), x**2 + rng.normal(size=1000)])
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header="a,b,c", comments="")
+    for first, code in (("a", 10), ("b", 0)):
+        assert run("design", "rows.csv", "--first", first, "-o", "map.json")[0] == 0
+        assert run("sketch", "rows.csv", "--features", "map.json", "-o", f"{first}.sketch")[0] == 0
+        found, out, err = run("independence", f"{first}.sketch", "--json")
+        assert found == code, err
+        assert json.loads(out)["dependent"] is (code == 10)
+    assert run("design", "rows.csv", "--first", "nowhere", "-o", "other.json")[0] != 0
+    assert run("independence", "a.sketch", "--alpha", "2")[0] == 2

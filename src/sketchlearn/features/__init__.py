@@ -18,6 +18,7 @@ from sketchlearn.features.radial import (
     WeightedLaw,
 )
 from sketchlearn.features.second_moment import SecondMomentMap
+from sketchlearn.features.split import SplitFeatures
 
 __all__ = [
     "AdaptedLaw",
@@ -38,6 +39,7 @@ __all__ = [
     "QuarticFeatures",
     "RadialLaw",
     "SecondMomentMap",
+    "SplitFeatures",
     "WeightedLaw",
     "register",
 ]

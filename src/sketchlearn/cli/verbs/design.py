@@ -45,6 +45,10 @@ def register(app: typer.Typer) -> None:
         standardize: Annotated[
             bool, typer.Option("--standardize", help="Offset and spread per column, kept in the map.")
         ] = False,
+        first: Annotated[
+            list[str] | None,
+            typer.Option("--first", help="For 'independence': columns of the first of two groups, by commas."),
+        ] = None,
         columns: Columns = None,
         where: Where = None,
         query: Query = None,
@@ -67,6 +71,8 @@ def register(app: typer.Typer) -> None:
         bounds = _bounds(lower, upper)
         if bool(data) == (bounds is not None):
             raise usage("give either data or both --lower and --upper")
+        if first and bounds is not None:
+            raise usage("--first needs data")
         check_output(output)
         if bounds is not None:
             if standardize:
@@ -82,7 +88,11 @@ def register(app: typer.Typer) -> None:
             }  # fmt: skip
             given: Any = data if len(data) > 1 else data[0]
             source = read(sys.stdin.buffer if given == "-" else given, **options)
-            phi = designed(source.sample(PILOT_ROWS, seed), source.names, components, task, seed, standardize)
+            sample = source.sample(PILOT_ROWS, seed)
+            if first:
+                phi = _split(sample, source.names, names_in(first, "--first") or [], seed)
+            else:
+                phi = designed(sample, source.names, components, task, seed, standardize)
         write_bytes(output, recipe_text(phi))
         if output != "-":
             emit(
@@ -90,6 +100,15 @@ def register(app: typer.Typer) -> None:
                 as_json,
                 f"{output}: {phi.size} features for {phi.dim} columns ({phi.describe()})",
             )
+
+
+def _split(sample: Any, names: tuple[str, ...] | None, first: list[str], seed: int) -> sketchlearn.FeatureMap:
+    """A map for a test of independence."""
+    from sketchlearn.plots.geometry import column_numbers
+
+    known = names if names and len(names) == sample.shape[1] else tuple(str(i) for i in range(sample.shape[1]))
+    phi = sketchlearn.design_independence(sample, column_numbers(first, known), seed=seed)
+    return phi.with_columns(known) if known == names else phi
 
 
 def _bounds(lower: str | None, upper: str | None) -> tuple[list[float], list[float]] | None:
