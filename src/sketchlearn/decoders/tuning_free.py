@@ -20,7 +20,7 @@ import numpy as np
 
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.certificate import Certified, Certifier, State
-from sketchlearn.decoders.certificate.scores import SPLIT, missing_limit
+from sketchlearn.decoders.certificate.scores import SPLIT
 from sketchlearn.decoders.factored import Factored, refine_factored
 from sketchlearn.decoders.metric import View, standard_metric
 from sketchlearn.decoders.mixture import Mixture
@@ -185,7 +185,7 @@ def _findings(problem: Problem, fit: _Outcome) -> verdicts.Findings | None:
         explained=seen.explained,
         determined=seen.determined,
         residual=seen.residual,
-        missing=seen.missing / missing_limit(problem.dim),
+        missing=seen.missing / seen.limit,
         place=problem.points(seen.missing_at[None])[0],
         rows=seen.missing_weight * problem.n,
         split=seen.split / SPLIT,
