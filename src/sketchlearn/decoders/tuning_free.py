@@ -249,18 +249,19 @@ def _explained(
 def _mended(certifier: Certifier, widths: State) -> Certified | None:
     """A search that went wrong, put right; None if it is the model that is wrong.
 
-    Where some components are clusters as they are and others are not, the search has missed something.
+    Where some components are clusters as they are and others are not, the search has missed something.  In a small
+    sketch it can miss everything: then it starts again, from coarse to fine.
     """
     k, d = widths.means.shape
     whole = certifier.whole_components(widths)
     scarce = certifier.problem.size < _SCARCE * k * (d + 1)
-    if whole.mean() < (_FEW_WHOLE if scarce else _WHOLE):
-        return None
-    variance = np.median(widths.covariances[whole])
-    made = certifier.certify(State(widths.means, widths.weights, np.array([variance])))
-    if not made.passed and (scarce or k * d <= _SMALL):
+    made: Certified | None = None
+    if whole.mean() >= (_FEW_WHOLE if scarce else _WHOLE):
+        variance = np.median(widths.covariances[whole])
+        made = certifier.certify(State(widths.means, widths.weights, np.array([variance])))
+    if (made is None and scarce) or (made is not None and not made.passed and (scarce or k * d <= _SMALL)):
         made = certifier.from_scratch(k)
-    return made if made.passed else None
+    return made if made is not None and made.passed else None
 
 
 def _of(problem: Problem, certified: Certified, path: str, fit: _Outcome) -> _Outcome:
