@@ -19,8 +19,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.features.base import FeatureMap, decode_array, encode_array, register
+from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.quadratic import integer_normals
+from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import GRID_BITS, Plan
 from sketchlearn.kernels.directions import squared_norms
 from sketchlearn.kernels.quartic import PowersSummer
