@@ -39,7 +39,7 @@ def show(title, table):
     print(f"\n{title}")
     for name, found in table.items():
         values = np.array(found)
-        print(f"  {name:<42} {np.median(values):8.4f}   {' '.join(f'{v:.4f}' for v in values)}", flush=True)
+        print(f"  {name:<42} {np.median(values):10.4g}   {' '.join(f'{v:.4g}' for v in values)}", flush=True)
 
 
 # -- independent components ----------------------------------------------------------------------------

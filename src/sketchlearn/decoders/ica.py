@@ -343,7 +343,7 @@ def _turned(cumulants: Array, V: Array, rotation: Array, metric: _Metric) -> tup
                 damping = max(damping / 10.0, 1e-9)
                 break
             damping *= 10.0
-        if moved < 1e-8 or gained < 1e-10 * value:
+        if moved < 1e-8 or gained < 1e-7 * value:
             break
     return rotation, kurtosis, value, rounds
 
