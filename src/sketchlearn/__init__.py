@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         CompressivePCA,
         CompressiveRegression,
         CompressiveStableMixture,
+        CompressiveSubspaces,
         Model,
     )
     from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
@@ -65,6 +66,7 @@ _ROOMS = {
         "CompressivePCA",
         "CompressiveRegression",
         "CompressiveStableMixture",
+        "CompressiveSubspaces",
         "Model",
     ),
     "privacy": ("Ledger", "PrivacyRecord", "privatize"),
@@ -85,6 +87,7 @@ __all__ = [
     "CompressivePCA",
     "CompressiveRegression",
     "CompressiveStableMixture",
+    "CompressiveSubspaces",
     "DataWarning",
     "EmbeddedFeatures",
     "Encoder",

@@ -112,6 +112,7 @@ DECODERS: dict[str, Decoders] = {
     "regression": Decoders(
         "regression", {"least-squares": "sketchlearn.decoders.least_squares:decode_regression"}, groups=False
     ),
+    "subspaces": Decoders("subspaces", {"flats": "sketchlearn.decoders.subspaces.decode:decode_subspaces"}),
     "classifier": Decoders("classifier", _CLASSIFIERS, groups=False, tables=True),
 }
 """Decoders by task and name."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sketchlearn.learn.pca import CompressivePCA
     from sketchlearn.learn.regression import CompressiveRegression
     from sketchlearn.learn.stable import CompressiveStableMixture
+    from sketchlearn.learn.subspaces import CompressiveSubspaces
 
 __all__ = [
     "CompressiveClassifier",
@@ -27,6 +28,7 @@ __all__ = [
     "CompressivePCA",
     "CompressiveRegression",
     "CompressiveStableMixture",
+    "CompressiveSubspaces",
     "Model",
     "SketchEstimator",
     "register_model",
@@ -41,6 +43,7 @@ _MODULES = {
     "CompressivePCA": "pca",
     "CompressiveRegression": "regression",
     "CompressiveStableMixture": "stable",
+    "CompressiveSubspaces": "subspaces",
     "SketchEstimator": "base",
 }
 

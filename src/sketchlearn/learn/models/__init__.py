@@ -8,6 +8,7 @@ from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
 from sketchlearn.learn.models.mixtures import GaussianMixtureModel, StableMixtureModel
 from sketchlearn.learn.models.pca import PCAModel
 from sketchlearn.learn.models.regression import RegressionModel
+from sketchlearn.learn.models.subspaces import SubspacesModel
 from sketchlearn.learn.models.table import Column, Table
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Reader",
     "RegressionModel",
     "StableMixtureModel",
+    "SubspacesModel",
     "Table",
     "register_model",
 ]
