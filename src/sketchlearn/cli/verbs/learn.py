@@ -181,6 +181,24 @@ def register(app: typer.Typer) -> None:
         _write(output, found, as_json, f"{line}; {found.verdict_}")
 
     @learn.command()
+    def subspaces(
+        sketch: Source,
+        k: Annotated[int, typer.Option("-k", "--subspaces", help="Number of subspaces.")],
+        output: Model,
+        dim: Annotated[int, typer.Option("--dim", help="Dimension of each.")] = 1,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Linear subspaces that rows are near to, with standard errors of their angles."""
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        from sketchlearn.learn import CompressiveSubspaces
+
+        found = _fitted(CompressiveSubspaces(k, dim, random_state=seed), s, f"looking for {k} subspaces")
+        _write(output, found, as_json, f"{k} subspaces of dimension {dim}; {found.verdict_}")
+
+    @learn.command()
     def classifier(
         table: Annotated[str, typer.Argument(help="A table with one sketch a class, from 'sketch --group-by label'.")],
         output: Model,
