@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sketchlearn.learn.mixture_regression import CompressiveMixtureRegressor
     from sketchlearn.learn.pca import CompressivePCA
     from sketchlearn.learn.regression import CompressiveRegression
+    from sketchlearn.learn.spectral import CompressiveSpectralClustering
     from sketchlearn.learn.stable import CompressiveStableMixture
     from sketchlearn.learn.subspaces import CompressiveSubspaces
 
@@ -27,6 +28,7 @@ __all__ = [
     "CompressiveMixtureRegressor",
     "CompressivePCA",
     "CompressiveRegression",
+    "CompressiveSpectralClustering",
     "CompressiveStableMixture",
     "CompressiveSubspaces",
     "Model",
@@ -42,6 +44,7 @@ _MODULES = {
     "CompressiveMixtureRegressor": "mixture_regression",
     "CompressivePCA": "pca",
     "CompressiveRegression": "regression",
+    "CompressiveSpectralClustering": "spectral",
     "CompressiveStableMixture": "stable",
     "CompressiveSubspaces": "subspaces",
     "SketchEstimator": "base",
