@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchlearn import plots
-    from sketchlearn.comparison import Comparison, compare, goodness_of_fit, synthesize
+    from sketchlearn.comparison import (
+        Comparison,
+        DetectionErrors,
+        compare,
+        detection_errors,
+        goodness_of_fit,
+        synthesize,
+    )
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
     from sketchlearn.designs import design
     from sketchlearn.engines import sketch
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
         CompressiveSpectralClustering,
         CompressiveStableMixture,
         CompressiveSubspaces,
+        CompressiveVerifier,
         Model,
     )
     from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
@@ -42,7 +50,14 @@ __version__ = "0.1.0"
 
 # the room of every public name: loaded when the name is first used, so that `import sketchlearn` costs nothing
 _ROOMS = {
-    "comparison": ("Comparison", "compare", "goodness_of_fit", "synthesize"),
+    "comparison": (
+        "Comparison",
+        "DetectionErrors",
+        "compare",
+        "detection_errors",
+        "goodness_of_fit",
+        "synthesize",
+    ),
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
     "designs": ("design",),
     "engines": ("sketch",),
@@ -69,6 +84,7 @@ _ROOMS = {
         "CompressiveSpectralClustering",
         "CompressiveStableMixture",
         "CompressiveSubspaces",
+        "CompressiveVerifier",
         "Model",
     ),
     "privacy": ("Ledger", "PrivacyRecord", "privatize"),
@@ -91,7 +107,9 @@ __all__ = [
     "CompressiveSpectralClustering",
     "CompressiveStableMixture",
     "CompressiveSubspaces",
+    "CompressiveVerifier",
     "DataWarning",
+    "DetectionErrors",
     "EmbeddedFeatures",
     "Encoder",
     "FeatureMap",
@@ -116,6 +134,7 @@ __all__ = [
     "compare",
     "decode",
     "design",
+    "detection_errors",
     "goodness_of_fit",
     "load",
     "merge",

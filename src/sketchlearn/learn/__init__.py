@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sketchlearn.learn.spectral import CompressiveSpectralClustering
     from sketchlearn.learn.stable import CompressiveStableMixture
     from sketchlearn.learn.subspaces import CompressiveSubspaces
+    from sketchlearn.learn.verifier import CompressiveVerifier
 
 __all__ = [
     "CompressiveClassifier",
@@ -31,6 +32,7 @@ __all__ = [
     "CompressiveSpectralClustering",
     "CompressiveStableMixture",
     "CompressiveSubspaces",
+    "CompressiveVerifier",
     "Model",
     "SketchEstimator",
     "register_model",
@@ -47,6 +49,7 @@ _MODULES = {
     "CompressiveSpectralClustering": "spectral",
     "CompressiveStableMixture": "stable",
     "CompressiveSubspaces": "subspaces",
+    "CompressiveVerifier": "verifier",
     "SketchEstimator": "base",
 }
 

@@ -40,7 +40,7 @@ def neighbour_graph(rows: npt.NDArray[Any], n_neighbors: int, workers: int | Non
 
 def checked_graph(graph: Any) -> Any:
     """A sparse, symmetric matrix of weights that are not negative; ValueError with the reason if it is none."""
-    found = check_array(graph, accept_sparse="csr", dtype=np.float64)
+    found: Any = check_array(graph, accept_sparse="csr", dtype=np.float64)
     if found.shape[0] != found.shape[1]:
         raise ValueError(f"a graph is a square matrix of weights, this one has shape {found.shape}")
     found = csr_matrix(found) if not issparse(found) else found

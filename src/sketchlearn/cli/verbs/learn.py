@@ -199,6 +199,37 @@ def register(app: typer.Typer) -> None:
         _write(output, found, as_json, f"{k} subspaces of dimension {dim}; {found.verdict_}")
 
     @learn.command()
+    def verifier(
+        table: Annotated[str, typer.Argument(help="A table with one sketch a speaker of the background, or a sketch.")],
+        k: Components,
+        output: Model,
+        enroll: Annotated[
+            str | None, typer.Option("--enroll", help="A table with one sketch for each speaker to enrol.")
+        ] = None,
+        dependence: Annotated[
+            float, typer.Option("--dependence", help="Rows that say as much as one independent row.")
+        ] = 1.0,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """A background model and enrolled speakers, from tables of sketches by speaker."""
+        check_output(output, table, *([] if enroll is None else [enroll]))
+        from sketchlearn.learn import CompressiveVerifier
+        from sketchlearn.sketches import SketchTable
+
+        background: Any = SketchTable.load(table) if is_table(table) else read_sketch(table)
+        people = None if enroll is None else SketchTable.load(enroll)
+        found = _fitted(
+            CompressiveVerifier(k, dependence=dependence, random_state=seed), background, f"fitting {k} components"
+        )
+        for name, one in ({} if people is None else people).items():
+            found.enroll(name, one)
+        count = len(found.speakers_)
+        said = f"{count} speaker{'s' * (count != 1)} enrolled; {found.verdict_}"
+        _write(output, found, as_json, f"background of {k} components, {said}")
+
+    @learn.command()
     def classifier(
         table: Annotated[str, typer.Argument(help="A table with one sketch a class, from 'sketch --group-by label'.")],
         output: Model,

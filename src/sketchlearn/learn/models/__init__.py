@@ -10,6 +10,7 @@ from sketchlearn.learn.models.pca import PCAModel
 from sketchlearn.learn.models.regression import RegressionModel
 from sketchlearn.learn.models.subspaces import SubspacesModel
 from sketchlearn.learn.models.table import Column, Table
+from sketchlearn.learn.models.verifier import VerifierModel
 
 __all__ = [
     "FORMAT",
@@ -27,5 +28,6 @@ __all__ = [
     "StableMixtureModel",
     "SubspacesModel",
     "Table",
+    "VerifierModel",
     "register_model",
 ]
