@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sketchlearn.features import EmbeddedFeatures, Encoder, FeatureMap, FourierFeatures, QuadraticFeatures
     from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
+        CompressiveAnomalyDetector,
         CompressiveClassifier,
         CompressiveGaussianMixture,
         CompressiveKMeans,
@@ -74,6 +75,7 @@ _ROOMS = {
     "features": ("EmbeddedFeatures", "Encoder", "FeatureMap", "FourierFeatures", "QuadraticFeatures"),
     "kernels": ("active_kernel",),
     "learn": (
+        "CompressiveAnomalyDetector",
         "CompressiveClassifier",
         "CompressiveGaussianMixture",
         "CompressiveKMeans",
@@ -97,6 +99,7 @@ __all__ = [
     "Accumulator",
     "BudgetError",
     "Comparison",
+    "CompressiveAnomalyDetector",
     "CompressiveClassifier",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",

@@ -113,6 +113,7 @@ DECODERS: dict[str, Decoders] = {
         "regression", {"least-squares": "sketchlearn.decoders.least_squares:decode_regression"}, groups=False
     ),
     "subspaces": Decoders("subspaces", {"flats": "sketchlearn.decoders.subspaces.decode:decode_subspaces"}),
+    "anomaly": Decoders("anomaly", {"mahalanobis": "sketchlearn.decoders.anomaly:decode_anomaly"}, groups=False),
     "classifier": Decoders("classifier", _CLASSIFIERS, groups=False, tables=True),
 }
 """Decoders by task and name."""

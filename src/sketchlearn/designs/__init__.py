@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs import classifier, gmm, kmeans, pca, stable, subspaces  # noqa: F401  # each registers its tasks
+from sketchlearn.designs import anomaly, classifier, gmm, kmeans, pca, stable, subspaces  # noqa: F401  # each registers its tasks
 from sketchlearn.designs.request import Designer, Request, find, positive, register_design, tasks
 from sketchlearn.designs.scale import RULES
 from sketchlearn.designs.spread import standard_units, warn_of

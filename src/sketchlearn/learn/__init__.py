@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sketchlearn.learn.models import Model, register_model
 
 if TYPE_CHECKING:
+    from sketchlearn.learn.anomaly import CompressiveAnomalyDetector
     from sketchlearn.learn.base import SketchEstimator
     from sketchlearn.learn.classifier import CompressiveClassifier
     from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from sketchlearn.learn.verifier import CompressiveVerifier
 
 __all__ = [
+    "CompressiveAnomalyDetector",
     "CompressiveClassifier",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "CompressiveAnomalyDetector": "anomaly",
     "CompressiveClassifier": "classifier",
     "CompressiveGaussianMixture": "mixture",
     "CompressiveKMeans": "clustering",

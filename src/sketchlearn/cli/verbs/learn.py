@@ -199,6 +199,28 @@ def register(app: typer.Typer) -> None:
         _write(output, found, as_json, f"{k} subspaces of dimension {dim}; {found.verdict_}")
 
     @learn.command()
+    def anomaly(
+        sketch: Source,
+        output: Model,
+        false_alarms: Annotated[
+            float, typer.Option("--false-alarms", help="Share of usual rows that may be called anomalies.")
+        ] = 0.05,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Distances from usual rows, from a sketch made with --task anomaly (or of quadratic features)."""
+        if not 0 < false_alarms < 1:
+            raise usage(f"--false-alarms {false_alarms}: choose a share above 0 and below 1")
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        if s.features.kind not in ("embedded", "quadratic"):
+            raise usage(f"anomalies need a sketch made with --task anomaly, this one has {s.features.kind} features")
+        from sketchlearn.learn import CompressiveAnomalyDetector
+
+        found = _fitted(CompressiveAnomalyDetector(false_alarms=false_alarms), s, "measuring distances")
+        _write(output, found, as_json, found.verdict_)
+
+    @learn.command()
     def verifier(
         table: Annotated[str, typer.Argument(help="A table with one sketch a speaker of the background, or a sketch.")],
         k: Components,

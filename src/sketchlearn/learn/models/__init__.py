@@ -1,5 +1,6 @@
 """What was learned, as a value and as a JSON file: one class a task."""
 
+from sketchlearn.learn.models.anomaly import AnomalyModel
 from sketchlearn.learn.models.base import MODELS, Model, register_model
 from sketchlearn.learn.models.classifier import ClassifierModel
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader
@@ -16,6 +17,7 @@ __all__ = [
     "FORMAT",
     "MODELS",
     "VERSION",
+    "AnomalyModel",
     "ClassifierModel",
     "Column",
     "GaussianMixtureModel",
