@@ -305,3 +305,26 @@ def test_the_wrong_kind_of_file_is_named(tmp_path, run):
     _, _, err = run("learn", "kmeans", "groups.table.parquet", "-k", "2", "-o", "m")
     assert "'sketchlearn merge groups.table.parquet" in err
     assert "not a model but a sketch" in run("report", "a.sketch")[2]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_design_encodes_missing_values_and_categories(run, tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    age = [None if i % 9 == 0 else float(x) for i, x in enumerate(rng.normal(40, 9, 300))]
+    table = pa.table({"age": age, "plan": ["free" if i % 3 else "paid" for i in range(300)]})
+    path, phi, out = (tmp_path / name for name in (f"people.{suffix}", "map.json", "people.sketch"))
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    elif suffix == "csv":
+        pc.write_csv(table, path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    assert run("design", str(path), "--encode", "--missing", "median", "-k", "2", "-o", str(phi))[0] == 0
+    assert run("sketch", str(path), "--features", str(phi), "-o", str(out))[0] == 0
+    made = sl.load(out)
+    encoder = sl.Encoder.fit(table, missing="median")
+    assert made.features.encoder == encoder
+    assert made == sl.sketch(table, sl.design(table, n_components=2, encoder=encoder))
+    assert (made.count, made.skipped) == (300, 0)
+    assert run("design", str(path), "--encode", "--where", "age > 3", "-o", str(phi))[0] == 2
+    assert run("design", str(path), "--encode", "--missing", "guess", "-o", str(phi))[0] == 2
