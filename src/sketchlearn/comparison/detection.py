@@ -65,7 +65,7 @@ def detection_errors(targets: npt.ArrayLike, impostors: npt.ArrayLike) -> Detect
     --------
     >>> import sketchlearn as sl
     >>> sl.detection_errors([1.0, 2.0], [-1.0, -2.0])
-    DetectionErrors(equal error rate 0.00 %, cllr 0.319)
+    DetectionErrors(equal error rate 0.00 %, cllr 0.318)
     """
     true, false = (np.sort(np.asarray(given, np.float64).ravel()) for given in (targets, impostors))
     if not len(true) or not len(false) or not (np.isfinite(true).all() and np.isfinite(false).all()):

@@ -122,7 +122,7 @@ def log_ratio(
     >>> from sketchlearn.comparison.verification import log_ratio
     >>> one = np.array([1.0, 2.0])
     >>> round(log_ratio(one, one, (100, 100), np.ones(2), 1.0, (0.0, 0.0)), 2)
-    6.38
+    6.39
     """
     v = between * signal
     va, vb = v + session[0] * signal + 1.0 / rows[0], v + session[1] * signal + 1.0 / rows[1]

@@ -15,7 +15,7 @@ Examples
 
 from sketchlearn.comparison import Change, changes
 from sketchlearn.plots.charts import drift, residual, spectrum, sweep
-from sketchlearn.plots.detection import detection
+from sketchlearn.plots.errors import detection
 from sketchlearn.plots.landscape import landscape
 from sketchlearn.plots.mixtures import centers, density
 from sketchlearn.plots.report import report
