@@ -328,3 +328,24 @@ def test_design_encodes_missing_values_and_categories(run, tmp_path, suffix):
     assert (made.count, made.skipped) == (300, 0)
     assert run("design", str(path), "--encode", "--where", "age > 3", "-o", str(phi))[0] == 2
     assert run("design", str(path), "--encode", "--missing", "guess", "-o", str(phi))[0] == 2
+
+
+def test_the_process_ends_without_taking_the_interpreter_apart(tmp_path):
+    """A thread that holds Python's memory while the interpreter goes away aborts it: it must not go away."""
+    script = (
+        "import atexit, sys\n"
+        "class Held:\n    def __del__(self): print('taken apart', flush=True)\n"
+        "held = Held()\n"  # (let go by the interpreter's end alone)
+        "import pyarrow\n"
+        "atexit.register(print, 'exit functions ran')\n"
+        "from sketchlearn.cli import program\n"
+        "sys.argv = ['sketchlearn', *sys.argv[1:]]\nprogram()"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(sl.__file__).parents[1])}
+    for arguments, code in ((["--version"], 0), (["info", "nothing.sketch"], 3), (["info"], 2)):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == code, done.stderr
+        assert "exit functions ran" in done.stdout
+        assert "taken apart" not in done.stdout
