@@ -115,6 +115,8 @@ DECODERS: dict[str, Decoders] = {
     ),
     "cca": Decoders("cca", {"exact": "sketchlearn.decoders.cca:decode_cca"}, groups=False),
     "ica": Decoders("ica", {"cumulants": "sketchlearn.decoders.ica:decode_ica"}, groups=False),
+    "subspaces": Decoders("subspaces", {"flats": "sketchlearn.decoders.subspaces.decode:decode_subspaces"}),
+    "anomaly": Decoders("anomaly", {"mahalanobis": "sketchlearn.decoders.anomaly:decode_anomaly"}, groups=False),
     "classifier": Decoders("classifier", _CLASSIFIERS, groups=False, tables=True),
 }
 """Decoders by task and name."""
