@@ -56,9 +56,12 @@ def partition(
     x, w, owner = mixture.weighted_points(max(points, 60 * mixture.n_components), rng)
     best: tuple[Array, float] | None = None
     if start is not None:
-        best = k_means(x, w, start, 1, rng)
         if restarts and _is_best(mixture, k) and _overlap(mixture, x, w, owner) < 0.005:
-            restarts = 0
+            return _cells(x, w, start, criterion)
+        best = k_means(x, w, start, 1, rng)
+        # (single precision does not see clusters that are thousands of times narrower than the data)
+        if _cells(x, w, best[0], "means").cost > _cells(x, w, start, "means").cost:
+            best = start, best[1]
     if restarts or best is None:
         other = k_means(x, w, k, max(restarts, 1), rng)
         if best is None or other[1] < best[1] * (1.0 - gain):
