@@ -75,11 +75,13 @@ class Decoders(Mapping[str, Decoder]):
         self._known[name] = decoder
 
 
+_LITERATURE = "sketchlearn.decoders.literature"
 _CLUSTERS = {
     "tuning-free": "sketchlearn.decoders.tuning_free:decode_tuning_free",
     "clompr": "sketchlearn.decoders.clompr:decode_clompr",
     "clomp": "sketchlearn.decoders.clompr:decode_clomp",
     "splitting": "sketchlearn.decoders.splitting:decode_splitting",
+    "cl-amp": f"{_LITERATURE}.amp:decode_amp",
 }
 _MIXTURES = {
     "tuning-free": "sketchlearn.decoders.gmm:decode_gmm",
