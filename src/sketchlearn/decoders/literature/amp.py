@@ -37,6 +37,9 @@ _PATIENCE = 10  # rounds without a better state
 _EM_STEPS, _BACKTRACKS = 4, 5
 _SURPLUS = 0.5  # share of the unexplained residual that counts as noise
 _LEAST_INFORMATION = 0.02  # of a message, in units of d / m
+_REPAIRS, _GAIN, _SHARE = 3, 0.98, 8  # fruitless repairs before a new start, their least gain, 1 / most released
+_BUDGET = 2000  # iterations after which no other run begins
+_NEAR = 1.5  # misfit over noise at which messages end and the descent begins
 _AGREE = 1.02  # two runs with residuals that close have found what there is
 _TINY_NOISE = 1e-9
 
@@ -75,24 +78,38 @@ def decode_amp(
     problem = outcome.prepared(sketch, criterion)
     passing = _Passing(problem, n_components, rng, damping)
     best: Fit | None = None
-    values: list[float] = []
-    for attempt in range(restarts):
-        fit = passing.run(rounds, trace)
-        if polish:
-            fit = outcome.descended(problem, fit.means, fit.weights, float(fit.weights @ fit.covariances), True)
-            fit = outcome.with_own_widths(problem, fit)
-        values.append(fit.value)
-        if best is None or fit.value < best.value:
-            best = fit
+    tops: list[float] = []
+    runs = 0
+    for _ in range(restarts):
+        own: Fit | None = None
+        failures = 0
+        while failures < _REPAIRS:
+            begin = passing.somewhere() if own is None else passing.released(own, failures)
+            fit = passing.run(begin, rounds, trace)
+            if polish:
+                fit = outcome.descended(problem, fit.means, fit.weights, float(fit.weights @ fit.covariances), True)
+                fit = outcome.with_own_widths(problem, fit)
+            runs += 1
+            failures = 0 if own is None or fit.value < _GAIN * own.value else failures + 1
+            if own is None or fit.value < own.value:
+                own = fit
+            floor, deviation = noise_floor(problem, own, "spherical")
+            if trace is not None:
+                trace.append({"run": runs, "misfit": fit.value, "ratio": fit.value / floor})
+            done = own.value < floor * (1.0 + 3.0 * deviation)
+            if done or not polish or passing.iterations > _BUDGET:
+                break
+        assert own is not None
+        tops.append(own.value)
+        if best is None or own.value < best.value:
+            best = own
         floor, deviation = noise_floor(problem, best, "spherical")
-        if trace is not None:
-            trace.append({"run": attempt + 1, "misfit": fit.value, "ratio": fit.value / floor})
-        if best.value < floor * (1.0 + 3.0 * deviation):
+        if best.value < floor * (1.0 + 3.0 * deviation) or passing.iterations > _BUDGET:
             break
-        if len(values) > 2 and sorted(values)[1] < _AGREE * min(values):
+        if len(tops) > 1 and sorted(tops)[1] < _AGREE * min(tops):
             break  # the model is wrong, not the search
     assert best is not None
-    name = f"CL-AMP ({len(values)} run{'s' * (len(values) > 1)})"
+    name = f"CL-AMP ({runs} run{'s' * (runs > 1)})"
     return outcome.solution(problem, best, name, criterion, rng, rounds=passing.iterations, trace=trace)
 
 
@@ -107,6 +124,7 @@ class _State:
     pseudo: Array | None = None
     scores: F32 | None = None
     information: Array | None = None
+    tuned: bool = False
 
 
 class _Passing:
@@ -128,16 +146,34 @@ class _Passing:
         self.narrow = 1.0 / problem.effective_radius(k) ** 2
         self._loops: Any = tiers.loops("atoms")
 
-    def run(self, rounds: int, trace: list[dict[str, Any]] | None) -> Fit:
-        """The state with the smallest residual of one run from random centres."""
+    def somewhere(self) -> _State:
+        """Random centres, of which nothing is known."""
         k = self.k
-        state = _State(
-            self.rng.standard_normal((k, self.problem.dim)), np.ones(k), np.full(k, 1.0 / k), np.full(k, self.narrow)
-        )
+        means = self.rng.standard_normal((k, self.problem.dim))
+        return _State(means, np.ones(k), np.full(k, 1.0 / k), np.full(k, self.narrow))
+
+    def released(self, fit: Fit, failures: int) -> _State:
+        """A fit whose least important components are unknown again, and all others known to about their width."""
+        k = self.k
+        weights = np.maximum(fit.weights, 1e-9)
+        weights = weights / weights.sum()
+        gram, _ = self.problem.gram(fit.means, fit.covariances)
+        loss = weights**2 / np.diag(np.linalg.inv(gram + 1e-6 * np.trace(gram) / k * np.eye(k)))
+        count = max(1, k // (_SHARE << failures))
+        free = np.argsort(loss)[:count] if failures % 2 == 0 else self.rng.choice(k, count, replace=False)
+        means, variances, widths = fit.means.copy(), np.maximum(fit.covariances, 1e-6), fit.covariances.copy()
+        means[free] = self.rng.standard_normal((count, self.problem.dim))
+        variances[free], widths[free] = 1.0, np.median(widths)
+        weights[free] = np.maximum(weights[free], 0.5 / k)
+        return _State(means, variances, weights / weights.sum(), widths, tuned=True)
+
+    def run(self, state: _State, rounds: int, trace: list[dict[str, Any]] | None) -> Fit:
+        """The state with the smallest residual of one run."""
         self._iterate(state, _FIRST)
         best, least, waited = replace(state), self._misfit(state)[0], 0
+        tuned, patience = state.tuned, _PATIENCE // 2 if state.tuned else _PATIENCE
         for round_ in range(rounds):
-            settled = round_ >= _SETTLED
+            settled = tuned or round_ >= _SETTLED
             self._tune(state, settled)
             self._iterate(state, _INNER)
             value = self._misfit(state)[0]
@@ -148,10 +184,13 @@ class _Passing:
                 waited = 0
             if value < least:
                 best, least = replace(state), value
-            if not np.isfinite(value) or (settled and waited > _PATIENCE):
+            if settled and (waited > patience or value < _NEAR * self._floor(state)):
                 break
         low, high = self.problem.box
         return Fit(np.clip(best.means, low, high), best.weights, np.maximum(best.widths, 1e-8), least)
+
+    def _floor(self, state: _State) -> float:
+        return noise_floor(self.problem, Fit(state.means, state.weights, state.widths), "spherical")[0]
 
     def _misfit(self, state: _State) -> tuple[float, float]:
         """Weighted misfit of the model, and its plain mean square."""
@@ -191,11 +230,13 @@ class _Passing:
         )  # fmt: skip
         learned = np.clip(1.0 - self.left.mean(1, dtype=np.float64), _LEAST_INFORMATION * min(d / m, 1.0), 1.0 - 1e-6)
         first = state.scores is None
-        state.information = self._damped(learned / state.pseudo, state.information)
-        new = self.shift / root
-        state.scores = new if state.scores is None else self._mixed(new, state.scores)
-        variance = (d / m) / state.information
-        moved = state.means + operator.adjoint(state.scores * self.inverse).astype(np.float64) * variance[:, None]
+        information = self._damped(learned / state.pseudo, state.information)
+        state.information = information
+        new: F32 = (self.shift / root).astype(np.float32)
+        scores = new if state.scores is None else self._mixed(new, state.scores)
+        state.scores = scores
+        variance = (d / m) / information
+        moved = state.means + operator.adjoint(scores * self.inverse).astype(np.float64) * variance[:, None]
         shrink = 1.0 / (1.0 + variance)  # the prior has variance 1
         moved *= shrink[:, None]
         state.means = moved if first else self.damping * moved + (1.0 - self.damping) * state.means

@@ -36,8 +36,14 @@ def envelope(problem: Problem, k: int, width: float | None) -> float:
     return float((width / problem.scale) ** 2)
 
 
-def descended(problem: Problem, means: Array, weights: Array, variance: float, free: bool) -> Fit:
-    """Means, weights and, if `free`, one shared width after a last descent."""
+def descended(
+    problem: Problem, means: Array, weights: Array, variance: float, free: bool = True, polish: bool = True
+) -> Fit:
+    """Means, weights and, if `free`, one shared width after a last descent; as they are without `polish`."""
+    if not polish:
+        fit = Fit(means, weights, np.full(len(means), max(variance, _NARROWEST)))
+        fit.value = misfit(problem, fit, "spherical")
+        return fit
     largest = max(4.0 * variance, 4.0 / problem.effective_radius(len(means)) ** 2)
     c, a, s, value = refine_shared(
         problem, means, np.maximum(weights, 1e-6), variance, free, _STEPS, largest, lightest=1e-3
