@@ -13,9 +13,6 @@ from sketchlearn.decoders.solution import Code
 CLUSTERS, STABLE, FAMILY, LOW_RANK = 3.0, 2.0, 2.0, 1.5
 """Misfit over noise floor beyond which a model of each kind is taken to be wrong."""
 
-SEARCH = 1.5
-"""The same for decoders of the literature."""
-
 FEWEST_ROWS = 10
 """Rows for each component below which noise is no measure of a misfit: a few rows can be fitted by anything."""
 
@@ -126,12 +123,17 @@ def of_points(ratio: float, name: str) -> Verdict:
     return Code.MISFIT, text + "; points don't explain it (clusters have width, or the scale doesn't suit the data)"
 
 
-def of_search(ratio: float, name: str) -> Verdict:
-    """Round components that were found by some decoder without a certificate of its own."""
+def of_search(ratio: float, name: str, doubt: str = "") -> Verdict:
+    """Round components that were found by some decoder without a certificate of its own; `doubt` says why they may not
+    be determined."""
     text = f"{name}: the misfit is {ratio:.3g} times the noise floor"
-    if ratio <= SEARCH:
-        return Code.RELIABLE, text + ", though nothing tested whether small clusters are missing"
-    return Code.MISFIT, text + "; clusters are missing (try another seed or a larger sketch) or are not round Gaussians"
+    if not ratio <= CLUSTERS:
+        return Code.MISFIT, (
+            text + "; clusters are missing (try another seed or a larger sketch) or are not round Gaussians"
+        )
+    if doubt:
+        return Code.UNDETERMINED, f"{text}, but {doubt}"
+    return Code.RELIABLE, text + ", though nothing tested whether small clusters are missing"
 
 
 def of_splitting(ratio: float) -> Verdict:

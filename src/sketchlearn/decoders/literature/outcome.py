@@ -18,6 +18,8 @@ from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
 _STEPS = 100
+_EQUATIONS, _KNOWN = 2.5, 0.5  # fewest numbers of the sketch for one of the model, largest relative error of a weight
+_LIGHTEST = 1e-12  # a descent may take all weight from components that explain nothing
 _NARROWEST = 1e-8  # variance of points, in units of the data's own
 
 
@@ -48,7 +50,7 @@ def descended(
     c, a, s, value = refine_shared(
         problem, means, np.maximum(weights, 1e-6), variance, free, _STEPS, largest, lightest=1e-3
     )
-    return Fit(c, a, np.full(len(c), max(s, _NARROWEST)), value)
+    return Fit(c, np.maximum(a, _LIGHTEST), np.full(len(c), max(s, _NARROWEST)), value)
 
 
 def with_own_widths(problem: Problem, fit: Fit, steps: int = _STEPS) -> Fit:
@@ -56,6 +58,7 @@ def with_own_widths(problem: Problem, fit: Fit, steps: int = _STEPS) -> Fit:
     largest = max(10.0 * float(fit.covariances.max()), 1e-4)
     start = Fit(fit.means, np.maximum(fit.weights, 1e-6), np.maximum(fit.covariances, 1e-6))
     found = refine(problem, start, "spherical", steps, largest=largest)
+    found.weights = np.maximum(found.weights, _LIGHTEST)
     return found if np.isfinite(found.value) and found.value < fit.value else fit
 
 
@@ -68,6 +71,19 @@ def reduced(problem: Problem, means: Array, variance: float, k: int, rng: np.ran
         kept = np.vstack([kept, extra + 1e-3 * rng.standard_normal(extra.shape)])
         weights = np.append(weights, np.zeros(short))
     return np.clip(kept, *problem.box), np.maximum(weights, 0.0)
+
+
+def _doubt(problem: Problem, fit: Fit, value: float) -> str:
+    """Why a model with a small misfit need not be the right one; empty if nothing speaks against it."""
+    k, d = fit.means.shape
+    if 2 * problem.size < _EQUATIONS * k * (d + 2):
+        return "the sketch has hardly more numbers than the model: almost anything fits it; use a larger one"
+    gram, _ = problem.gram(fit.means, fit.covariances)
+    inverse = np.linalg.inv(gram + 1e-9 * np.trace(gram) / k * np.eye(k))
+    errors = np.sqrt(np.maximum(np.diag(inverse), 0.0) * value / (2 * problem.size))
+    if (errors > _KNOWN * np.maximum(fit.weights, 0.0)).any():
+        return "it does not determine all weights: clusters coincide, the map is too coarse or there is too much noise"
+    return ""
 
 
 def solution(
@@ -85,10 +101,10 @@ def solution(
     value = misfit(problem, fit, "spherical")
     floor, _ = noise_floor(problem, fit, "spherical")
     ratio = value / floor
-    weights = np.maximum(fit.weights, 1e-12)
+    weights = np.maximum(fit.weights, _LIGHTEST)
     mixture = Mixture(weights / weights.sum(), fit.means, fit.covariances)
     centers, shares, cost = partition(mixture, k, rng, start=fit.means, restarts=0, criterion=criterion)
-    code, verdict = verdicts.of_search(ratio, name)
+    code, verdict = verdicts.of_search(ratio, name, _doubt(problem, fit, value))
     return ClusterSolution(
         task=task_of(criterion),
         decoder=name,

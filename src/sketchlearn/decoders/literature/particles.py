@@ -18,7 +18,7 @@ from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.sketches.value import Sketch
 
-_MASS_STEP, _PLACE_STEP = 0.5, 0.5  # in units of the largest curvature
+_MASS_STEP, _PLACE_STEP = 1.0, 1.0  # in units of the largest curvature
 _STRETCH = 50  # iterations between two prunings
 _LIGHT = 1e-3  # of the mean mass: pruned
 _CLOSE = 0.98  # correlation of atoms that are merged
@@ -82,8 +82,9 @@ def _flow(
         value, along, _, cross, _, _ = problem.value_and_products(places, variance, masses)
         potential = 0.5 * along + strength
         downhill = problem.operator.adjoint(cross)
-        masses = masses * np.exp(np.clip(-by_mass * potential / max(float(masses.max()), 1e-12), -1.0, 1.0))
-        places = np.clip(places + by_place / max(float(masses.max()), 1e-12) * downhill, *problem.box)
+        total = max(float(masses.sum()), 1e-12)
+        masses = masses * np.exp(np.clip(-by_mass / total * potential, -1.0, 1.0))
+        places = np.clip(places + by_place / total * downhill, *problem.box)
     return places, masses, value
 
 
