@@ -10,7 +10,6 @@ import sketchlearn as sl
 from sketchlearn.decoders import Code
 from sketchlearn.decoders.passing import Passing
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.privacy import privatize
 
 DECODERS = ["cl-amp", "sketch-and-shift", "sliding-frank-wolfe", "adcg", "thresholding", "particle-flow"]
 
@@ -101,12 +100,11 @@ def test_message_passing_in_the_published_setting():
     assert solution.reliable
 
 
-def test_message_passing_with_structured_and_private_sketches():
-    X, centers, _ = gaussian_clusters(4, 16, 100, n=20_000, seed=3)
+def test_message_passing_with_structured_sketches():
+    X, centers, _ = gaussian_clusters(4, 16, 100, n=8000, seed=3)
     phi = sl.design(X[::8], n_components=4, size=256, structure="hadamard", seed=0)
-    for s in (sl.sketch(X, phi), privatize(sl.sketch(X, phi), epsilon=5.0, delta=1e-6, public_map=True)):
-        solution = sl.decode(s, 4, decoder="cl-amp", random_state=0)
-        assert mean_cost(X, solution.centers) < 1.05 * mean_cost(X, centers)
+    solution = sl.decode(sl.sketch(X, phi), 4, decoder="cl-amp", random_state=0)
+    assert mean_cost(X, solution.centers) < 1.05 * mean_cost(X, centers)
 
 
 def test_expected_misfit_has_the_gradient_it_says(easy):

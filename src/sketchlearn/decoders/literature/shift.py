@@ -1,4 +1,4 @@
-"""Sketch-and-shift (Belhadji and Gribonval 2022): mean-shift on the density that a sketch describes.
+"""Sketch-and-shift (Belhadji and Gribonval 2024): mean-shift on the density that a sketch describes.
 
 The residual's correlation with an atom, as a function of place, is a smoothed density of the rows less what has been
 explained: its modes are clusters.  The published form repeats: many points climb to the modes at once (mean-shift, a
