@@ -219,7 +219,7 @@ def run(arguments):
     done = {key(row) for row in read()}
     first, last = map(int, arguments.seeds.split(":"))
     stop = time.monotonic() + 60 * arguments.minutes
-    chosen = arguments.decoders.split(",") if arguments.decoders else list(DECODERS)
+    chosen = arguments.decoders.split(";") if arguments.decoders else list(DECODERS)
     for seed in range(first, last):
         for family, case, size, level in cells(arguments.grid):
             if arguments.families and family not in arguments.families.split(","):
@@ -305,7 +305,8 @@ def sections(rows):
     def size(v):
         return f"{v:g}kd"
 
-    runs = max(map(len, groups(part["published"], "decoder", "size").values()))
+    counts = [len(some) for some in groups(part["published"], "decoder", "size").values()]
+    runs = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{max(counts)}"
     at = [r for r in part["published"] if r["case"] == "10,10"]
     yield "published", f"{runs} data sets for each size.\n\n" + table(at, "size", size, both)
     text = []

@@ -21,7 +21,7 @@ from sketchlearn.kernels import amp, tiers
 
 _GRID, _SPAN, _REACH = 32, 4.0, 4.0  # points of the grid, its half width, and the widest phase that says something
 _FIRST, _INNER = 20, 10  # iterations before the first EM step, and between two
-_SETTLED = 8  # rounds before weights and single widths are tuned
+_SETTLED, _RESETTLED = 8, 5  # rounds before weights and single widths are tuned: at first, after a release of several
 _PATIENCE = 10  # rounds without a better state
 _EM_STEPS, _BACKTRACKS = 4, 5
 _SURPLUS = 0.5  # share of the unexplained residual that counts as noise
@@ -41,7 +41,8 @@ class State:
     pseudo: Array | None = None
     scores: F32 | None = None
     information: Array | None = None
-    tuned: bool = False
+    settle: int = _SETTLED
+    released: bool = False
 
 
 class Passing:
@@ -80,21 +81,24 @@ class Passing:
         weights = weights / weights.sum()
         gram, _ = self.problem.gram(fit.means, fit.covariances)
         loss = weights**2 / np.diag(np.linalg.inv(gram + 1e-6 * np.trace(gram) / k * np.eye(k)))
-        count = max(1, k // (_SHARE << failures))
+        # a cluster that is missed leaves about as much as an ordinary one explains
+        surplus = fit.value - noise_floor(self.problem, fit, "spherical")[0]
+        missed = int(np.clip(surplus / max(float(np.median(loss)), 1e-30), 0, k // _SHARE))
+        count = max(1, missed >> failures)
         free = np.argsort(loss)[:count] if failures % 2 == 0 else self.rng.choice(k, count, replace=False)
         means, variances, widths = fit.means.copy(), np.maximum(fit.covariances, 1e-6), fit.covariances.copy()
         means[free] = self.rng.standard_normal((count, self.problem.dim))
         variances[free], widths[free] = 1.0, np.median(widths)
         weights[free] = np.maximum(weights[free], 0.5 / k)
-        return State(means, variances, weights / weights.sum(), widths, tuned=True)
+        return State(means, variances, weights / weights.sum(), widths, settle=_RESETTLED * (count > 1), released=True)
 
     def run(self, state: State, rounds: int, trace: list[dict[str, Any]] | None = None, near: float = 0.0) -> Fit:
         """The state with the smallest residual of one run, which ends at `near` times the noise."""
         self._iterate(state, _FIRST)
         best, least, waited = replace(state), self._misfit(state)[0], 0
-        tuned, patience = state.tuned, _PATIENCE // 2 if state.tuned else _PATIENCE
+        patience = _PATIENCE // 2 if state.released else _PATIENCE
         for round_ in range(rounds):
-            settled = tuned or round_ >= _SETTLED
+            settled = round_ >= state.settle
             self._tune(state, settled)
             self._iterate(state, _INNER)
             value = self._misfit(state)[0]
