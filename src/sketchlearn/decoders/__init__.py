@@ -81,7 +81,8 @@ def decode(
         Keep what happened in every round in ``solution.trace``.
     **options
         Of the decoder, e.g. ``covariance_type=`` of mixtures, ``n_decodes=`` of the default for k-means (fits that
-        are pooled on data that is not Gaussian; more is better and slower), ``starts=``, ``replicates=``, ``init=``.
+        are pooled on data that is not Gaussian; more is better and slower), ``starts=``, ``replicates=``, ``init=``,
+        ``own_count=`` of sliding Frank-Wolfe.
 
     Returns
     -------

@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
         k: Components,
         output: Model,
         decoder: Annotated[
-            str, typer.Option("--decoder", help="auto, tuning-free, clompr, clomp or splitting.")
+            str, typer.Option("--decoder", help="auto, or another one by name (a wrong name lists them).")
         ] = "auto",
         medians: Annotated[bool, typer.Option("--medians", help="Centres for distances, not their squares.")] = False,
         seed: Seed = 0,
