@@ -52,21 +52,20 @@ def test_tiers_count_alike():
 def test_correction_is_unbiased_over_dithers(center):
     """The first harmonic of the square wave is 4 / pi; the mean over dithers of what the others add is zero."""
     X = np.random.default_rng(2).normal(size=(50, 3)) + (0 if center is None else 4)
-    errors = []
-    for seed in range(400):
-        phi = sl.FourierFeatures.draw(dim=3, size=20, scale=1.0, seed=seed, quantized=True, center=center)
-        errors.append(sl.sketch(X, phi).mean - np.exp(1j * X @ phi.frequencies.T).mean(0))
-    errors = np.ravel(errors)
+    # given the frequencies, the errors of all features are independent: so are their dithers
+    phi = sl.FourierFeatures.draw(dim=3, size=8000, scale=1.0, seed=0, quantized=True, center=center)
+    errors = sl.sketch(X, phi).mean - np.exp(1j * X @ phi.frequencies.T).mean(0)
     for part in (errors.real, errors.imag):
         assert abs(part.mean()) < 3 * part.std() / np.sqrt(len(part))
+    assert np.abs(errors).mean() < 0.2
 
 
 def test_variances_are_those_of_many_samples():
     """Over samples of rows and dithers the squared error is what the sketch says, on average."""
     told, seen = [], []
-    for seed in range(60):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
-        phi = sl.FourierFeatures.draw(dim=2, size=200, scale=0.7, radial="adapted", seed=seed, quantized=True)
+        phi = sl.FourierFeatures.draw(dim=2, size=600, scale=0.7, radial="adapted", seed=seed, quantized=True)
         s = sl.sketch(rng.normal(size=(2000, 2)), phi)
         truth = np.exp(-0.5 * phi.norms**2)
         told.append(s.variances.mean())
