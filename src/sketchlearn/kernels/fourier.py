@@ -55,7 +55,8 @@ class PhaseSummer(Summer):
         self._kept = threading.local()
         self._place = np.stack([plan.arrays["center"], plan.arrays["rms"]]).astype(np.float64)
         # box and counts of a run before its first row
-        self._nothing = np.array([[[np.inf], [-np.inf]]]).repeat(plan.dim, axis=2), np.array([[0, -1, 0, 0, 0]], np.int64)
+        box = np.array([[[np.inf], [-np.inf]]]).repeat(plan.dim, axis=2)
+        self._nothing = box, np.array([[0, -1, 0, 0, 0]], np.int64)
 
     @cached_property
     def _block(self) -> int:
