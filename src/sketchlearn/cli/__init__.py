@@ -1,4 +1,4 @@
-"""The command line: ``sketchlearn design | sketch | merge | subtract | info | compare | learn | plot | report | demo``.
+"""The command line: ``sketchlearn VERB ...``.
 
 One verb a file in ``verbs/``: a module with a function ``register(app)``; modules there are found by themselves.
 """

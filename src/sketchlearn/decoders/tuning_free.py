@@ -20,7 +20,7 @@ import numpy as np
 
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.certificate import Certified, Certifier, State
-from sketchlearn.decoders.certificate.scores import SPLIT, missing_limit
+from sketchlearn.decoders.certificate.scores import SPLIT
 from sketchlearn.decoders.factored import Factored, refine_factored
 from sketchlearn.decoders.metric import View, standard_metric
 from sketchlearn.decoders.mixture import Mixture
@@ -185,7 +185,7 @@ def _findings(problem: Problem, fit: _Outcome) -> verdicts.Findings | None:
         explained=seen.explained,
         determined=seen.determined,
         residual=seen.residual,
-        missing=seen.missing / missing_limit(problem.dim),
+        missing=seen.missing / seen.limit,
         place=problem.points(seen.missing_at[None])[0],
         rows=seen.missing_weight * problem.n,
         split=seen.split / SPLIT,
@@ -249,18 +249,19 @@ def _explained(
 def _mended(certifier: Certifier, widths: State) -> Certified | None:
     """A search that went wrong, put right; None if it is the model that is wrong.
 
-    Where some components are clusters as they are and others are not, the search has missed something.
+    Where some components are clusters as they are and others are not, the search has missed something.  In a small
+    sketch it can miss everything: then it starts again, from coarse to fine.
     """
     k, d = widths.means.shape
     whole = certifier.whole_components(widths)
     scarce = certifier.problem.size < _SCARCE * k * (d + 1)
-    if whole.mean() < (_FEW_WHOLE if scarce else _WHOLE):
-        return None
-    variance = np.median(widths.covariances[whole])
-    made = certifier.certify(State(widths.means, widths.weights, np.array([variance])))
-    if not made.passed and (scarce or k * d <= _SMALL):
+    made: Certified | None = None
+    if whole.mean() >= (_FEW_WHOLE if scarce else _WHOLE):
+        variance = np.median(widths.covariances[whole])
+        made = certifier.certify(State(widths.means, widths.weights, np.array([variance])))
+    if (made is None and scarce) or (made is not None and not made.passed and (scarce or k * d <= _SMALL)):
         made = certifier.from_scratch(k)
-    return made if made.passed else None
+    return made if made is not None and made.passed else None
 
 
 def _of(problem: Problem, certified: Certified, path: str, fit: _Outcome) -> _Outcome:

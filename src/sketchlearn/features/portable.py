@@ -183,7 +183,7 @@ class TabulatedLaw:
         left, base = self._left[panel], self._cdf[panel]
         low, high = left, left + self._width
         x = (low + high) * 0.5
-        out, moving = x.copy(), np.arange(len(x))
+        out, moving = x.copy(), np.arange(x.size)
         for _ in range(60):
             excess = base + self._integral(left, x, 0) - target
             low, high = np.where(excess > 0, low, x), np.where(excess > 0, x, high)
@@ -192,10 +192,9 @@ class TabulatedLaw:
             inside = (density > 0) & (step > low) & (step < high)
             new = np.where(inside, step, (low + high) * 0.5)
             out[moving] = new
-            # a number that stays where it is would stay there in every further step
-            left_over = np.flatnonzero(new != x)
-            if not len(left_over):
+            still = np.flatnonzero(new != x)  # (what stays once stays for good)
+            if not len(still):
                 break
-            moving, x = moving[left_over], new[left_over]
-            left, base, target, low, high = (a[left_over] for a in (left, base, target, low, high))
+            moving, x = moving[still], new[still]
+            base, left, target, low, high = (part[still] for part in (base, left, target, low, high))
         return out

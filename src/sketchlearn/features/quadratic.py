@@ -29,9 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.features import portable, structured
-from sketchlearn.features.base import decode_array, encode_array, register
+from sketchlearn.features.base import register
 from sketchlearn.features.moments import MomentSums
 from sketchlearn.features.operator import IntegerOperator, Operator
+from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import Plan
 from sketchlearn.kernels.directions import project, squared_norms
 

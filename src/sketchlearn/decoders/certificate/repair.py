@@ -27,13 +27,14 @@ def copy(problem: Whitened) -> Whitened:
 
 def grow(problem: Whitened, box: Box, rng: np.random.Generator, most: int) -> bool:
     """Add up to `most` components where they are missing; says whether everything is explained then."""
-    d = problem.w.shape[1]
+    limit = 0.0
     for i in range(most + 1):
         tangent = Tangent(problem)
         noise = remainders(problem, rng)
+        limit = limit or missing_limit(tangent, noise, box, rng)
         left = residual_test(tangent, noise)
         score, place, error, _, _ = search_missing(tangent, noise, box, rng, 120)
-        if left < 0.75 * RESIDUAL and score < missing_limit(d):
+        if left < 0.75 * RESIDUAL and score < limit:
             return True
         if score < 3.0 or i == most:
             break
