@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.problem import Problem, location_and_scale
+from sketchlearn.decoders.refine import Fit, refine
 from sketchlearn.decoders.solution import Solution
 from sketchlearn.features.phases import PhaseMap
 from sketchlearn.features.reading import HARMONICS
@@ -25,9 +28,11 @@ from sketchlearn.sketches.value import Sketch
 Array = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
 
-_ROUNDS = 8
+_ROUNDS = 5
 _STALLED = 2  # rounds without gain before giving up on a model that is not reliable
 _GAIN = 0.8  # of what is left of the harmonics, by which a round is worth another
+_POLISHES, _STEPS = 20, 20  # rounds of quick refinement, and the steps of each
+_LITTLE = 0.97  # of what was left: a refinement that leaves more is the last
 _LEAST = 1e-3  # of the harmonics: a model is never taken for perfect
 
 
@@ -97,6 +102,26 @@ def cleaned(sketch: Sketch, before: Sketch, mixture: Mixture) -> tuple[Sketch, f
     return out, share
 
 
+def _polished(sketch: Sketch, seen: Sketch, mixture: Mixture) -> tuple[Sketch, float, Mixture]:
+    """A sketch cleaned by a mixture that was refined on what it leaves, as often as that helps; the share left."""
+    after, share = cleaned(sketch, seen, mixture)
+    if mixture.covariances.ndim > 1:
+        return after, share, mixture
+    at = location_and_scale(View.of(sketch))
+    for _ in range(_POLISHES):
+        problem = Problem.from_view(View.of(after), at=at)
+        s = np.maximum(mixture.covariances / problem.scale**2, 1e-6)
+        start = Fit(problem.normalised(mixture.means), mixture.weights, s)
+        fit = refine(problem, start, "spherical", _STEPS, largest=10.0 * float(s.max()))
+        weights = np.maximum(fit.weights, 0.0)
+        refined = problem.mixture(Mixture(weights / weights.sum(), fit.means, fit.covariances))
+        again, left = cleaned(sketch, after, refined)
+        if left > _LITTLE * share:
+            break
+        after, share, mixture = again, left, refined
+    return after, share, mixture
+
+
 def decode_cleaned(decoder: Callable[..., Any], sketch: Sketch, k: int, found: Any, **options: Any) -> Any:
     """Decode again without the harmonics that each model predicts; the model that leaves the least of them.
 
@@ -114,17 +139,21 @@ def decode_cleaned(decoder: Callable[..., Any], sketch: Sketch, k: int, found: A
     if not isinstance(sketch.features, PhaseMap) or sketch.features.dither is None:
         return found
     warm = "start" in inspect.signature(decoder).parameters
-    best, clean, least, stalled, now, seen = found, sketch, 1.0, 0, found, sketch
+    clean, least, stalled = sketch, 1.0, 0
+    now, seen = found, sketch
     for _ in range(_ROUNDS):
-        if not isinstance(now, Solution) or not isinstance(getattr(now, "mixture", None), Mixture):
+        model = getattr(now, "mixture", None)
+        if not isinstance(now, Solution) or not isinstance(model, Mixture):
             break
-        after, share = cleaned(sketch, seen, now.mixture)
+        after, share, mixture = _polished(sketch, seen, model)
         if share < _GAIN * least:
-            best, clean, least, stalled = now, after, share, 0
+            start = {"start": mixture.means} if warm and mixture.n_components == k else {}
+            clean, least, stalled = after, share, 0
+            now = found = decoder(clean, k, **(options | start))
         else:
             stalled += 1
-        if stalled and (best.reliable or stalled == _STALLED):
-            break
-        start = {"start": best.centers} if warm and not stalled else {}
-        now, seen = decoder(clean, k, **(options | start)), clean
-    return best
+            if found.reliable or stalled == _STALLED:
+                break
+            now = decoder(clean, k, **options)
+        seen = clean
+    return found
