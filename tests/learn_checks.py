@@ -54,8 +54,15 @@ CASES = {
     ),
     "stable": Case(lambda **o: sl.CompressiveStableMixture(3, scatter_type="diag", random_state=0, **o), "locations_"),
     "pca": Case(lambda **o: sl.CompressivePCA(2, random_state=0, **o), "components_", exact=False),
+    "subspaces": Case(lambda **o: sl.CompressiveSubspaces(1, random_state=0, **o), "bases_"),
     "regression": Case(
         lambda **o: sl.CompressiveRegression(random_state=0, **o), "coef_", supervised=True, exact=False
+    ),
+    "ica": Case(lambda **o: sl.CompressiveICA(random_state=0, **o), "components_"),
+    "mixture regression": Case(
+        lambda **o: sl.CompressiveMixtureRegressor(3, **{"sketch_size": 120, "random_state": 0, **o}),
+        "means_",
+        supervised=True,
     ),
 }
 SOURCES = ("array", "frame", "memmap", "path", "glob", "generator", "read")

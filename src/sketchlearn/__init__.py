@@ -5,9 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchlearn import plots
-    from sketchlearn.comparison import Comparison, compare, goodness_of_fit, synthesize
+    from sketchlearn.comparison import (
+        Comparison,
+        DetectionErrors,
+        Independence,
+        compare,
+        detection_errors,
+        goodness_of_fit,
+        independence,
+        synthesize,
+    )
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
-    from sketchlearn.designs import design
+    from sketchlearn.designs import design, design_independence
     from sketchlearn.engines import sketch
     from sketchlearn.exceptions import (
         BudgetError,
@@ -19,17 +28,31 @@ if TYPE_CHECKING:
         SketchFileError,
         SourceError,
     )
-    from sketchlearn.features import EmbeddedFeatures, Encoder, FeatureMap, FourierFeatures, QuadraticFeatures
+    from sketchlearn.features import (
+        EmbeddedFeatures,
+        Encoder,
+        FeatureMap,
+        FourierFeatures,
+        QuadraticFeatures,
+        QuarticFeatures,
+    )
     from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
+        CompressiveAnomalyDetector,
+        CompressiveCCA,
         CompressiveClassifier,
         CompressiveGaussianMixture,
+        CompressiveICA,
         CompressiveKMeans,
         CompressiveKMedians,
+        CompressiveLDA,
         CompressiveMixtureRegressor,
         CompressivePCA,
         CompressiveRegression,
+        CompressiveSpectralClustering,
         CompressiveStableMixture,
+        CompressiveSubspaces,
+        CompressiveVerifier,
         Model,
     )
     from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
@@ -40,9 +63,18 @@ __version__ = "0.1.0"
 
 # the room of every public name: loaded when the name is first used, so that `import sketchlearn` costs nothing
 _ROOMS = {
-    "comparison": ("Comparison", "compare", "goodness_of_fit", "synthesize"),
+    "comparison": (
+        "Comparison",
+        "DetectionErrors",
+        "Independence",
+        "compare",
+        "detection_errors",
+        "goodness_of_fit",
+        "independence",
+        "synthesize",
+    ),
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
-    "designs": ("design",),
+    "designs": ("design", "design_independence"),
     "engines": ("sketch",),
     "exceptions": (
         "BudgetError",
@@ -54,17 +86,31 @@ _ROOMS = {
         "SketchFileError",
         "SourceError",
     ),
-    "features": ("EmbeddedFeatures", "Encoder", "FeatureMap", "FourierFeatures", "QuadraticFeatures"),
+    "features": (
+        "EmbeddedFeatures",
+        "Encoder",
+        "FeatureMap",
+        "FourierFeatures",
+        "QuadraticFeatures",
+        "QuarticFeatures",
+    ),
     "kernels": ("active_kernel",),
     "learn": (
+        "CompressiveCCA",
+        "CompressiveAnomalyDetector",
         "CompressiveClassifier",
         "CompressiveGaussianMixture",
+        "CompressiveICA",
         "CompressiveKMeans",
         "CompressiveKMedians",
+        "CompressiveLDA",
         "CompressiveMixtureRegressor",
         "CompressivePCA",
         "CompressiveRegression",
+        "CompressiveSpectralClustering",
         "CompressiveStableMixture",
+        "CompressiveSubspaces",
+        "CompressiveVerifier",
         "Model",
     ),
     "privacy": ("Ledger", "PrivacyRecord", "privatize"),
@@ -77,20 +123,29 @@ __all__ = [
     "Accumulator",
     "BudgetError",
     "Comparison",
+    "CompressiveAnomalyDetector",
+    "CompressiveCCA",
     "CompressiveClassifier",
     "CompressiveGaussianMixture",
+    "CompressiveICA",
     "CompressiveKMeans",
     "CompressiveKMedians",
+    "CompressiveLDA",
     "CompressiveMixtureRegressor",
     "CompressivePCA",
     "CompressiveRegression",
+    "CompressiveSpectralClustering",
     "CompressiveStableMixture",
+    "CompressiveSubspaces",
+    "CompressiveVerifier",
     "DataWarning",
+    "DetectionErrors",
     "EmbeddedFeatures",
     "Encoder",
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",
+    "Independence",
     "Ledger",
     "LedgerFileError",
     "MissingPackageError",
@@ -99,6 +154,7 @@ __all__ = [
     "ModelFileError",
     "PrivacyRecord",
     "QuadraticFeatures",
+    "QuarticFeatures",
     "Sketch",
     "SketchFileError",
     "SketchTable",
@@ -110,7 +166,10 @@ __all__ = [
     "compare",
     "decode",
     "design",
+    "design_independence",
+    "detection_errors",
     "goodness_of_fit",
+    "independence",
     "load",
     "merge",
     "plots",

@@ -1,10 +1,12 @@
 """Do sketches come from one distribution, or from a given one?  Distances with p-values; and rows that fit a sketch."""
 
 from sketchlearn.comparison.columns import ColumnChange, moved_columns
+from sketchlearn.comparison.detection import DetectionErrors, detection_errors
 from sketchlearn.comparison.drift import Alarm, drift
 from sketchlearn.comparison.one_sample import goodness_of_fit
 from sketchlearn.comparison.points import synthesize
 from sketchlearn.comparison.sequence import Change, changes
+from sketchlearn.comparison.two_groups import Independence, independence
 from sketchlearn.comparison.two_sample import Comparison, compare
 
 __all__ = [
@@ -12,10 +14,14 @@ __all__ = [
     "Change",
     "ColumnChange",
     "Comparison",
+    "DetectionErrors",
+    "Independence",
     "changes",
     "compare",
+    "detection_errors",
     "drift",
     "goodness_of_fit",
+    "independence",
     "moved_columns",
     "synthesize",
 ]

@@ -9,38 +9,59 @@ from typing import TYPE_CHECKING, Any
 from sketchlearn.learn.models import Model, register_model
 
 if TYPE_CHECKING:
+    from sketchlearn.learn.anomaly import CompressiveAnomalyDetector
     from sketchlearn.learn.base import SketchEstimator
+    from sketchlearn.learn.cca import CompressiveCCA
     from sketchlearn.learn.classifier import CompressiveClassifier
     from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
+    from sketchlearn.learn.discriminant import CompressiveLDA
+    from sketchlearn.learn.ica import CompressiveICA
     from sketchlearn.learn.mixture import CompressiveGaussianMixture
     from sketchlearn.learn.mixture_regression import CompressiveMixtureRegressor
     from sketchlearn.learn.pca import CompressivePCA
     from sketchlearn.learn.regression import CompressiveRegression
+    from sketchlearn.learn.spectral import CompressiveSpectralClustering
     from sketchlearn.learn.stable import CompressiveStableMixture
+    from sketchlearn.learn.subspaces import CompressiveSubspaces
+    from sketchlearn.learn.verifier import CompressiveVerifier
 
 __all__ = [
+    "CompressiveAnomalyDetector",
+    "CompressiveCCA",
     "CompressiveClassifier",
     "CompressiveGaussianMixture",
+    "CompressiveICA",
     "CompressiveKMeans",
     "CompressiveKMedians",
+    "CompressiveLDA",
     "CompressiveMixtureRegressor",
     "CompressivePCA",
     "CompressiveRegression",
+    "CompressiveSpectralClustering",
     "CompressiveStableMixture",
+    "CompressiveSubspaces",
+    "CompressiveVerifier",
     "Model",
     "SketchEstimator",
     "register_model",
 ]
 
 _MODULES = {
+    "CompressiveCCA": "cca",
+    "CompressiveAnomalyDetector": "anomaly",
     "CompressiveClassifier": "classifier",
     "CompressiveGaussianMixture": "mixture",
+    "CompressiveICA": "ica",
     "CompressiveKMeans": "clustering",
     "CompressiveKMedians": "clustering",
+    "CompressiveLDA": "discriminant",
     "CompressiveMixtureRegressor": "mixture_regression",
     "CompressivePCA": "pca",
     "CompressiveRegression": "regression",
+    "CompressiveSpectralClustering": "spectral",
     "CompressiveStableMixture": "stable",
+    "CompressiveSubspaces": "subspaces",
+    "CompressiveVerifier": "verifier",
     "SketchEstimator": "base",
 }
 

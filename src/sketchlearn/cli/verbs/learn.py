@@ -151,6 +151,48 @@ def register(app: typer.Typer) -> None:
         line = f"{target} from {found.n_features_in_} columns: R² = {found.r2_:.4f}"
         _write(output, found, as_json, line)
 
+    @learn.command()
+    def ica(
+        sketch: Source,
+        output: Model,
+        k: Annotated[int | None, typer.Option("-k", "--components", help="Sources to keep; all.")] = None,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Independent sources, from a sketch of quartic features."""
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        if s.features.kind != "quartic":
+            raise usage(f"ICA needs quartic features, the sketch has {s.features.kind} ones: design with --task ica")
+        from sketchlearn.learn import CompressiveICA
+
+        found = _fitted(CompressiveICA(k, random_state=seed), s, "separating sources")
+        _write(output, found, as_json, f"{found.n_components_} sources; {found.verdict_}")
+
+    @learn.command()
+    def cca(
+        sketch: Source,
+        output: Model,
+        target: Annotated[list[str], typer.Option("--target", help="Columns of the second group, by commas.")],
+        predictors: Annotated[
+            list[str] | None, typer.Option("--predictors", help="Columns of the first group, by commas; all others.")
+        ] = None,
+        k: Annotated[int | None, typer.Option("-k", "--components", help="Pairs; those above chance.")] = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Canonical correlations of two groups of columns, from a sketch of quadratic features."""
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        _need_quadratic(s, "canonical correlation", "regression")
+        from sketchlearn.learn import CompressiveCCA
+
+        wanted, chosen = _both(s, target, predictors)
+        found = CompressiveCCA("auto" if k is None else k).fit_sketch(s, wanted, chosen)
+        first = ", ".join(f"{r:.4f}" for r in found.correlations_[:5])
+        _write(output, found, as_json, f"correlations {first}; {found.verdict_}")
+
     @learn.command("mixture-regression")
     def mixture_regression(
         sketch: Source,
@@ -168,17 +210,84 @@ def register(app: typer.Typer) -> None:
         check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveMixtureRegressor
-        from sketchlearn.plots.geometry import column_numbers
 
-        columns = s.features.columns or tuple(str(i) for i in range(s.features.dim))
-        wanted = column_numbers(names_in(target, "--target") or [], columns)
-        names = names_in(predictors, "--predictors")
-        chosen = None if names is None else column_numbers(names, columns)
+        wanted, chosen = _both(s, target, predictors)
         estimator = CompressiveMixtureRegressor("auto" if k is None else k, random_state=seed)
         with working("fitting a mixture"):
             found = estimator.fit_sketch(s, wanted, chosen)
         line = f"{','.join(target)} from {found.n_features_in_} columns, {found.n_components_} components"
         _write(output, found, as_json, f"{line}; {found.verdict_}")
+
+    @learn.command()
+    def subspaces(
+        sketch: Source,
+        k: Annotated[int, typer.Option("-k", "--subspaces", help="Number of subspaces.")],
+        output: Model,
+        dim: Annotated[int, typer.Option("--dim", help="Dimension of each.")] = 1,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Linear subspaces that rows are near to, with standard errors of their angles."""
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        from sketchlearn.learn import CompressiveSubspaces
+
+        found = _fitted(CompressiveSubspaces(k, dim, random_state=seed), s, f"looking for {k} subspaces")
+        _write(output, found, as_json, f"{k} subspaces of dimension {dim}; {found.verdict_}")
+
+    @learn.command()
+    def anomaly(
+        sketch: Source,
+        output: Model,
+        false_alarms: Annotated[
+            float, typer.Option("--false-alarms", help="Share of usual rows that may be called anomalies.")
+        ] = 0.05,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Distances from usual rows, from a sketch made with --task anomaly (or of quadratic features)."""
+        if not 0 < false_alarms < 1:
+            raise usage(f"--false-alarms {false_alarms}: choose a share above 0 and below 1")
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        if s.features.kind not in ("embedded", "quadratic"):
+            raise usage(f"anomalies need a sketch made with --task anomaly, this one has {s.features.kind} features")
+        from sketchlearn.learn import CompressiveAnomalyDetector
+
+        found = _fitted(CompressiveAnomalyDetector(false_alarms=false_alarms), s, "measuring distances")
+        _write(output, found, as_json, found.verdict_)
+
+    @learn.command()
+    def verifier(
+        table: Annotated[str, typer.Argument(help="A table with one sketch a speaker of the background, or a sketch.")],
+        k: Components,
+        output: Model,
+        enroll: Annotated[
+            str | None, typer.Option("--enroll", help="A table with one sketch for each speaker to enrol.")
+        ] = None,
+        dependence: Annotated[
+            float, typer.Option("--dependence", help="Rows that say as much as one independent row.")
+        ] = 1.0,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """A background model and enrolled speakers, from tables of sketches by speaker."""
+        check_output(output, table, *([] if enroll is None else [enroll]))
+        from sketchlearn.learn import CompressiveVerifier
+        from sketchlearn.sketches import SketchTable
+
+        background: Any = SketchTable.load(table) if is_table(table) else read_sketch(table)
+        people = None if enroll is None else SketchTable.load(enroll)
+        found = _fitted(
+            CompressiveVerifier(k, dependence=dependence, random_state=seed), background, f"fitting {k} components"
+        )
+        for name, one in ({} if people is None else people).items():
+            found.enroll(name, one)
+        count = len(found.speakers_)
+        said = f"{count} speaker{'s' * (count != 1)} enrolled; {found.verdict_}"
+        _write(output, found, as_json, f"background of {k} components, {said}")
 
     @learn.command()
     def classifier(
@@ -219,6 +328,16 @@ def register(app: typer.Typer) -> None:
         sketches = SketchTable.load(table)
         found = _fitted(estimator, sketches, f"telling {len(sketches)} classes apart")
         _write(output, found, as_json, f"{len(found.classes_)} classes; {found.verdict_}")
+
+
+def _both(s: Sketch, target: list[str], predictors: list[str] | None) -> tuple[list[int], list[int] | None]:
+    """Numbers of the columns that are predicted, and of those that are predicted from."""
+    from sketchlearn.plots.geometry import column_numbers
+
+    columns = s.features.columns or tuple(str(i) for i in range(s.features.dim))
+    names = names_in(predictors, "--predictors")
+    chosen = None if names is None else column_numbers(names, columns)
+    return column_numbers(names_in(target, "--target") or [], columns), chosen
 
 
 def _need_quadratic(s: Sketch, what: str, task: str) -> None:

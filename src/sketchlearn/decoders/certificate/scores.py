@@ -89,7 +89,12 @@ def score(tangent: Tangent, points: Array, noise: F32) -> tuple[Array, Array]:
 
 
 def search_missing(
-    tangent: Tangent, noise: F32, box: tuple[Array, Array], rng: np.random.Generator, count: int = _PLACES
+    tangent: Tangent,
+    noise: F32,
+    box: tuple[Array, Array],
+    rng: np.random.Generator,
+    count: int = _PLACES,
+    climbers: int = _CLIMBERS,
 ) -> tuple[float, Array, float, Array, Array]:
     """Largest score, its place, standard error of the weight there; and places all over, with theirs."""
     state = tangent.problem.state
@@ -97,7 +102,7 @@ def search_missing(
     low, high = box
     places = _places(state, low, high, count, rng)
     scores, errors = score(tangent, places, noise)
-    climbed = np.clip(_climb(tangent, places[rng.permutation(len(places))[: min(_CLIMBERS, count)]], box), low, high)
+    climbed = np.clip(_climb(tangent, places[rng.permutation(len(places))[:climbers]], box), low, high)
     more, more_errors = score(tangent, climbed, noise)
     points, scores, errors_all = np.vstack([places, climbed]), np.append(scores, more), np.append(errors, more_errors)
     best = np.argsort(-scores)[:4]
