@@ -8,6 +8,9 @@ from mixtures import draw, log_likelihood, random_mixture
 import sketchlearn as sl
 from sketchlearn.privacy import combine, private_design, private_size, privatize
 
+# learning is tested here, not noise: no verdict depends on the draw of the day
+pytestmark = pytest.mark.usefixtures("seeded")
+
 
 def bounds_of(X, wider=1.0):
     middle, half = (X.min(0) + X.max(0)) / 2, (X.max(0) - X.min(0)) / 2

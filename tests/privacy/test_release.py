@@ -29,8 +29,8 @@ QUADRATIC = [
 
 
 def _off(draws):
-    """Six standard deviations of a variance estimated from Laplace noise, relative."""
-    return 6 * math.sqrt(5 / draws)
+    """Eight standard deviations of a variance estimated from Laplace noise, relative; squares have long tails."""
+    return 8 * math.sqrt(5 / draws)
 
 
 # -- what a private sketch is ----------------------------------------------------------------
@@ -45,8 +45,11 @@ def test_nothing_exact_is_left(exact, delta, relation):
     assert s.skipped == 0
     assert not np.isfinite(s.lower).any()
     assert not np.isfinite(s.upper).any()
-    if relation == "replace-one":  # otherwise the noise of the count may be zero by chance
-        assert s.count == exact.count
+    # one in five at most has no noise in its count by chance: not all of twelve
+    chosen = choose_mechanism(row_bounds(exact.features), 50, 1.0, delta, relation)
+    counts = {s.count} | {draw(exact.sums, exact.count, row_bounds(exact.features), chosen)[1] for _ in range(11)}
+    assert (counts == {exact.count}) == (relation == "replace-one")
+    assert relation == "replace-one" or chosen.count_variance > 4.0
     record = s.privacy
     assert (record.epsilon, record.delta, record.relation) == (1.0, delta, relation)
     assert record.records_per_user == 1
@@ -66,17 +69,17 @@ def test_noise_has_the_variance_that_the_record_says(phi, delta, relation, mecha
     s = privatize(exact, 1.0, delta, relation=relation, mechanism=mechanism, public_map=True)
     off = (s.sums - exact.sums).astype(float)
     assert np.mean(off**2) == pytest.approx(s.privacy.sums_variance, rel=_off(off.size))
-    assert abs(off.mean()) < 5 * math.sqrt(s.privacy.sums_variance / off.size)
+    assert abs(off.mean()) < 7 * math.sqrt(s.privacy.sums_variance / off.size)
     assert np.corrcoef(off[0], off[1])[0, 1] == pytest.approx(0.0, abs=0.1)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_the_number_of_rows_has_the_variance_that_the_record_says(phi, delta):
-    bounds = phase_bounds(50)
-    chosen = choose_mechanism(bounds, 50, 1.0, delta)
-    counts = [draw(np.zeros((2, 50), np.int64), 5000, bounds, chosen)[1] for _ in range(400)]
+    bounds = phase_bounds(2)
+    chosen = choose_mechanism(bounds, 2, 1.0, delta)
+    counts = [draw(np.zeros((2, 2), np.int64), 5000, bounds, chosen)[1] for _ in range(400)]
     assert np.var(counts) == pytest.approx(chosen.count_variance, rel=_off(400))
-    assert abs(np.mean(counts) - 5000) < 5 * math.sqrt(chosen.count_variance / 400)
+    assert abs(np.mean(counts) - 5000) < 7 * math.sqrt(chosen.count_variance / 400)
 
 
 @pytest.mark.parametrize("features", QUADRATIC, ids=lambda f: f.variant)
