@@ -10,9 +10,11 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import signal
+import sys
 from collections import deque
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import BaseContext
 from typing import Any
 
 from sketchlearn.arrays import RowError
@@ -29,8 +31,9 @@ from sketchlearn.threads import available_cores
 class ProcessEngine(Engine):
     """Processes of this machine.
 
-    They start afresh (``spawn``) and take a second or two for that; a script that uses this engine needs the usual
-    ``if __name__ == "__main__":``.
+    On Linux they are forked from a process that has everything imported and does nothing else: the first pass of a
+    program waits a second or two for it, later ones hardly at all.  Elsewhere they start afresh, each time.  A script
+    that uses this engine needs the usual ``if __name__ == "__main__":``.
     """
 
     def run(self, job: Job) -> Sketch | SketchTable | None:
@@ -81,12 +84,24 @@ def _stopped(done: int, total: int | None) -> None:
         raise InterruptedError("the pass was stopped")
 
 
+def _context() -> BaseContext:
+    """How processes are started; never by a fork of this one, which may hang where it has threads."""
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    from multiprocessing import forkserver  # isn't there on every system
+
+    context = multiprocessing.get_context("forkserver")
+    if getattr(forkserver._forkserver, "_preload_modules", None) == ["__main__"]:  # nobody has chosen anything else
+        context.set_forkserver_preload(["sketchlearn.engines.ready"])
+    return context
+
+
 class _ChunksPass(Pass):
     """Rows are read here and summed in other processes."""
 
     def __init__(self, job: Job, workers: int) -> None:
         super().__init__(job, workers)
-        self._context = multiprocessing.get_context("spawn")  # forks of a process with threads may hang
+        self._context = _context()
         self._stop = self._context.Event()
 
     def accumulate(self) -> None:
