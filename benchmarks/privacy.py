@@ -110,7 +110,7 @@ def table(results, name, X, k, epsilons, deltas, wider=1.0, seed=0, size=None):
 def kmeans(arguments, results):
     epsilons, deltas = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01), (DELTA, 0.0)
     print("n=10^6, k=d=10, rho^2=100; median RSE (worst) over seeds")
-    for wider in (1.0, 4.0, 16.0):
+    for wider in arguments.wider:
         cells = []
         for seed in range(arguments.seeds):
             name = f"kmeans wider={wider:g} seed={seed}"
@@ -282,6 +282,7 @@ def main():
     parser.add_argument("study", choices=["kmeans", "close", "real", "others", "pca"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--results", default="privacy-results.jsonl")
+    parser.add_argument("--wider", type=float, nargs="+", default=[1.0, 4.0, 16.0], help="bounds so many times as wide")
     parser.add_argument("--mnist")
     parser.add_argument("--glove")
     parser.add_argument("--python")

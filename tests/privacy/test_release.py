@@ -1,3 +1,4 @@
+import json
 import math
 import warnings
 
@@ -301,3 +302,26 @@ def test_the_record_explains_itself(exact):
     assert "up to 3 rows" in text
     assert "is public" in text
     assert "always" in text
+
+
+def test_a_tiny_delta_is_not_said_to_be_zero(exact):
+    record = privatize(exact, 1.0, 1e-12, public_map=True).privacy
+    assert "a probability of 0.000000000001 (delta)" in " ".join(record.explain().split())
+
+
+def test_models_and_reports_repeat_the_promise(exact, tmp_path):
+    s = privatize(exact, 1.0, 1e-6, public_map=True)
+    model = sl.Model.of(sl.CompressiveGaussianMixture(1, random_state=0).fit_sketch(s))
+    model.save(tmp_path / "model.json")
+    again = sl.Model.load(tmp_path / "model.json")
+    assert again.privacy == s.privacy
+    page = sl.plots.report(again)
+    assert "What is promised to the people in the data" in page
+    assert "at most 2.72 times as likely (epsilon = 1)" in page
+    plain = sl.plots.report(sl.CompressiveGaussianMixture(1, random_state=0).fit_sketch(exact))
+    assert "promised" not in plain
+    damaged = json.loads(model.to_json())
+    damaged["sketch"]["privacy"]["epsilon"] = -1.0
+    damaged.pop("seal", None)
+    with pytest.raises(sl.ModelFileError):
+        sl.Model.from_json(json.dumps(damaged))
