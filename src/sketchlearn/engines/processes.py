@@ -8,6 +8,7 @@ sums are added up in the order of the source, and the bytes are those of any oth
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
@@ -65,7 +66,10 @@ class _Worker:
     sum: ChunkSummer
 
 
-def _begin(task: Task, stop: Any) -> None:
+def _begin(task: Task, stop: Any, environment: dict[str, str]) -> None:
+    if dict(os.environ) != environment:  # forked from a process that may be older than, say, credentials
+        os.environ.clear()
+        os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that was asked to stop tells the others
     _Worker.task, _Worker.stop = task, stop
     _Worker.sum = ChunkSummer(task.features, task.skip_invalid, task.source)
@@ -112,7 +116,9 @@ class _ChunksPass(Pass):
             raise
 
     def executor(self) -> Executor:
-        return ProcessPoolExecutor(self.workers, self._context, _begin, (Task.of(self.job), self._stop))
+        return ProcessPoolExecutor(
+            self.workers, self._context, _begin, (Task.of(self.job), self._stop, dict(os.environ))
+        )
 
     def submit(self, pool: Executor | None, chunk: Batch) -> Future[Sums]:
         assert pool is not None
