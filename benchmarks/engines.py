@@ -1,6 +1,6 @@
 """What a cluster costs: wall time of Dask, Ray and Spark on one machine, in units of the local engine.
 
-    python benchmarks/engines.py --rows 50000000 --engines dask ray spark
+    python benchmarks/engines.py --rows 50000000 --engines dask ray spark [--data FOLDER]
 
 Parquet files with float32 columns, two workers against two threads on the same files, taken in turns; start-up
 (processes, compiled loops on the workers) is excluded by a small pass before.  The bytes must be the same.
@@ -101,14 +101,19 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--data", help="folder where files are kept for the next time")
     parser.add_argument("--engines", nargs="+", default=["dask"], choices=CLUSTERS)
     options = parser.parse_args()
     phi = sl.FourierFeatures.draw(dim=DIM, size=options.features, scale=2.0, seed=0)
     with tempfile.TemporaryDirectory() as folder:
-        data, little = Path(folder) / "data", Path(folder) / "little"
-        data.mkdir()
+        data = Path(options.data or folder) / f"{options.rows}-rows"
+        little = Path(folder) / "little"
         little.mkdir()
-        write(data, options.rows, options.files)
+        if not data.exists():  # complete or not there
+            unfinished = data.with_suffix(".unfinished")
+            unfinished.mkdir(parents=True, exist_ok=True)
+            write(unfinished, options.rows, options.files)
+            unfinished.rename(data)
         write(little, 4000 * options.workers, 4 * options.workers)
         size = sum(path.stat().st_size for path in data.iterdir())
         what = f"{options.rows:,} rows x {DIM}, {size / 2**20:,.0f} MB, m = {options.features}"

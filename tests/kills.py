@@ -4,6 +4,8 @@
 imported, so that kills hit the work and not the imports.
 """
 
+import contextlib
+import io
 import os
 import signal
 import sys
@@ -52,6 +54,13 @@ def killed(rng, longest, function, *arguments):
 def command(*arguments):
     """Exit code of a command."""
     return main([str(a) for a in arguments])
+
+
+def warm(*arguments):
+    """Run a command here, so that what it imports and compiles is there before anything is forked."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        assert command(*arguments) == 0
+    Path(arguments[-1]).unlink()
 
 
 def data(folder):
@@ -146,9 +155,9 @@ def replaced(folder, kills, rng, arguments, out, old, check):
 def run(kills, seed=0):
     """All kinds of commands; a line for each."""
     rng = np.random.default_rng(seed)
-    sl.sketch(X[:10], PHI)  # compiled before anything is forked
     with tempfile.TemporaryDirectory() as name:
         folder = data(name)
+        warm("sketch", folder / "0.parquet", "-f", folder / "map.json", "-o", folder / "first")
         parallel_appends(folder)
         yield f"{PARTS} parallel appends: exact"
         (folder / "all.sketch").unlink()
@@ -165,6 +174,7 @@ def run(kills, seed=0):
         Model.of(sl.CompressiveKMeans(n_clusters=2, features=PHI, random_state=0).fit_sketch(whole)).save(
             folder / "model.json"
         )
+        warm("report", folder / "model.json", "-o", folder / "first")
         page = b'<!doctype html>\n<meta name="generator" content="sketchlearn">\n<p>old'
         new = replaced(
             folder, kills, rng, ("report", folder / "model.json", "-o"), folder / "page.html", page,

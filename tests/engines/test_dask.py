@@ -2,6 +2,7 @@
 
 import _thread
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -25,7 +26,13 @@ from partitions import OPTIONS, PHI, READING, begun, killing_a_reader, slow, une
 def client():
     import dask
 
-    with dask.config.set({"distributed.scheduler.allowed-failures": 10}):
+    settings = {"distributed.scheduler.allowed-failures": 10}
+    if sys.platform == "linux":  # workers, and those that come after killed ones, find everything imported
+        settings["distributed.worker.multiprocessing-method"] = "forkserver"
+    with dask.config.set(settings):
+        distributed.utils.get_mp_context().set_forkserver_preload(
+            ["distributed.nanny", "dask.dataframe", "pyarrow.dataset", "sketchlearn.engines.ready"]
+        )
         cluster = distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
         )
@@ -79,13 +86,13 @@ def test_arrays_have_the_same_bytes(client, chunks):
         here = {k: np.asarray(v) for k, v in options.items()}
         got = sl.sketch(rows, PHI, on_invalid="skip", **options)
         assert got.to_bytes() == sl.sketch(X, PHI, on_invalid="skip", **here).to_bytes()
-    with pytest.raises(
-        ValueError, match=r"row 7 \(counting from 0, row 7 of partition 0\) holds infinity .* in column 0"
-    ):
-        sl.sketch(rows, PHI)
-    with pytest.raises(ValueError, match="one value per row"):
-        sl.sketch(rows, PHI, sample_weight=w[:-1])
     if chunks == 7:
+        with pytest.raises(
+            ValueError, match=r"row 7 \(counting from 0, row 7 of partition 0\) holds infinity .* in column 0"
+        ):
+            sl.sketch(rows, PHI)
+        with pytest.raises(ValueError, match="one value per row"):
+            sl.sketch(rows, PHI, sample_weight=w[:-1])
         unknown = rows.rechunk({1: -1})[rows[:, 0] > 0]
         assert sl.sketch(unknown, PHI, on_invalid="skip") == sl.sketch(X[X[:, 0] > 0], PHI, on_invalid="skip")
         assert sl.sketch(X, PHI, engine=client, on_invalid="skip") == sl.sketch(X, PHI, on_invalid="skip")
@@ -107,13 +114,13 @@ def test_errors_name_the_row_as_threads_do(client, tmp_path):
 
 
 def test_a_worker_that_dies_changes_nothing(client, tmp_path):
-    data, log = write_files(tmp_path / "data", [300] * 40), tmp_path / "log"
+    data, log = write_files(tmp_path / "data", [300] * 24), tmp_path / "log"
     source = slow(sl.read(data, group_by="g", **READING), log)
-    with killing_a_reader(log, after=10) as killed:
+    with killing_a_reader(log, after=6) as killed:
         got = sl.sketch(source, PHI, engine=client, on_invalid="skip")
     assert killed
     assert got.to_bytes() == sl.sketch(data, PHI, group_by="g", on_invalid="skip", **READING).to_bytes()
-    assert len(begun(log)) > 40  # something was summed twice, nothing counts twice
+    assert len(begun(log)) > 24  # something was summed twice, nothing counts twice
 
 
 def test_interruption_cancels_and_checkpoints_resume(client, tmp_path):

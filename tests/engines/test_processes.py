@@ -2,6 +2,7 @@
 
 import _thread
 import multiprocessing
+import os
 import pickle
 
 import numpy as np
@@ -65,6 +66,21 @@ def test_errors_name_the_row_as_threads_do(folder):
     pq.write_table(pa.table({"x": [1.0], "y": [2.0], "w": [-1.0], "g": ["a"]}), folder / "0.parquet")
     with pytest.raises(ValueError, match=r"the weight of row 0 is -1.0, row 0 of 0.parquet: weights must"):
         sl.sketch(folder, PHI, engine="processes", workers=2, **OPTIONS)
+
+
+class _Told:
+    """Batches of what the environment says where they are read."""
+
+    def __call__(self, size):
+        yield sl.sources.base.Batch(np.full((1, 2), float(os.environ["SKETCHLEARN_TEST_NUMBER"])))
+
+
+def test_workers_see_the_environment_of_now(monkeypatch):
+    parts = [sl.sources.base.Part(str(i), _Told(), 1) for i in range(2)]
+    for number in ("1", "2"):  # workers of the second pass are forked from a process that is older than it
+        monkeypatch.setenv("SKETCHLEARN_TEST_NUMBER", number)
+        got = sl.sketch(sl.Source.of_parts(parts), PHI, engine="processes", workers=2)
+        assert got == sl.sketch(np.full((2, 2), float(number)), PHI)
 
 
 def test_errors_of_the_reader_come_through(tmp_path):

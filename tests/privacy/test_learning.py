@@ -8,6 +8,9 @@ from mixtures import draw, log_likelihood, random_mixture
 import sketchlearn as sl
 from sketchlearn.privacy import combine, private_design, private_size, privatize
 
+# learning is tested here, not noise: no verdict depends on the draw of the day
+pytestmark = pytest.mark.usefixtures("seeded")
+
 
 def bounds_of(X, wider=1.0):
     middle, half = (X.min(0) + X.max(0)) / 2, (X.max(0) - X.min(0)) / 2
@@ -165,6 +168,8 @@ def test_a_private_pilot_finds_data_in_bounds_that_are_far_too_wide():
     assert s.privacy.epsilon == pytest.approx(1.0)
     assert s.privacy.delta == pytest.approx(9e-7 + spent.delta)
     assert s.privacy.details["map"] == "chosen from the data by a private pilot"
+    said = " ".join(s.privacy.explain().split())
+    assert "was chosen from the data by a private pilot alone (epsilon = 0.1, included above)" in said
     solution = sl.decode(s, 3, random_state=0)
     assert mean_cost(X, solution.centers) < 1.02 * mean_cost(X, centers)
 

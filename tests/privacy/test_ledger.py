@@ -1,17 +1,17 @@
 import json
 import multiprocessing
 import os
-import signal
+import subprocess
 import sys
-import tempfile
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import sketchlearn as sl
-from sketchlearn.privacy import Ledger, ledger, mechanism, noise, privatize, release
+from sketchlearn.privacy import Ledger, ledger, privatize
 from sketchlearn.privacy.ledger import describe
 
 
@@ -163,58 +163,14 @@ def test_a_release_is_written_down_first(path, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_at_every_line(tmp_path):
     """The process ends without a word before its n-th line, for every n: no release without its entry, ever."""
-    phi = sl.FourierFeatures.draw(dim=1, size=2, scale=1.0, seed=0)
-    s = sl.sketch([[0.0]], phi)
-    asked = {"relation": "replace-one", "public_map": True}
-    privatize(s, 1.0, **asked)  # everything is imported before the forks
-    # where a release and an entry are made; what computes the size of the noise before that has thousands of lines
-    rooms = tuple(module.__file__ for module in (ledger, release, mechanism, noise, tempfile))
-    finished, n, with_entry, with_release = False, 0, 0, 0
-    while not finished:
-        n += 1
-        path, out = tmp_path / f"{n}.json", tmp_path / f"{n}.done"
-        Ledger(path, epsilon=10.0).spend("people", 0.5, what="before", relation="replace-one")
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                _die_at(n, rooms)
-                noisy = privatize(s, 1.0, ledger=Ledger(path), dataset="people", **asked)
-                out.write_bytes(noisy.sums.tobytes())
-                code = 0
-            finally:
-                os._exit(code)
-        _, status = os.waitpid(child, 0)
-        finished = os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0
-        assert finished or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL)
-        kept = entries(path)  # readable, and nothing lost
-        assert kept[0].what == "before"
-        assert len(kept) in (1, 2)
-        with_entry += len(kept) == 2
-        with_release += out.exists()
-        if out.exists():
-            assert len(kept) == 2
-        Ledger(path).spend("people", 0.5, what="after", relation="replace-one")  # nobody holds the lock
-        assert entries(path)[-1].what == "after"
-    assert n > 150
-    assert 0 < with_release < with_entry < n
-
-
-def _die_at(n, rooms):
-    """Kill this process at the n-th line that it runs in the rooms where releases and ledgers are made."""
-    left = n
-
-    def trace(frame, event, _):
-        nonlocal left
-        if not frame.f_code.co_filename.startswith(rooms):
-            return None
-        if event == "line":
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return trace
-
-    sys.settrace(trace)
+    script = Path(__file__).with_name("killed.py")
+    environment = {**os.environ, "PYTHONPATH": str(Path(sl.__file__).parents[1])}
+    command = [sys.executable, script, tmp_path]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines, with_entry, with_release = map(int, done.stdout.split())
+    assert lines > 150
+    assert 0 < with_release < with_entry < lines
 
 
 def _spender(path, count):
@@ -228,7 +184,9 @@ def _spender(path, count):
 
 def test_writers_wait_for_each_other(path):
     Ledger(path, epsilon=0.5).spend("people", 0.01, what="first")
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
+    if hasattr(context, "set_forkserver_preload"):
+        context.set_forkserver_preload(["sketchlearn.privacy.ledger"])  # imported once
     workers = [context.Process(target=_spender, args=(path, 20)) for _ in range(3)]
     for worker in workers:
         worker.start()

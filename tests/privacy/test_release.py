@@ -1,3 +1,4 @@
+import json
 import math
 import warnings
 
@@ -29,8 +30,8 @@ QUADRATIC = [
 
 
 def _off(draws):
-    """Six standard deviations of a variance estimated from Laplace noise, relative."""
-    return 6 * math.sqrt(5 / draws)
+    """Eight standard deviations of a variance estimated from Laplace noise, relative; squares have long tails."""
+    return 8 * math.sqrt(5 / draws)
 
 
 # -- what a private sketch is ----------------------------------------------------------------
@@ -45,8 +46,11 @@ def test_nothing_exact_is_left(exact, delta, relation):
     assert s.skipped == 0
     assert not np.isfinite(s.lower).any()
     assert not np.isfinite(s.upper).any()
-    if relation == "replace-one":  # otherwise the noise of the count may be zero by chance
-        assert s.count == exact.count
+    # one in five at most has no noise in its count by chance: not all of twelve
+    chosen = choose_mechanism(row_bounds(exact.features), 50, 1.0, delta, relation)
+    counts = {s.count} | {draw(exact.sums, exact.count, row_bounds(exact.features), chosen)[1] for _ in range(11)}
+    assert (counts == {exact.count}) == (relation == "replace-one")
+    assert relation == "replace-one" or chosen.count_variance > 4.0
     record = s.privacy
     assert (record.epsilon, record.delta, record.relation) == (1.0, delta, relation)
     assert record.records_per_user == 1
@@ -66,17 +70,17 @@ def test_noise_has_the_variance_that_the_record_says(phi, delta, relation, mecha
     s = privatize(exact, 1.0, delta, relation=relation, mechanism=mechanism, public_map=True)
     off = (s.sums - exact.sums).astype(float)
     assert np.mean(off**2) == pytest.approx(s.privacy.sums_variance, rel=_off(off.size))
-    assert abs(off.mean()) < 5 * math.sqrt(s.privacy.sums_variance / off.size)
+    assert abs(off.mean()) < 7 * math.sqrt(s.privacy.sums_variance / off.size)
     assert np.corrcoef(off[0], off[1])[0, 1] == pytest.approx(0.0, abs=0.1)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_the_number_of_rows_has_the_variance_that_the_record_says(phi, delta):
-    bounds = phase_bounds(50)
-    chosen = choose_mechanism(bounds, 50, 1.0, delta)
-    counts = [draw(np.zeros((2, 50), np.int64), 5000, bounds, chosen)[1] for _ in range(400)]
+    bounds = phase_bounds(2)
+    chosen = choose_mechanism(bounds, 2, 1.0, delta)
+    counts = [draw(np.zeros((2, 2), np.int64), 5000, bounds, chosen)[1] for _ in range(400)]
     assert np.var(counts) == pytest.approx(chosen.count_variance, rel=_off(400))
-    assert abs(np.mean(counts) - 5000) < 5 * math.sqrt(chosen.count_variance / 400)
+    assert abs(np.mean(counts) - 5000) < 7 * math.sqrt(chosen.count_variance / 400)
 
 
 @pytest.mark.parametrize("features", QUADRATIC, ids=lambda f: f.variant)
@@ -298,3 +302,26 @@ def test_the_record_explains_itself(exact):
     assert "up to 3 rows" in text
     assert "is public" in text
     assert "always" in text
+
+
+def test_a_tiny_delta_is_not_said_to_be_zero(exact):
+    record = privatize(exact, 1.0, 1e-12, public_map=True).privacy
+    assert "a probability of 0.000000000001 (delta)" in " ".join(record.explain().split())
+
+
+def test_models_and_reports_repeat_the_promise(exact, tmp_path):
+    s = privatize(exact, 1.0, 1e-6, public_map=True)
+    model = sl.Model.of(sl.CompressiveGaussianMixture(1, random_state=0).fit_sketch(s))
+    model.save(tmp_path / "model.json")
+    again = sl.Model.load(tmp_path / "model.json")
+    assert again.privacy == s.privacy
+    page = sl.plots.report(again)
+    assert "What is promised to the people in the data" in page
+    assert "at most 2.72 times as likely (epsilon = 1)" in page
+    plain = sl.plots.report(sl.CompressiveGaussianMixture(1, random_state=0).fit_sketch(exact))
+    assert "promised" not in plain
+    damaged = json.loads(model.to_json())
+    damaged["sketch"]["privacy"]["epsilon"] = -1.0
+    damaged.pop("seal", None)
+    with pytest.raises(sl.ModelFileError):
+        sl.Model.from_json(json.dumps(damaged))

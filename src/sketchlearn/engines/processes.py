@@ -8,11 +8,14 @@ sums are added up in the order of the source, and the bytes are those of any oth
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
+import sys
 from collections import deque
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import BaseContext
 from typing import Any
 
 from sketchlearn.arrays import RowError
@@ -29,8 +32,9 @@ from sketchlearn.threads import available_cores
 class ProcessEngine(Engine):
     """Processes of this machine.
 
-    They start afresh (``spawn``) and take a second or two for that; a script that uses this engine needs the usual
-    ``if __name__ == "__main__":``.
+    On Linux they are forked from a process that has everything imported and does nothing else: the first pass of a
+    program waits a second or two for it, later ones hardly at all.  Elsewhere they start afresh, each time.  A script
+    that uses this engine needs the usual ``if __name__ == "__main__":``.
     """
 
     def run(self, job: Job) -> Sketch | SketchTable | None:
@@ -62,7 +66,10 @@ class _Worker:
     sum: ChunkSummer
 
 
-def _begin(task: Task, stop: Any) -> None:
+def _begin(task: Task, stop: Any, environment: dict[str, str]) -> None:
+    if dict(os.environ) != environment:  # forked from a process that may be older than, say, credentials
+        os.environ.clear()
+        os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that was asked to stop tells the others
     _Worker.task, _Worker.stop = task, stop
     _Worker.sum = ChunkSummer(task.features, task.skip_invalid, task.source)
@@ -81,12 +88,24 @@ def _stopped(done: int, total: int | None) -> None:
         raise InterruptedError("the pass was stopped")
 
 
+def _context() -> BaseContext:
+    """How processes are started; never by a fork of this one, which may hang where it has threads."""
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    from multiprocessing import forkserver  # isn't there on every system
+
+    context = multiprocessing.get_context("forkserver")
+    if getattr(forkserver._forkserver, "_preload_modules", None) == ["__main__"]:  # nobody has chosen anything else
+        context.set_forkserver_preload(["sketchlearn.engines.ready"])
+    return context
+
+
 class _ChunksPass(Pass):
     """Rows are read here and summed in other processes."""
 
     def __init__(self, job: Job, workers: int) -> None:
         super().__init__(job, workers)
-        self._context = multiprocessing.get_context("spawn")  # forks of a process with threads may hang
+        self._context = _context()
         self._stop = self._context.Event()
 
     def accumulate(self) -> None:
@@ -97,7 +116,9 @@ class _ChunksPass(Pass):
             raise
 
     def executor(self) -> Executor:
-        return ProcessPoolExecutor(self.workers, self._context, _begin, (Task.of(self.job), self._stop))
+        return ProcessPoolExecutor(
+            self.workers, self._context, _begin, (Task.of(self.job), self._stop, dict(os.environ))
+        )
 
     def submit(self, pool: Executor | None, chunk: Batch) -> Future[Sums]:
         assert pool is not None

@@ -76,7 +76,7 @@ def report(
         parts.append(_sweep(sweep, data))
     if learned.profile is not None:
         parts.append(_residual(learned, data))
-    parts += [_about(learned), _footer(learned)]
+    parts += [_promise(learned), _about(learned), _footer(learned)]
     page = Template(_asset("page.html")).substitute(
         title=escape(heading),
         version=escape(learned.library),
@@ -206,6 +206,14 @@ def _residual(model: Model, data: dict[str, Any]) -> str:
     )
 
 
+def _promise(model: Model) -> str:
+    """What a private release promises, in the words of its record."""
+    if model.privacy is None:
+        return ""
+    said = "".join(f"<p>{escape(line)}</p>" for line in model.privacy.sentences())
+    return f"<section><h2>What is promised to the people in the data</h2>{said}</section>"
+
+
 def _about(model: Model) -> str:
     facts = model.sketch
     rows: list[tuple[str, str]] = []
@@ -214,7 +222,8 @@ def _about(model: Model) -> str:
     if facts.get("fingerprint"):
         rows.append(("feature map", str(facts["fingerprint"])))
     if facts.get("noise_level") is not None:
-        rows.append(("noise level", f"{facts['noise_level']:.3g} per feature, from the number of rows alone"))
+        cause = "from the number of rows alone" if model.privacy is None else "sampling error and noise of the release"
+        rows.append(("noise level", f"{facts['noise_level']:.3g} per feature, {cause}"))
     if facts.get("skipped"):
         rows.append(("skipped", f"{facts['skipped']:,} rows with missing or infinite values"))
     if model.decoder:

@@ -75,6 +75,18 @@ class PrivacyRecord:
         It rests on what the software can't check: that nobody has more than 1 row, that the feature map was chosen
         without looking at the data (unknown), and that the exact totals are kept secret or deleted.
         """
+        return "\n".join(textwrap.fill(line, 111, break_on_hyphens=False) for line in self.sentences())
+
+    def sentences(self) -> list[str]:
+        """The paragraphs of :meth:`explain`.
+
+        Examples
+        --------
+        >>> from sketchlearn.sketches.record import PrivacyRecord
+        >>> said = PrivacyRecord("discrete-laplace", 0.5, 0.0, "replace-one", 1, 400.0, 0.0, "0.1.0").sentences()
+        >>> said[2]
+        'The number of rows is public: the promise is about what is in them.'
+        """
         rows = "1 row" if self.records_per_user == 1 else f"{self.records_per_user} rows"
         if self.relation == "add-remove":
             change = f"whether or not the data of any one person (up to {rows}) is included"
@@ -87,9 +99,8 @@ class PrivacyRecord:
             count = "The number of rows is public: the promise is about what is in them."
         ratio = math.exp(min(self.epsilon, 700.0))
         factor = f"{ratio:.3g}" if ratio < 1e6 else f"{ratio:.0e}"
-        except_for = (
-            f", except with a probability of {self.delta:.9f}".rstrip("0") + " (delta)" if self.delta else ", always"
-        )
+        chance = np.format_float_positional(self.delta, trim="-")
+        except_for = f", except with a probability of {chance} (delta)" if self.delta else ", always"
         origin = str(self.details.get("map", "unknown"))
         noise = str(self.details.get("noise", ""))
         made = (
@@ -101,14 +112,18 @@ class PrivacyRecord:
             f"times as likely (epsilon = {self.epsilon:g}){except_for}.  This holds whatever else somebody knows, and "
             "whatever is computed from the release later."
         )
+        chosen = f"that the feature map was chosen without looking at the data ({origin})"
+        pilot = self.details.get("pilot")
+        if isinstance(pilot, dict) and isinstance(pilot.get("epsilon"), float):
+            chosen = f"that the feature map was {origin} alone (epsilon = {pilot['epsilon']:g}, included above)"
         premises = (
-            f"It rests on what the software can't check: that nobody has more than {rows}, that the feature map was "
-            f"chosen without looking at the data ({origin}), and that the exact totals are kept secret or deleted."
+            f"It rests on what the software can't check: that nobody has more than {rows}, {chosen}, and that the "
+            "exact totals are kept secret or deleted."
         )
         lines = [made, promise, count, premises]
         if "NOT PRIVATE" in noise:
             lines.insert(0, f"WARNING: the noise was {noise}: none of what follows holds.")
-        return "\n".join(textwrap.fill(line, 111, break_on_hyphens=False) for line in lines)
+        return lines
 
     @classmethod
     def added(cls, records: Sequence[PrivacyRecord]) -> PrivacyRecord:

@@ -87,6 +87,8 @@ def _of_model(model: Model) -> tuple[dict[str, Any], str]:
     lines["features"] = model.sketch.get("description", "unknown")
     width = max(map(len, lines))
     text = "\n".join(f"{k:<{width}}  {one_line(v)}" for k, v in lines.items()) + "\n" + model.table().text()
+    if model.privacy is not None:
+        text += f"\n\n{model.privacy.explain()}"
     return {**facts, **short, "sketch": dict(model.sketch)}, text
 
 

@@ -25,6 +25,7 @@ from sketchlearn.learn.models.file import FORMAT, VERSION, Reader, plain
 from sketchlearn.learn.models.table import Column, Table, number
 from sketchlearn.limits import read_json
 from sketchlearn.sketches import file as sketch_file
+from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import read
 
@@ -56,7 +57,7 @@ class Model:
     profile : Profile or None
         Misfit and noise floor by radius.
     sketch : dict
-        Facts about the sketch: features, fingerprint, box, noise level.
+        Facts about the sketch: features, fingerprint, box, noise level, the record of a private release.
     library : str
         Version of sketchlearn that learned it.
 
@@ -167,6 +168,8 @@ class Model:
             facts["noise_level"] = sketch.noise_level
         if phi.encoder is not None:
             facts["encoder"] = phi.encoder.to_json()
+        if sketch.privacy is not None:
+            facts["privacy"] = sketch.privacy.to_json()
         said: dict[str, Any] = {name: getattr(solution, name, None) for name in _VERDICT}
         said["code"] = None if said["code"] is None else str(said["code"])
         if said["ratio"] is not None and not np.isfinite(said["ratio"]):
@@ -287,6 +290,12 @@ class Model:
         """How rows of a table become the columns of the model, if categories or missing values were encoded."""
         given = self.sketch.get("encoder")
         return None if given is None else Encoder.from_json(given)
+
+    @property
+    def privacy(self) -> PrivacyRecord | None:
+        """What was promised to the people behind a private sketch; the model keeps it without further noise."""
+        given = self.sketch.get("privacy")
+        return None if given is None else PrivacyRecord.from_json(given)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Cluster or component of each row, or the predicted target of a regression.

@@ -17,6 +17,7 @@ from sketchlearn.exceptions import ModelFileError
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.files import check_seal
 from sketchlearn.limits import LimitError, check_json
+from sketchlearn.sketches.record import PrivacyRecord
 
 Array = npt.NDArray[np.float64]
 
@@ -33,6 +34,7 @@ _SKETCH: dict[str, Any] = {
     "upper": list,
     "noise_level": (int, float),
     "encoder": Encoder,
+    "privacy": PrivacyRecord,
 }
 
 
@@ -176,9 +178,9 @@ class Reader:
             value = given.get(key)
             if value is None:
                 continue
-            if kind is Encoder:
+            if kind in (Encoder, PrivacyRecord):
                 try:
-                    out[key] = Encoder.from_json(value).to_json()
+                    out[key] = kind.from_json(value).to_json()
                 except ValueError as error:
                     raise self.fail(str(error)) from None
                 continue
