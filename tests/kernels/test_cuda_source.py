@@ -59,7 +59,7 @@ def _assert_equal(got, want, skip=True):
 
 
 @pytest.mark.parametrize("kind", ["emulated", "real"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     shape=st.sampled_from(SHAPES),
     n=st.integers(0, 400),

@@ -41,7 +41,7 @@ def plan_of(found, d, m, p):
     return Plan("hadamard", d, (2, m), np.dtype(np.int64), found, {"p": p})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     n=st.integers(1, 40),
     d=st.integers(1, 300),

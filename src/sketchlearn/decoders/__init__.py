@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders import verdicts
-from sketchlearn.decoders.harmonics import decode_cleaned
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.randomness import RandomState, as_generator
 from sketchlearn.decoders.registry import DECODERS, decoders_of, register_decoder
@@ -108,7 +107,9 @@ def decode(
     with single_blas_thread:  # many small products: more than one thread only costs
         options |= {"rng": as_generator(random_state), "trace": [] if trace else None}
         found = chosen(sketch, k, **options)
-        if isinstance(sketch, Sketch):
+        if isinstance(sketch, Sketch) and getattr(sketch.features, "dither", None) is not None:
+            from sketchlearn.decoders.harmonics import decode_cleaned
+
             found = decode_cleaned(chosen, sketch, k, found, **options)
     if not isinstance(sketch, Sketch) or not isinstance(found, Solution):
         return found  # a decoder of another package may return what it likes

@@ -115,7 +115,7 @@ class Certifier:
         """Coarse to fine, whatever the search has found; None if so many components explain nothing."""
         d = self.problem.dim
         problem = self.whitened(State(np.zeros((1, d)), np.ones(1), np.ones(1)), everything=self.problem.size <= 3000)
-        if not repair.coarse_to_fine(problem, k, self.problem.box, self.rng):
+        if not repair.coarse_to_fine(problem, k, self.problem.box, self.rng) or len(problem.state.weights) < k:
             return None
         return Certified(problem.state, examine(problem, self.problem.box, self.rng))
 

@@ -464,7 +464,7 @@ def register_model(kind: Kind) -> Kind:
     --------
     >>> from sketchlearn.learn.models import MODELS
     >>> sorted(MODELS)[:2]
-    ['anomaly', 'classifier']
+    ['anomaly', 'cca']
     """
     MODELS[kind.task] = kind
     return kind
