@@ -57,6 +57,12 @@ CASES = {
     "regression": Case(
         lambda **o: sl.CompressiveRegression(random_state=0, **o), "coef_", supervised=True, exact=False
     ),
+    "ica": Case(lambda **o: sl.CompressiveICA(random_state=0, **o), "components_"),
+    "mixture regression": Case(
+        lambda **o: sl.CompressiveMixtureRegressor(3, **{"sketch_size": 120, "random_state": 0, **o}),
+        "means_",
+        supervised=True,
+    ),
 }
 SOURCES = ("array", "frame", "memmap", "path", "glob", "generator", "read")
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchlearn import plots
-    from sketchlearn.comparison import Comparison, compare, goodness_of_fit, synthesize
+    from sketchlearn.comparison import Comparison, Independence, compare, goodness_of_fit, independence, synthesize
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
-    from sketchlearn.designs import design
+    from sketchlearn.designs import design, design_independence
     from sketchlearn.engines import sketch
     from sketchlearn.exceptions import (
         BudgetError,
@@ -19,13 +19,23 @@ if TYPE_CHECKING:
         SketchFileError,
         SourceError,
     )
-    from sketchlearn.features import EmbeddedFeatures, Encoder, FeatureMap, FourierFeatures, QuadraticFeatures
+    from sketchlearn.features import (
+        EmbeddedFeatures,
+        Encoder,
+        FeatureMap,
+        FourierFeatures,
+        QuadraticFeatures,
+        QuarticFeatures,
+    )
     from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
+        CompressiveCCA,
         CompressiveClassifier,
         CompressiveGaussianMixture,
+        CompressiveICA,
         CompressiveKMeans,
         CompressiveKMedians,
+        CompressiveLDA,
         CompressiveMixtureRegressor,
         CompressivePCA,
         CompressiveRegression,
@@ -40,9 +50,9 @@ __version__ = "0.1.0"
 
 # the room of every public name: loaded when the name is first used, so that `import sketchlearn` costs nothing
 _ROOMS = {
-    "comparison": ("Comparison", "compare", "goodness_of_fit", "synthesize"),
+    "comparison": ("Comparison", "Independence", "compare", "goodness_of_fit", "independence", "synthesize"),
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
-    "designs": ("design",),
+    "designs": ("design", "design_independence"),
     "engines": ("sketch",),
     "exceptions": (
         "BudgetError",
@@ -54,13 +64,23 @@ _ROOMS = {
         "SketchFileError",
         "SourceError",
     ),
-    "features": ("EmbeddedFeatures", "Encoder", "FeatureMap", "FourierFeatures", "QuadraticFeatures"),
+    "features": (
+        "EmbeddedFeatures",
+        "Encoder",
+        "FeatureMap",
+        "FourierFeatures",
+        "QuadraticFeatures",
+        "QuarticFeatures",
+    ),
     "kernels": ("active_kernel",),
     "learn": (
+        "CompressiveCCA",
         "CompressiveClassifier",
         "CompressiveGaussianMixture",
+        "CompressiveICA",
         "CompressiveKMeans",
         "CompressiveKMedians",
+        "CompressiveLDA",
         "CompressiveMixtureRegressor",
         "CompressivePCA",
         "CompressiveRegression",
@@ -77,10 +97,13 @@ __all__ = [
     "Accumulator",
     "BudgetError",
     "Comparison",
+    "CompressiveCCA",
     "CompressiveClassifier",
     "CompressiveGaussianMixture",
+    "CompressiveICA",
     "CompressiveKMeans",
     "CompressiveKMedians",
+    "CompressiveLDA",
     "CompressiveMixtureRegressor",
     "CompressivePCA",
     "CompressiveRegression",
@@ -91,6 +114,7 @@ __all__ = [
     "FeatureMap",
     "FourierFeatures",
     "IncompatibleSketchError",
+    "Independence",
     "Ledger",
     "LedgerFileError",
     "MissingPackageError",
@@ -99,6 +123,7 @@ __all__ = [
     "ModelFileError",
     "PrivacyRecord",
     "QuadraticFeatures",
+    "QuarticFeatures",
     "Sketch",
     "SketchFileError",
     "SketchTable",
@@ -110,7 +135,9 @@ __all__ = [
     "compare",
     "decode",
     "design",
+    "design_independence",
     "goodness_of_fit",
+    "independence",
     "load",
     "merge",
     "plots",

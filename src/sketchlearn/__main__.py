@@ -1,8 +1,6 @@
 """``python -m sketchlearn``."""
 
-import sys
-
-from sketchlearn.cli import main
+from sketchlearn.cli import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -96,3 +96,29 @@ def test_a_regression_by_a_mixture(folder, tmp_path, run):
     assert code != 0
     assert "nowhere" in err
     assert not (tmp_path / "x.json").exists()
+
+
+def test_canonical_correlations(folder, tmp_path, run):
+    target = tmp_path / "model.json"
+    source = folder / "quadratic.sketch"
+    code, out, err = run("learn", "cca", source, "--target", "2", "-o", target, "--json")
+    assert code == 0, err
+    assert json.loads(out)["task"] == "cca"
+    model = sl.Model.load(target)
+    assert (model.x_columns, model.y_columns) == (("column 0", "column 1"), ("column 2",))
+    code, _, err = run("learn", "cca", folder / "fourier.sketch", "--target", "c", "-o", tmp_path / "x.json")
+    assert code != 0
+    assert "quadratic" in err
+
+
+def test_independent_components(folder, tmp_path, run):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4000, 3)) @ rng.normal(size=(3, 3))
+    sl.sketch(X, sl.design(X[:1000], task="ica").with_columns(["a", "b", "c"])).save(tmp_path / "quartic.sketch")
+    code, out, err = run("learn", "ica", tmp_path / "quartic.sketch", "-o", tmp_path / "model.json", "--json")
+    assert code == 0, err
+    assert json.loads(out)["task"] == "ica"
+    assert sl.Model.load(tmp_path / "model.json").predict(X[:5]).shape == (5, 3)
+    code, _, err = run("learn", "ica", folder / "fourier.sketch", "-o", tmp_path / "x.json")
+    assert code != 0
+    assert "--task ica" in err

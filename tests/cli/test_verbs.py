@@ -305,3 +305,62 @@ def test_the_wrong_kind_of_file_is_named(tmp_path, run):
     _, _, err = run("learn", "kmeans", "groups.table.parquet", "-k", "2", "-o", "m")
     assert "'sketchlearn merge groups.table.parquet" in err
     assert "not a model but a sketch" in run("report", "a.sketch")[2]
+
+
+def test_independence_of_columns(run, tmp_path):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=1000)
+    rows = np.column_stack([x, rng.normal(size=1000), x**2 + rng.normal(size=1000)])
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header="a,b,c", comments="")
+    for first, code in (("a", 10), ("b", 0)):
+        assert run("design", "rows.csv", "--first", first, "-o", "map.json")[0] == 0
+        assert run("sketch", "rows.csv", "--features", "map.json", "-o", f"{first}.sketch")[0] == 0
+        found, out, err = run("independence", f"{first}.sketch", "--json")
+        assert found == code, err
+        assert json.loads(out)["dependent"] is (code == 10)
+    assert run("design", "rows.csv", "--first", "nowhere", "-o", "other.json")[0] != 0
+    assert run("independence", "a.sketch", "--alpha", "2")[0] == 2
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_design_encodes_missing_values_and_categories(run, tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    age = [None if i % 9 == 0 else float(x) for i, x in enumerate(rng.normal(40, 9, 300))]
+    table = pa.table({"age": age, "plan": ["free" if i % 3 else "paid" for i in range(300)]})
+    path, phi, out = (tmp_path / name for name in (f"people.{suffix}", "map.json", "people.sketch"))
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    elif suffix == "csv":
+        pc.write_csv(table, path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    assert run("design", str(path), "--encode", "--missing", "median", "-k", "2", "-o", str(phi))[0] == 0
+    assert run("sketch", str(path), "--features", str(phi), "-o", str(out))[0] == 0
+    made = sl.load(out)
+    encoder = sl.Encoder.fit(table, missing="median")
+    assert made.features.encoder == encoder
+    assert made == sl.sketch(table, sl.design(table, n_components=2, encoder=encoder))
+    assert (made.count, made.skipped) == (300, 0)
+    assert run("design", str(path), "--encode", "--where", "age > 3", "-o", str(phi))[0] == 2
+    assert run("design", str(path), "--encode", "--missing", "guess", "-o", str(phi))[0] == 2
+
+
+def test_the_process_ends_without_taking_the_interpreter_apart(tmp_path):
+    """A thread that holds Python's memory while the interpreter goes away aborts it: it must not go away."""
+    script = (
+        "import atexit, sys\n"
+        "class Held:\n    def __del__(self): print('taken apart', flush=True)\n"
+        "held = Held()\n"  # (let go by the interpreter's end alone)
+        "import pyarrow\n"
+        "atexit.register(print, 'exit functions ran')\n"
+        "from sketchlearn.cli import program\n"
+        "sys.argv = ['sketchlearn', *sys.argv[1:]]\nprogram()"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(sl.__file__).parents[1])}
+    for arguments, code in ((["--version"], 0), (["info", "nothing.sketch"], 3), (["info"], 2)):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == code, done.stderr
+        assert "exit functions ran" in done.stdout
+        assert "taken apart" not in done.stdout

@@ -124,3 +124,12 @@ def test_invalid_rows_are_named_or_skipped(variant, radius, dtype):
     weights = np.ones(3000)
     weights[[5, 1234, 2999]] = 0.0
     assert sl.sketch(X, phi, sample_weight=weights).count == 2997
+
+
+@pytest.mark.parametrize("size", [1e30, 1e60, 1e120])
+def test_centres_beyond_single_precision(size):
+    """A map centred where float32 has no numbers left: the pass ends, with the products about that centre."""
+    X = size * (1 + 1e-3 * np.random.default_rng(0).normal(size=(50, 3)))
+    s = sl.sketch(X, sl.QuadraticFeatures.draw(3, None, variant="exact", center=X.mean(0)))
+    about = (X - X.mean(0)).T @ (X - X.mean(0)) / 50
+    np.testing.assert_allclose(np.sort(np.abs(s.mean[:6])), np.sort(np.abs(about[np.tril_indices(3)])), rtol=1e-9)

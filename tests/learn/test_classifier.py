@@ -21,6 +21,17 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
+@parametrize_with_checks(
+    [
+        sl.CompressiveClassifier("mean", sketch_size=40),
+        sl.CompressiveClassifier("mixture", sketch_size=30, covariance_type="spherical"),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_with_fourier_features(estimator, check):
+    check(estimator)
+
+
 @pytest.fixture(scope="module")
 def moons():
     return make_moons(3000, noise=0.15, random_state=7)
@@ -30,6 +41,25 @@ def moons():
 def fitted(moons):
     X, y = moons
     return sl.CompressiveClassifier(sketch_size=120, random_state=0).fit(X[:2000], y[:2000])
+
+
+def test_classes_with_few_rows_get_fewer_components(moons):
+    X, y = moons
+    few = np.r_[np.flatnonzero(y == 0)[:500], np.flatnonzero(y == 1)[:25]]
+    clf = sl.CompressiveClassifier("mixture", n_components=3, random_state=0).fit(X[few], y[few])
+    assert [m.n_components for m in clf.solution_.rule.mixtures] == [3, 2]
+    assert not clf.reliable_
+    assert "too few rows" in clf.verdict_
+
+
+def test_the_mean_rule_takes_weights_for_its_probabilities(moons):
+    X, y = moons
+    plain = sl.CompressiveClassifier("mean", random_state=0).fit(X[:900], y[:900])
+    heavy = sl.CompressiveClassifier("mean", class_weight={1: 3.0}, random_state=0).fit_sketch(plain.sketch_)
+    odds = [clf.predict_proba(X[:50]) for clf in (plain, heavy)]
+    np.testing.assert_allclose(odds[1][:, 1] / odds[1][:, 0], 3.0 * odds[0][:, 1] / odds[0][:, 0])
+    balanced = sl.CompressiveClassifier("mean", class_weight="balanced").fit_sketch(plain.sketch_)
+    np.testing.assert_allclose(balanced.predict_proba(X[:50]), odds[0])
 
 
 # -- the rule is that of the rows -----------------------------------------------------------------
@@ -229,9 +259,7 @@ def test_bad_arguments_are_refused(moons, fitted):
         ({"shrinkage": 2.0}, "shrinkage"),
         ({"class_weight": "heavy"}, "class_weight"),
         ({"class_weight": {0: 0.0, 1: 0.0}}, "class_weight"),
-        ({"method": "mean", "class_weight": "balanced"}, "prior"),
         ({"n_components": 0}, "n_components"),
-        ({"method": "mixture", "n_components": 900}, "too few"),
     ]:
         with pytest.raises(ValueError, match=word):
             sl.CompressiveClassifier(**options).fit(X, y)

@@ -3,6 +3,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -89,15 +90,57 @@ def test_quantiles_of_a_mixture():
 def test_one_component_is_linear_regression(line):
     X, y, reg = line
     peer = LinearRegression().fit(X, y)
-    slopes = np.diff(reg.predict(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 50.0]])))
-    errors = np.sqrt(1.0 / len(X))  # standard error of a slope per standard deviation of its column
-    assert slopes[0] == pytest.approx(peer.coef_[0], abs=4 * errors)
-    assert slopes[1] + slopes[0] == pytest.approx(50 * peer.coef_[1], abs=4 * errors)
+    np.testing.assert_allclose(reg.predict(X), peer.predict(X), rtol=1e-9)
+    std = reg.predict(X, return_std=True)[1]
+    rest = np.sum((y - peer.predict(X)) ** 2) / (len(X) - 3)
+    np.testing.assert_allclose(std, np.sqrt(rest), rtol=1e-9)  # unbiased, as in any book
     low, high = reg.predict_interval(X, 0.9)
     assert np.mean((low < y) & (y < high)) == pytest.approx(0.9, abs=0.04)
-    mean, std = reg.predict(X, return_std=True)
-    np.testing.assert_allclose(std, 1.0, atol=0.1)
-    assert np.mean(mean) == pytest.approx(y.mean(), abs=0.2)
+    assert reg.reliable_
+    halves = sl.CompressiveMixtureRegressor(1).partial_fit(X[:1500], y[:1500]).partial_fit(X[1500:], y[1500:])
+    np.testing.assert_allclose(halves.predict(X), peer.predict(X), rtol=1e-9)
+    without = sl.CompressiveMixtureRegressor(1).fit_sketch(
+        reg.sketch_ - sl.sketch(np.c_[X, y][:999], reg.sketch_.features)
+    )
+    np.testing.assert_allclose(without.predict(X), LinearRegression().fit(X[999:], y[999:]).predict(X), rtol=1e-7)
+
+
+def test_few_rows_are_regressed_linearly_by_default():
+    X, y = load_diabetes(return_X_y=True)
+    reg = sl.CompressiveMixtureRegressor(random_state=0).fit(X, y)
+    assert reg.n_components_ == 1
+    np.testing.assert_allclose(reg.predict(X), LinearRegression().fit(X, y).predict(X), rtol=1e-8)
+
+
+def test_one_component_wins_where_it_explains_the_sketch():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(3000, 2))
+    y = X @ [1.0, -2.0] + rng.normal(size=3000)
+    reg = sl.CompressiveMixtureRegressor(random_state=0).fit(X, y)
+    assert reg._fitting(3, 3000) > 1
+    assert (reg.n_components_, reg.reliable_) == (1, True)
+    kinked, z = kinks(2000)
+    assert sl.CompressiveMixtureRegressor(random_state=0).fit(kinked, z[:, 0]).n_components_ > 1
+
+
+def test_one_gaussian_from_moments():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 3)) + 5.0
+    X = np.column_stack([X, X[:, 0] - X[:, 1], np.full(300, 2.0)])  # collinear, and without any spread
+    s = sl.sketch(X, sl.QuadraticFeatures.draw(dim=5))
+    found = sl.decode(s, 1, task="gmm", decoder="moments")
+    np.testing.assert_allclose(found.covariances[0], np.cov(X.T), atol=1e-9)
+    assert np.isfinite(found.mixture.log_density(X)).all()
+    for kind, shape in [("tied", (5, 5)), ("diag", (1, 5)), ("spherical", (1,))]:
+        assert sl.decode(s, 1, task="gmm", decoder="moments", covariance_type=kind).covariances.shape == shape
+    for wrong, word in [({"n_components": 2}, "one component"), ({"covariance_type": "odd"}, "covariance_type")]:
+        with pytest.raises(ValueError, match=word):
+            sl.decode(s, **{"n_components": 1, "task": "gmm", "decoder": "moments", **wrong})
+    few = sl.sketch(X, sl.QuadraticFeatures.draw(dim=5, size=4))
+    with pytest.raises(TypeError, match="all products"):
+        sl.decode(few, 1, task="gmm", decoder="moments")
+    with pytest.raises(ValueError, match="task='gmm'"):
+        sl.CompressiveMixtureRegressor(3).fit_sketch(s)
 
 
 def test_kinks_several_targets_and_missing_inputs(fitted):
@@ -179,5 +222,3 @@ def test_bad_arguments_are_refused(line):
         reg.predict([[np.nan, 0.0]])
     with pytest.raises(ValueError, match="level"):
         reg.predict_interval(X, 1.0)
-    with pytest.raises(TypeError, match="Fourier"):
-        sl.CompressiveMixtureRegressor().fit_sketch(sl.sketch(X, sl.QuadraticFeatures.draw(dim=2)))

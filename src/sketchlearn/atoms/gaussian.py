@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.atoms.base import Array, Atom
-from sketchlearn.features.operator import Operator
+from sketchlearn.features.operator import Operator, lower_triangle
 
 
 class SphericalGaussian(Atom):
@@ -91,12 +91,12 @@ class FullGaussian(Atom):
         return triangle_vjp(shapes, w, -cotangent * self.envelope(shapes, w))
 
     def shape_bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
-        a, b = np.tril_indices(d)
+        a, b = lower_triangle(d)
         reach = np.sqrt(largest)
         return np.where(a == b, np.sqrt(smallest), -reach), np.full(len(a), reach)
 
     def round_shapes(self, variances: npt.ArrayLike, d: int) -> Array:
-        a, b = np.tril_indices(d)
+        a, b = lower_triangle(d)
         return np.sqrt(np.array(variances, np.float64))[:, None] * (a == b)
 
     def describe(self, shapes: Array, d: int) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class KnownGaussian(Atom):
 
 def triangles(shapes: Array, d: int) -> Array:
     """Lower triangular matrices from their packed entries, (k, s) to (k, d, d)."""
-    a, b = np.tril_indices(d)
+    a, b = lower_triangle(d)
     lower = np.zeros((len(shapes), d, d))
     lower[:, a, b] = shapes
     return lower
@@ -184,7 +184,7 @@ def squares(shapes: Array, d: int) -> Array:
 def triangle_vjp(shapes: Array, w: Operator, values: Array) -> Array:
     """``sum_j values[l, j] * d (w'LL'w/2) / dL``, packed: the lower triangle of ``sum_j values_j w w'L``."""
     d = w.shape[1]
-    a, b = np.tril_indices(d)
+    a, b = lower_triangle(d)
     return np.asarray((w.quadratic_adjoint(values, "full") @ triangles(shapes, d))[:, a, b])
 
 

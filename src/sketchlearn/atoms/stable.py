@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from sketchlearn.atoms.base import Array, Atom
 from sketchlearn.atoms.gaussian import squares, triangle_vjp
-from sketchlearn.features.operator import Operator
+from sketchlearn.features.operator import Operator, lower_triangle
 
 _SMALLEST_ALPHA, _FIRST_ALPHA = 0.3, 1.5
 _TINY = 1e-300
@@ -69,7 +69,7 @@ class EllipticStable(Atom):
         if self.scatter_type == "diag":
             low, high = np.full(d, smallest), np.full(d, largest)
         else:
-            a, b = np.tril_indices(d)
+            a, b = lower_triangle(d)
             reach = np.sqrt(largest)
             low, high = np.where(a == b, np.sqrt(smallest), -reach), np.full(len(a), reach)
         return np.append(_SMALLEST_ALPHA, low), np.append(2.0, high)
@@ -78,7 +78,7 @@ class EllipticStable(Atom):
         v = np.array(variances, np.float64)[:, None]
         if self.scatter_type == "diag":
             return np.hstack([np.full_like(v, _FIRST_ALPHA), np.repeat(v, d, 1)])
-        a, b = np.tril_indices(d)
+        a, b = lower_triangle(d)
         return np.hstack([np.full_like(v, _FIRST_ALPHA), np.sqrt(v) * (a == b)])
 
     def describe(self, shapes: Array, d: int) -> dict[str, Any]:

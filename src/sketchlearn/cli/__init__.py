@@ -1,12 +1,16 @@
-"""The command line: ``sketchlearn design | sketch | merge | subtract | info | compare | learn | plot | report | demo``.
+"""The command line: ``sketchlearn VERB ...``.
 
 One verb a file in ``verbs/``: a module with a function ``register(app)``; modules there are found by themselves.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,3 +23,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("sketchlearn: the command line needs typer and rich: pip install 'sketchlearn[cli]'\n")
         return 7
     return run(arguments)
+
+
+def program() -> NoReturn:
+    """The command line as a process: run it, and end.
+
+    Once Arrow is loaded the interpreter is not taken apart: a thread of Arrow's that drops a buffer of Python's in
+    that moment aborts the process, after the work was done well.
+    """
+    code = main()
+    if "pyarrow" not in sys.modules:
+        sys.exit(code)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # closed, or nobody reads any more
+            stream.flush()
+    os._exit(code)

@@ -1,7 +1,5 @@
 """``python -m sketchlearn.cli``"""
 
-import sys
+from sketchlearn.cli import program
 
-from sketchlearn.cli import main
-
-sys.exit(main())
+program()

@@ -5,6 +5,7 @@ from sketchlearn.comparison.drift import Alarm, drift
 from sketchlearn.comparison.one_sample import goodness_of_fit
 from sketchlearn.comparison.points import synthesize
 from sketchlearn.comparison.sequence import Change, changes
+from sketchlearn.comparison.two_groups import Independence, independence
 from sketchlearn.comparison.two_sample import Comparison, compare
 
 __all__ = [
@@ -12,10 +13,12 @@ __all__ = [
     "Change",
     "ColumnChange",
     "Comparison",
+    "Independence",
     "changes",
     "compare",
     "drift",
     "goodness_of_fit",
+    "independence",
     "moved_columns",
     "synthesize",
 ]

@@ -85,6 +85,7 @@ _MIXTURES = {
     "tuning-free": "sketchlearn.decoders.gmm:decode_gmm",
     "clompr": "sketchlearn.decoders.gaussian_clompr:decode_gaussian_clompr",
     "splitting": "sketchlearn.decoders.gaussian_splitting:decode_gaussian_splitting",
+    "moments": "sketchlearn.decoders.gaussian.moments:decode_gaussian_moments",
 }
 _LOW_RANK = {
     "burer-monteiro": "sketchlearn.decoders.lowrank.solution:decode_burer_monteiro",
@@ -112,6 +113,8 @@ DECODERS: dict[str, Decoders] = {
     "regression": Decoders(
         "regression", {"least-squares": "sketchlearn.decoders.least_squares:decode_regression"}, groups=False
     ),
+    "cca": Decoders("cca", {"exact": "sketchlearn.decoders.cca:decode_cca"}, groups=False),
+    "ica": Decoders("ica", {"cumulants": "sketchlearn.decoders.ica:decode_ica"}, groups=False),
     "classifier": Decoders("classifier", _CLASSIFIERS, groups=False, tables=True),
 }
 """Decoders by task and name."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.certificate import Certified, Certifier, State
-from sketchlearn.decoders.certificate.scores import SPLIT, missing_limit
+from sketchlearn.decoders.certificate.scores import SPLIT
 from sketchlearn.decoders.factored import Factored, refine_factored
 from sketchlearn.decoders.metric import View, standard_metric
 from sketchlearn.decoders.mixture import Mixture
@@ -33,7 +33,7 @@ from sketchlearn.decoders.partition import (
 )
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.refine import Fit, misfit, noise_floor, refine
-from sketchlearn.decoders.search import Found, left_over, search
+from sketchlearn.decoders.search import Found, left_over, refine_shared, search
 from sketchlearn.decoders.search import noise_floor as noise_floor_shared
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.features.characteristic import characteristic
@@ -50,11 +50,14 @@ _AXES_STEPS, _DIAGONAL_STEPS, _STEPS = 40, 60, 100
 _MORE_STEPS = 150  # for all factors in eleven to twenty dimensions
 _REPLACEMENTS = 4
 _DECODES = 3  # pooled fits of the richer model
+_ENOUGH = 4.0  # frequencies per number of the model that the search looks at,
+_WHOLE_STEPS = 30  # and steps with all of them afterwards
 _AGREE = 1.05  # two searches with misfits that close have found what there is
 _WHOLE, _FEW_WHOLE = 0.4, 0.1  # share of components that must be clusters as they are for others to be worth mending
 _SMALL = 200  # k d up to which it is worth starting from scratch
+_MANY_SCALES = 100.0  # longest frequency, over one standard deviation of the data, of a map for clusters in groups
 _SCARCE = 4.0  # frequencies per number of the model below which a search may fail on the right model
-_ROWS_PER_COMPONENT = 20  # below this, covariances can't be learned
+_ROWS_PER_COMPONENT = 20  # below this nothing can be said of shapes
 
 
 def decode_tuning_free(
@@ -73,10 +76,13 @@ def decode_tuning_free(
     view = View.of(sketch, metric)
     problem = Problem.from_view(view, metric)
     k = n_components
-    found = _best_of_restarts(problem, k, rng, start, trace)
-    if found.ratio < _MISSING:
-        found = _look_closer(problem, found, rng, trace)
-    fit = _explained(Certifier(view, problem, rng), found, rng, n_decodes, trace)
+    certifier = Certifier(view, problem, rng)
+    found = _found(problem, k, rng, start, trace)
+    fit = _as_it_is(certifier, found)
+    if fit is None:
+        if found.ratio < _MISSING:
+            found = _look_closer(problem, found, rng, trace)
+        fit = _explained(certifier, found, rng, n_decodes, trace)
     if fit.mixture.n_components > k:
         cells = partition_thoroughly(fit.mixture, k, rng, criterion)
     else:
@@ -134,6 +140,41 @@ class _Outcome:
         return self.misfit / self.floor
 
 
+def _found(
+    problem: Problem, k: int, rng: np.random.Generator, start: Array | None, trace: list[dict[str, Any]] | None
+) -> Found:
+    """The search, on as many frequencies as it needs; all of them then have their say.
+
+    Noise that was added averages out over all: there is no part of such a sketch that would do.
+    """
+    enough = int(_ENOUGH * k * (problem.dim + 1))
+    if problem.size < 1.2 * enough or noise.drowned(problem.n, problem.added):
+        return _best_of_restarts(problem, k, rng, start, trace)
+    part = problem.subset(np.sort(rng.permutation(problem.size)[:enough]))
+    found = _best_of_restarts(part, k, rng, start, trace)
+    largest = max(4.0 / problem.effective_radius(k) ** 2, found.variance)
+    means, weights, variance, value = refine_shared(
+        problem, found.means, found.weights, found.variance, True, _WHOLE_STEPS, largest, 1e-3
+    )
+    return Found(means, weights, variance, value, *noise_floor_shared(problem, k, variance), found.rounds)
+
+
+def _as_it_is(certifier: Certifier, found: Found) -> _Outcome | None:
+    """What was found, if it passes the examination without any mending."""
+    k = len(found.means)
+    if found.ratio > verdicts.CLUSTERS or not certifier.can(k):
+        return None
+    plain = _mixture(found.weights, found.means, np.full(k, found.variance))
+    certified = certifier.certify(State(found.means, found.weights, _shared(found)), mend=False)
+    if not certified.passed:
+        return None
+    return _of(certifier.problem, certified, "shared width", _Outcome(plain, found.value, found.floor, "shared width"))
+
+
+def _shared(found: Found) -> Array:
+    return np.array([max(found.variance, 1e-9)])
+
+
 def _best_of_restarts(
     problem: Problem, k: int, rng: np.random.Generator, start: Array | None, trace: list[dict[str, Any]] | None
 ) -> Found:
@@ -185,7 +226,7 @@ def _findings(problem: Problem, fit: _Outcome) -> verdicts.Findings | None:
         explained=seen.explained,
         determined=seen.determined,
         residual=seen.residual,
-        missing=seen.missing / missing_limit(problem.dim),
+        missing=seen.missing / seen.limit,
         place=problem.points(seen.missing_at[None])[0],
         rows=seen.missing_weight * problem.n,
         split=seen.split / SPLIT,
@@ -215,13 +256,14 @@ def _explained(
     """The simplest model that explains the data: one width, mended if need be, own widths, a richer one."""
     problem = certifier.problem
     k = len(found.means)
-    shared = State(found.means, found.weights, np.array([max(found.variance, 1e-9)]))
+    shared = State(found.means, found.weights, _shared(found))
     plain = _mixture(found.weights, found.means, np.full(k, found.variance))
     first = _Outcome(plain, found.value, found.floor, "shared width")
     if not certifier.can(k):
         return first if first.ratio <= verdicts.CLUSTERS else _richer(problem, found, rng, n_decodes, trace)
+    many = problem.n >= _ROWS_PER_COMPONENT * k
     if first.ratio <= verdicts.CLUSTERS:
-        first = _of(problem, certifier.certify(shared), "shared width", first)
+        first = _of(problem, certifier.certify(shared, mend=many), "shared width", first)
         if first.certified is not None and first.certified.passed:
             return first
     alone = Fit(found.means, found.weights, np.full(k, max(found.variance, 1e-6)), found.value)
@@ -237,30 +279,33 @@ def _explained(
         return first
     if second.ratio < verdicts.CLUSTERS:
         return second
+    if not many:  # too few rows to speak of shapes
+        return replace(second, path="own widths, few rows")
     mended = _mended(certifier, widths)
     if mended is not None:
         return _of(problem, mended, "shared width", first)
-    if problem.n < _ROWS_PER_COMPONENT * k:
-        # too few rows to speak of shapes
-        return replace(second, path="own widths, few rows")
     return _richer(problem, found, rng, n_decodes, trace)
 
 
 def _mended(certifier: Certifier, widths: State) -> Certified | None:
     """A search that went wrong, put right; None if it is the model that is wrong.
 
-    Where some components are clusters as they are and others are not, the search has missed something.
+    Where some components are clusters as they are and others are not, the search has missed something.  It can miss
+    everything in a small sketch, and where clusters lie in groups that are far apart (a map of many scales was made
+    for such rows): then it starts again, from coarse to fine.
     """
-    k, d = widths.means.shape
+    problem, (k, d) = certifier.problem, widths.means.shape
     whole = certifier.whole_components(widths)
-    scarce = certifier.problem.size < _SCARCE * k * (d + 1)
-    if whole.mean() < (_FEW_WHOLE if scarce else _WHOLE):
-        return None
-    variance = np.median(widths.covariances[whole])
-    made = certifier.certify(State(widths.means, widths.weights, np.array([variance])))
-    if not made.passed and (scarce or k * d <= _SMALL):
-        made = certifier.from_scratch(k)
-    return made if made.passed else None
+    scarce = problem.size < _SCARCE * k * (d + 1)
+    again = scarce or (k * d <= _SMALL and float(problem.radii.max()) > _MANY_SCALES)
+    if whole.mean() >= (_FEW_WHOLE if scarce else _WHOLE):
+        variance = np.median(widths.covariances[whole])
+        made = certifier.certify(State(widths.means, widths.weights, np.array([variance])))
+        if made.passed:
+            return made
+        again = again or k * d <= _SMALL
+    fresh = certifier.from_scratch(k) if again else None
+    return fresh if fresh is not None and fresh.passed else None
 
 
 def _of(problem: Problem, certified: Certified, path: str, fit: _Outcome) -> _Outcome:

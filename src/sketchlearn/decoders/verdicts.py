@@ -89,7 +89,7 @@ def of_clusters(ratio: float, path: str, k: int, plain: float, found: Findings |
             f"not certified: the misfit is {ratio:.2f} times the noise floor, but {why} (components: {path}); "
             f"{found.could_show}"
         )
-    if found is None and ratio <= CLUSTERS:
+    if found is None and plain <= CLUSTERS:
         return Code.UNCERTIFIED, (
             f"not certified: the misfit is {ratio:.2f} times the noise floor, but there are too many components and "
             "columns to examine whether all clusters were found"

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs import classifier, gmm, kmeans, pca, stable  # noqa: F401  # each registers its tasks
+from sketchlearn.designs import classifier, gmm, ica, kmeans, pca, stable  # noqa: F401  # each registers its tasks
+from sketchlearn.designs.independence import design_independence
 from sketchlearn.designs.request import Designer, Request, find, positive, register_design, tasks
 from sketchlearn.designs.scale import RULES
 from sketchlearn.designs.spread import standard_units, warn_of
@@ -19,7 +20,7 @@ from sketchlearn.features.pilot_table import as_table, encoded_rows
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.radial import RadialLaw
 
-__all__ = ["RULES", "Request", "default_size", "design", "register_design", "tasks"]
+__all__ = ["RULES", "Request", "default_size", "design", "design_independence", "register_design", "tasks"]
 
 Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 Fourier: TypeAlias = Literal["kmeans", "gmm", "stable"]
@@ -185,7 +186,7 @@ def design(
         Pilot rows; a thousand are enough.
     n_components : int
         The largest number of components that will be asked for.
-    task : {"kmeans", "gmm", "stable", "pca", "regression", "classifier"}
+    task : {"kmeans", "gmm", "stable", "pca", "regression", "classifier", "ica"}
         What the sketch is for, or a task that was registered.  ``"pca"`` and ``"regression"`` give quadratic features
         (:class:`sketchlearn.QuadraticFeatures`), ``"classifier"`` products of Fourier features
         (:class:`sketchlearn.EmbeddedFeatures`; `size` counts cosines and sines).

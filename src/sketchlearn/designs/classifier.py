@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.designs.request import Request, register_design
 from sketchlearn.designs.scale import column_units
 from sketchlearn.features.embedded import EmbeddedFeatures
@@ -81,6 +82,35 @@ def design_class_means(
         center=offset,
         whitening=whitening,
     )
+
+
+def design_class_mixtures(
+    rows: npt.NDArray[Any],
+    labels: npt.NDArray[Any],
+    n_components: int,
+    covariance_type: str,
+    *,
+    size: int | None = None,
+    seed: int = 0,
+    weights: Array | None = None,
+) -> FourierFeatures:
+    """A map for one mixture a class, designed from the rows about their class means: a shift changes no width.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.designs.classifier import design_class_mixtures
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> design_class_mixtures(X, np.repeat([0, 1], 50), 1, "full", size=50).size
+    50
+    """
+    plain = np.asarray(rows, np.float64)
+    apart = plain - plain.min(0)
+    for label in np.unique(labels):
+        mine = labels == label
+        mean = np.average(apart[mine], axis=0, weights=None if weights is None else weights[mine])
+        apart[mine] -= mean.astype(np.float32)  # so that repetition and weights give the same digits
+    return design_gmm(apart, n_components, covariance_type, seed, size=size, sample_weight=weights)
 
 
 def classifier_size(k: int, d: int, covariance_type: str | None = None) -> int:

@@ -7,6 +7,7 @@ from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.quadratic import QuadraticFeatures
+from sketchlearn.features.quartic import QuarticFeatures
 from sketchlearn.features.radial import (
     AdaptedLaw,
     FoldedLaw,
@@ -17,6 +18,7 @@ from sketchlearn.features.radial import (
     WeightedLaw,
 )
 from sketchlearn.features.second_moment import SecondMomentMap
+from sketchlearn.features.split import SplitFeatures
 
 __all__ = [
     "AdaptedLaw",
@@ -34,8 +36,10 @@ __all__ = [
     "Number",
     "Operator",
     "QuadraticFeatures",
+    "QuarticFeatures",
     "RadialLaw",
     "SecondMomentMap",
+    "SplitFeatures",
     "WeightedLaw",
     "register",
 ]

@@ -24,11 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.features import dense, portable, structured
-from sketchlearn.features.base import decode_array, encode_array, register
+from sketchlearn.features.base import register
 from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.phases import PhaseMap
 from sketchlearn.features.radial import LAWS, RadialLaw
 from sketchlearn.features.reading import check_per_row
+from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import Plan
 
 _DIRECTIONS = ("orthogonal", "iid")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,12 @@ Index = npt.NDArray[np.intp]
 _DOUBLE_ENTRIES = 2**24  # integer directions are kept in float64 up to here, in float32 up to 8 times as many,
 _SINGLE_ENTRIES = 2**27  # and beyond that as the bytes they are drawn as
 _BLOCK = 2**22  # entries of the frequencies that are looked at together
+
+
+@lru_cache(64)
+def lower_triangle(d: int) -> tuple[Index, Index]:
+    """Rows and columns of the lower triangle of a (d, d) matrix, diagonal included."""
+    return np.tril_indices(d)
 
 
 class Operator(ABC):
@@ -172,7 +178,7 @@ class DenseOperator(Operator):
     @cached_property
     def _products(self) -> Real:
         """Products w_a w_b for a >= b, doubled off the diagonal, (size, dim (dim + 1) / 2)."""
-        a, b = np.tril_indices(self.shape[1])
+        a, b = lower_triangle(self.shape[1])
         return self._matrix[:, a] * self._matrix[:, b] * np.where(a == b, 1, 2).astype(self.dtype)
 
     def quadratic(self, covariances: npt.ArrayLike) -> Real:
@@ -181,7 +187,7 @@ class DenseOperator(Operator):
             return super().quadratic(s)
         if s.ndim == 2:
             return np.asarray(s @ self._squares.T)
-        a, b = np.tril_indices(self.shape[1])
+        a, b = lower_triangle(self.shape[1])
         return np.asarray(s[:, a, b] @ self._products.T)
 
     def quadratic_adjoint(self, values: Real, like: str) -> Real:
@@ -191,7 +197,7 @@ class DenseOperator(Operator):
         if like == "diag":
             return np.asarray(v @ self._squares)
         d = self.shape[1]
-        a, b = np.tril_indices(d)
+        a, b = lower_triangle(d)
         packed = (v @ self._products) / np.where(a == b, 1, 2).astype(self.dtype)
         out = np.empty((len(v), d, d), self.dtype)
         out[:, a, b] = packed

@@ -173,6 +173,7 @@ class TabulatedLaw:
         left, base = self._left[panel], self._cdf[panel]
         low, high = left, left + self._width
         x = (low + high) * 0.5
+        out, moving = x.copy(), np.arange(x.size)
         for _ in range(60):
             excess = base + self._integral(left, x, 0) - target
             low, high = np.where(excess > 0, low, x), np.where(excess > 0, x, high)
@@ -180,7 +181,10 @@ class TabulatedLaw:
             step = x - excess / np.where(density > 0, density, 1.0)
             inside = (density > 0) & (step > low) & (step < high)
             new = np.where(inside, step, (low + high) * 0.5)
-            if np.array_equal(new, x):
+            out[moving] = new
+            still = np.flatnonzero(new != x)  # (what stays once stays for good)
+            if not len(still):
                 break
-            x = new
-        return x
+            moving, x = moving[still], new[still]
+            base, left, target, low, high = (part[still] for part in (base, left, target, low, high))
+        return out

@@ -29,9 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.features import portable, structured
-from sketchlearn.features.base import decode_array, encode_array, register
+from sketchlearn.features.base import register
 from sketchlearn.features.moments import MomentSums
 from sketchlearn.features.operator import IntegerOperator, Operator
+from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import Plan
 from sketchlearn.kernels.directions import project, squared_norms
 
@@ -44,6 +45,17 @@ def _normal_table() -> npt.NDArray[np.int8]:
     """Normal quantiles at 2**16 equally likely points, in steps of 1/29."""
     u = (np.arange(2**16, dtype=np.float64) + 0.5) * 2.0**-16
     return np.rint(portable.normal_quantile(u) * _STEPS).astype(np.int8)
+
+
+def integer_normals(out: npt.NDArray[np.int8], seed: int) -> npt.NDArray[np.int8]:
+    """Fill a contiguous array with normal numbers in steps of 1/29: the same for the same seed, on any machine."""
+    flat, table, bits = out.reshape(-1), _normal_table(), portable.Bits(seed, 4)
+    step = 2**22
+    for i in range(0, flat.size, step):
+        part = flat[i : i + step]
+        words = bits.words(-(-part.size // 4)).astype("<u8", copy=False)
+        part[:] = table[words.view("<u2")[: part.size]]
+    return out
 
 
 @register
@@ -247,14 +259,7 @@ class QuadraticFeatures(MomentSums):
     def draw_array(self) -> npt.NDArray[np.int8]:
         if self.variant == "hadamard":
             return structured.Blocks.draw("hadamard", self.dim, self.seed, np.full(self.size, 1.0)).to_array()
-        drawn = np.empty(self.random_shape, np.int8)
-        flat, table, bits = drawn.reshape(-1), _normal_table(), portable.Bits(self.seed, 4)
-        step = 2**22
-        for i in range(0, flat.size, step):
-            part = flat[i : i + step]
-            words = bits.words(-(-part.size // 4)).astype("<u8", copy=False)
-            part[:] = table[words.view("<u2")[: part.size]]
-        return drawn
+        return integer_normals(np.empty(self.random_shape, np.int8), self.seed)
 
     def direction_operator(self) -> Operator:
         """Products with all directions."""

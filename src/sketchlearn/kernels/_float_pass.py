@@ -167,7 +167,8 @@ class _Chunk:
         with np.errstate(all="ignore"):
             # a float32 number, so that float32 rows are centred without widening them
             shift = head.mean(0).astype(np.float32).astype(np.float64) if len(head) else center
-            self.shift = np.where(np.isfinite(shift), shift, center.astype(np.float32).astype(np.float64))
+            instead = center.astype(np.float32).astype(np.float64)
+            self.shift = np.where(np.isfinite(shift), shift, np.where(np.isfinite(instead), instead, center))
             self.offset = self.shift - center
             if peak is None:
                 size = np.abs(head - self.shift)

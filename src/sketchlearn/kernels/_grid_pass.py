@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy.typing as npt
 
 from sketchlearn.kernels import tiers
 from sketchlearn.kernels._constants import PRODUCT_BITS
-from sketchlearn.kernels._quadratic_numpy import squared_lengths
 from sketchlearn.kernels._quadratic_rows import PackedDirections, block_rows, present
 from sketchlearn.kernels.hadamard import Blocks
 from sketchlearn.kernels.sums import RowSums
@@ -39,7 +37,7 @@ def sum_squares(
         else:
             squares.add_rounded_squares(buffer, n, packed.panels, packed.scales, sums)
 
-    return _grid_pass(X, center, radius, weights, skip_invalid, staging, -1, buffer, add, lambda: sums[:size])
+    return grid_pass(X, center, radius, weights, skip_invalid, staging, -1, buffer, add, lambda: sums[:size])
 
 
 def sum_structured_squares(
@@ -61,7 +59,7 @@ def sum_structured_squares(
         padded[:n, :dim] = buffer[:n]
         blocks.add_rounded_squares(padded, n, np.array(w) if len(w) else ones, sums)
 
-    return _grid_pass(X, center, radius, weights, skip_invalid, staging, -1, buffer, add, lambda: sums[: blocks.size])
+    return grid_pass(X, center, radius, weights, skip_invalid, staging, -1, buffer, add, lambda: sums[: blocks.size])
 
 
 def sum_products(
@@ -90,21 +88,22 @@ def sum_products(
             np.matmul(buffer[:n].T, buffer[:n], out=square)
             staging.add_triangle(square, triangle)
 
-    return _grid_pass(X, center, radius, weights, skip_invalid, staging, PRODUCT_BITS, buffer, add, lambda: triangle)
+    return grid_pass(X, center, radius, weights, skip_invalid, staging, PRODUCT_BITS, buffer, add, lambda: triangle)
 
 
-def _grid_pass(
+def grid_pass(
     X: npt.NDArray[np.floating],
     center: npt.NDArray[np.float64],
     radius: float,
     weights: npt.NDArray[np.int64] | None,
     skip: bool,
-    staging: ModuleType,
+    staging: Any,
     bits: int,
     buffer: npt.NDArray[Any],
     add: Callable[[int, npt.NDArray[np.int64]], None],
     result: Callable[[], npt.NDArray[np.int64]],
 ) -> RowSums:
+    """Rows block by block through ``staging`` into ``buffer``, and from there by ``add`` to what ``result`` returns."""
     rows, w, index = present(X, weights)
     skipped = 0
     block = len(buffer)
@@ -119,7 +118,7 @@ def _grid_pass(
         if bad >= 0:
             if not skip:
                 return RowSums.stopped(index[bad])
-            good = squared_lengths(rows, center, radius) <= 1e280
+            good = staging.squared_lengths(rows, center, radius) <= 1e280
             good[:at] = True
             skipped += int((~good).sum())
             rows, w = rows[good], w[good] if len(w) else w

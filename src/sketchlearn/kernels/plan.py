@@ -101,6 +101,7 @@ _HOMES = {
     "squares": "sketchlearn.kernels.quadratic",
     "products": "sketchlearn.kernels.quadratic",
     "embedded": "sketchlearn.kernels.embedded",
+    "powers": "sketchlearn.kernels.quartic",
     "structured squares": "sketchlearn.kernels.quadratic",
 }
 

@@ -72,6 +72,7 @@ def _sums() -> None:
         Plan("squares", d, (2, 4 + d), real, squares, {"second": 0}),
         Plan("products", d, (triangle + d,), integer, {"center": center}, {"radius": 3.0}),
         Plan("products", d, (2, triangle + d + 1), real, {"center": center}),
+        Plan("powers", d, (9 + d,), integer, {**squares, "whitening": np.eye(d)}, {"radius": 3.0}),
     ]
     plans += _structured(d)
     one = fourier["half_turns"][:, 0]

@@ -10,8 +10,11 @@ from sketchlearn.learn.models import Model, register_model
 
 if TYPE_CHECKING:
     from sketchlearn.learn.base import SketchEstimator
+    from sketchlearn.learn.cca import CompressiveCCA
     from sketchlearn.learn.classifier import CompressiveClassifier
     from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
+    from sketchlearn.learn.discriminant import CompressiveLDA
+    from sketchlearn.learn.ica import CompressiveICA
     from sketchlearn.learn.mixture import CompressiveGaussianMixture
     from sketchlearn.learn.mixture_regression import CompressiveMixtureRegressor
     from sketchlearn.learn.pca import CompressivePCA
@@ -19,10 +22,13 @@ if TYPE_CHECKING:
     from sketchlearn.learn.stable import CompressiveStableMixture
 
 __all__ = [
+    "CompressiveCCA",
     "CompressiveClassifier",
     "CompressiveGaussianMixture",
+    "CompressiveICA",
     "CompressiveKMeans",
     "CompressiveKMedians",
+    "CompressiveLDA",
     "CompressiveMixtureRegressor",
     "CompressivePCA",
     "CompressiveRegression",
@@ -33,10 +39,13 @@ __all__ = [
 ]
 
 _MODULES = {
+    "CompressiveCCA": "cca",
     "CompressiveClassifier": "classifier",
     "CompressiveGaussianMixture": "mixture",
+    "CompressiveICA": "ica",
     "CompressiveKMeans": "clustering",
     "CompressiveKMedians": "clustering",
+    "CompressiveLDA": "discriminant",
     "CompressiveMixtureRegressor": "mixture_regression",
     "CompressivePCA": "pca",
     "CompressiveRegression": "regression",

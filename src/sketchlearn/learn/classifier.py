@@ -14,8 +14,7 @@ from sklearn.utils.validation import validate_data
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.classifier.rules import ClassSolution
 from sketchlearn.decoders.registry import decoders_of
-from sketchlearn.designs.classifier import design_class_means, design_classifier
-from sketchlearn.designs.gmm import design_gmm
+from sketchlearn.designs.classifier import design_class_means, design_class_mixtures, design_classifier
 from sketchlearn.engines import run
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
@@ -55,8 +54,8 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
     shrinkage : float
         Of the covariances of LDA and QDA, between 0 and 1.
     class_weight : dict, "balanced" or None
-        Factors of the rows of each class, applied to the sketches: another choice needs no second pass.  Not for
-        ``"mean"``, which has no prior.
+        Factors of the rows of each class, applied to the sketches: another choice needs no second pass.  Of
+        ``"mean"``, which has no prior, they are factors of the probabilities.
     features : FeatureMap, optional
         The map to sketch with; by default one for `method`, designed from 2000 rows.
     sketch_size : int, optional
@@ -220,6 +219,11 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
 
     def check_parameters(self) -> None:
         """Methods have names, penalties are numbers."""
+        self.check_options()
+        super().check_parameters()
+
+    def check_options(self) -> None:
+        """Refuse options that make no sense."""
         decoders = decoders_of(self.task)
         if self.method != "auto" and self.method not in decoders:
             raise ValueError(f"method={self.method!r}: choose 'auto' or one of {', '.join(decoders)}")
@@ -232,9 +236,6 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         given = self.class_weight
         if given is not None and given != "balanced" and not isinstance(given, dict):
             raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {given!r}")
-        if given is not None and self.method == "mean":
-            raise ValueError("the nearest class mean has no prior that class_weight could change: leave it out")
-        super().check_parameters()
 
     def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
         """A map for the method; the labels of the pilot rows are those that :meth:`_table` left."""
@@ -247,23 +248,15 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
             labels = np.zeros(len(rows), np.intp)
         if self._method == "mean":
             return design_class_means(rows, labels, size=size, seed=seed, weights=weights)
-        apart = np.array(rows, np.float64)  # rows about their class means: a shift changes no width
-        for label in np.unique(labels):
-            apart[labels == label] -= np.average(
-                apart[labels == label], axis=0, weights=None if weights is None else weights[labels == label]
-            )
-        return design_gmm(
-            apart,
-            n_components=self.n_components,
-            covariance_type=self.covariance_type,
-            size=size,
-            seed=seed,
-            sample_weight=weights,
+        return design_class_mixtures(
+            rows, labels, self.n_components, self.covariance_type, size=size, seed=seed, weights=weights
         )
 
     def decode_sketch(self, seed: int) -> ClassSolution:
         """A rule from the table, with the options that the method has."""
-        options: dict[str, Any] = {} if self._method == "mean" else {"class_weights": self._class_weights()}
+        # the mean rule gives all classes the same weight as it is
+        even = self._method == "mean" and self.class_weight == "balanced"
+        options: dict[str, Any] = {"class_weights": None if even else self._class_weights()}
         if self._method == "ridge" and self.alpha is not None:
             options["alpha"] = float(self.alpha) * self._weight_scale
         elif self._method in _MOMENTS:

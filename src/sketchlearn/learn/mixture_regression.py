@@ -17,6 +17,8 @@ from sketchlearn.designs import default_size
 from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.designs.scale import column_units
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.quadratic import QuadraticFeatures
+from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.learn.joint import JointEstimator
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
@@ -39,13 +41,15 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
     Parameters
     ----------
     n_components : int or "auto"
-        Components; ``"auto"``: as many as there are 20 rows for each parameter of, between 1 and 12.  One component
-        is linear regression.
+        Components; ``"auto"``: as many as there are 20 rows for each parameter of, between 1 and 12, unless a single
+        one explains the sketch down to its noise.  One component is linear regression: it is learned from all
+        products of columns, and its predictions are those of least squares on the rows.
     missing : {"raise", "marginalize"}
         What to do with NaN among predictors of new rows: refuse them, or predict from the others.
     sketch_size : int, optional
-        Features of the sketch; by default ten for each parameter.
-    features : FourierFeatures, optional
+        Fourier features of the sketch; by default ten for each parameter, or, for a single component, none but all
+        products of columns.
+    features : FourierFeatures or QuadraticFeatures, optional
         The map to sketch with, for the columns of X followed by those of y.
     decoder : str
         A decoder of mixtures (see :func:`sketchlearn.decode`).
@@ -60,6 +64,8 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
     ----------
     mixture_ : Mixture
         The law of all columns.
+    means_ : ndarray (n_components, n_columns)
+        Centres of its components.
     n_components_ : int
         Number of components.
     sketch_ : Sketch
@@ -92,9 +98,10 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
 
     task: ClassVar[str] = "gmm"
     model: ClassVar[type[Model]] = MixtureRegressionModel
-    learned: ClassVar[tuple[str, ...]] = ("mixture_", "n_components_", "_support")
+    learned: ClassVar[tuple[str, ...]] = ("mixture_", "means_", "n_components_", "_support")
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
     mixture_: Mixture
+    means_: Array
     n_components_: int
 
     def __init__(
@@ -138,6 +145,8 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
 
     def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
         """A map for mixtures, in units of each column's spread."""
+        if self._planned == 1 and self.sketch_size is None:
+            return QuadraticFeatures.draw(dim=rows.shape[1])
         plain = np.asarray(rows, np.float64)
         offset, spread = column_units(plain, weights)
         phi = design_gmm((plain - offset) / spread, self._planned, "full", seed, size=size, sample_weight=weights)
@@ -150,9 +159,20 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
 
     def decode_sketch(self, seed: int) -> MixtureSolution:
         """A mixture of all columns, with full covariances."""
-        k = self._fitting(self.sketch_.features.dim, self.sketch_.effective_count)
+        phi = self.sketch_.features
+        if isinstance(phi, SecondMomentMap) and self.decoder == "auto":
+            k = 1 if self.n_components == "auto" else int(self.n_components)
+            return self._decoded(k, seed, "moments", used=len(self._predictors) + 1)
+        k = self._fitting(phi.dim, self.sketch_.effective_count)
+        if self.n_components == "auto" and k > 1:
+            single = self._decoded(1, seed, self.decoder)
+            if single.reliable:  # nothing in the sketch speaks for more
+                return single
+        return self._decoded(k, seed, self.decoder)
+
+    def _decoded(self, k: int, seed: int, decoder: str, **options: Any) -> MixtureSolution:
         solution = decode(
-            self.sketch_, k, task=self.task, decoder=self.decoder, random_state=seed, covariance_type="full"
+            self.sketch_, k, task=self.task, decoder=decoder, random_state=seed, covariance_type="full", **options
         )
         assert isinstance(solution, MixtureSolution)
         return solution
@@ -160,6 +180,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
     def set_learned(self, solution: MixtureSolution) -> None:
         """The mixture; where it has support is found out when it is asked for."""
         self.mixture_, self.n_components_ = solution.mixture, len(solution.weights)
+        self.means_ = solution.means
         inputs = self.mixture_.marginal(self._predictors.tolist())
         draws = inputs.sample(_DRAWS, self._seed)[0]
         self._support = float(np.quantile(inputs.log_density(draws), _OUTSIDE))

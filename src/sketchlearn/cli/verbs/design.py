@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +29,9 @@ from sketchlearn.cli.app import (
     write_bytes,
 )  # fmt: skip
 
+if TYPE_CHECKING:
+    from sketchlearn.features.base import FeatureMap
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
@@ -45,6 +48,16 @@ def register(app: typer.Typer) -> None:
         standardize: Annotated[
             bool, typer.Option("--standardize", help="Offset and spread per column, kept in the map.")
         ] = False,
+        first: Annotated[
+            list[str] | None,
+            typer.Option("--first", help="For 'independence': columns of the first of two groups, by commas."),
+        ] = None,
+        encode: Annotated[
+            bool, typer.Option("--encode", help="Fill missing numbers, and make indicators of categories.")
+        ] = False,
+        missing: Annotated[
+            str, typer.Option("--missing", help="With --encode: mean, median or error for missing numbers.")
+        ] = "mean",
         columns: Columns = None,
         where: Where = None,
         query: Query = None,
@@ -67,13 +80,23 @@ def register(app: typer.Typer) -> None:
         bounds = _bounds(lower, upper)
         if bool(data) == (bounds is not None):
             raise usage("give either data or both --lower and --upper")
+        if first and (bounds is not None or encode or standardize or task != "kmeans"):
+            raise usage("--first needs data, and nothing else: columns are taken in their own units")
         check_output(output)
         if bounds is not None:
-            if standardize:
-                raise usage("--standardize needs data")
+            if standardize or encode:
+                raise usage("--standardize and --encode need data")
             phi = sketchlearn.design(bounds=bounds, n_components=components, task=task, seed=seed)
             names = names_in(columns)
             phi = phi if names is None else phi.with_columns(names)
+        elif encode:
+            assert data is not None
+            if where or query or dataset or dtype or data == ["-"]:
+                raise usage("--encode looks at whole files: leave out --where, --query, --dataset, --dtype and -")
+            if missing not in ("mean", "median", "error"):
+                raise usage(f"--missing is mean, median or error, got {missing}")
+            given_text = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+            phi = _encoding(data, names_in(columns), missing, components, task, seed, standardize, format, given_text)
         else:
             assert data is not None
             options: dict[str, Any] = {
@@ -82,7 +105,11 @@ def register(app: typer.Typer) -> None:
             }  # fmt: skip
             given: Any = data if len(data) > 1 else data[0]
             source = read(sys.stdin.buffer if given == "-" else given, **options)
-            phi = designed(source.sample(PILOT_ROWS, seed), source.names, components, task, seed, standardize)
+            sample = source.sample(PILOT_ROWS, seed)
+            if first:
+                phi = _split(sample, source.names, names_in(first, "--first") or [], seed)
+            else:
+                phi = designed(sample, source.names, components, task, seed, standardize)
         write_bytes(output, recipe_text(phi))
         if output != "-":
             emit(
@@ -90,6 +117,37 @@ def register(app: typer.Typer) -> None:
                 as_json,
                 f"{output}: {phi.size} features for {phi.dim} columns ({phi.describe()})",
             )
+
+
+def _split(sample: Any, names: tuple[str, ...] | None, first: list[str], seed: int) -> FeatureMap:
+    """A map for a test of independence."""
+    from sketchlearn.plots.geometry import column_numbers
+
+    known = names if names and len(names) == sample.shape[1] else tuple(str(i) for i in range(sample.shape[1]))
+    phi = sketchlearn.design_independence(sample, column_numbers(first, known), seed=seed)
+    return phi.with_columns(known) if known == names else phi
+
+
+def _encoding(
+    data: list[str],
+    columns: Any,
+    missing: str,
+    components: int,
+    task: str,
+    seed: int,
+    standardize: bool,
+    format: str | None,
+    text: dict[str, str | None],
+) -> FeatureMap:
+    """A map whose recipe says what becomes of missing values and categories."""
+    from sketchlearn.cli.pilot import PILOT_ROWS
+    from sketchlearn.sources.tables import first_rows
+
+    pilot = first_rows(data, PILOT_ROWS, format=format, **text)
+    encoder = sketchlearn.Encoder.fit(pilot, columns=columns, missing=missing)
+    return sketchlearn.design(
+        pilot, n_components=components, task=task, seed=seed, standardize=standardize, encoder=encoder
+    )
 
 
 def _bounds(lower: str | None, upper: str | None) -> tuple[list[float], list[float]] | None:

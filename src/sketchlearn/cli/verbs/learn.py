@@ -151,6 +151,48 @@ def register(app: typer.Typer) -> None:
         line = f"{target} from {found.n_features_in_} columns: R² = {found.r2_:.4f}"
         _write(output, found, as_json, line)
 
+    @learn.command()
+    def ica(
+        sketch: Source,
+        output: Model,
+        k: Annotated[int | None, typer.Option("-k", "--components", help="Sources to keep; all.")] = None,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Independent sources, from a sketch of quartic features."""
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        if s.features.kind != "quartic":
+            raise usage(f"ICA needs quartic features, the sketch has {s.features.kind} ones: design with --task ica")
+        from sketchlearn.learn import CompressiveICA
+
+        found = _fitted(CompressiveICA(k, random_state=seed), s, "separating sources")
+        _write(output, found, as_json, f"{found.n_components_} sources; {found.verdict_}")
+
+    @learn.command()
+    def cca(
+        sketch: Source,
+        output: Model,
+        target: Annotated[list[str], typer.Option("--target", help="Columns of the second group, by commas.")],
+        predictors: Annotated[
+            list[str] | None, typer.Option("--predictors", help="Columns of the first group, by commas; all others.")
+        ] = None,
+        k: Annotated[int | None, typer.Option("-k", "--components", help="Pairs; those above chance.")] = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Canonical correlations of two groups of columns, from a sketch of quadratic features."""
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        _need_quadratic(s, "canonical correlation", "regression")
+        from sketchlearn.learn import CompressiveCCA
+
+        wanted, chosen = _both(s, target, predictors)
+        found = CompressiveCCA("auto" if k is None else k).fit_sketch(s, wanted, chosen)
+        first = ", ".join(f"{r:.4f}" for r in found.correlations_[:5])
+        _write(output, found, as_json, f"correlations {first}; {found.verdict_}")
+
     @learn.command("mixture-regression")
     def mixture_regression(
         sketch: Source,
@@ -168,12 +210,8 @@ def register(app: typer.Typer) -> None:
         check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveMixtureRegressor
-        from sketchlearn.plots.geometry import column_numbers
 
-        columns = s.features.columns or tuple(str(i) for i in range(s.features.dim))
-        wanted = column_numbers(names_in(target, "--target") or [], columns)
-        names = names_in(predictors, "--predictors")
-        chosen = None if names is None else column_numbers(names, columns)
+        wanted, chosen = _both(s, target, predictors)
         estimator = CompressiveMixtureRegressor("auto" if k is None else k, random_state=seed)
         with working("fitting a mixture"):
             found = estimator.fit_sketch(s, wanted, chosen)
@@ -219,6 +257,16 @@ def register(app: typer.Typer) -> None:
         sketches = SketchTable.load(table)
         found = _fitted(estimator, sketches, f"telling {len(sketches)} classes apart")
         _write(output, found, as_json, f"{len(found.classes_)} classes; {found.verdict_}")
+
+
+def _both(s: Sketch, target: list[str], predictors: list[str] | None) -> tuple[list[int], list[int] | None]:
+    """Numbers of the columns that are predicted, and of those that are predicted from."""
+    from sketchlearn.plots.geometry import column_numbers
+
+    columns = s.features.columns or tuple(str(i) for i in range(s.features.dim))
+    names = names_in(predictors, "--predictors")
+    chosen = None if names is None else column_numbers(names, columns)
+    return column_numbers(names_in(target, "--target") or [], columns), chosen
 
 
 def _need_quadratic(s: Sketch, what: str, task: str) -> None:

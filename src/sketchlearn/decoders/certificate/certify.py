@@ -19,6 +19,7 @@ _FEWEST = 500  # frequencies that are looked at if there are so many,
 _PER_PARAMETER = 1.5  # and as many per parameter, if that is more
 _MANY = 800  # parameters, beyond which one frequency each must do
 _STRAYS = 10.0  # rows far from all clusters that do not cost the certificate
+_LEAST_STRAY = 0.5  # rows: what has fewer is nothing
 _MANY_PARAMETERS = 4000  # beyond this there is no certificate: the normal equations would take minutes
 
 
@@ -93,11 +94,12 @@ class Certifier:
         work = repair.copy(problem)
         explained = repair.grow(work, self.problem.box, self.rng, k // 2 + 3)
         order = np.argsort(-work.state.weights)
+        order = order[: max(k, int((work.state.weights * problem.n >= _LEAST_STRAY).sum()))]
         full = State(work.state.means[order], work.state.weights[order], _ordered(work.state.covariances, order))
         repair.shrink(work, k)
         out = Certified(work.state, examine(work, self.problem.box, self.rng))
         rows = full.weights[k:] * problem.n
-        if out.passed or not explained or not len(rows) or rows.sum() > _STRAYS or rows.min() < 0.5:
+        if out.passed or not explained or not len(rows) or rows.sum() > _STRAYS:
             return out
         work.replace(full)
         work.settle(1)
@@ -109,11 +111,12 @@ class Certifier:
         kept = State(work.state.means[:k], _positive(work.state.weights[:k]), s if len(s) == 1 else s[:k])
         return Certified(kept, whole, tuple((x, float(n)) for x, n in places))
 
-    def from_scratch(self, k: int) -> Certified:
-        """Coarse to fine, whatever the search has found."""
+    def from_scratch(self, k: int) -> Certified | None:
+        """Coarse to fine, whatever the search has found; None if so many components explain nothing."""
         d = self.problem.dim
         problem = self.whitened(State(np.zeros((1, d)), np.ones(1), np.ones(1)), everything=self.problem.size <= 3000)
-        repair.coarse_to_fine(problem, k, self.problem.box, self.rng)
+        if not repair.coarse_to_fine(problem, k, self.problem.box, self.rng):
+            return None
         return Certified(problem.state, examine(problem, self.problem.box, self.rng))
 
     def whole_components(self, state: State) -> npt.NDArray[np.bool_]:
@@ -128,4 +131,4 @@ def _positive(weights: Array) -> Array:
 
 
 def _ordered(covariances: Array, order: npt.NDArray[np.intp]) -> Array:
-    return covariances if len(covariances) != len(order) or len(order) == 1 else covariances[order]
+    return covariances if len(covariances) == 1 else covariances[order]  # (shared ones have no order)

@@ -40,6 +40,8 @@ class Examination:
     ----------
     residual, missing, split : float
         In standard deviations.
+    limit : float
+        Largest `missing` that chance leaves.
     missing_at, missing_weight : ndarray (d,), float
         Where a component is missing most, and its estimated weight.
     split_at : int
@@ -67,6 +69,7 @@ class Examination:
 
     residual: float
     missing: float
+    limit: float
     missing_at: Array
     missing_weight: float
     split: float
@@ -93,7 +96,7 @@ class Examination:
     @property
     def explained(self) -> bool:
         """Nothing is left that the model does not explain."""
-        return self.residual < RESIDUAL and self.missing < missing_limit(len(self.missing_at)) and self.split < SPLIT
+        return self.residual < RESIDUAL and self.missing < self.limit and self.split < SPLIT
 
     @property
     def determined(self) -> bool:
@@ -126,10 +129,9 @@ def residual_test(tangent: Tangent, noise: F32) -> float:
     left = tangent.off(noise)
     used = float(np.vdot(noise, noise) - np.vdot(left, left)) / count
     mean = max(total - used, 0.0)
-    release = problem.n * float(problem.extra.max(initial=0.0)) > 0
     gram = left.T @ left
     second = (float((gram * gram).sum()) - float((np.diag(gram) ** 2).sum())) / (count * (count - 1))
-    if release:  # noise of a release is independent in every entry
+    if problem.released:  # noise of a release is independent in every entry
         second += 2.0 * m
     return (statistic - mean) / math.sqrt(2.0 * max(second, 1.0))
 
@@ -141,13 +143,13 @@ def _block_trace(problem: Whitened) -> float:
     return 2.0 * len(first) - problem.ridge * float(inverse.sum())
 
 
-def _smallest(error: float, d: int) -> float:
+def _smallest(error: float, limit: float) -> float:
     """Rows of a cluster that is noticed, if the standard error of their number is `error`.
 
     The score is then above its limit by some of its own standard deviations, and by some of those with which a number
     of rows stands for a share.
     """
-    needed = (missing_limit(d) + _SURE) * error
+    needed = (limit + _SURE) * error
     return (0.5 * (_SURE + math.sqrt(_SURE**2 + 4.0 * needed))) ** 2
 
 
@@ -177,6 +179,7 @@ def examine(
     means_std, weights_std = std[: k * d].reshape(k, d), std[k * d :]
     noise = remainders(problem, rng)
     residual = residual_test(tangent, noise)
+    limit = missing_limit(tangent, noise, box, rng)
     missing, at, error, places, errors = search_missing(tangent, noise, box, rng)
     split, closest = split_test(tangent)
     away = np.sqrt(((places[:, None] - state.means) ** 2).sum(2)).min(1) > _AWAY * state.width
@@ -186,6 +189,7 @@ def examine(
     return Examination(
         residual=residual,
         missing=missing,
+        limit=limit,
         missing_at=at,
         missing_weight=max(missing, 0.0) * error,
         split=float(split.max()),
@@ -193,7 +197,7 @@ def examine(
         means_std=means_std,
         weights_std=weights_std,
         covariance=covariance,
-        smallest=_smallest(float(np.quantile(errors, _EVERYWHERE)) * problem.n, d) / problem.n,
+        smallest=_smallest(float(np.quantile(errors, _EVERYWHERE)) * problem.n, limit) / problem.n,
         closest=closest,
         worst_coordinate=float(coordinate.max()),
         worst_distance=float(distance.max()),

@@ -14,6 +14,7 @@ from sketchlearn.decoders.certificate.scores import missing_limit, search_missin
 from sketchlearn.decoders.certificate.tangent import Tangent, remainders
 from sketchlearn.decoders.certificate.whitened import Array, State, Whitened
 
+_HARDER = 400, 160  # places and climbers
 _NEAR = 4.0  # widths within which a component that goes leaves its rows to its neighbour
 _FIRST_RADIUS, _GROWTH = 1.5, 2.0  # frequencies that the first round of coarse to fine sees, and how it goes on
 
@@ -27,14 +28,19 @@ def copy(problem: Whitened) -> Whitened:
 
 def grow(problem: Whitened, box: Box, rng: np.random.Generator, most: int) -> bool:
     """Add up to `most` components where they are missing; says whether everything is explained then."""
-    d = problem.w.shape[1]
+    limit = 0.0
     for i in range(most + 1):
         tangent = Tangent(problem)
         noise = remainders(problem, rng)
+        limit = limit or missing_limit(tangent, noise, box, rng)
         left = residual_test(tangent, noise)
         score, place, error, _, _ = search_missing(tangent, noise, box, rng, 120)
-        if left < 0.75 * RESIDUAL and score < missing_limit(d):
+        if score < limit and left < 0.75 * RESIDUAL:
             return True
+        if score < limit:  # there is something, but not here: look again, harder
+            more = search_missing(tangent, noise, box, rng, *_HARDER)
+            if more[0] > score:
+                score, place, error = more[:3]
         if score < 3.0 or i == most:
             break
         weight = float(np.clip(score * error, 1.0 / problem.n, 0.3))
@@ -96,10 +102,11 @@ def without(state: State, l: int) -> State:
     return State(np.delete(means, l, 0), weights / weights.sum(), s)
 
 
-def coarse_to_fine(problem: Whitened, k: int, box: Box, rng: np.random.Generator) -> None:
+def coarse_to_fine(problem: Whitened, k: int, box: Box, rng: np.random.Generator) -> bool:
     """Fit the frequencies below a radius that doubles, growing where they ask for it; k components are left at the end.
 
     What is fitted below one radius places the components well within the next wavelength: no phase is ambiguous.
+    Not so if half as many again don't explain even the first of them: then the data are something else, and it says so.
     """
     w, z = problem.w, problem.z
     d = w.shape[1]
@@ -112,7 +119,9 @@ def coarse_to_fine(problem: Whitened, k: int, box: Box, rng: np.random.Generator
         part = Whitened(w[seen], z[seen], problem.n, state, problem.extra[seen])
         part.settle()
         room = (2 * len(seen) - 1) // (d + 1)
-        grow(part, box, rng, max(min(most, room) - len(part.state.weights), 0))
+        explained = grow(part, box, rng, max(min(most, room) - len(part.state.weights), 0))
+        if len(state.weights) == 1 and len(part.state.weights) == most and not explained:
+            return False
         if len(part.state.weights) > max(k, most - 2):
             shrink(part, max(k, most - 3))
         state = part.state
@@ -123,3 +132,4 @@ def coarse_to_fine(problem: Whitened, k: int, box: Box, rng: np.random.Generator
     problem.settle()
     if len(state.weights) > k:
         shrink(problem, k)
+    return True

@@ -18,11 +18,49 @@ _TRACE = 5.0  # the same for a single number
 _POWER = 1.64  # with which the closest pair is seen in 95 % of the cases
 _PLACES, _CLIMBERS = 180, 32  # where a missing component is looked for
 _PROBES = 16  # random signs that measure traces
+_SEARCHES, _RARE = 12, 5.0  # in noise alone, and standard deviations above their mean that chance does not reach
 
 
-def missing_limit(d: int) -> float:
-    """Largest score that chance leaves: it is a maximum over places in d dimensions."""
+def least_limit(d: int) -> float:
+    """Largest score that chance leaves in a box of ordinary size: it is a maximum over places in d dimensions."""
     return math.sqrt(28.0 + 2.0 * d)
+
+
+def missing_limit(tangent: Tangent, noise: F32, box: tuple[Array, Array], rng: np.random.Generator) -> float:
+    """Largest score that chance leaves in this box.
+
+    The score is a smooth Gaussian field.  In a box that is many of its wavelengths wide (public bounds, far rows) its
+    maximum is higher than in one around the data: then it is searched in noise alone, and the limit lies so many
+    standard deviations above the mean of what is found that a maximum (Gumbel's law) is there once in a thousand times.
+    """
+    problem = tangent.problem
+    least = least_limit(problem.w.shape[1])
+    if _highest(problem, box) <= least:
+        return least
+    left, deviation = tangent.left, 1.0 / math.sqrt(problem.n)
+    try:
+        heights = np.empty(_SEARCHES)
+        for i in range(_SEARCHES):
+            tangent.left = tangent.off(deviation * rng.standard_normal((len(left), 1)))[:, 0]
+            heights[i] = search_missing(tangent, noise, box, rng)[0]
+    finally:
+        tangent.left = left
+    return max(least, float(heights.mean() + _RARE * heights.std(ddof=1)))
+
+
+def _highest(problem: Whitened, box: tuple[Array, Array]) -> float:
+    """Height that a Gaussian field with the spectrum of the score has in the box once in a thousand times.
+
+    By the expected Euler characteristic of what is above u (Adler and Taylor, Random Fields and Geometry, 2007), with
+    powers of u for Hermite polynomials: ``prod(1 + t_i u / sqrt(2 pi)) exp(-u^2 / 2) / (u sqrt(2 pi))``, t_i the sides
+    of the box in units of the field's own length.
+    """
+    spectrum = np.exp(-(problem.w**2).sum(1) * problem.state.width**2) / problem.variances
+    sides = (box[1] - box[0]) * np.sqrt(spectrum @ problem.w**2 / spectrum.sum())
+    u, root = 4.0, math.sqrt(2.0 * math.pi)
+    for _ in range(20):
+        u = math.sqrt(max(2.0 * (float(np.log1p(sides * u / root).sum()) - math.log(1e-3 * u * root)), 1.0))
+    return u
 
 
 # -- a component that is missing ---------------------------------------------------------------
@@ -51,7 +89,12 @@ def score(tangent: Tangent, points: Array, noise: F32) -> tuple[Array, Array]:
 
 
 def search_missing(
-    tangent: Tangent, noise: F32, box: tuple[Array, Array], rng: np.random.Generator, count: int = _PLACES
+    tangent: Tangent,
+    noise: F32,
+    box: tuple[Array, Array],
+    rng: np.random.Generator,
+    count: int = _PLACES,
+    climbers: int = _CLIMBERS,
 ) -> tuple[float, Array, float, Array, Array]:
     """Largest score, its place, standard error of the weight there; and places all over, with theirs."""
     state = tangent.problem.state
@@ -59,14 +102,14 @@ def search_missing(
     low, high = box
     places = _places(state, low, high, count, rng)
     scores, errors = score(tangent, places, noise)
-    climbed = np.clip(_climb(tangent, places[rng.permutation(len(places))[: min(_CLIMBERS, count)]], box), low, high)
+    climbed = np.clip(_climb(tangent, places[rng.permutation(len(places))[:climbers]], box), low, high)
     more, more_errors = score(tangent, climbed, noise)
     points, scores, errors_all = np.vstack([places, climbed]), np.append(scores, more), np.append(errors, more_errors)
     best = np.argsort(-scores)[:4]
     x, tx, ex = points[best].copy(), scores[best].copy(), errors_all[best].copy()
     step = np.ones(len(x))
     for _ in range(10):
-        if tx.max() < 0.6 * missing_limit(d):  # chance: no need to know its exact height
+        if tx.max() < 0.6 * least_limit(d):  # chance: no need to know its exact height
             break
         trial = x[:, None] + (step * state.width)[:, None, None] * rng.standard_normal((len(x), 8, d)) / math.sqrt(d)
         trial = np.clip(trial, low, high)
@@ -175,8 +218,7 @@ def _split_evenly(tangent: Tangent) -> tuple[Array, Array]:
     pull = -0.5 * (left[:m, None] * weighted.real + left[m:, None] * weighted.imag)
     r2 = (w * w).sum(1)
     power = weighted.real**2 + weighted.imag**2
-    total = problem._first**2 + problem._second**2 + problem._cross**2  # of both parts
-    strength = 0.25 * power * (2.0 / total)[:, None]  # o_j, (m, k)
+    strength = 0.25 * power * (2.0 / problem.variances)[:, None]  # o_j, (m, k)
     # what the fit has used up of it: on average over directions, the share of the parameters in the numbers
     used = 1.0 - float(np.isfinite(tangent.scale).sum()) / (2.0 * m)
     sampling = 2.0 * state.widths**4 / np.maximum(state.weights, 1e-12)
@@ -221,7 +263,7 @@ def other_noise(problem: Whitened) -> Array:
     """Share of each frequency's whitened noise that is not the quadratic noise of a component itself, (m, k)."""
     state = problem.state
     q = np.broadcast_to(quadratic(problem.w, state.covariances), (len(problem.w), len(state.weights)))
-    total = problem._first**2 + problem._second**2 + problem._cross**2
+    total = problem.variances
     own = 0.5 * q * q * np.exp(-q) * state.weights
     return np.maximum((total - 2.0 * problem.ridge)[:, None] - own, 0.0) / total[:, None]
 

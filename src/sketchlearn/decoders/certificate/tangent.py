@@ -19,7 +19,11 @@ _JITTER = 1e-11  # of the normal equations, whose diagonal is 1
 
 
 class Tangent:
-    """Normal equations of the whitened problem at its state."""
+    """Normal equations of the whitened problem at its state.
+
+    The count of a released sketch has noise of its own: all averages are wrong by one factor, which is the last column
+    then and no parameter.
+    """
 
     def __init__(self, problem: Whitened) -> None:
         self.problem = problem
@@ -28,6 +32,9 @@ class Tangent:
         columns = problem.white(columns)
         k, d = state.means.shape
         columns[:, : k * d] *= np.repeat(state.weights * problem.n >= _LIGHTEST, d)
+        self.parameters = columns.shape[1]
+        if problem.released:
+            columns = np.column_stack([columns, problem.white(model)])
         self.scale = np.sqrt((columns * columns).sum(0))
         self.scale[self.scale <= 1e-12 * self.scale.max()] = np.inf  # no information: no column
         columns /= self.scale
@@ -82,7 +89,7 @@ class Tangent:
         k, d = state.means.shape
         first = k * d + k - 1
         s = state.covariances
-        pick = np.arange(first, len(self.scale))
+        pick = np.arange(first, self.parameters)
         if s.ndim == 3:  # the diagonals of the matrices
             a, b = np.tril_indices(d)
             pick = pick.reshape(k, -1)[:, a == b].ravel()

@@ -122,6 +122,7 @@ class Whitened:
         # below this a single row moves a direction by more than its standard deviation: no central limit there
         self.ridge = max(1.0 / n, 1e-8)
         self.y = real(z)
+        self.released = bool(n * self.extra.max(initial=0.0) > 0)
         self.dense = len(w) <= DENSE or w.shape[1] <= FEW if dense is None else dense
         self.refresh()
 
@@ -142,6 +143,14 @@ class Whitened:
             self._first = np.sqrt(cc)
             self._cross = cs / self._first
             self._second = np.sqrt(np.maximum(ss - self._cross**2, 0.5 * floor))
+
+    @property
+    def variances(self) -> Array:
+        """Noise of each frequency, both parts together, (m,)."""
+        if self.dense:
+            rows: Array = np.einsum("ij,ij->i", self._root, self._root)
+            return rows[: len(self.w)] + rows[len(self.w) :]
+        return np.asarray(self._first**2 + self._second**2 + self._cross**2)
 
     def white(self, values: npt.NDArray[T]) -> npt.NDArray[T]:
         """Real vectors (2 m, ...) over the noise."""

@@ -114,7 +114,7 @@ def decode_class_mixtures(
     table : SketchTable
         One sketch of Fourier features a class.
     k : int
-        Components a class.
+        Components a class, where there are ten rows for each; of a class with fewer rows as many as there are.
     rng, trace
         Of the decoder of mixtures.
     class_weights : ndarray (c,), optional
@@ -130,12 +130,10 @@ def decode_class_mixtures(
     counts_of(table)
     decoder = decoders_of("gmm").choose("auto")
     found: list[MixtureSolution] = []
-    for label, sketch in table.items():
-        if sketch.count < _ROWS_PER_COMPONENT * k:
-            raise ValueError(
-                f"the class {label!r} has {sketch.count} rows, too few for {k} components: use least squares or LDA"
-            )
-        solution = decoder(sketch, k, rng=rng, trace=trace, covariance_type=covariance_type)
+    short = [str(label) for label, sketch in table.items() if sketch.count < _ROWS_PER_COMPONENT * k]
+    for sketch in table.values():
+        fitting = int(np.clip(sketch.count // _ROWS_PER_COMPONENT, 1, k))
+        solution = decoder(sketch, fitting, rng=rng, trace=trace, covariance_type=covariance_type)
         assert isinstance(solution, MixtureSolution)
         found.append(solution)
     doubtful = [str(label) for label, s in zip(table, found, strict=True) if not s.reliable]
@@ -146,6 +144,9 @@ def decode_class_mixtures(
         else f"classes whose mixture is not certified: {', '.join(doubtful[:5])} "
         f"({next(s.verdict for s in found if not s.reliable)})"
     )
+    if short:
+        code = max(code, Code.UNDETERMINED, key=_severity)
+        verdict = f"too few rows for {k} component{'s' * (k != 1)}: class {', '.join(short[:5])}; {verdict}"
     rule = MixtureRule(np.log(shares_of(table, class_weights)), tuple(s.mixture for s in found))
     return _solution(table, "mixture", rule, rng, code, verdict, trace, max(s.ratio for s in found))
 

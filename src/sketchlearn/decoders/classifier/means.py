@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import counts_of, one_component, shares_of
 from sketchlearn.decoders.classifier.rules import ClassSolution, LinearRule
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.table import SketchTable
+
+Array = npt.NDArray[np.float64]
 
 _TOLD_APART = 9.0  # squared distance of two class means over its noise
 
@@ -25,6 +28,7 @@ def decode_means(
     *,
     rng: np.random.Generator,
     trace: list[dict[str, Any]] | None = None,
+    class_weights: Array | None = None,
 ) -> ClassSolution:
     """Nearest class mean in feature space.
 
@@ -36,6 +40,8 @@ def decode_means(
         Must be 1.
     rng, trace
         Nothing here is random, and there are no rounds.
+    class_weights : ndarray (c,), optional
+        What the probability of each class is multiplied by; the rule itself has no prior.
 
     Returns
     -------
@@ -49,6 +55,9 @@ def decode_means(
     lengths = (np.abs(z) ** 2).mean(1)
     # what is left of a row's features about its class mean: the unit in which distances are soft
     within = float(shares_of(table, None) @ np.maximum(1.0 - lengths, 1e-12))
+    intercepts = -0.5 * lengths
+    if class_weights is not None:
+        intercepts = intercepts + within * np.log(np.maximum(class_weights / class_weights.max(), 1e-300))
     noise = np.array([float(s.variances.mean()) for s in table.values()])
     inner = (z @ z.conj().T).real / m
     distances = lengths[:, None] + lengths - 2.0 * inner
@@ -66,8 +75,8 @@ def decode_means(
         code=code,
         verdict=verdict,
         trace=trace or [],
-        rule=LinearRule(phi, coefficients, -0.5 * lengths, softness=within),
+        rule=LinearRule(phi, coefficients, intercepts, softness=within),
         counts=counts,
-        typical=inner - 0.5 * lengths,
+        typical=inner + intercepts,
         facts={},
     )

@@ -1,8 +1,10 @@
 """What was learned, as a value and as a JSON file: one class a task."""
 
 from sketchlearn.learn.models.base import MODELS, Model, register_model
+from sketchlearn.learn.models.cca import CCAModel
 from sketchlearn.learn.models.classifier import ClassifierModel
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader
+from sketchlearn.learn.models.ica import ICAModel
 from sketchlearn.learn.models.kmeans import KMeansModel
 from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
 from sketchlearn.learn.models.mixtures import GaussianMixtureModel, StableMixtureModel
@@ -14,9 +16,11 @@ __all__ = [
     "FORMAT",
     "MODELS",
     "VERSION",
+    "CCAModel",
     "ClassifierModel",
     "Column",
     "GaussianMixtureModel",
+    "ICAModel",
     "KMeansModel",
     "MixtureRegressionModel",
     "Model",

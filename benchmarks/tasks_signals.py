@@ -1,0 +1,242 @@
+"""Independent components, independence and exact projections against their peers on the rows, in one run.
+
+python benchmarks/tasks_signals.py                     # all parts, seeds 100 to 104
+python benchmarks/tasks_signals.py --part ica          # FastICA (logcosh and cube) and JADE on the rows
+python benchmarks/tasks_signals.py --part outliers     # the same with 0.1 % of the rows twenty times as far out
+python benchmarks/tasks_signals.py --part independent  # false alarms and power of the test of independence
+python benchmarks/tasks_signals.py --part projections  # CCA and LDA against scikit-learn's
+python benchmarks/tasks_signals.py --part passes       # the quartic pass against a quadratic one of as many directions
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("MKL_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+from sklearn.cross_decomposition import CCA
+from sklearn.datasets import load_wine
+from sklearn.decomposition import FastICA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+import sketchlearn as sl
+
+PARTS = {}
+
+
+def part(function):
+    PARTS[function.__name__] = function
+    return function
+
+
+def show(title, table):
+    """Medians over seeds, and all values."""
+    print(f"\n{title}")
+    for name, found in table.items():
+        values = np.array(found)
+        print(f"  {name:<42} {np.median(values):10.4g}   {' '.join(f'{v:.4g}' for v in values)}", flush=True)
+
+
+# -- independent components ----------------------------------------------------------------------------
+
+
+def amari(P):
+    """Amari's index of unmixing times mixing: 0 for one entry a row and column."""
+    P = np.abs(P)
+    d = len(P)
+    rows, columns = (P / P.max(1, keepdims=True)).sum(1) - 1, (P / P.max(0)).sum(0) - 1
+    return (rows.sum() + columns.sum()) / (2 * d * (d - 1))
+
+
+def mixed(kind, n, d, seed):
+    """Sources, half of them uniform and half Laplace or all of one kind, mixed at random."""
+    rng = np.random.default_rng(seed)
+    flat = {"mixed": d // 2, "uniform": d, "laplace": 0}[kind]
+    S = np.concatenate(
+        [rng.uniform(-np.sqrt(3), np.sqrt(3), (n, flat)), rng.laplace(size=(n, d - flat)) / np.sqrt(2)], axis=1
+    )
+    A = rng.normal(size=(d, d))
+    return S @ A.T + rng.normal(size=d), A, rng
+
+
+def jade(X, sweeps=60):
+    """JADE on rows (Cardoso and Souloumiac 1993): joint diagonalisation of cumulant matrices by Jacobi rotations."""
+    n, d = X.shape
+    centred = X - X.mean(0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / n)
+    whitening = (vectors / np.sqrt(values)).T
+    Z = centred @ whitening.T
+    matrices = []
+    for i in range(d):
+        for j in range(i, d):
+            M = (Z * (Z[:, i] * Z[:, j])[:, None]).T @ Z / n - (i == j) * np.eye(d)
+            M[i, j] -= 1.0
+            M[j, i] -= 1.0
+            matrices.append(M if i == j else np.sqrt(2.0) * M)
+    Q, turned = np.array(matrices), np.eye(d)
+    for _ in range(sweeps):
+        moved = False
+        for p in range(d - 1):
+            for q in range(p + 1, d):
+                g = np.array([Q[:, p, p] - Q[:, q, q], Q[:, p, q] + Q[:, q, p]])
+                gram = g @ g.T
+                on, off = gram[0, 0] - gram[1, 1], gram[0, 1] + gram[1, 0]
+                angle = 0.5 * np.arctan2(off, on + np.hypot(on, off))
+                if abs(angle) > 1e-7:
+                    moved = True
+                    J = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+                    turned[:, [p, q]] = turned[:, [p, q]] @ J
+                    Q[:, :, [p, q]] = Q[:, :, [p, q]] @ J
+                    Q[:, [p, q], :] = np.einsum("ba,kbc->kac", J, Q[:, [p, q], :])
+        if not moved:
+            break
+    return turned.T @ whitening
+
+
+def separate(X, A, seed, table, with_jade=True):
+    d = X.shape[1]
+    for name, contrast in (("FastICA, logcosh (rows)", "logcosh"), ("FastICA, cube (rows)", "cube")):
+        peer = FastICA(d, whiten="unit-variance", fun=contrast, max_iter=1000, random_state=seed).fit(X)
+        table.setdefault(name, []).append(amari(peer.components_ @ A))
+    if with_jade:
+        table.setdefault("JADE (rows)", []).append(amari(jade(X) @ A))
+    peers = [values[-1] for name, values in table.items() if "(rows)" in name]
+    begin = time.perf_counter()
+    ours = sl.CompressiveICA(random_state=seed).fit(X)
+    took = time.perf_counter() - begin
+    found = amari(ours.components_ @ A)
+    values = {
+        "sketch: CompressiveICA": found,
+        "  over the better peer": found / min(peers),
+        "  leakage it expects": ours.leakage_,
+        "  misfit over noise floor": ours.solution_.ratio,
+        "  seconds": took,
+    }
+    for what, value in values.items():
+        table.setdefault(what, []).append(value)
+
+
+@part
+def ica(seeds):
+    """Amari's index."""
+    for kind, d, n in [
+        ("mixed", 4, 20_000), ("mixed", 8, 20_000), ("mixed", 16, 50_000), ("mixed", 32, 50_000),
+        ("uniform", 8, 20_000), ("laplace", 8, 20_000),
+    ]:  # fmt: skip
+        table = {}
+        for seed in seeds:
+            X, A, _ = mixed(kind, n, d, seed)
+            separate(X, A, seed, table, with_jade=d <= 16)
+        show(f"ICA, {kind} sources, d={d}, n={n}: Amari index", table)
+
+
+@part
+def outliers(seeds):
+    """Amari's index with 0.1 % of the rows twenty times as far out."""
+    for d in (5, 8):
+        table = {}
+        for seed in seeds:
+            X, A, rng = mixed("mixed", 20_000, d, seed)
+            X[rng.random(len(X)) < 0.001] *= 20.0
+            separate(X, A, seed, table)
+        show(f"ICA with outliers, d={d}, n=20000: Amari index", table)
+
+
+# -- independence --------------------------------------------------------------------------------------
+
+
+def two_groups(kind, n, rng):
+    x = np.column_stack([rng.exponential(size=n), rng.normal(size=n)])
+    if kind == "null: skewed and heavy-tailed":
+        return x, np.column_stack([rng.uniform(size=n), rng.standard_t(5, size=n)])
+    if kind == "null: bimodal":
+        return x + 4 * rng.integers(2, size=(n, 1)), rng.normal(size=(n, 1)) + 3 * rng.integers(2, size=(n, 1))
+    if kind == "null: discrete":
+        return rng.integers(3, size=(n, 2)), rng.poisson(1.0, size=(n, 1))
+    if kind == "null: normal, 8 and 5 columns":
+        return rng.normal(size=(n, 8)), rng.normal(size=(n, 5))
+    if kind == "power: y = x**2 + noise":
+        return x, x[:, 1:] ** 2 + 3 * rng.normal(size=(n, 1))
+    return x, 0.15 * x[:, 1:] + rng.normal(size=(n, 1))
+
+
+@part
+def independent(seeds):
+    """How often independence is rejected at 5 %: 500 samples for each seed, of 200 and of 1000 rows."""
+    kinds = [
+        "null: skewed and heavy-tailed", "null: bimodal", "null: discrete", "null: normal, 8 and 5 columns",
+        "power: y = x**2 + noise", "power: correlation of 0.15",
+    ]  # fmt: skip
+    for n in (200, 1000):
+        table = {}
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            for kind in kinds:
+                pilot = np.column_stack(two_groups(kind, 2000, rng))
+                first = range(two_groups(kind, 1, rng)[0].shape[1])
+                phi = sl.design_independence(pilot, first=first, seed=seed)
+                found = [
+                    sl.independence(sl.sketch(np.column_stack(two_groups(kind, n, rng)), phi, workers=1)).p_value
+                    for _ in range(500 if "null" in kind else 100)
+                ]
+                table.setdefault(kind, []).append(np.mean(np.array(found) < 0.05))
+        show(f"independence, {n} rows: share with p < 0.05", table)
+
+
+# -- exact projections ---------------------------------------------------------------------------------
+
+
+@part
+def projections(seeds):
+    """Largest difference from scikit-learn's canonical correlations and discriminant scores."""
+    table = {}
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        common = rng.normal(size=(5000, 3))
+        X, Y = (common @ rng.normal(size=(3, d)) + rng.normal(size=(5000, d)) for d in (6, 4))
+        ours, peer = sl.CompressiveCCA(3).fit(X, Y), CCA(3, max_iter=10_000, tol=1e-13).fit(X, Y)
+        a, b = peer.transform(X, Y)
+        theirs = [np.corrcoef(a[:, i], b[:, i])[0, 1] for i in range(3)]
+        table.setdefault("CCA: correlations", []).append(np.abs(ours.correlations_ - theirs).max())
+        rows, kinds = load_wine(return_X_y=True)
+        some = rng.permutation(len(rows))[:150]
+        lda = sl.CompressiveLDA().fit(rows[some], kinds[some]).transform(rows)
+        other = LinearDiscriminantAnalysis().fit(rows[some], kinds[some]).transform(rows)
+        together = [1 - abs(np.corrcoef(lda[:, i], other[:, i])[0, 1]) for i in range(2)]
+        table.setdefault("LDA: 1 - correlation of scores", []).append(max(together))
+    show("differences from scikit-learn", table)
+
+
+@part
+def passes(seeds):
+    """Rows per second of the quartic pass and of a quadratic pass of as many directions; one thread."""
+    table = {}
+    for d, n in ((8, 200_000), (32, 20_000)):
+        X = np.random.default_rng(0).normal(size=(n, d))
+        quartic = sl.QuarticFeatures.draw(dim=d)
+        squares = sl.QuadraticFeatures.draw(dim=d, size=quartic.size, variant="gaussian", radius=quartic.radius)
+        for _ in range(len(seeds) + 1):
+            for name, phi in (("quartic", quartic), ("quadratic", squares)):
+                begin = time.perf_counter()
+                sl.sketch(X, phi, workers=1)
+                table.setdefault(f"{name}, d={d}, {phi.size} directions", []).append(n / (time.perf_counter() - begin))
+    show("rows per second (the best one counts; the first run compiles)", {k: v[1:] for k, v in table.items()})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=list(PARTS), action="append")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[100, 101, 102, 103, 104])
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in options.part or PARTS:
+        PARTS[name](options.seeds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Canonical correlations of two groups of columns, from a sketch that holds all products of columns.
+
+With the covariance in blocks, ``Sxx``, ``Sxy``, ``Syy``, the canonical correlations are the singular values of
+``Sxx^-1/2 Sxy Syy^-1/2`` (Hotelling, "Relations between two sets of variates", 1936): exact, for the sketch holds the
+covariance of the rows.  Whether the ones after the first j can be chance is told by Bartlett's statistic
+``-(n - 1 - (p + q + 1) / 2) sum log(1 - r**2)``, which is then chi-squared with (p - j)(q - j) degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.solution import Code, Solution
+from sketchlearn.features.second_moment import second_moment
+from sketchlearn.sketches.value import Sketch
+
+Array = npt.NDArray[np.float64]
+Columns = npt.NDArray[np.intp]
+
+CHANCE = 0.01
+"""Correlations whose p-value is above this may be chance."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CCASolution(Solution):
+    """Canonical correlations.
+
+    Attributes
+    ----------
+    correlations, p_values : ndarray (k,)
+        Correlations of pairs of scores, falling; how probable such a one and all smaller ones together are by chance.
+    x_rotations, y_rotations : ndarray (p, k), (q, k)
+        Scores are rows minus their mean times these, with variance 1.
+    x_loadings, y_loadings : ndarray (p, k), (q, k)
+        Covariances of columns and scores of their group.
+    x_mean, y_mean, x_spread, y_spread : ndarray (p,), (q,)
+        Means and standard deviations of the columns.
+    """
+
+    correlations: Array
+    p_values: Array
+    x_rotations: Array
+    y_rotations: Array
+    x_loadings: Array
+    y_loadings: Array
+    x_mean: Array
+    y_mean: Array
+    x_spread: Array
+    y_spread: Array
+
+
+def decode_cca(
+    sketch: Sketch,
+    k: int,
+    *,
+    rng: np.random.Generator,
+    trace: list[dict[str, Any]] | None = None,
+    targets: Sequence[int] | Columns = (-1,),
+    predictors: Sequence[int] | Columns | None = None,
+) -> CCASolution:
+    """Canonical correlations of two groups of columns of a sketch.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of all products of columns (:class:`~sketchlearn.QuadraticFeatures`, variant ``"exact"``).
+    k : int
+        Number of pairs; no more than columns in the smaller group.
+    rng, trace
+        Nothing here is random, and there are no rounds.
+    targets, predictors : sequence of int
+        The two groups of columns; by default the last column, and all others.
+
+    Returns
+    -------
+    CCASolution
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> rng = np.random.default_rng(0)
+    >>> common = rng.normal(size=(1000, 1))
+    >>> X = common + rng.normal(size=(1000, 4))
+    >>> s = sl.sketch(X, sl.QuadraticFeatures.draw(dim=4))
+    >>> found = sl.decode(s, 1, task="cca", targets=[2, 3])
+    >>> found.correlations.round(1), found.reliable
+    (array([0.7]), True)
+    """
+    phi = second_moment(sketch.features, "canonical correlation")
+    if not phi.is_exact:
+        raise TypeError(f"canonical correlation needs all products of columns, the sketch has {phi.describe()}")
+    if sketch.weight == 0:
+        raise ValueError("the sketch is empty: there is nothing to learn from")
+    y = np.atleast_1d(np.asarray(targets, np.intp)) % phi.dim
+    x = np.setdiff1d(np.arange(phi.dim), y) if predictors is None else np.asarray(predictors, np.intp) % phi.dim
+    if k > min(len(x), len(y)):
+        raise ValueError(f"{k} canonical correlations of {len(x)} and {len(y)} columns: there are at most the fewer")
+    weight, count = float(sketch.weight), sketch.effective_count
+    S = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
+    noise, mean = phi.precision_from_sums(sketch.sums, weight), phi.row_mean_from_sums(sketch.sums, weight)
+    roots = [_inverse_root(S[np.ix_(at, at)], noise[at]) for at in (x, y)]
+    left, correlations, right = np.linalg.svd(roots[0].T @ S[np.ix_(x, y)] @ roots[1], full_matrices=False)
+    correlations = np.minimum(correlations, 1.0)
+    ranks = roots[0].shape[1], roots[1].shape[1]
+    p_values = _p_values(correlations, count, *ranks)
+    k = min(k, len(correlations))
+    # signs as scikit-learn has them: the largest entry of each direction is positive
+    a, b = roots[0] @ left[:, :k], roots[1] @ right[:k].T
+    spread = np.sqrt(np.maximum(np.diag(S), 0.0))
+    sign = np.where(a[np.abs(a * spread[x][:, None]).argmax(0), np.arange(k)] < 0, -1.0, 1.0)
+    a, b = a * sign, b * sign
+    code, verdict = _verdict(p_values[:k], count, sum(ranks))
+    return CCASolution(
+        task="cca",
+        decoder="exact",
+        residual=float(1.0 - correlations[0] ** 2) if len(correlations) else 1.0,
+        code=code,
+        verdict=verdict,
+        trace=trace or [],
+        correlations=correlations[:k],
+        p_values=p_values[:k],
+        x_rotations=a,
+        y_rotations=b,
+        x_loadings=S[np.ix_(x, x)] @ a,
+        y_loadings=S[np.ix_(y, y)] @ b,
+        x_mean=mean[x],
+        y_mean=mean[y],
+        x_spread=spread[x],
+        y_spread=spread[y],
+    )
+
+
+def _inverse_root(S: Array, noise: Array) -> Array:
+    """Columns (d, rank) that make rows uncorrelated, of variance 1; directions of no variance are left out."""
+    variances = np.diag(S)
+    constant = variances <= 8.0 * noise
+    scale = np.where(constant, 0.0, 1.0 / np.sqrt(np.where(constant, 1.0, np.maximum(variances, 1e-300))))
+    values, vectors = np.linalg.eigh(S * np.outer(scale, scale))
+    keep = values > 8.0 * len(S) * max(float(np.max(noise * scale**2, initial=0.0)), 2.0**-46)
+    return np.asarray(scale[:, None] * vectors[:, keep] / np.sqrt(values[keep]))
+
+
+def _p_values(correlations: Array, count: float, p: int, q: int) -> Array:
+    """Probability of correlations this large from the j-th on, if there were none."""
+    from scipy.special import gammaincc
+
+    j = np.arange(len(correlations))
+    logs = np.log(np.maximum(1.0 - correlations**2, 1e-300))
+    rest = np.cumsum(logs[::-1])[::-1]
+    statistic = -max(count - 1.0 - 0.5 * (p + q + 1), 0.0) * rest
+    return np.asarray(gammaincc(0.5 * (p - j) * (q - j), 0.5 * statistic))
+
+
+def _verdict(p_values: Array, count: float, columns: int) -> tuple[Code, str]:
+    if count <= columns + 1:
+        return Code.UNDETERMINED, f"{count:.6g} rows are too few for {columns} columns: correlations of 1 can be chance"
+    chance = np.flatnonzero(p_values > CHANCE)
+    if not len(chance):
+        return Code.RELIABLE, "exact, and all of these correlations are more than chance"
+    first = int(chance[0])
+    if first == 0:
+        return Code.UNDETERMINED, f"exact, but none of these correlations is more than chance (p = {p_values[0]:.2g})"
+    return (
+        Code.UNDETERMINED,
+        f"exact; only the first {first} are more than chance (p = {p_values[first]:.2g} for the next)",
+    )

@@ -1,0 +1,111 @@
+"""One Gaussian from a sketch of all products of columns: its mean and covariance are those of the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.noise import added_variance
+from sketchlearn.decoders.solution import Code, MixtureSolution
+from sketchlearn.features.second_moment import second_moment
+from sketchlearn.sketches.value import Sketch
+
+Array = npt.NDArray[np.float64]
+
+# eigenvalues of the correlation matrix that are rounding, and what they become: densities need some width everywhere,
+# and rounding divided by it is what collinear predictors add to predictions
+_NONE, _WIDTH = 1e-11, 1e-8
+
+
+def decode_gaussian_moments(
+    sketch: Sketch,
+    k: int = 1,
+    *,
+    rng: np.random.Generator,
+    trace: list[dict[str, Any]] | None = None,
+    covariance_type: str = "full",
+    used: int = 1,
+) -> MixtureSolution:
+    """The normal law with the mean and the covariance of the rows.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of all products of columns (:class:`~sketchlearn.QuadraticFeatures`, variant ``"exact"``).
+    k : int
+        Must be 1.
+    rng, trace
+        Nothing here is random, and there are no rounds.
+    covariance_type : {"full", "tied", "diag", "spherical"}
+        Shape of the covariance.
+    used : int
+        Rows that estimates use up: the covariance is divided by the number of rows less this.  With one more than
+        there are predictors, the residual variance of their regression is unbiased.
+
+    Returns
+    -------
+    MixtureSolution
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> s = sl.sketch(X, sl.QuadraticFeatures.draw(dim=2))
+    >>> found = sl.decode(s, 1, task="gmm", decoder="moments")
+    >>> bool(np.allclose(found.covariances[0], np.cov(X.T)) and np.allclose(found.means[0], X.mean(0)))
+    True
+    """
+    phi = second_moment(sketch.features, "one Gaussian from moments")
+    if not phi.is_exact:
+        raise TypeError(f"one Gaussian from moments needs all products of columns, the sketch has {phi.describe()}")
+    if k != 1:
+        raise ValueError(f"second moments tell one component, not {k}: sketch with a map of sl.design(..., task='gmm')")
+    if sketch.weight == 0:
+        raise ValueError("the sketch is empty: there is nothing to learn from")
+    weight, count = float(sketch.weight), sketch.effective_count
+    covariance = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
+    covariance = _positive(covariance, phi.precision_from_sums(sketch.sums, weight)) * (count / max(count - used, 1.0))
+    shapes = {
+        "full": covariance[None],
+        "tied": covariance,
+        "diag": np.diag(covariance)[None].copy(),
+        "spherical": np.array([np.trace(covariance) / phi.dim]),
+    }
+    if covariance_type not in shapes:
+        raise ValueError(f"covariance_type={covariance_type!r}: choose one of {', '.join(shapes)}")
+    if added_variance(sketch).any():
+        code, verdict = Code.UNCERTIFIED, "one component with the moments of the sketch, to which noise was added"
+    else:
+        code, verdict = (
+            Code.RELIABLE,
+            "the sketch holds mean and covariance of the rows: one component has these",
+        )
+    return MixtureSolution(
+        task="gmm",
+        decoder="moments",
+        residual=0.0,
+        code=code,
+        verdict=verdict,
+        trace=trace or [],
+        weights=np.ones(1),
+        means=phi.row_mean_from_sums(sketch.sums, weight)[None],
+        covariances=shapes[covariance_type],
+        covariance_type=covariance_type,
+        deviation=float("nan"),
+    )
+
+
+def _positive(covariance: Array, noise: Array) -> Array:
+    """The covariance with some width in directions that have none."""
+    variances = np.diag(covariance)
+    least = 1e-24 * (float(variances.max(initial=0.0)) or 1.0)
+    spread = np.sqrt(np.maximum(variances, np.maximum(8.0 * noise, least)))
+    values, vectors = np.linalg.eigh(covariance / np.outer(spread, spread))
+    none = values < max(_NONE, 8.0 * len(noise) * float((noise / spread**2).max()))
+    if not none.any():
+        return covariance
+    values = np.where(none, np.maximum(_WIDTH, values), values)
+    return np.asarray((vectors * values) @ vectors.T * np.outer(spread, spread))

@@ -1,0 +1,144 @@
+"""Quartic maps for independent components: where rows are clipped, and coordinates in which directions are few.
+
+Directions cost most where they say nothing about the components.  In the coordinates of a rough separation of the
+pilot rows, turns of any two axes are what is left to be found, and four directions in each of these planes tell them;
+some random ones are there in case that the pilot was misleading.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.designs.request import Request, register_design
+from sketchlearn.features.quartic import QuarticFeatures, pair_count
+
+Array = npt.NDArray[np.float64]
+
+_ROUNDS, _TURNS = 20, 200
+_ROWS_PER_COLUMN = 20  # of a pilot that is separated, and not only made uncorrelated
+_FLOOR = 1e-6
+
+
+def design_ica(
+    rows: Array, *, size: int | None = None, seed: int = 0, radius: float | None = None, weights: Array | None = None
+) -> tuple[QuarticFeatures, str]:
+    """A quartic map in coordinates in which the pilot's rows are about independent, and why.
+
+    Parameters
+    ----------
+    rows : array (n, d)
+        Pilot rows.
+    size : int, optional
+        Number of directions; by default ``3 d**2``.
+    seed : int
+        Seed of the random directions.
+    radius : float, optional
+        Where rows are clipped, in units in which their coordinates have variance 1; ``max(5, 2 sqrt(d))``.
+    weights : array (n,), optional
+        Of the pilot rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.designs.ica import design_ica
+    >>> X = np.random.default_rng(0).uniform(size=(1000, 3)) @ [[1.0, 2.0, 0.0], [0.0, 1.0, 3.0], [1.0, 0.0, 1.0]]
+    >>> phi, why = design_ica(X)
+    >>> phi.size, phi.radius, bool(abs(phi.whitened(X).std(0) - 1.0).max() < 0.2)
+    (27, 5.0, True)
+    """
+    rows = np.asarray(rows, np.float64)
+    n, d = rows.shape
+    w = np.ones(n) if weights is None else np.asarray(weights, np.float64)
+    reach = max(5.0, 2.0 * d**0.5) if radius is None else float(radius)
+    offset, spread = _units(rows, w)
+    place, matrix = _robust((rows - offset) / spread, w)
+    white = _clipped(((rows - offset) / spread - place) @ matrix.T, reach)
+    words = "coordinates uncorrelated in"
+    if n >= _ROWS_PER_COLUMN * d:
+        again = _inverse_root(*_moments(white, w))
+        centred = (white - np.average(white, axis=0, weights=w)) @ again.T
+        matrix = _separated(centred, w) @ again @ matrix
+        words = "coordinates about independent in"
+    # rounded, so that weights and repetition, which differ in the last bits, give the same map
+    center = np.asarray((offset + spread * place).astype(np.float32), np.float64)
+    whitening = np.asarray((matrix / spread).astype(np.float32), np.float64)
+    phi = QuarticFeatures.draw(dim=d, size=size, seed=seed, radius=reach, center=center, whitening=whitening)
+    kinds = f"{min(phi.size, pair_count(d))} in planes of two axes, {max(phi.size - pair_count(d), 0)} random"
+    return phi, f"{phi.size} directions ({kinds}), {words} {n} pilot rows, clipped at {reach:.4g} standard deviations"
+
+
+def _units(rows: Array, w: Array) -> tuple[Array, Array]:
+    """Medians of the columns, and their spread about these: that of the middle half, or any there is."""
+    offset = _median(rows, w)
+    middle = 1.4826 * _median(np.abs(rows - offset), w)
+    whole = np.sqrt(np.average((rows - offset) ** 2, axis=0, weights=w))
+    spread = np.where(middle > 1e-6 * whole, middle, whole)
+    return offset, np.where(spread > 0, spread, 1.0)
+
+
+def _median(columns: Array, w: Array) -> Array:
+    order = np.argsort(columns, axis=0, kind="stable")
+    at = (np.cumsum(w[order], axis=0) < 0.5 * w.sum()).sum(0)
+    return np.asarray(np.take_along_axis(columns, order, 0)[at, np.arange(columns.shape[1])])
+
+
+def _moments(X: Array, w: Array) -> tuple[Array, Array]:
+    mean = np.average(X, axis=0, weights=w)
+    return mean, (w[:, None] * (X - mean)).T @ (X - mean) / w.sum()
+
+
+def _inverse_root(_: Array, covariance: Array) -> Array:
+    values, vectors = np.linalg.eigh(covariance)
+    values = np.maximum(values, _FLOOR * max(float(values[-1]), 1e-300))
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+
+
+def _robust(X: Array, w: Array) -> tuple[Array, Array]:
+    """A centre and an inverse root of a covariance that rows far away have little influence on (Huber's weights)."""
+    d = X.shape[1]
+    mean, covariance = np.zeros(d), np.eye(d)
+    squares = np.zeros(len(X))
+    for _ in range(_ROUNDS):
+        root = _inverse_root(mean, covariance)
+        squares = (((X - mean) @ root.T) ** 2).sum(1)
+        held = w * np.minimum(1.0, 1.5 * d / np.maximum(squares, 1e-300))
+        mean = np.average(X, axis=0, weights=held)
+        covariance = (held[:, None] * (X - mean)).T @ (X - mean) / held.sum()
+    scale = float(_median(squares[:, None], w)[0]) / d
+    return mean, _inverse_root(mean, covariance) / (np.sqrt(scale) if scale > 0 else 1.0)
+
+
+def _clipped(X: Array, radius: float) -> Array:
+    return np.asarray(X * np.minimum(1.0, radius / np.maximum(np.linalg.norm(X, axis=1), 1e-300))[:, None])
+
+
+def _separated(Z: Array, w: Array) -> Array:
+    """A rotation that separates whitened rows roughly: symmetric fixed points of tanh (Hyvarinen, 1999)."""
+    W, share = np.eye(Z.shape[1]), w / w.sum()
+    for _ in range(_TURNS):
+        g = np.tanh(Z @ W.T)
+        new = (share[:, None] * g).T @ Z - (share @ (1.0 - g * g))[:, None] * W
+        left, _, right = np.linalg.svd(new)
+        new = left @ right
+        moved = float(np.abs(np.abs(np.einsum("ij,ij->i", new, W)) - 1.0).max())
+        W = new
+        if moved < 1e-6:
+            break
+    return W
+
+
+def ica_size(k: int, d: int, covariance_type: str | None = None) -> int:
+    """Three times the square of the columns."""
+    return 3 * d * d
+
+
+def _from_request(request: Request) -> tuple[QuarticFeatures, str]:
+    request.refuse("scale", "radial", why="has no scale and no radial law")
+    request.refuse("covariance_type", why="has no covariance_type")
+    if request.sample is None:
+        raise ValueError("task='ica' takes its coordinates from a pilot sample: give one")
+    return design_ica(request.rows(), size=request.size, seed=request.seed)
+
+
+register_design("ica", size=ica_size)(_from_request)

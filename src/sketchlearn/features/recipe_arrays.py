@@ -1,0 +1,36 @@
+"""Arrays as fields of a recipe."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def encode_array(array: npt.NDArray[np.float64] | None) -> dict[str, Any] | None:
+    """An array of a recipe as JSON."""
+    if array is None:
+        return None
+    data = np.ascontiguousarray(array, "<f8").tobytes()
+    return {"shape": list(array.shape), "f8": base64.b64encode(data).decode("ascii")}
+
+
+def decode_array(value: Any, shapes: tuple[tuple[int, ...], ...] | None, name: str) -> npt.NDArray[np.float64] | None:
+    """Inverse of :func:`encode_array`, checked against the shapes that are allowed (None: any)."""
+    if value is None:
+        return None
+    try:
+        shape = tuple(value["shape"])
+        data = base64.b64decode(value["f8"], validate=True)
+    except (TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"recipe field {name!r} is not an encoded array") from error
+    if shapes is not None and shape not in shapes:
+        raise ValueError(f"recipe field {name!r} has shape {shape}, expected {' or '.join(map(str, shapes))}")
+    if len(data) != 8 * int(np.prod(shape)):
+        raise ValueError(f"recipe field {name!r} has {len(data)} bytes for an array of shape {shape}")
+    array = np.frombuffer(data, "<f8").astype(np.float64).reshape(shape)
+    if not np.isfinite(array).all():
+        raise ValueError(f"recipe field {name!r} holds NaN or infinity")
+    return array

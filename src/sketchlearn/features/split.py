@@ -1,0 +1,159 @@
+"""Fourier features of two groups of columns, side by side: no frequency has parts in both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.features import portable
+from sketchlearn.features.base import FeatureMap, register
+from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.operator import DenseOperator, Operator
+from sketchlearn.features.phases import PhaseMap
+from sketchlearn.kernels import Plan
+
+Groups = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class SplitFeatures(PhaseMap):
+    """Fourier features of some columns, then those of the others.
+
+    Attributes
+    ----------
+    dim, size : int
+        Columns of the data; features of both groups together.
+    parts : tuple of two FourierFeatures
+        The map of each group.
+    groups : tuple of two tuples of int
+        The columns of each group.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> from sketchlearn.features import SplitFeatures
+    >>> a, b = (sl.FourierFeatures.draw(dim=d, size=5, scale=1.0, seed=d) for d in (1, 2))
+    >>> phi = SplitFeatures.of(a, b, [2])
+    >>> phi.groups, (phi.frequencies != 0).sum(0)
+    (((2,), (0, 1)), array([5, 5, 5]))
+    """
+
+    kind: ClassVar[str] = "split"
+    dim: int
+    size: int
+    parts: tuple[FourierFeatures, FourierFeatures]
+    groups: Groups
+
+    @classmethod
+    def of(cls, first: FourierFeatures, second: FourierFeatures, columns: Any) -> SplitFeatures:
+        """The features of two maps.
+
+        Parameters
+        ----------
+        first, second : FourierFeatures
+            The maps of the two groups, both plain.
+        columns : sequence of int
+            The columns of the first group; the second one has all others.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> from sketchlearn.features import SplitFeatures
+        >>> SplitFeatures.of(*(sl.FourierFeatures.draw(dim=1, size=5, scale=1.0, seed=s) for s in (0, 1)), [0]).size
+        10
+        """
+        dim = first.dim + second.dim
+        mine = tuple(int(i) for i in columns)
+        others = tuple(i for i in range(dim) if i not in mine)
+        if len(set(mine)) != first.dim or len(others) != second.dim or not all(0 <= i < dim for i in mine):
+            raise ValueError(f"the first group should be {first.dim} different columns of {dim}, got {mine}")
+        for part in (first, second):
+            if part.structure != "dense" or part.quantized or part.features_per_row is not None:
+                raise ValueError("both maps must be plain: dense, neither quantised nor subsampled")
+        plain = first.with_columns(None), second.with_columns(None)
+        return cls(dim, first.size + second.size, plain, (mine, others))
+
+    # -- recipe ------------------------------------------------------------------------------
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "dim": self.dim,
+            "size": self.size,
+            "parts": [part.recipe() for part in self.parts],
+            "first": list(self.groups[0]),
+        }
+
+    @classmethod
+    def from_parameters(cls, parameters: dict[str, Any]) -> SplitFeatures:
+        if set(parameters) != {"dim", "size", "parts", "first"}:
+            raise ValueError(f"fields of a split recipe: dim, first, parts, size, got {sorted(parameters)}")
+        parts, first = parameters["parts"], parameters["first"]
+        if not isinstance(parts, list) or len(parts) != 2 or not isinstance(first, list):
+            raise ValueError("a split recipe has two parts, and a list of columns of the first")
+        a, b = (FeatureMap.from_recipe(part) for part in parts)
+        if not isinstance(a, FourierFeatures) or not isinstance(b, FourierFeatures):
+            raise ValueError("the parts of a split recipe are Fourier features")
+        if not all(isinstance(i, int) and not isinstance(i, bool) for i in first):
+            raise ValueError(f"the columns of the first group are numbers, got {first!r}")
+        phi = cls.of(a, b, first)
+        if (phi.dim, phi.size) != (parameters["dim"], parameters["size"]):
+            raise ValueError(f"the parts have {phi.dim} columns and {phi.size} features, the recipe says otherwise")
+        return phi
+
+    # -- numbers -----------------------------------------------------------------------------
+
+    def draw_array(self) -> npt.NDArray[np.float32]:
+        drawn, at = np.zeros((self.size, self.dim), np.float32), 0
+        for part, columns in zip(self.parts, self.groups, strict=True):
+            drawn[at : at + part.size, columns] = part.half_turns
+            at += part.size
+        return drawn
+
+    @cached_property
+    def frequencies(self) -> npt.NDArray[np.float64]:
+        """Frequencies in radians per unit of the data, (size, dim)."""
+        return self.random_array().astype(np.float64) * np.pi
+
+    @cached_property
+    def center(self) -> npt.NDArray[np.float64]:  # type: ignore[override]
+        """Constants subtracted from the rows; invisible in the results."""
+        found = np.zeros(self.dim)
+        for part, columns in zip(self.parts, self.groups, strict=True):
+            if part.center is not None:
+                found[list(columns)] = part.center
+        return found
+
+    def operator(self, scale: float = 1.0, dtype: npt.DTypeLike = np.float32) -> Operator:
+        return DenseOperator.of(self.frequencies * scale, dtype)
+
+    def __call__(self, X: npt.ArrayLike) -> npt.NDArray[np.complex128]:
+        """``exp(i w·x)`` for a few rows, (n, size), in float64 and not rounded to the grid."""
+        rows = np.asarray(X, np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.dim:
+            raise ValueError(f"expected rows with {self.dim} columns, got an array of shape {rows.shape}")
+        return np.asarray(np.exp(1j * (rows @ self.frequencies.T)))
+
+    def plan(self) -> Plan:
+        """That of Fourier features, with all frequencies."""
+        squares = np.ascontiguousarray((self.frequencies**2).T)
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "center": self.center,
+            "half_turns": self.random_array(),
+            "rms": np.sqrt(portable.total(squares) / self.size),
+        }
+        return Plan("fourier", self.dim, self.sums_shape, self.sums_dtype, arrays)
+
+    @cached_property
+    def _rotation(self) -> npt.NDArray[np.complex128]:
+        return np.asarray(np.exp(1j * (self.frequencies @ self.center)))
+
+    def describe(self) -> str:
+        return f"Fourier, of {len(self.groups[0])} columns and of the other {len(self.groups[1])}"
+
+    def __repr__(self) -> str:
+        return f"SplitFeatures(dim={self.dim}, size={self.size}, first={list(self.groups[0])})"

@@ -1,0 +1,226 @@
+"""Independent components in scikit-learn's shape, learned from a sketch of quartic features."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sketchlearn.decoders import decode
+from sketchlearn.decoders.ica import ICASolution, quartic
+from sketchlearn.designs.ica import design_ica
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.learn.base import SketchEstimator
+from sketchlearn.learn.models.base import Model
+from sketchlearn.learn.models.ica import ICAModel
+from sketchlearn.threads import limited
+
+Array = npt.NDArray[np.float64]
+
+
+class CompressiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEstimator):  # type: ignore[misc]
+    """Independent component analysis from a sketch.
+
+    Rows are linear mixtures of independent sources.  The sketch holds powers of a few projections of the rows, up to
+    the fourth; the mixing follows from their fourth cumulants, each weighted by what it is worth.
+
+    Parameters
+    ----------
+    n_components : int, "auto" or None
+        Sources to keep, those farthest from normal first; ``"auto"``: those that are not normal, as far as the sketch
+        can tell; None: as many as there are columns.
+    radius : float or "auto"
+        Rows farther out than this many standard deviations are pulled in, which outliers make necessary: fourth
+        powers of a few of them are larger than those of all other rows.  ``"auto"`` is ``max(5, 2 sqrt(n_features))``.
+    features : QuarticFeatures, optional
+        The map to sketch with; by default one that is designed from 2000 rows.
+    sketch_size : int, optional
+        Directions of the sketch; by default ``3 n_features**2``.
+    decoder : str
+        A decoder of this task (see :func:`sketchlearn.decode`).
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
+    workers : int, optional
+        Threads of the pass.
+    progress : bool or callable, optional
+        Of the pass, as for :func:`sketchlearn.sketch`.
+    random_state : int, RandomState or None
+        Seeds the map and the starts.
+
+    Attributes
+    ----------
+    components_ : ndarray (n_components, n_features)
+        Unmixing: centred rows times its transpose are the sources, of variance 1.
+    mixing_ : ndarray (n_features, n_components)
+        What each source adds to the rows.
+    mean_ : ndarray (n_features,)
+        Mean of the rows.
+    kurtosis_, kurtosis_std_ : ndarray (n_components,)
+        Excess kurtosis of the sources, and standard errors.
+    n_sources_ : int
+        Sources that are not normal, as far as the sketch can tell.
+    leakage_ : float
+        Expected root mean square share of another source in an estimated one.
+    n_components_ : int
+        Number of components.
+    sketch_ : Sketch
+        What was learned from.
+    solution_ : ICASolution
+        Misfit, noise floor and verdict of the decoder.
+    reliable_, verdict_ : bool, str
+        Whether the rows are such a mixture and the sources are separated, as a yes or no and in words.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names if they have any.
+
+    See Also
+    --------
+    sketchlearn.QuarticFeatures : the sketch behind it.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> rng = np.random.default_rng(0)
+    >>> S = np.column_stack([rng.uniform(-1, 1, 20_000), rng.laplace(size=20_000)])
+    >>> X = S @ np.array([[1.0, 0.5], [0.3, 1.0]])
+    >>> ica = sl.CompressiveICA(random_state=0).fit(X)
+    >>> ica.n_sources_, ica.reliable_
+    (2, True)
+    >>> found = ica.transform(X)
+    >>> bool(np.abs(np.corrcoef(found.T, S.T)[:2, 2:]).max(1).min() > 0.999)
+    True
+    """
+
+    task: ClassVar[str] = "ica"
+    model: ClassVar[type[Model]] = ICAModel
+    learned: ClassVar[tuple[str, ...]] = (
+        "components_",
+        "mixing_",
+        "mean_",
+        "kurtosis_",
+        "kurtosis_std_",
+        "n_sources_",
+        "leakage_",
+        "n_components_",
+    )
+    fewest_rows: ClassVar[int] = 2
+    components_: Array
+    mixing_: Array
+    mean_: Array
+    kurtosis_: Array
+    n_components_: int
+
+    def __init__(
+        self,
+        n_components: int | str | None = None,
+        *,
+        radius: float | str = "auto",
+        features: FeatureMap | None = None,
+        sketch_size: int | None = None,
+        decoder: str = "auto",
+        on_invalid: str = "raise",
+        workers: int | None = None,
+        progress: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.radius = radius
+        self.features = features
+        self.sketch_size = sketch_size
+        self.decoder = decoder
+        self.on_invalid = on_invalid
+        self.workers = workers
+        self.progress = progress
+        self.random_state = random_state
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def check_parameters(self) -> None:
+        """The number of sources may be left open."""
+        k = self.n_components
+        if k is not None and k != "auto" and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
+            raise ValueError(f"n_components must be a positive integer, 'auto' or None, got {k!r}")
+        if self.radius != "auto" and (
+            isinstance(self.radius, bool | str)
+            or not isinstance(self.radius, int | float | np.number)
+            or self.radius <= 0
+        ):
+            raise ValueError(f"radius must be a positive number or 'auto', got {self.radius!r}")
+        self.check_sketching()
+
+    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
+        """Coordinates in which the pilot is about independent."""
+        radius = None if self.radius == "auto" else float(self.radius)
+        return design_ica(np.asarray(rows, np.float64), size=size, seed=seed, radius=radius, weights=weights)[0]
+
+    def decode_sketch(self, seed: int) -> ICASolution:
+        """All sources, of which those that are wanted are kept."""
+        dim, k = quartic(self.sketch_.features, "independent component analysis").dim, self.n_components
+        if isinstance(k, int | np.integer) and k > dim:
+            raise ValueError(f"n_components={k} must be between 1 and n_features={dim}")
+        with limited(self.workers):
+            solution = decode(self.sketch_, dim, task=self.task, decoder=self.decoder, random_state=seed)
+        assert isinstance(solution, ICASolution)
+        return solution
+
+    def set_learned(self, solution: ICASolution) -> None:
+        """The sources that are wanted."""
+        k = self.n_components
+        if k is None:
+            k = len(solution.kurtosis)
+        elif isinstance(k, str):
+            k = max(solution.n_sources, 1)
+        k = min(int(k), len(solution.kurtosis))
+        self.components_, self.mixing_ = solution.components[:k], solution.mixing[:, :k]
+        self.mean_, self.leakage_ = solution.mean, solution.leakage
+        self.kurtosis_, self.kurtosis_std_ = solution.kurtosis[:k], solution.kurtosis_std[:k]
+        self.n_sources_, self.n_components_ = solution.n_sources, k
+
+    def make_model(self) -> Model:
+        """Mixing and unmixing."""
+        names = ("components", "mixing", "mean", "kurtosis", "kurtosis_std", "leakage")
+        learned = {name: getattr(self, name + "_") for name in names}
+        return ICAModel.from_sketch(self.sketch_, self.solution_, **learned)
+
+    def _needed_rows(self) -> int:
+        return 1
+
+    # -- using ---------------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> Array:
+        """Sources of rows.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples, n_components)
+        """
+        return np.asarray((self._new_rows(X) - self.mean_) @ self.components_.T)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Rows that are mixed from sources.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_components)
+            Sources.
+
+        Returns
+        -------
+        ndarray (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        sources = np.asarray(X, np.float64)
+        if sources.ndim != 2 or sources.shape[1] != self.n_components_:
+            raise ValueError(f"expected {self.n_components_} columns, got an array of shape {sources.shape}")
+        return np.asarray(sources @ self.mixing_.T + self.mean_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)

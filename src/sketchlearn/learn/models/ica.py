@@ -1,0 +1,93 @@
+"""Independent components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.learn.models.base import Model, register_model
+from sketchlearn.learn.models.table import Column, Table, number
+
+Array = npt.NDArray[np.float64]
+
+
+@register_model
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ICAModel(Model):
+    """Independent sources and how the rows are mixed from them.
+
+    Attributes
+    ----------
+    components : ndarray (k, d)
+        Unmixing: centred rows times its transpose are the sources.
+    mixing : ndarray (d, k)
+        What each source adds to the rows.
+    mean : ndarray (d,)
+        Mean of the rows.
+    kurtosis, kurtosis_std : ndarray (k,)
+        Excess kurtosis of the sources, and standard errors.
+    leakage : float or None
+        Expected root mean square share of another source in an estimated one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.learn.models import ICAModel
+    >>> model = ICAModel(rows=10, columns=("x", "y"), components=np.eye(2), mixing=np.eye(2), mean=np.ones(2),
+    ...                  kurtosis=np.array([-1.2, 3.0]), kurtosis_std=np.full(2, 0.1))
+    >>> model, model.predict([[1.0, 3.0]])
+    (Model(ica: 2 sources of 10 rows, 2 columns), array([[0., 2.]]))
+    """
+
+    task: ClassVar[str] = "ica"
+    layout: ClassVar[Mapping[str, Any]] = {
+        "components": ("k", "d"),
+        "mixing": ("d", "k"),
+        "mean": ("d",),
+        "kurtosis": ("k",),
+        "kurtosis_std": ("k",),
+        "leakage": (),
+    }
+    title: ClassVar[str] = "Independent components"
+    thing: ClassVar[str] = "source"
+    praise: ClassVar[str] = "The sources are separated"
+
+    components: Array
+    mixing: Array
+    mean: Array
+    kurtosis: Array
+    kurtosis_std: Array
+    leakage: float | None = None
+
+    def own_numbers(self) -> list[tuple[str, str]]:
+        """How well they are separated."""
+        return [] if self.leakage is None else [(number(self.leakage), "of other sources in each, about")]
+
+    def table(self) -> Table:
+        """Kurtosis and mixing of each source."""
+        unit = np.maximum(np.abs(self.mixing).max(0), 1e-300)
+        columns = [
+            Column("source", range(1, self.size + 1), "text"),
+            Column("kurtosis", self.kurtosis),
+            Column("±", self.kurtosis_std),
+        ]
+        for j, name in enumerate(self.columns):
+            columns.append(Column(name, self.mixing[j], "number", 3, self.mixing[j] / unit))
+        return Table(
+            "mixing", "Mixing", tuple(columns), "What a standard deviation of each source adds to each column."
+        )
+
+    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+        """Sources, (n, k)."""
+        return np.asarray((rows - self.mean) @ self.components.T)
+
+    def answers(self, rows: Array, proba: bool = False) -> dict[str, npt.NDArray[Any]]:
+        """Sources, one column each."""
+        if proba:
+            self.probabilities(rows)
+        sources = self.predict_rows(rows)
+        return {f"source {l + 1}": sources[:, l] for l in range(self.size)}

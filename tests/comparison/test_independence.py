@@ -1,0 +1,92 @@
+"""Independence of two groups of columns: calibrated, sensitive, exact."""
+
+import json
+
+import numpy as np
+import pytest
+
+import sketchlearn as sl
+from sketchlearn.features import SplitFeatures
+
+
+def test_p_values_of_independent_groups_are_uniform():
+    rng = np.random.default_rng(0)
+
+    def rows(n=300):
+        return np.column_stack([rng.exponential(size=n), rng.integers(2, size=n), rng.standard_t(4, size=n)])
+
+    phi = sl.design_independence(rows(2000), first=[0, 1], size=20)
+    found = np.array([sl.independence(sl.sketch(rows(), phi, workers=1)).p_value for _ in range(200)])
+    for level in (0.05, 0.25, 0.5):  # within four standard deviations of the share, and the error of the tail
+        assert abs(np.mean(found < level) - level) < 4 * np.sqrt(level * (1 - level) / 200) + 0.02
+
+
+@pytest.mark.parametrize("kind", ["square", "interaction", "line"])
+def test_dependence_is_found(kind):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(1500, 2))
+    y = {"square": x[:, 0] ** 2, "interaction": np.sign(x[:, 0] * x[:, 1]), "line": 0.5 * x[:, 0]}[kind]
+    X = np.column_stack([x, y + rng.normal(size=1500)])
+    phi = sl.design_independence(X[:500], first=[0, 1])
+    found = sl.independence(sl.sketch(X, phi))
+    assert found.p_value < 1e-6
+    assert 0 < found.dependence < 1
+    halves = sl.sketch(X[:700], phi) + sl.sketch(X[700:], phi)
+    assert sl.independence(halves) == found
+    assert sl.independence(halves - sl.sketch(X[:700], phi)) == sl.independence(sl.sketch(X[700:], phi))
+
+
+def test_the_statistic_is_that_of_the_features():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 3))
+    phi = sl.design_independence(X, first=[2], size=10, seed=3)
+    F = phi.embed(X)
+    covariance = np.cov(F.T)
+    a = np.r_[np.arange(10), 20 + np.arange(10)]
+    b = np.setdiff1d(np.arange(40), a)
+    found = sl.independence(sl.sketch(X, phi))
+    assert found.statistic == pytest.approx(np.sum(covariance[np.ix_(a, b)] ** 2) * 399 / 400, rel=1e-6)
+    traces = np.trace(covariance[np.ix_(a, a)]), np.trace(covariance[np.ix_(b, b)])
+    assert found.expected == pytest.approx(traces[0] * traces[1] / 400, rel=1e-6)
+
+
+def test_frames_files_and_recipes(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame(np.random.default_rng(3).normal(size=(300, 3)), columns=["a", "b", "c"])
+    phi = sl.design_independence(frame, first=["c", "a"], size=5)
+    assert phi.inner.groups == ((2, 0), (1,))
+    assert phi.columns == ("a", "b", "c")
+    s = sl.sketch(frame, phi)
+    s.save(tmp_path / "a.sketch")
+    assert sl.independence(sl.load(tmp_path / "a.sketch")) == sl.independence(s)
+    inner = phi.inner
+    assert sl.FeatureMap.from_recipe(json.loads(inner.recipe_json())) == inner
+    np.testing.assert_allclose(sl.sketch(frame.to_numpy(), inner).mean, inner(frame.to_numpy()).mean(0), atol=1e-6)
+    for change, word in [
+        ({"first": [0]}, "different columns"),
+        ({"parts": []}, "two parts"),
+        ({"size": 3}, "otherwise"),
+    ]:
+        with pytest.raises(ValueError, match=word):
+            sl.FeatureMap.from_recipe(inner.recipe() | change)
+
+
+def test_bad_arguments_are_refused():
+    X = np.random.default_rng(4).normal(size=(50, 3))
+    for first in ([], [0, 1, 2], [0, 0], [7], ["a"], [True]):
+        with pytest.raises(ValueError, match="first"):
+            sl.design_independence(X, first=first)
+    with pytest.raises(ValueError, match="size"):
+        sl.design_independence(X, first=[0], size=0)
+    with pytest.raises(ValueError, match="pilot"):
+        sl.design_independence(X[:, :1], first=[0])
+    plain = sl.FourierFeatures.draw(dim=3, size=4, scale=1.0)
+    with pytest.raises(TypeError, match="two groups"):
+        sl.independence(sl.sketch(X, sl.EmbeddedFeatures.of(plain)))
+    with pytest.raises(TypeError, match="products"):
+        sl.independence(sl.sketch(X, plain))
+    with pytest.raises(ValueError, match="four rows"):
+        sl.independence(sl.sketch(X[:3], sl.design_independence(X, first=[0], size=3)))
+    with pytest.raises(ValueError, match="plain"):
+        SplitFeatures.of(plain.redrawn(quantized=True), plain, [0, 1, 2])
