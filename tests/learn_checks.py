@@ -54,6 +54,7 @@ CASES = {
     ),
     "stable": Case(lambda **o: sl.CompressiveStableMixture(3, scatter_type="diag", random_state=0, **o), "locations_"),
     "pca": Case(lambda **o: sl.CompressivePCA(2, random_state=0, **o), "components_", exact=False),
+    "subspaces": Case(lambda **o: sl.CompressiveSubspaces(1, random_state=0, **o), "bases_"),
     "regression": Case(
         lambda **o: sl.CompressiveRegression(random_state=0, **o), "coef_", supervised=True, exact=False
     ),

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchlearn import plots
-    from sketchlearn.comparison import Comparison, Independence, compare, goodness_of_fit, independence, synthesize
+    from sketchlearn.comparison import (
+        Comparison,
+        DetectionErrors,
+        Independence,
+        compare,
+        detection_errors,
+        goodness_of_fit,
+        independence,
+        synthesize,
+    )
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
     from sketchlearn.designs import design, design_independence
     from sketchlearn.engines import sketch
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
     )
     from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
+        CompressiveAnomalyDetector,
         CompressiveCCA,
         CompressiveClassifier,
         CompressiveGaussianMixture,
@@ -39,7 +49,10 @@ if TYPE_CHECKING:
         CompressiveMixtureRegressor,
         CompressivePCA,
         CompressiveRegression,
+        CompressiveSpectralClustering,
         CompressiveStableMixture,
+        CompressiveSubspaces,
+        CompressiveVerifier,
         Model,
     )
     from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
@@ -50,7 +63,16 @@ __version__ = "0.1.0"
 
 # the room of every public name: loaded when the name is first used, so that `import sketchlearn` costs nothing
 _ROOMS = {
-    "comparison": ("Comparison", "Independence", "compare", "goodness_of_fit", "independence", "synthesize"),
+    "comparison": (
+        "Comparison",
+        "DetectionErrors",
+        "Independence",
+        "compare",
+        "detection_errors",
+        "goodness_of_fit",
+        "independence",
+        "synthesize",
+    ),
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
     "designs": ("design", "design_independence"),
     "engines": ("sketch",),
@@ -75,6 +97,7 @@ _ROOMS = {
     "kernels": ("active_kernel",),
     "learn": (
         "CompressiveCCA",
+        "CompressiveAnomalyDetector",
         "CompressiveClassifier",
         "CompressiveGaussianMixture",
         "CompressiveICA",
@@ -84,7 +107,10 @@ _ROOMS = {
         "CompressiveMixtureRegressor",
         "CompressivePCA",
         "CompressiveRegression",
+        "CompressiveSpectralClustering",
         "CompressiveStableMixture",
+        "CompressiveSubspaces",
+        "CompressiveVerifier",
         "Model",
     ),
     "privacy": ("Ledger", "PrivacyRecord", "privatize"),
@@ -97,6 +123,7 @@ __all__ = [
     "Accumulator",
     "BudgetError",
     "Comparison",
+    "CompressiveAnomalyDetector",
     "CompressiveCCA",
     "CompressiveClassifier",
     "CompressiveGaussianMixture",
@@ -107,8 +134,12 @@ __all__ = [
     "CompressiveMixtureRegressor",
     "CompressivePCA",
     "CompressiveRegression",
+    "CompressiveSpectralClustering",
     "CompressiveStableMixture",
+    "CompressiveSubspaces",
+    "CompressiveVerifier",
     "DataWarning",
+    "DetectionErrors",
     "EmbeddedFeatures",
     "Encoder",
     "FeatureMap",
@@ -136,6 +167,7 @@ __all__ = [
     "decode",
     "design",
     "design_independence",
+    "detection_errors",
     "goodness_of_fit",
     "independence",
     "load",

@@ -23,6 +23,7 @@ def folder(tmp_path_factory):
         ("kmeans", "fourier", ["-k", "4", "--medians"], "centers", (4, 3)),
         ("gmm", "fourier", ["-k", "4", "--covariance", "diag"], "covariances", (4, 3)),
         ("pca", "quadratic", ["-k", "2"], "components", (2, 3)),
+        ("subspaces", "fourier", ["-k", "2"], "bases", (2, 3, 1)),
     ],
 )
 def test_models_as_json(folder, tmp_path, run, task, source, options, key, shape):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.decoders import Mixture, harmonics
 from sketchlearn.features import encoding
 from sketchlearn.features.reading import Signs
 from sketchlearn.kernels import Plan, tiers
@@ -52,21 +53,20 @@ def test_tiers_count_alike():
 def test_correction_is_unbiased_over_dithers(center):
     """The first harmonic of the square wave is 4 / pi; the mean over dithers of what the others add is zero."""
     X = np.random.default_rng(2).normal(size=(50, 3)) + (0 if center is None else 4)
-    errors = []
-    for seed in range(400):
-        phi = sl.FourierFeatures.draw(dim=3, size=20, scale=1.0, seed=seed, quantized=True, center=center)
-        errors.append(sl.sketch(X, phi).mean - np.exp(1j * X @ phi.frequencies.T).mean(0))
-    errors = np.ravel(errors)
+    # given the frequencies, the errors of all features are independent: so are their dithers
+    phi = sl.FourierFeatures.draw(dim=3, size=8000, scale=1.0, seed=0, quantized=True, center=center)
+    errors = sl.sketch(X, phi).mean - np.exp(1j * X @ phi.frequencies.T).mean(0)
     for part in (errors.real, errors.imag):
         assert abs(part.mean()) < 3 * part.std() / np.sqrt(len(part))
+    assert np.abs(errors).mean() < 0.2
 
 
 def test_variances_are_those_of_many_samples():
     """Over samples of rows and dithers the squared error is what the sketch says, on average."""
     told, seen = [], []
-    for seed in range(60):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
-        phi = sl.FourierFeatures.draw(dim=2, size=200, scale=0.7, radial="adapted", seed=seed, quantized=True)
+        phi = sl.FourierFeatures.draw(dim=2, size=600, scale=0.7, radial="adapted", seed=seed, quantized=True)
         s = sl.sketch(rng.normal(size=(2000, 2)), phi)
         truth = np.exp(-0.5 * phi.norms**2)
         told.append(s.variances.mean())
@@ -161,6 +161,46 @@ def test_clusters_are_found_from_bits():
     distance = np.sqrt(((solution.centers[:, None] - centers) ** 2).sum(2)).min(0)
     assert distance.max() < 0.5
     assert solution.reliable
+
+
+def far_clusters(seed=0, k=4, d=3, n=4000):
+    """Centres thirty standard deviations of a cluster apart: harmonics are as strong as they get."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(k, d)) * 30
+    labels = rng.integers(k, size=n)
+    return centers[labels] + rng.normal(size=(n, d)), centers, np.bincount(labels) / n
+
+
+def test_harmonics_follow_from_a_mixture():
+    X, centers, weights = far_clusters()
+    phi = sl.design(X[:500], n_components=4, size=400, seed=0)
+    bits = phi.redrawn(quantized=True)
+    seen, truth = sl.sketch(X, bits), sl.sketch(X, phi).mean
+    mixture = Mixture(weights, centers, np.ones(4))
+    plain, added, left = harmonics.characteristic_values(bits, mixture, np.zeros(4))
+    assert (left == 0).all()
+    assert np.abs(plain - truth).max() < 0.1  # sampling
+    distortion = np.abs(seen.mean - truth).std()
+    assert np.abs(seen.mean - truth - added).std() < 0.25 * distortion
+    told = bits.distortion_variances(seen.sums, float(seen.weight))
+    assert np.sqrt(told.mean()) == pytest.approx(np.sqrt((np.abs(seen.mean - truth) ** 2).mean()), rel=0.2)
+    clean, share = harmonics.cleaned(seen, seen, mixture)
+    assert share < 0.1
+    assert (clean.variances <= seen.variances).all()
+    # of means that are not known at all nothing follows
+    nothing = harmonics.characteristic_values(bits, mixture, np.full(4, 1e6))[1]
+    assert np.abs(nothing).max() < 1e-12
+
+
+@pytest.mark.parametrize("bounds", [False, True])
+def test_clusters_far_apart_are_found_from_bits(bounds):
+    X, centers, _ = far_clusters()
+    low, high = X.min(0), X.max(0)
+    common = {"n_components": 4, "size": 150, "seed": 0, "quantized": True}  # 12.5 k d
+    phi = sl.design(bounds=(2 * low - high, 2 * high - low), **common) if bounds else sl.design(X[:500], **common)
+    solution = sl.decode(sl.sketch(X, phi), 4, random_state=0)
+    nearest = ((X[:, None] - solution.centers) ** 2).sum(2).min(1).mean()
+    assert nearest < 1.05 * ((X[:, None] - centers) ** 2).sum(2).min(1).mean()
 
 
 def test_dither_is_drawn_with_the_map():

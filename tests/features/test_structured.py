@@ -67,25 +67,18 @@ def test_hadamard_blocks_are_orthonormal():
 
 @pytest.mark.parametrize("kind", ["gr2", "fastfood"])
 def test_mean_kernel_is_gaussian(kind):
-    """Five columns padded to eight: the average of cos w·(x - y) over draws is the Gaussian kernel."""
+    """Five columns padded to eight: the average of cos w·(x - y) over blocks is the Gaussian kernel."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(3, 5)) * [[0.5], [1.0], [2.0]]
-    draws = 400
-    values = np.array(
-        [
-            np.cos(
-                sl.FourierFeatures.draw(
-                    dim=5, size=8, scale=1.3, radial="gaussian", seed=seed, structure=kind, radii="iid"
-                )
-                .operator(dtype=np.float64)
-                .forward(x)
-            ).mean(1)
-            for seed in range(draws)
-        ]
+    blocks = 1000  # of one map: they are drawn independently of each other
+    phi = sl.FourierFeatures.draw(
+        dim=5, size=8 * blocks, scale=1.3, radial="gaussian", seed=0, structure=kind, radii="iid"
     )
+    values = np.cos(phi.operator(dtype=np.float64).forward(x)).reshape(3, blocks, 8).mean(2)
     expected = np.exp(-0.5 * (x**2).sum(1) / 1.3**2)
-    error = values.std(0, ddof=1) / np.sqrt(draws)
-    assert (np.abs(values.mean(0) - expected) < 3 * error).all()
+    error = values.std(1, ddof=1) / np.sqrt(blocks)
+    assert (np.abs(values.mean(1) - expected) < 3 * error).all()
+    assert (error < 0.01).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,7 +107,7 @@ def test_auto_takes_blocks_in_high_dimension_only():
 
 
 def test_storage_is_linear_in_the_size():
-    phi = sl.FourierFeatures.draw(dim=8192, size=81_920, scale=90.0, seed=0, structure="hadamard")
+    phi = sl.FourierFeatures.draw(8192, 81_920, 90.0, "multiscale", structure="hadamard")
     assert phi.random_array().nbytes == 81_920 * (3 / 8 + 4)
     assert phi.operator().nbytes < 2e6
 
@@ -178,15 +171,16 @@ def test_clusters_are_found_from_structured_sketches(kind):
     assert inertia(X, solution.centers) < 1.01 * inertia(X, centers)
 
 
-def test_greedy_decoding_is_as_good_as_from_a_dense_sketch():
+@pytest.mark.parametrize("kind", ["dense", "hadamard"])
+def test_greedy_decoding_finds_the_centres(kind):
+    """At m = 10 k d dense and structured maps alike end 0.2 to 0.5 from the centres; twice as many leave a margin."""
     rng = np.random.default_rng(4)
-    X = rng.normal(size=(3, 20))[rng.integers(3, size=3000)] * 4 + rng.normal(size=(3000, 20))
-    found = {}
-    for kind in ("dense", "hadamard"):
-        phi = sl.design(X[:500], n_components=3, scale="separation", seed=0, structure=kind)
-        solution = sl.decode(sl.sketch(X, phi), 3, decoder="clompr", random_state=0)
-        found[kind] = inertia(X, solution.centers)
-    assert found["hadamard"] < 1.05 * found["dense"]
+    centers = rng.normal(size=(3, 20)) * 4
+    X = centers[rng.integers(3, size=3000)] + rng.normal(size=(3000, 20))
+    phi = sl.design(X[:500], n_components=3, size=1200, scale="separation", seed=0, structure=kind)
+    solution = sl.decode(sl.sketch(X, phi), 3, decoder="clompr", random_state=0)
+    assert np.sqrt(((solution.centers[:, None] - centers) ** 2).sum(2)).min(0).max() < 0.5
+    assert solution.reliable
 
 
 def test_a_mixture_is_found_from_a_structured_sketch():

@@ -1,5 +1,6 @@
 """Structured loops: the same bits in every tier, batch and thread; transforms are Walsh-Hadamard transforms."""
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -63,6 +64,35 @@ def test_all_tiers_give_the_same_bits(n, d, share, kind, dithered, spread, dtype
         np.testing.assert_array_equal(results[0].sums, other.sums)
         np.testing.assert_array_equal(results[0].lower, other.lower)
         assert (results[0].rows, results[0].weight) == (other.rows, other.weight)
+
+
+GOLDEN = "debc4d58c517d2a87995359c8e6f9bf6251e1f9d0305b87db5a9877ea8d16452"
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_sums_are_pinned_for_ever(tier):
+    rng, found = np.random.Generator(np.random.PCG64(7)), hashlib.sha256()
+    cases = [
+        (5, 20, "gr2"), (20, 90, "hadamard"), (64, 130, "hadamard"), (64, 64, "gr2"), (64, 70, "fastfood"),
+        (100, 256, "hadamard"), (200, 300, "fastfood"), (512, 600, "hadamard"),
+    ]  # fmt: skip
+    for d, m, kind in cases:
+        table, p = arrays(np.random.default_rng(0), d, m, kind)
+        table["center"] = np.zeros(d)
+        table["stretch"] = np.ones(d, np.float32)
+        table["signs"] = rng.integers(0, 256, table["signs"].shape).astype(np.uint8)
+        table["permutation"] = np.argsort(rng.integers(0, 2**40, table["permutation"].shape), axis=1).astype(np.int32)
+        table["radius"] = (rng.integers(1, 2**20, m) / (2**20 * p)).astype(np.float32)
+        table["normals"] = (rng.integers(-(2**20), 2**20, table["normals"].shape) / 2**20).astype(np.float32)
+        X = rng.integers(-(2**22), 2**22, (50, d)) / 2**20
+        X[::5] *= 1000
+        weights = rng.integers(1, 4, 50)
+        for names in ((), ("dither",)):
+            table |= {name: (rng.integers(0, 2**20, m) / 2**19).astype(np.float32) for name in names}
+            for rows in (None, weights):
+                sums = HadamardSummer(plan_of(dict(table), d, m, p), tier).sum_rows(X, rows).sums
+                found.update(sums.astype("<i8").tobytes())
+    assert found.hexdigest() == GOLDEN
 
 
 @pytest.mark.parametrize("p", [1024, 2048, 8192])

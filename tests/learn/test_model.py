@@ -27,6 +27,9 @@ def models():
         "regression": sl.CompressiveRegression().fit(X[:, :2], X[:, 2]),
         "mixture-regression": sl.CompressiveMixtureRegressor(1, random_state=0).fit(X[:, :2], X[:, 2]),
         "densities": sl.CompressiveClassifier("lda").fit(X, X.argmax(1)),
+        "anomaly": sl.CompressiveAnomalyDetector(sketch_size=6, random_state=0).fit(X),
+        "verifier": sl.CompressiveVerifier(1, sketch_size=20, random_state=0).fit(X).enroll("a", X[:100] + 1.0),
+        "subspaces": sl.CompressiveSubspaces(1, random_state=0).fit(X[:500]),
         "least squares": sl.CompressiveClassifier(sketch_size=6, random_state=0).fit(X, X.argmax(1)),
     }
     for kind in ("full", "tied", "diag", "spherical"):
@@ -36,7 +39,7 @@ def models():
 
 NAMES = [
     *("kmeans", "medians", "stable", "pca", "regression", "full", "tied", "diag", "spherical"),
-    *("mixture-regression", "densities", "least squares"),
+    *("mixture-regression", "densities", "least squares", "anomaly", "verifier", "subspaces"),
 ]
 
 

@@ -1,6 +1,7 @@
 """Do sketches come from one distribution, or from a given one?  Distances with p-values; and rows that fit a sketch."""
 
 from sketchlearn.comparison.columns import ColumnChange, moved_columns
+from sketchlearn.comparison.detection import DetectionErrors, detection_errors
 from sketchlearn.comparison.drift import Alarm, drift
 from sketchlearn.comparison.one_sample import goodness_of_fit
 from sketchlearn.comparison.points import synthesize
@@ -13,9 +14,11 @@ __all__ = [
     "Change",
     "ColumnChange",
     "Comparison",
+    "DetectionErrors",
     "Independence",
     "changes",
     "compare",
+    "detection_errors",
     "drift",
     "goodness_of_fit",
     "independence",

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders import verdicts
+from sketchlearn.decoders.harmonics import decode_cleaned
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.randomness import RandomState, as_generator
 from sketchlearn.decoders.registry import DECODERS, decoders_of, register_decoder
@@ -81,7 +82,8 @@ def decode(
         Keep what happened in every round in ``solution.trace``.
     **options
         Of the decoder, e.g. ``covariance_type=`` of mixtures, ``n_decodes=`` of the default for k-means (fits that
-        are pooled on data that is not Gaussian; more is better and slower), ``starts=``, ``replicates=``, ``init=``.
+        are pooled on data that is not Gaussian; more is better and slower), ``starts=``, ``replicates=``, ``init=``,
+        ``own_count=`` of sliding Frank-Wolfe.
 
     Returns
     -------
@@ -104,7 +106,10 @@ def decode(
     chosen = decoders.choose(decoder)
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     with single_blas_thread:  # many small products: more than one thread only costs
-        found = chosen(sketch, k, rng=as_generator(random_state), trace=[] if trace else None, **options)
+        options |= {"rng": as_generator(random_state), "trace": [] if trace else None}
+        found = chosen(sketch, k, **options)
+        if isinstance(sketch, Sketch):
+            found = decode_cleaned(chosen, sketch, k, found, **options)
     if not isinstance(sketch, Sketch) or not isinstance(found, Solution):
         return found  # a decoder of another package may return what it likes
     if sketch.has_box:

@@ -56,11 +56,14 @@ def partition(
     x, w, owner = mixture.weighted_points(max(points, 60 * mixture.n_components), rng)
     best: tuple[Array, float] | None = None
     if start is not None:
-        best = _lloyd(x, w, start, 1, rng)
         if restarts and _is_best(mixture, k) and _overlap(mixture, x, w, owner) < 0.005:
-            restarts = 0
+            return _cells(x, w, start, criterion)
+        best = k_means(x, w, start, 1, rng)
+        # (single precision does not see clusters that are thousands of times narrower than the data)
+        if _cells(x, w, best[0], "means").cost > _cells(x, w, start, "means").cost:
+            best = start, best[1]
     if restarts or best is None:
-        other = _lloyd(x, w, k, max(restarts, 1), rng)
+        other = k_means(x, w, k, max(restarts, 1), rng)
         if best is None or other[1] < best[1] * (1.0 - gain):
             best = other
     return _cells(x, w, best[0], criterion)
@@ -196,7 +199,7 @@ def nearest_cost(problem: Problem, mixture: Mixture, criterion: str) -> float:
     return within if criterion == "means" else float(np.sqrt(within))
 
 
-def _lloyd(x: Array, w: Array, init: Array | int, restarts: int, rng: np.random.Generator) -> tuple[Array, float]:
+def k_means(x: Array, w: Array, init: Array | int, restarts: int, rng: np.random.Generator) -> tuple[Array, float]:
     """Best of some runs: from given centres, or from greedy k-means++ starts."""
     columns = np.ascontiguousarray(x.T, np.float32)
     best: tuple[Any, float] | None = None

@@ -75,11 +75,18 @@ class Decoders(Mapping[str, Decoder]):
         self._known[name] = decoder
 
 
+_LITERATURE = "sketchlearn.decoders.literature"
 _CLUSTERS = {
     "tuning-free": "sketchlearn.decoders.tuning_free:decode_tuning_free",
     "clompr": "sketchlearn.decoders.clompr:decode_clompr",
     "clomp": "sketchlearn.decoders.clompr:decode_clomp",
     "splitting": "sketchlearn.decoders.splitting:decode_splitting",
+    "cl-amp": f"{_LITERATURE}.amp:decode_amp",
+    "sketch-and-shift": f"{_LITERATURE}.shift:decode_shift",
+    "sliding-frank-wolfe": f"{_LITERATURE}.sliding:decode_sliding",
+    "adcg": f"{_LITERATURE}.conditional:decode_adcg",
+    "thresholding": f"{_LITERATURE}.thresholding:decode_thresholding",
+    "particle-flow": f"{_LITERATURE}.particles:decode_particles",
 }
 _MIXTURES = {
     "tuning-free": "sketchlearn.decoders.gmm:decode_gmm",
@@ -115,6 +122,8 @@ DECODERS: dict[str, Decoders] = {
     ),
     "cca": Decoders("cca", {"exact": "sketchlearn.decoders.cca:decode_cca"}, groups=False),
     "ica": Decoders("ica", {"cumulants": "sketchlearn.decoders.ica:decode_ica"}, groups=False),
+    "subspaces": Decoders("subspaces", {"flats": "sketchlearn.decoders.subspaces.decode:decode_subspaces"}),
+    "anomaly": Decoders("anomaly", {"mahalanobis": "sketchlearn.decoders.anomaly:decode_anomaly"}, groups=False),
     "classifier": Decoders("classifier", _CLASSIFIERS, groups=False, tables=True),
 }
 """Decoders by task and name."""

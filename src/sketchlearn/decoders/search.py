@@ -22,6 +22,7 @@ from scipy.optimize import nnls
 
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.lbfgs import lbfgs
+from sketchlearn.decoders.passing import Passing
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.features.operator import F32
 
@@ -84,6 +85,9 @@ def search(
     d = problem.dim
     means, weights, variance = np.zeros((0, d)), np.zeros(0), first
     best: float | None = None
+    if start is None and effort == 1 and noise.drowned(problem.n, problem.added):
+        # under noise of known size messages find centres that no residual shows
+        start = Passing(problem, k, rng).run_somewhere()
     if start is not None and len(start):
         means, weights = prune(problem, np.asarray(start, np.float64), first, k)
         means, weights, variance, value = refine_shared(problem, means, weights, first, len(means) >= k, 30, largest)

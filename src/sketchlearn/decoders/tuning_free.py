@@ -55,7 +55,7 @@ _WHOLE_STEPS = 30  # and steps with all of them afterwards
 _AGREE = 1.05  # two searches with misfits that close have found what there is
 _WHOLE, _FEW_WHOLE = 0.4, 0.1  # share of components that must be clusters as they are for others to be worth mending
 _SMALL = 200  # k d up to which it is worth starting from scratch
-_MANY_SCALES = 100.0  # longest frequency, over one standard deviation of the data, of a map for clusters in groups
+_MANY_SCALES = 66.0  # longest frequency, over one standard deviation of the data, of a map for clusters in groups
 _SCARCE = 4.0  # frequencies per number of the model below which a search may fail on the right model
 _ROWS_PER_COMPONENT = 20  # below this nothing can be said of shapes
 
@@ -305,7 +305,7 @@ def _mended(certifier: Certifier, widths: State) -> Certified | None:
             return made
         again = again or k * d <= _SMALL
     fresh = certifier.from_scratch(k) if again else None
-    return fresh if fresh is not None and fresh.passed else None
+    return fresh if fresh is not None and fresh.examination.explained else None
 
 
 def _of(problem: Problem, certified: Certified, path: str, fit: _Outcome) -> _Outcome:

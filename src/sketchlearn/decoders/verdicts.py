@@ -123,6 +123,19 @@ def of_points(ratio: float, name: str) -> Verdict:
     return Code.MISFIT, text + "; points don't explain it (clusters have width, or the scale doesn't suit the data)"
 
 
+def of_search(ratio: float, name: str, doubt: str = "") -> Verdict:
+    """Round components that were found by some decoder without a certificate of its own; `doubt` says why they may not
+    be determined."""
+    text = f"{name}: the misfit is {ratio:.3g} times the noise floor"
+    if not ratio <= CLUSTERS:
+        return Code.MISFIT, (
+            text + "; clusters are missing (try another seed or a larger sketch) or are not round Gaussians"
+        )
+    if doubt:
+        return Code.UNDETERMINED, f"{text}, but {doubt}"
+    return Code.RELIABLE, text + ", though nothing tested whether small clusters are missing"
+
+
 def of_splitting(ratio: float) -> Verdict:
     """Components that were split from one."""
     text = f"hierarchical splitting: the misfit is {ratio:.3g} times the noise floor"

@@ -8,7 +8,16 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs import classifier, gmm, ica, kmeans, pca, stable  # noqa: F401  # each registers its tasks
+from sketchlearn.designs import (  # noqa: F401  # each registers its tasks
+    anomaly,
+    classifier,
+    gmm,
+    ica,
+    kmeans,
+    pca,
+    stable,
+    subspaces,
+)
 from sketchlearn.designs.independence import design_independence
 from sketchlearn.designs.request import Designer, Request, find, positive, register_design, tasks
 from sketchlearn.designs.scale import RULES

@@ -26,8 +26,8 @@ _BOUNDS_SIZE = 20
 # seven standard deviations: spreads between box / 4 and box / 35 are covered.
 _BOX_TO_SPREAD, _BOX_SLACK = 4.0, 8.0
 # Clusters inside clusters: frequencies should reach three times 1 / width of the narrowest cluster that has 2 % of the
-# pilot; if the usual ones fall short of that by more than a factor of two, others are drawn, log-uniform to 2/3 of it.
-_REACH, _SHORT, _END, _LONGEST = 3.0, 2.0, 1.5, 1e5
+# pilot; if the usual ones fall short of that, others are drawn, log-uniform to 2/3 of it.
+_REACH, _SHORT, _END, _LONGEST = 3.0, 1.0, 1.5, 1e5
 _LINKED, _SIZEABLE = 1000, 0.02
 
 Array = npt.NDArray[np.float64]

@@ -111,12 +111,21 @@ class Signs(Reading):
         return f"feature {j} would be negative in {sums[0, j]} and {sums[1, j]} of all rows"
 
 
+HARMONICS = tuple((h if h % 4 == 1 else -h, (1.0 if h % 4 == 1 else -1.0) / h) for h in range(3, 16, 2))
+"""Harmonics of one-bit features, -3, 5, -7, ..., and what each is multiplied by where the first is multiplied by 1."""
+
+
+_EVEN = 0.3  # of the noise of harmonics: this much is spread evenly
+
+
 def harmonics(norms: Array, squares: Array) -> Array:
     """Mean square of what the harmonics of one-bit features add to each average, over dithers.
 
     The k-th harmonic (3, 5, 7, ...) adds the characteristic function at k w over k.  How large that is at k times the
     length of w is read off the averages of frequencies of about that length (`squares`, their squares without
-    sampling noise); beyond the longest frequency it is taken to fall off like that of a normal law.
+    sampling noise); beyond the longest frequency it is taken to go on falling like that of a normal law, as fast as it
+    does between half of that length and all of it.  (Clusters far apart have averages of about one over their number
+    out to frequencies of one over their width: what falls there begins to fall late.)
     """
     order = np.argsort(norms, kind="stable")
     width = max(1, min(len(order), max(20, len(order) // 20)))
@@ -126,11 +135,15 @@ def harmonics(norms: Array, squares: Array) -> Array:
     high = np.minimum(np.arange(len(order)) + half + 1, len(order))
     smooth = np.maximum((total[high] - total[low]) / (high - low), 0.0)
     longest, last = max(float(norms[order[low[-1] :]].mean()), 1e-300), min(float(smooth[-1]), 1.0)
+    half_way = min(max(float(np.interp(longest / 2.0, norms[order], smooth)), last), 1.0)
     out = np.zeros(len(norms))
-    for k in range(3, 16, 2):
-        beyond = last ** (k * norms / longest) ** 2
-        out += np.where(k * norms <= longest, np.interp(k * norms, norms[order], smooth), beyond) / k**2
-    return out
+    for harmonic, share in HARMONICS:
+        k = abs(harmonic)
+        further = np.maximum((k * norms / longest) ** 2 - 1.0, 0.0)
+        beyond = last * (last / half_way) ** (further / 0.75) if last > 0.0 else np.zeros(len(norms))
+        out += np.where(k * norms <= longest, np.interp(k * norms, norms[order], smooth), beyond) * share**2
+    # what is the same for all of one length is known no better than that: nobody is taken for almost free of noise
+    return np.asarray((1.0 - _EVEN) * out + _EVEN * out.mean())
 
 
 def check_per_row(per_row: object, size: int, block: int) -> int:

@@ -6,8 +6,9 @@ finishes their six levels in registers.  The last pass of the last transform goe
 integer sums.  The order of levels is the one of ``hadamard.levels``, so the bits are those of the other tiers.
 
 A level between numbers of the same vector needs a shuffle.  With eight lanes two vectors are shuffled into two others
-such that the level runs between these, which leaves the 64 numbers in another order, "turned"; the next transform,
-which has its levels in the order made for it, turns them back.  Tables that meet turned numbers are turned too.
+such that the level runs between these, which leaves the 64 numbers, a square of 8 by 8, transposed, "turned"; the next
+transform, which has its levels in the order made for it, turns them back.  Tables that meet turned numbers are turned
+too.  A third transform keeps the order; its multiply-adds are busy where the additions of the others are.
 """
 
 # mypy: ignore-errors
@@ -30,10 +31,11 @@ SMALLEST = 1 << _CHUNK
 """Shorter transforms are left to the second tier."""
 
 
-# lanes of two vectors, 0 to 7 and 8 to 15, that go into the first and into the second: those with bit 2, 1 or 0 unset
+# lanes of two vectors, 0 to 7 and 8 to 15, that go into the first and into the second: those with bit 2 or 1 unset.
+# The second way moves bit 0 to bit 1, so that it serves the level of bit 0 as well, and is one instruction a vector
+# (what is natural for bit 0 becomes horizontal additions, which are slow).
 _HALVES = [0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]
-_QUARTERS = [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
-_ODDS = [0, 2, 8, 10, 4, 6, 12, 14], [1, 3, 9, 11, 5, 7, 13, 15]
+_MIXED = [0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15]
 
 
 class _Code(Vectors):
@@ -87,15 +89,10 @@ class _Code(Vectors):
                     self.across(x, (1 << bit) // LANES)
                 else:
                     self.within(x, 1 << bit)
-        elif way == "turn":
+        else:  # from one order into the other
             for h in (4, 2, 1):
                 self.across(x, h)
-            for h, lanes in ((4, _HALVES), (1, _QUARTERS), (2, _ODDS)):
-                self.paired(x, h, lanes)
-        else:
-            for h in (4, 1, 2):
-                self.across(x, h)
-            for h, lanes in ((4, _HALVES), (2, _QUARTERS), (1, _ODDS)):
+            for h, lanes in ((4, _HALVES), (2, _MIXED), (1, _MIXED)):
                 self.paired(x, h, lanes)
         return x
 
@@ -188,7 +185,7 @@ def _last_summed(way):
 
 
 _turn, _back, _straight = _last("turn"), _last("back"), _last("straight")
-_turn_summed, _back_summed = _last_summed("turn"), _last_summed("back")
+_straight_summed, _back_summed = _last_summed("straight"), _last_summed("back")
 
 
 @intrinsic
@@ -216,7 +213,7 @@ def _short(typingctx, rows, count, diagonals, factors, dither, cosines, sines):
             x = [code.load(row, o) for o in offsets]
             for stage in range(3):
                 diagonal = b.gep(diagonals, [_whole(stage << _CHUNK)])
-                x = code.six(code.times(x, diagonal, offsets), "back" if stage == 1 else "turn")
+                x = code.six(code.times(x, diagonal, offsets), ("turn", "back", "straight")[stage])
                 if between:
                     add(slice(stage * _COUNT // 3, (stage + 1) * _COUNT // 3))
             for cell, t, o in zip(phases, code.times(x, factors, offsets), offsets, strict=True):
@@ -295,7 +292,7 @@ def _to_last(rows, at, buffer, spare, diagonals, permutation, block):
 @compiled
 def add_near(rows, weights, runs, tables, sums, scratch):
     """Add the float32 rows of each run to its sums (runs, 2, blocks * p)."""
-    diagonals, permutation, radius, dither, order = tables
+    diagonals, permutation, radius, dither = tables
     numbers, units = scratch
     p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
     three = diagonals.shape[1] == 3
@@ -320,22 +317,24 @@ def add_near(rows, weights, runs, tables, sums, scratch):
                     for i in range(first, last):
                         _to_last(rows, i * p, numbers[0], numbers[1], diagonals, permutation, b)
                         if three:
-                            _turn_summed(here, r, u, c, s, chunks)
+                            _straight_summed(here, r, u, c, s, chunks)
                         else:
                             _back_summed(here, r, u, c, s, chunks)
                 # the sums wrap modulo 2**32, the true ones stay below 2**30
                 for part in range(2):
-                    for start in range(0, p, 1 << _CHUNK):
-                        for j in range(1 << _CHUNK):
-                            one = np.int32(np.uint32(units[part, start + j]) - shift)
-                            sums[g, part, at + start + order[j]] += w * np.int64(one)
+                    if w == 1:
+                        for j in range(p):
+                            sums[g, part, at + j] += np.int64(np.int32(np.uint32(units[part, j]) - shift))
+                    else:
+                        for j in range(p):
+                            sums[g, part, at + j] += w * np.int64(np.int32(np.uint32(units[part, j]) - shift))
             first = last
 
 
 @compiled
 def add_far(rows, weights, runs, tables, sums, scratch):
     """Add the float64 rows of each run to its sums."""
-    diagonals, permutation, radius, dither, order = tables
+    diagonals, permutation, radius, dither = tables
     numbers, units = scratch
     p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
     here, c, s = pointer(numbers, 0), pointer(units, 0), pointer(units, p)
@@ -349,14 +348,12 @@ def add_far(rows, weights, runs, tables, sums, scratch):
                     units[1, j] = 0
                 _to_last(rows, i * p, numbers[0], numbers[1], diagonals, permutation, b)
                 if diagonals.shape[1] == 3:
-                    _turn_summed(here, pointer(radius, at), pointer(dither, at), c, s, chunks)
+                    _straight_summed(here, pointer(radius, at), pointer(dither, at), c, s, chunks)
                 else:
                     _back_summed(here, pointer(radius, at), pointer(dither, at), c, s, chunks)
-                for start in range(0, p, 1 << _CHUNK):
-                    for j in range(1 << _CHUNK):
-                        k = at + start + order[j]
-                        sums[g, 0, k] += w * (np.int64(units[0, start + j]) - _ZERO64)
-                        sums[g, 1, k] += w * (np.int64(units[1, start + j]) - _ZERO64)
+                for part in range(2):
+                    for j in range(p):
+                        sums[g, part, at + j] += w * (np.int64(units[part, j]) - _ZERO64)
 
 
 count_near, count_far = add_near, add_far
@@ -370,16 +367,9 @@ def scratch(far, signs_only, width):
     return np.empty((2, width), np.float32), np.empty((2, width), np.uint32 if signs_only else np.int32)
 
 
-def _turned() -> np.ndarray:
-    """Which of 64 numbers stands where after a turn: bits 2, 1 and 0 have changed places with bits 5, 3 and 4."""
-    if LANES != 8:
-        return np.arange(1 << _CHUNK)
-    place = np.arange(1 << _CHUNK)
-    bits = [place >> k & 1 for k in range(_CHUNK)]  # lane bits 0, 1, 2, then vector bits
-    return (bits[2] << 5) | (bits[1] << 4) | (bits[0] << 3) | (bits[5] << 2) | (bits[3] << 1) | bits[4]
-
-
-_TURNED = _turned()
+_SQUARE = np.arange(1 << _CHUNK).reshape(8, 8)
+_TURNED = (_SQUARE.T if LANES == 8 else _SQUARE).ravel()
+"""Which of 64 numbers stands where after a turn."""
 
 
 def _turn_table(table):
@@ -393,19 +383,14 @@ def pack(diagonals, permutation):
     diagonals = diagonals.copy()
     diagonals[:, 1] = _turn_table(diagonals[:, 1])
     if permutation.size:
-        back = np.argsort(_TURNED)
         permutation = _turn_table(permutation)
-        permutation = (permutation & ~63) + back[permutation & 63].astype(permutation.dtype)
+        permutation = (permutation & ~63) + _TURNED[permutation & 63].astype(permutation.dtype)
     return diagonals, permutation
 
 
 def pack_sums(diagonals, permutation, radius, dither):
-    """The same for sums, with the order in which they come."""
-    three = diagonals.shape[1] == 3
-    order = _TURNED if three else np.arange(1 << _CHUNK)
-    if three:
-        radius, dither = _turn_table(radius), _turn_table(dither) if dither.size > 1 else dither
-    return *pack(diagonals, permutation), radius, dither, order
+    """The same for sums."""
+    return *pack(diagonals, permutation), radius, dither
 
 
 @compiled

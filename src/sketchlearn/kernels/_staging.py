@@ -42,14 +42,13 @@ def stage(X, weights, place, near, far, near_weight, far_weight, counts, box, in
         first, last = counts[1, g], counts[1, g + 1]
         counts[0, g] = near_count
         counts[1, g] = far_count
+        waiting = i0 = i1 = i2 = 0
         for i in range(first, last):
             w = weights[i] if weighted else np.int64(1)
             if w == 0:
                 continue
             for k in range(d):
-                v = np.float64(X[i, k])
-                x[0, k] = v
-                x[1, k] = v - place[0, k]
+                x[1, k] = np.float64(X[i, k]) - place[0, k]
             # four partial sums (coordinates modulo 4), added in a fixed order
             s0 = s1 = s2 = s3 = 0.0
             for k in range(0, whole, 4):
@@ -75,14 +74,27 @@ def stage(X, weights, place, near, far, near_weight, far_weight, counts, box, in
                 continue
             info[g, 0] += 1
             info[g, 3] += w
-            for k in range(d):
-                v = x[0, k]
-                # loaded first, so that the stores are unconditional and the loop is vectorised
-                low, high = box[g, 0, k], box[g, 1, k]
-                low = v if v < low else low
-                high = v if v > high else high
-                box[g, 0, k] = low
-                box[g, 1, k] = high
+            # rows wait for the box until there are four: it is loaded and stored once for all of them
+            if waiting == 0:
+                i0 = i
+            elif waiting == 1:
+                i1 = i
+            elif waiting == 2:
+                i2 = i
+            waiting += 1
+            if waiting == 4:
+                waiting = 0
+                for k in range(d):
+                    a, b, e, f = X[i0, k], X[i1, k], X[i2, k], X[i, k]
+                    a, b = (a, b) if a < b else (b, a)
+                    e, f = (e, f) if e < f else (f, e)
+                    v, u = np.float64(a if a < e else e), np.float64(b if b > f else f)
+                    # loaded first, so that the stores are unconditional and the loop is vectorised
+                    low, high = box[g, 0, k], box[g, 1, k]
+                    low = v if v < low else low
+                    high = u if u > high else high
+                    box[g, 0, k] = low
+                    box[g, 1, k] = high
             if phase2 <= _FAR2:
                 for k in range(d):
                     near[near_count, k] = np.float32(x[1, k])
@@ -93,6 +105,15 @@ def stage(X, weights, place, near, far, near_weight, far_weight, counts, box, in
                     far[far_count, k] = x[1, k]
                 far_weight[far_count] = w
                 far_count += 1
+        for j in range(waiting):
+            i = i0 if j == 0 else (i1 if j == 1 else i2)
+            for k in range(d):
+                v = np.float64(X[i, k])
+                low, high = box[g, 0, k], box[g, 1, k]
+                low = v if v < low else low
+                high = v if v > high else high
+                box[g, 0, k] = low
+                box[g, 1, k] = high
         info[g, 4] += last - first
     counts[0, counts.shape[1] - 1] = near_count
     counts[1, counts.shape[1] - 1] = far_count

@@ -54,6 +54,9 @@ class PhaseSummer(Summer):
         super().__init__(plan)
         self._kept = threading.local()
         self._place = np.stack([plan.arrays["center"], plan.arrays["rms"]]).astype(np.float64)
+        # box and counts of a run before its first row
+        box = np.array([[[np.inf], [-np.inf]]]).repeat(plan.dim, axis=2)
+        self._nothing = box, np.array([[0, -1, 0, 0, 0]], np.int64)
 
     @cached_property
     def _block(self) -> int:
@@ -65,13 +68,15 @@ class PhaseSummer(Summer):
             return self._kept.buffers  # type: ignore[no-any-return]
         near, far = np.zeros((block, self._width), np.float32), np.zeros((block, self._width))
         near[:, self.plan.dim :] = far[:, self.plan.dim :] = self._fill
-        kept = np.empty((2, block), np.int64)
-        buffers = near, far, kept, np.empty((2, self.plan.dim)), self._scratch(False)
+        kept, ends = (np.empty(block, np.int64), np.empty(block, np.int64)), np.zeros((2, 2), np.int64)
+        buffers = near, far, kept, ends, np.empty((2, self.plan.dim)), self._scratch(False)
         if block <= _STREAM:
             self._kept.block, self._kept.buffers = block, buffers
         return buffers
 
-    def _add(self, near: Rows, far: Rows, kept: Weights, counts: Weights, sums: Weights, scratch: Any) -> None:
+    def _add(
+        self, near: Rows, far: Rows, kept: tuple[Weights, Weights], counts: Weights, sums: Weights, scratch: Any
+    ) -> None:
         """Add staged rows to the sums of their runs."""
         loops = self._loops
         if counts[0, -1]:
@@ -85,7 +90,7 @@ class PhaseSummer(Summer):
         return self._loops.scratch(far, self._signs)
 
     def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
-        return self._pass(X, np.array([0, len(X)]), weights, skip_invalid)[0]
+        return self._pass(X, (0, len(X)), weights, skip_invalid)[0]
 
     def sum_runs(
         self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None = None, skip_invalid: bool = False
@@ -97,35 +102,26 @@ class PhaseSummer(Summer):
         return self._totals(X, np.arange(len(X) + 1), None, True)[0][:, :, : self._size]
 
     def _pass(
-        self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None, skip_invalid: bool
+        self, X: Rows, starts: npt.NDArray[np.int64] | tuple[int, int], weights: Weights | None, skip_invalid: bool
     ) -> list[RowSums]:
         sums, box, info = self._totals(X, starts, weights, skip_invalid)
+        size = self._size
         return [
-            RowSums(
-                sums=sums[g, :, : self._size],
-                rows=int(info[g, 0]),
-                weight=int(info[g, 3]),
-                lower=box[g, 0],
-                upper=box[g, 1],
-                skipped=int(info[g, 2]),
-                first_invalid=None if info[g, 1] < 0 else int(info[g, 1]),
-            )
-            for g in range(len(starts) - 1)
+            RowSums(sums[g, :, :size], rows, weight, box[g, 0], box[g, 1], skipped, None if first < 0 else first)
+            for g, (rows, first, skipped, weight, _) in enumerate(info.tolist())
         ]
 
     def _totals(
-        self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None, skip_invalid: bool
+        self, X: Rows, starts: npt.NDArray[np.int64] | tuple[int, int], weights: Weights | None, skip_invalid: bool
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """Sums (runs, 2, padded size), box (runs, 2, d) and counts (runs, 5) of each run."""
-        runs, d = len(starts) - 1, self.plan.dim
+        runs = len(starts) - 1
         sums = np.zeros((runs, 2, self._padded), np.int64)
-        box = np.empty((runs, 2, d))
-        box[:, 0], box[:, 1] = np.inf, -np.inf
-        info = np.zeros((runs, 5), np.int64)
-        info[:, 1] = -1
+        box, info = self._nothing
+        box, info = (box.copy(), info.copy()) if runs == 1 else (box.repeat(runs, 0), info.repeat(runs, 0))
         begin, stop = int(starts[0]), int(starts[-1])
         block = min(self._block, max(1, stop - begin))
-        near, far, kept, columns, scratch = self._workspace(block)
+        near, far, kept, counts, columns, scratch = self._workspace(block)
         w = None if weights is None else np.asarray(weights)
         real = np.float32 if X.dtype == np.float32 else np.float64
         for i in range(begin, stop, block):
@@ -138,7 +134,7 @@ class PhaseSummer(Summer):
                 np.clip(starts[first : last + 1], i, end, out=counts[1])
                 counts[1] -= i
             else:
-                counts = np.array([[0, 0], [0, end - i]], np.int64)
+                counts[1, 1] = end - i  # staging leaves zeros in front
             here = slice(first, last)
             self._staging.stage(
                 _frozen(X[i:end], real), _NO_WEIGHTS if w is None else _frozen(w[i:end], np.int64), self._place, near,
@@ -196,7 +192,8 @@ def try_tier(module: ModuleType) -> None:
 
 def _frozen(block: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """A contiguous read-only view of a block, or a copy: two compiled signatures serve rows of any kind."""
-    rows = np.ascontiguousarray(block, dtype).view(np.ndarray)
+    rows = np.ascontiguousarray(block, dtype)
+    rows = rows.view() if type(rows) is np.ndarray else rows.view(np.ndarray)
     if not rows.flags.aligned:
         rows = rows.copy()
     rows.flags.writeable = False

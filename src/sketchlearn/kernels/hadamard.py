@@ -67,7 +67,9 @@ class HadamardSummer(PhaseSummer):
     def _scratch(self, far: bool) -> Any:
         return self._loops.scratch(far, self._signs, self._width)
 
-    def _add(self, near: Rows, far: Rows, kept: Weights, counts: Weights, sums: Weights, scratch: Any) -> None:
+    def _add(
+        self, near: Rows, far: Rows, kept: tuple[Weights, Weights], counts: Weights, sums: Weights, scratch: Any
+    ) -> None:
         d = self.plan.dim
         if not self._plain:
             near[: counts[0, -1], :d] *= self._stretch

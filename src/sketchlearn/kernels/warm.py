@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.kernels import atoms, hadamard, lloyd, nearest, pairs, tiers
+from sketchlearn.kernels import amp, atoms, hadamard, lloyd, nearest, pairs, tiers
 from sketchlearn.kernels.plan import Plan, prepare
 
 
@@ -120,6 +120,9 @@ def _decoding() -> None:
 
     atoms.atoms(real(2, 3), real(1, 3), real(2), real(2, 3), real(2, 3), real(2, 3))
     atoms.products(real(2, 3), real(2, 3), real(2, 3), real(2))
+    one, sums = real(2, 3), real(5, 3)
+    amp.interference(one, one, one, one, sums)
+    amp.moments(one, one, one, one, sums, one, real(3), one, 1.0, real(4), real(2, 3), real(2, 3))
     lloyd.lloyd(real(2, 5), np.ones(5), real(1, 2), 2, 0.0)
     nearest.nearest(np.zeros((5, 2)), np.zeros((1, 2)))
     factors: Any = tiers.loops("factors")

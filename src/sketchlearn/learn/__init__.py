@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sketchlearn.learn.models import Model, register_model
 
 if TYPE_CHECKING:
+    from sketchlearn.learn.anomaly import CompressiveAnomalyDetector
     from sketchlearn.learn.base import SketchEstimator
     from sketchlearn.learn.cca import CompressiveCCA
     from sketchlearn.learn.classifier import CompressiveClassifier
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
     from sketchlearn.learn.mixture_regression import CompressiveMixtureRegressor
     from sketchlearn.learn.pca import CompressivePCA
     from sketchlearn.learn.regression import CompressiveRegression
+    from sketchlearn.learn.spectral import CompressiveSpectralClustering
     from sketchlearn.learn.stable import CompressiveStableMixture
+    from sketchlearn.learn.subspaces import CompressiveSubspaces
+    from sketchlearn.learn.verifier import CompressiveVerifier
 
 __all__ = [
+    "CompressiveAnomalyDetector",
     "CompressiveCCA",
     "CompressiveClassifier",
     "CompressiveGaussianMixture",
@@ -32,7 +37,10 @@ __all__ = [
     "CompressiveMixtureRegressor",
     "CompressivePCA",
     "CompressiveRegression",
+    "CompressiveSpectralClustering",
     "CompressiveStableMixture",
+    "CompressiveSubspaces",
+    "CompressiveVerifier",
     "Model",
     "SketchEstimator",
     "register_model",
@@ -40,6 +48,7 @@ __all__ = [
 
 _MODULES = {
     "CompressiveCCA": "cca",
+    "CompressiveAnomalyDetector": "anomaly",
     "CompressiveClassifier": "classifier",
     "CompressiveGaussianMixture": "mixture",
     "CompressiveICA": "ica",
@@ -49,7 +58,10 @@ _MODULES = {
     "CompressiveMixtureRegressor": "mixture_regression",
     "CompressivePCA": "pca",
     "CompressiveRegression": "regression",
+    "CompressiveSpectralClustering": "spectral",
     "CompressiveStableMixture": "stable",
+    "CompressiveSubspaces": "subspaces",
+    "CompressiveVerifier": "verifier",
     "SketchEstimator": "base",
 }
 

@@ -14,15 +14,15 @@ from sketchlearn.designs.kmeans import sample_map
 from sketchlearn.designs.spread import standard_units
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
-from sketchlearn.learn.base import SketchEstimator
+from sketchlearn.learn.labels import LabelledRows
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.kmeans import KMeansModel
-from sketchlearn.learn.rows import checked_weights, is_source
+from sketchlearn.learn.rows import checked_weights
 
 Array = npt.NDArray[np.float64]
 
 
-class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SketchEstimator):  # type: ignore[misc]
+class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, LabelledRows):  # type: ignore[misc]
     """What k-means and k-medians share."""
 
     model: ClassVar[type[Model]] = KMeansModel
@@ -86,10 +86,7 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         -------
         self
         """
-        super().fit(X, y, sample_weight)
-        if not is_source(X) or isinstance(X, np.memmap):
-            self._rows = X
-        return self
+        return super().fit(X, y, sample_weight)
 
     def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
         """Multi-scale frequencies around the mean of the pilot, down to the width of its clusters."""
@@ -109,18 +106,6 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         self.cluster_centers_, self.weights_ = solution.centers, solution.weights
         self.centers_std_, self.weights_std_ = solution.centers_std, solution.weights_std
         self.inertia_ = solution.inertia * float(self.sketch_.count) / self._weight_scale
-
-    def _forget(self) -> None:
-        super()._forget()
-        self.__dict__.pop("_rows", None)
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "labels_":
-            return super().__getattr__(name)
-        if "_rows" not in self.__dict__:
-            raise AttributeError("labels_ needs the rows: they are known after fit(X) of rows only; use predict(X)")
-        self.labels_ = self.predict(self._rows)
-        return self.labels_
 
     @property
     def _n_features_out(self) -> int:
@@ -153,24 +138,6 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         ndarray (n_samples,)
         """
         return self._nearest(X)[0]
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> npt.NDArray[np.int32]:
-        """Learn from the rows, then label them (a second pass).
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-        y : ignored
-            For pipelines.
-        sample_weight : array (n_samples,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        ndarray (n_samples,)
-        """
-        return self.fit(X, sample_weight=sample_weight).labels_
 
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Distances of the rows to the centres.
@@ -206,10 +173,6 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         cost = distances if self.task == "kmedians" else distances**2
         weights = checked_weights(sample_weight, len(cost))
         return -float(cost.sum() if weights is None else cost @ weights)
-
-    def __getstate__(self) -> Any:
-        state = super().__getstate__()
-        return {k: v for k, v in state.items() if k != "_rows"}  # a model doesn't carry the data
 
 
 class CompressiveKMeans(SketchedClustering):

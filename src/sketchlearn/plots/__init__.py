@@ -15,8 +15,21 @@ Examples
 
 from sketchlearn.comparison import Change, changes
 from sketchlearn.plots.charts import drift, residual, spectrum, sweep
+from sketchlearn.plots.errors import detection
 from sketchlearn.plots.landscape import landscape
 from sketchlearn.plots.mixtures import centers, density
 from sketchlearn.plots.report import report
 
-__all__ = ["Change", "centers", "changes", "density", "drift", "landscape", "report", "residual", "spectrum", "sweep"]
+__all__ = [
+    "Change",
+    "centers",
+    "changes",
+    "density",
+    "detection",
+    "drift",
+    "landscape",
+    "report",
+    "residual",
+    "spectrum",
+    "sweep",
+]

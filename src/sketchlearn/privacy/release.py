@@ -112,7 +112,8 @@ def privatize(
     else:
         _remember(sketch, chosen)
     sums, rows = draw(sketch.sums, sketch.weight, bounds, chosen)
-    return released(sketch.features, sums, rows, chosen, bounds, relation, int(records_per_user), origin, pilot=pilot)
+    made = released(sketch.features, sums, rows, chosen, bounds, relation, int(records_per_user), origin, pilot=pilot)
+    return made.with_noise(sketch.noise) if sketch.noise else made
 
 
 def released(

@@ -280,6 +280,8 @@ class Accumulator:
         made = cls(sketch.features, on_invalid)
         if sketch.privacy is not None:
             raise ValueError("a released sketch can't be added to: its noise is part of the promise")
+        if sketch.noise:
+            raise ValueError("rows can't be added to a sketch with known noise: sketch them alone, then add sketches")
         if sketch.weight_bits > WEIGHT_BITS:
             raise ValueError(f"weights of the sketch are finer than 2**-{WEIGHT_BITS}")
         if not sketch.is_empty:

@@ -37,6 +37,7 @@ _DIGEST = 32
 _FIELDS = {"features", "fingerprint", "weight", "weight_bits", "skipped", "arrays"}
 _NEW_FIELDS = {"squared_weights", "privacy", "optional"}
 _PARTS = "parts"  # the optional field with the record of what went in and out
+_NOISE = "noise"  # the optional field with the variance of known noise
 _DTYPES = {"<i8", "<f8", "<f4", "|i1"}
 
 
@@ -64,7 +65,8 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
         header["squared_weights"] = str(sketch.squared_weights)
         header["privacy"] = None if sketch.privacy is None else sketch.privacy.to_json()
         record = {} if sketch.parts is None else {_PARTS: sketch.parts.to_json(sketch)}
-        header["optional"] = {**sketch.extra, **record}
+        known = {_NOISE: sketch.noise} if sketch.noise else {}
+        header["optional"] = {**sketch.extra, **record, **known}
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-(_PREAMBLE.size + len(text)) % 8)
     body = b"".join(a.tobytes() for a in arrays.values())
@@ -76,7 +78,8 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
 def _is_plain(sketch: Sketch) -> bool:
     repetition = sketch.squared_weights == repeated(sketch.weight, sketch.weight_bits)
     boxed = sketch.has_box or sketch.weight == 0
-    return repetition and boxed and sketch.privacy is None and not sketch.extra and sketch.parts is None
+    alone = not sketch.extra and sketch.parts is None and not sketch.noise
+    return repetition and boxed and sketch.privacy is None and alone
 
 
 def decode(data: bytes | bytearray | memoryview, source: str = "these bytes", like: FeatureMap | None = None) -> Sketch:
@@ -177,7 +180,8 @@ def _parse(
     _check_box(lower, upper, weight, private or encoded)
     if "squared_weights" in later and not possible_squares(later["squared_weights"], weight, weight_bits):
         raise SketchFileError("no weights of this total can have these squares")
-    problem = None if private else features.impossible(sums, weight)  # noise may do what rows can't
+    noisy = private or bool(later.get("extra", {}).get(_NOISE))
+    problem = None if noisy else features.impossible(sums, weight)  # noise may do what rows can't
     if not np.isfinite(sums).all():
         problem = "some are not finite"
     if problem:
@@ -189,6 +193,10 @@ def _parse(
         features = features.with_random_array(frequencies)
     extra = dict(later.pop("extra", {}))
     record = extra.pop(_PARTS, None)
+    noise = extra.pop(_NOISE, 0.0)
+    if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise < np.inf:
+        raise SketchFileError(f"noise must be a number that is not negative, got {noise!r}")
+    later["noise"] = float(noise)
     made = Sketch(features, sums, weight, weight_bits, lower, upper, skipped, extra=extra, **later)
     return made if record is None else replace(made, parts=Parts.from_json(record, made))
 

@@ -27,6 +27,7 @@ def facts(sketch: Sketch) -> dict[str, str]:
     if sketch.weight:
         z = np.abs(sketch.mean)
         source = "of the averages" if sketch.privacy is None else "and noise of the release"
+        source += ", and noise that is known of" if sketch.noise else ""
         found["noise level"] = f"{sketch.noise_level:.3g} per feature (sampling error {source})"
         found["signal"] = f"{np.mean(z > 3 * sketch.standard_errors):.0%} of the features stand above 3 standard errors"
     if sketch.has_box:

@@ -15,7 +15,8 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoding import counts
 from sketchlearn.features.phases import PhaseMap
 from sketchlearn.files import write
-from sketchlearn.sketches.checks import at_bits, check_range, check_same_features, in_words, merged_record
+from sketchlearn.sketches.checks import at_bits, check_range, check_same_features, in_words
+from sketchlearn.sketches.merging import merged, noise_of
 from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, possible_squares, repeated
@@ -58,6 +59,8 @@ class Sketch:
     parts : Parts or None
         Record of the sketches that were added and taken out, of a sketch that was :meth:`tracked`; says nothing
         about rows, so sketches are equal whatever it holds.
+    noise : float
+        Variance of noise that every entry of the mean is known to carry beyond sampling; see :meth:`with_noise`.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class Sketch:
     privacy: PrivacyRecord | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     parts: Parts | None = None
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
         if self.weight < 0 or self.skipped < 0:
@@ -222,7 +226,7 @@ class Sketch:
         if self.weight == 0:
             raise ValueError("the sketch is empty: it has no mean")
         sampling = self.features.feature_variances(self.sums, float(self.weight)) / self.effective_count
-        sampling += self.features.distortion_variances(self.sums, float(self.weight))
+        sampling += self.features.distortion_variances(self.sums, float(self.weight)) + self.noise
         if self.privacy is None:
             return sampling
         noise = np.asarray(self.privacy.variances_of_sums())
@@ -304,7 +308,29 @@ class Sketch:
             self, sums=sums if weight else np.zeros_like(sums), weight=weight, weight_bits=bits,
             skipped=self.skipped - other.skipped, squared_weights=squared,
             parts=None if self.parts is None else self.parts.without(other),
+            noise=noise_of([self, other], weight, bits),
         ).reduced()  # fmt: skip
+
+    def with_noise(self, variance: float) -> Sketch:
+        """The same sketch, known to carry noise besides that of sampling: of a sensor, a channel, another program.
+
+        Parameters
+        ----------
+        variance : float
+            Mean squared modulus of the noise of an entry of the mean; it adds to what was known.  Decoders,
+            certificates and comparisons count with it; sums and differences of sketches carry it on.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+        >>> s = sl.sketch([[1.0], [2.0]], phi)
+        >>> (s.with_noise(0.01).variances - s.variances).round(4)
+        array([0.01, 0.01, 0.01, 0.01])
+        """
+        if not 0 <= variance < np.inf:
+            raise ValueError(f"variance={variance!r}: noise has a finite variance that is not negative")
+        return replace(self, noise=self.noise + float(variance))
 
     def tracked(self) -> Sketch:
         """The same sketch with a record of its parts: what is added from now on, and what is taken out.
@@ -339,6 +365,7 @@ class Sketch:
             and self.skipped == other.skipped
             and self.squared_weights == other.squared_weights
             and self.privacy == other.privacy
+            and self.noise == other.noise
             and self.extra == other.extra
             and self.features == other.features
             and np.array_equal(self.sums, other.sums)
@@ -446,10 +473,10 @@ def merge(sketches: Iterable[Sketch]) -> Sketch:
         check_same_features(total, s)
         pending.append(s)
         if len(pending) == 256:
-            total, pending = _merge_checked([total, *pending]), []
+            total, pending = merged([total, *pending]), []
     if total is None:
         raise ValueError("nothing to merge: no sketch was given")
-    return _merge_checked([total, *pending]) if pending else total
+    return merged([total, *pending]) if pending else total
 
 
 def pooled(sketches: Iterable[Sketch]) -> Sketch:
@@ -460,30 +487,4 @@ def pooled(sketches: Iterable[Sketch]) -> Sketch:
     parts = list(sketches)
     for s in parts[1:]:
         check_same_features(parts[0], s)
-    return _merge_checked(parts, pool=True)
-
-
-def _merge_checked(sketches: list[Sketch], pool: bool = False) -> Sketch:
-    features = sketches[0].features
-    bits = max(s.weight_bits for s in sketches)
-    scaled = [at_bits(s, bits) for s in sketches]
-    weight = sum(w for _, w in scaled)
-    check_range(features, weight)
-    sums = scaled[0][0]
-    for part, _ in scaled[1:]:
-        sums = features.add_sums(sums, part)
-    filled = [s for s in sketches if not s.is_empty] or sketches[:1]
-    return Sketch(
-        features=features,
-        sums=sums,
-        weight=weight,
-        weight_bits=bits,
-        lower=np.min([s.lower for s in sketches], axis=0) + 0.0,  # of -0.0 and 0.0 always the same
-        upper=np.max([s.upper for s in sketches], axis=0) + 0.0,
-        skipped=sum(s.skipped for s in sketches),
-        squared_weights=sum(s.squared_weights for s in sketches),
-        privacy=merged_record([s.privacy for s in filled], pool),
-        # what this version doesn't know can only be kept where all agree on it
-        extra={k: v for k, v in filled[0].extra.items() if all(k in s.extra and s.extra[k] == v for s in filled)},
-        parts=Parts.together(map(Parts.of, sketches)) if any(s.parts is not None for s in sketches) else None,
-    ).reduced()
+    return merged(parts, pool=True)

@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
         k: Components,
         output: Model,
         decoder: Annotated[
-            str, typer.Option("--decoder", help="auto, tuning-free, clompr, clomp or splitting.")
+            str, typer.Option("--decoder", help="auto, or another one by name (a wrong name lists them).")
         ] = "auto",
         medians: Annotated[bool, typer.Option("--medians", help="Centres for distances, not their squares.")] = False,
         seed: Seed = 0,
@@ -217,6 +217,77 @@ def register(app: typer.Typer) -> None:
             found = estimator.fit_sketch(s, wanted, chosen)
         line = f"{','.join(target)} from {found.n_features_in_} columns, {found.n_components_} components"
         _write(output, found, as_json, f"{line}; {found.verdict_}")
+
+    @learn.command()
+    def subspaces(
+        sketch: Source,
+        k: Annotated[int, typer.Option("-k", "--subspaces", help="Number of subspaces.")],
+        output: Model,
+        dim: Annotated[int, typer.Option("--dim", help="Dimension of each.")] = 1,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Linear subspaces that rows are near to, with standard errors of their angles."""
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        from sketchlearn.learn import CompressiveSubspaces
+
+        found = _fitted(CompressiveSubspaces(k, dim, random_state=seed), s, f"looking for {k} subspaces")
+        _write(output, found, as_json, f"{k} subspaces of dimension {dim}; {found.verdict_}")
+
+    @learn.command()
+    def anomaly(
+        sketch: Source,
+        output: Model,
+        false_alarms: Annotated[
+            float, typer.Option("--false-alarms", help="Share of usual rows that may be called anomalies.")
+        ] = 0.05,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Distances from usual rows, from a sketch made with --task anomaly (or of quadratic features)."""
+        if not 0 < false_alarms < 1:
+            raise usage(f"--false-alarms {false_alarms}: choose a share above 0 and below 1")
+        check_output(output, sketch)
+        s = read_sketch(sketch)
+        if s.features.kind not in ("embedded", "quadratic"):
+            raise usage(f"anomalies need a sketch made with --task anomaly, this one has {s.features.kind} features")
+        from sketchlearn.learn import CompressiveAnomalyDetector
+
+        found = _fitted(CompressiveAnomalyDetector(false_alarms=false_alarms), s, "measuring distances")
+        _write(output, found, as_json, found.verdict_)
+
+    @learn.command()
+    def verifier(
+        table: Annotated[str, typer.Argument(help="A table with one sketch a speaker of the background, or a sketch.")],
+        k: Components,
+        output: Model,
+        enroll: Annotated[
+            str | None, typer.Option("--enroll", help="A table with one sketch for each speaker to enrol.")
+        ] = None,
+        dependence: Annotated[
+            float, typer.Option("--dependence", help="Rows that say as much as one independent row.")
+        ] = 1.0,
+        seed: Seed = 0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """A background model and enrolled speakers, from tables of sketches by speaker."""
+        check_output(output, table, *([] if enroll is None else [enroll]))
+        from sketchlearn.learn import CompressiveVerifier
+        from sketchlearn.sketches import SketchTable
+
+        background: Any = SketchTable.load(table) if is_table(table) else read_sketch(table)
+        people = None if enroll is None else SketchTable.load(enroll)
+        found = _fitted(
+            CompressiveVerifier(k, dependence=dependence, random_state=seed), background, f"fitting {k} components"
+        )
+        for name, one in ({} if people is None else people).items():
+            found.enroll(name, one)
+        count = len(found.speakers_)
+        said = f"{count} speaker{'s' * (count != 1)} enrolled; {found.verdict_}"
+        _write(output, found, as_json, f"background of {k} components, {said}")
 
     @learn.command()
     def classifier(

@@ -261,7 +261,11 @@ class Whitened:
             for _ in range(6):
                 system = normal.copy()
                 system[np.diag_indices_from(system)] += damping
-                step = cho_solve(cho_factor(system, overwrite_a=True, check_finite=False), slope) / scale
+                try:
+                    step = cho_solve(cho_factor(system, overwrite_a=True, check_finite=False), slope) / scale
+                except np.linalg.LinAlgError:  # directions that nothing determines, to rounding
+                    damping = max(100 * damping, 1e-6)
+                    continue
                 trial = self.moved(step)
                 value_at = self.white(self.y - self.model(trial))
                 value = float(value_at @ value_at)

@@ -464,7 +464,7 @@ def register_model(kind: Kind) -> Kind:
     --------
     >>> from sketchlearn.learn.models import MODELS
     >>> sorted(MODELS)[:2]
-    ['classifier', 'gmm']
+    ['anomaly', 'classifier']
     """
     MODELS[kind.task] = kind
     return kind

@@ -1,0 +1,57 @@
+"""``sketchlearn verify``: how much sketches of segments speak for the speakers of a model."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sketchlearn.cli.app import Code, Debug, Json, emit, is_table, read_model, read_sketch, usage, working
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command()
+    def verify(
+        model: Annotated[str, typer.Argument(help="A model that 'learn verifier' wrote.")],
+        test: Annotated[str, typer.Argument(help="A sketch of the segment, made with the map of the background.")],
+        claim: Annotated[str | None, typer.Option("--claim", help="Who it is said to be; all speakers.")] = None,
+        prior: Annotated[float, typer.Option("--prior", help="Probability that a claim is true, beforehand.")] = 0.5,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Log-likelihood ratios of a segment for enrolled speakers; exit code 10 if a claim is rejected."""
+        if not 0 < prior < 1:
+            raise usage(f"--prior {prior}: choose a probability above 0 and below 1")
+        learned = read_model(model)
+        from sketchlearn.exceptions import IncompatibleSketchError
+        from sketchlearn.learn.models.verifier import VerifierModel
+
+        if not isinstance(learned, VerifierModel):
+            raise usage(f"{model}: a {learned.task} model verifies nothing; make one with 'learn verifier'")
+        if is_table(test) and Path(test).is_file():
+            raise usage(f"{test}: a table; give the sketch of one segment")
+        sketch = read_sketch(test)
+        if sketch.features != learned.features:
+            difference = learned.features.difference(sketch.features)
+            raise IncompatibleSketchError(f"{test}: made with another feature map than the background: {difference}")
+        with working("verifying"):
+            ratios = learned.log_ratios(sketch)
+        if not ratios:
+            raise usage(f"{model}: nobody is enrolled; learn verifier with --enroll TABLE")
+        if claim is not None:
+            if claim not in ratios:
+                raise usage(f"--claim {claim}: enrolled are {', '.join(list(ratios)[:20])}")
+            ratios = {claim: ratios[claim]}
+        limit = -math.log(prior / (1.0 - prior))
+        accepted = {name: value > limit for name, value in ratios.items()}
+        lines = [
+            f"{name}: log-likelihood ratio {value:+.2f}, {'accepted' if accepted[name] else 'rejected'}"
+            for name, value in sorted(ratios.items(), key=lambda item: -item[1])
+        ]
+        emit({"log_ratios": ratios, "accepted": accepted, "threshold": limit}, as_json, "\n".join(lines))
+        if claim is not None and not accepted[claim]:
+            raise typer.Exit(Code.DIFFERENT)

@@ -1,0 +1,132 @@
+"""How far a row is from the others in feature space: Mahalanobis distance of its features from their mean.
+
+With covariance C of the features and a small ridge r, ``s(x) = (f - m)' (C + r)^-1 (f - m)`` is the score of kernel
+principal components with all components: features that vary among the rows count little, features that never did
+count most.  A row that was sketched pulls C towards itself; without it the score would be about ``s / (1 - s / n)``
+(the formula for rank one), so that scores of rows seen and unseen can be compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import chdtri
+
+from sketchlearn.decoders.classifier.ridge import feature_moments
+from sketchlearn.decoders.classifier.rules import embedded
+from sketchlearn.decoders.solution import Code, Solution
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.sketches.value import Sketch
+
+Array = npt.NDArray[np.float64]
+
+RIDGE = 0.01
+"""Variance that every feature is taken to have at least, in units of a feature's square, where features are bounded."""
+_RELATIVE = 1e-6  # the same for columns, in units of each column's variance
+_KEPT = 1e-3  # of a direction's variance against the ridge: directions with less are treated as without any
+_ROWS = 4096  # scored at a time
+_FULL = 0.5  # of the rows: beyond so many effective features scores of new rows are uncertain
+
+
+@dataclass(frozen=True, eq=False)
+class Distance:
+    """The score of rows.
+
+    Attributes
+    ----------
+    features : FeatureMap
+        What rows become: cosines and sines of an embedding, or columns.
+    mean : ndarray (f,)
+        Mean feature.
+    units : ndarray (f,)
+        Units of the features.
+    directions, variances : ndarray (q, f), (q,)
+        Principal directions in these units, and variances along them.
+    ridge : float
+        Variance that is added in every direction.
+    """
+
+    features: FeatureMap
+    mean: Array
+    units: Array
+    directions: Array
+    variances: Array
+    ridge: float
+
+    def __call__(self, rows: npt.NDArray[Any]) -> Array:
+        """Squared distances, (n,)."""
+        gains = self.variances / (self.variances + self.ridge)
+        out = np.empty(len(rows))
+        for i in range(0, len(rows), _ROWS):
+            apart = (embedded(self.features, rows[i : i + _ROWS]) - self.mean) / self.units
+            along = apart @ self.directions.T
+            out[i : i + _ROWS] = ((apart**2).sum(1) - (along**2) @ gains) / self.ridge
+        return np.maximum(out, 0.0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AnomalySolution(Solution):
+    """A distance and what is typical.
+
+    Attributes
+    ----------
+    distance : Distance
+        The score.
+    freedom : float
+        Mean squared distance of the rows that were sketched: effective number of features.
+    rows : float
+        How many there were.
+    """
+
+    distance: Distance
+    freedom: float
+    rows: float
+
+    def unseen(self, scores: Array) -> Array:
+        """Scores that rows of the sketch would have, had they not been sketched."""
+        return np.asarray(scores / np.maximum(1.0 - scores / self.rows, 1e-3))
+
+    def threshold(self, share: float) -> float:
+        """The score that a share of new rows exceeds, if features are normal."""
+        return float(self.unseen(np.array(chdtri(max(self.freedom, 1e-6), share))))
+
+
+def decode_anomaly(
+    sketch: Sketch, k: int = 1, *, rng: np.random.Generator, trace: list[dict[str, Any]] | None = None
+) -> AnomalySolution:
+    """The distance of a sketch of embedded rows, or of exact quadratic features; `k` and `rng` are not needed.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> s = sl.sketch(X, sl.design(X, task="anomaly", size=50))
+    >>> usual, strange = sl.decode(s, 1, task="anomaly").distance(np.array([[0.0, 0.0], [9.0, 0.0]]))
+    >>> bool(strange > 5 * usual)
+    True
+    """
+    mean, covariance = feature_moments(sketch, "an anomaly score")
+    bounded = sketch.features.kind == "embedded"
+    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    units = np.ones(len(mean)) if bounded else np.where(spread > 0, spread, max(float(spread.max()), 1.0))
+    values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
+    values = np.maximum(values, 0.0)
+    ridge = RIDGE if bounded else _RELATIVE
+    freedom = float((values / (values + ridge)).sum())
+    kept = values > _KEPT * ridge
+    rows = float(sketch.effective_count)
+    distance = Distance(sketch.features, mean, units, vectors[:, kept].T, values[kept], ridge)
+    code, verdict = Code.RELIABLE, f"reliable: {freedom:.0f} effective features, {rows:.6g} rows"
+    if freedom > _FULL * rows:
+        code = Code.UNDETERMINED
+        verdict = (
+            f"not certified: {freedom:.0f} effective features are too many for {rows:.6g} rows: scores of new rows "
+            "depend on which rows were seen. Take fewer features or more rows"
+        )
+    return AnomalySolution(
+        task="anomaly", decoder="mahalanobis", residual=0.0, code=code, verdict=verdict, distance=distance,
+        freedom=freedom, rows=rows,
+    )  # fmt: skip

@@ -1,0 +1,159 @@
+"""What the harmonics of one-bit features have added to a sketch, once a model of the rows is known.
+
+The average of a one-bit feature is the characteristic function at w plus, for h = -3, 5, -7, ..., its value at h w
+times ``exp(i (h - 1) u) / h`` up to a sign, u the dither.  Without a model that is noise that no number of rows takes
+away, and the decoders weigh it as such.  A first model says most of it: taken off, it leaves a sketch from which the
+next model is as good as one from full features, or nearly.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders.metric import View
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.problem import Problem, location_and_scale
+from sketchlearn.decoders.refine import Fit, refine
+from sketchlearn.decoders.solution import Solution
+from sketchlearn.features.phases import PhaseMap
+from sketchlearn.features.reading import HARMONICS
+from sketchlearn.sketches.value import Sketch
+
+Array = npt.NDArray[np.float64]
+Complex = npt.NDArray[np.complex128]
+
+_ROUNDS = 5
+_STALLED = 2  # rounds without gain before giving up on a model that is not reliable
+_GAIN = 0.8  # of what is left of the harmonics, by which a round is worth another
+_POLISHES, _STEPS = 20, 20  # rounds of quick refinement, and the steps of each
+_LITTLE = 0.97  # of what was left: a refinement that leaves more is the last
+_LEAST = 1e-3  # of the harmonics: a model is never taken for perfect
+
+
+class CleanedSketch(Sketch):
+    """A sketch without the harmonics that a model of its rows predicts; made by :func:`cleaned`."""
+
+    @property
+    def mean(self) -> Complex:
+        """Averages without what was predicted."""
+        return self.__dict__["_mean"]  # type: ignore[no-any-return]
+
+    @property
+    def variances(self) -> Array:
+        """Variances with what is left of the harmonics."""
+        return self.__dict__["_variances"]  # type: ignore[no-any-return]
+
+
+def characteristic_values(features: PhaseMap, mixture: Mixture, spread: Array) -> tuple[Complex, Complex, Array]:
+    """Of a mixture whose means are known up to `spread` (k,): its averages, their harmonics, and variances of those."""
+    operator = features.operator(dtype=np.float64)
+    center = np.zeros(features.dim) if features.center is None else np.asarray(features.center, np.float64)
+    phases = operator.forward(mixture.means - center)
+    q = operator.quadratic(mixture.covariances)
+    unsure = np.outer(spread**2, operator.squared_norms)
+    turn = np.exp(1j * operator.forward(center[None])[0])
+    dither = math.pi * np.asarray(features.dither, np.float64)
+    plain = mixture.weights @ np.exp(1j * phases - 0.5 * q)
+    added, left = np.zeros(features.size, complex), np.zeros(features.size)
+    for h, share in HARMONICS:
+        expected = np.exp(1j * h * phases - 0.5 * h * h * (q + unsure))
+        added += share * np.exp(1j * (h - 1) * dither) * (mixture.weights @ expected)
+        left += share**2 * (mixture.weights**2 @ (np.exp(-h * h * q) * -np.expm1(-h * h * unsure)))
+    return plain * turn, added * turn, left
+
+
+def uncertainty(features: PhaseMap, mixture: Mixture, variances: Array) -> Array:
+    """Standard error of a coordinate of each mean, roughly: from the noise of the averages alone, (k,)."""
+    operator = features.operator(dtype=np.float64)
+    damping = np.exp(-operator.quadratic(mixture.covariances))
+    slope = operator.squared_norms / (features.dim * np.maximum(variances, 1e-300))
+    information = 2.0 * np.maximum(mixture.weights, 1e-6) ** 2 * (damping @ slope)
+    return np.asarray(1.0 / np.sqrt(np.maximum(information, 1e-300)))
+
+
+def cleaned(sketch: Sketch, before: Sketch, mixture: Mixture) -> tuple[Sketch, float]:
+    """The sketch without the harmonics that a mixture predicts, and which share of their variance is left.
+
+    Parameters
+    ----------
+    sketch, before : Sketch
+        As it came, and what the mixture was decoded from.
+    mixture : Mixture
+        Of the rows.
+    """
+    features = sketch.features
+    assert isinstance(features, PhaseMap)
+    told = sketch.features.distortion_variances(sketch.sums, float(sketch.weight))
+    rest = sketch.variances - told
+    spread = uncertainty(features, mixture, before.variances)
+    plain, added, left = characteristic_values(features, mixture, spread)
+    mean, weights = sketch.mean - added, 1.0 / (rest + told)
+    before_it, after = (float(weights @ np.maximum(np.abs(z - plain) ** 2 - rest, 0.0)) for z in (sketch.mean, mean))
+    share = min(max(after / max(before_it, 1e-300), _LEAST), 1.0)
+    out = object.__new__(CleanedSketch)
+    out.__dict__.update(sketch.__dict__)
+    out.__dict__.update(_mean=mean, _variances=rest + np.minimum(share * told + left, told))
+    return out, share
+
+
+def _polished(sketch: Sketch, seen: Sketch, mixture: Mixture) -> tuple[Sketch, float, Mixture]:
+    """A sketch cleaned by a mixture that was refined on what it leaves, as often as that helps; the share left."""
+    after, share = cleaned(sketch, seen, mixture)
+    if mixture.covariances.ndim > 1:
+        return after, share, mixture
+    at = location_and_scale(View.of(sketch))
+    for _ in range(_POLISHES):
+        problem = Problem.from_view(View.of(after), at=at)
+        s = np.maximum(mixture.covariances / problem.scale**2, 1e-6)
+        start = Fit(problem.normalised(mixture.means), mixture.weights, s)
+        fit = refine(problem, start, "spherical", _STEPS, largest=10.0 * float(s.max()))
+        weights = np.maximum(fit.weights, 0.0)
+        refined = problem.mixture(Mixture(weights / weights.sum(), fit.means, fit.covariances))
+        again, left = cleaned(sketch, after, refined)
+        if left > _LITTLE * share:
+            break
+        after, share, mixture = again, left, refined
+    return after, share, mixture
+
+
+def decode_cleaned(decoder: Callable[..., Any], sketch: Sketch, k: int, found: Any, **options: Any) -> Any:
+    """Decode again without the harmonics that each model predicts; the model that leaves the least of them.
+
+    Parameters
+    ----------
+    decoder : callable
+        What found the first model.
+    sketch : Sketch
+        Of one-bit features; others are left alone.
+    found : Solution
+        The first model.
+    **options
+        Of the decoder.
+    """
+    if not isinstance(sketch.features, PhaseMap) or sketch.features.dither is None:
+        return found
+    warm = "start" in inspect.signature(decoder).parameters
+    clean, least, stalled = sketch, 1.0, 0
+    now, seen = found, sketch
+    for _ in range(_ROUNDS):
+        model = getattr(now, "mixture", None)
+        if not isinstance(now, Solution) or not isinstance(model, Mixture):
+            break
+        after, share, mixture = _polished(sketch, seen, model)
+        if share < _GAIN * least:
+            start = {"start": mixture.means} if warm and mixture.n_components == k else {}
+            clean, least, stalled = after, share, 0
+            now = found = decoder(clean, k, **(options | start))
+        else:
+            stalled += 1
+            if found.reliable or stalled == _STALLED:
+                break
+            now = decoder(clean, k, **options)
+        seen = clean
+    return found

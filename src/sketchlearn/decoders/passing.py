@@ -1,0 +1,229 @@
+"""Messages between centres and a sketch: simplified hybrid generalised approximate message passing.
+
+The sketch at frequency w is ``sum_l a_l exp(i w·c_l - |w|^2 t_l / 2)`` plus noise.  Messages are means and variances:
+of the projections ``w·c_l / |w|``, given what all other components leave of the sketch there (the output step, a sum
+over a grid of phases, :mod:`sketchlearn.kernels.amp`), and of the coordinates of the centres, given all projections.
+Weights and widths are tuned by EM between stretches of messages.  See :mod:`sketchlearn.decoders.literature.amp`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.decoders import noise
+from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.refine import Fit, noise_floor
+from sketchlearn.features.operator import F32
+from sketchlearn.kernels import amp, tiers
+
+_GRID, _SPAN, _REACH = 32, 4.0, 4.0  # points of the grid, its half width, and the widest phase that says something
+_FIRST, _INNER = 20, 10  # iterations before the first EM step, and between two
+_SETTLED, _RESETTLED = 8, 5  # rounds before weights and single widths are tuned: at first, after a release of several
+_PATIENCE = 10  # rounds without a better state
+_EM_STEPS, _BACKTRACKS = 4, 5
+_SURPLUS = 0.5  # share of the unexplained residual that counts as noise
+_LEAST_INFORMATION = 0.02  # of a message, in units of d / m
+_TINY_NOISE = 1e-9
+_SHARE = 8  # 1 / most components that are released
+
+
+@dataclass
+class State:
+    """Messages and parameters: arrays by component; `scores` are (k, m), None before the first iteration."""
+
+    means: Array
+    variances: Array
+    weights: Array
+    widths: Array
+    pseudo: Array | None = None
+    scores: F32 | None = None
+    information: Array | None = None
+    settle: int = _SETTLED
+    released: bool = False
+
+
+class Passing:
+    """Message passing on one problem; buffers are used again."""
+
+    def __init__(self, problem: Problem, k: int, rng: np.random.Generator, damping: float = 0.4) -> None:
+        self.problem, self.k, self.rng, self.damping = problem, k, rng, damping
+        m = problem.size
+        self.iterations = 0
+        self.radii = problem.radii.astype(np.float32)
+        self.squares = self.radii**2
+        self.inverse = (1.0 / np.maximum(self.radii, np.float32(1e-12))).astype(np.float32)
+        self.noise = 0.5 * (noise.sampling_variance(problem.power) / problem.n + problem.added) + _TINY_NOISE
+        self.grid = np.linspace(-_SPAN, _SPAN, _GRID).astype(np.float32)
+        self.cosine, self.sine, self.shift, self.left = (np.zeros((k, m), np.float32) for _ in range(4))
+        self.phases, self.spans = np.zeros((k, m), np.float32), np.zeros((k, m), np.float32)
+        self.model, self.sums = np.zeros((2, m), np.float32), np.zeros((5, m), np.float32)
+        self.nothing, self.zero = np.zeros((1, m), np.float32), np.zeros(k, np.float32)
+        self.narrow = 1.0 / problem.effective_radius(k) ** 2
+        self._loops: Any = tiers.loops("atoms")
+
+    def somewhere(self) -> State:
+        """Random centres, of which nothing is known."""
+        k = self.k
+        means = self.rng.standard_normal((k, self.problem.dim))
+        return State(means, np.ones(k), np.full(k, 1.0 / k), np.full(k, self.narrow))
+
+    def run_somewhere(self, rounds: int = 25) -> Array:
+        """Centres of one run from random ones."""
+        return self.run(self.somewhere(), rounds).means
+
+    def released(self, fit: Fit, failures: int) -> State:
+        """A fit whose least important components are unknown again, and all others known to about their width."""
+        k = self.k
+        weights = np.maximum(fit.weights, 1e-9)
+        weights = weights / weights.sum()
+        gram, _ = self.problem.gram(fit.means, fit.covariances)
+        loss = weights**2 / np.diag(np.linalg.inv(gram + 1e-6 * np.trace(gram) / k * np.eye(k)))
+        # a cluster that is missed leaves about as much as an ordinary one explains
+        surplus = fit.value - noise_floor(self.problem, fit, "spherical")[0]
+        missed = int(np.clip(surplus / max(float(np.median(loss)), 1e-30), 0, k // _SHARE))
+        count = max(1, missed >> failures)
+        free = np.argsort(loss)[:count] if failures % 2 == 0 else self.rng.choice(k, count, replace=False)
+        means, variances, widths = fit.means.copy(), np.maximum(fit.covariances, 1e-6), fit.covariances.copy()
+        means[free] = self.rng.standard_normal((count, self.problem.dim))
+        variances[free], widths[free] = 1.0, np.median(widths)
+        weights[free] = np.maximum(weights[free], 0.5 / k)
+        return State(means, variances, weights / weights.sum(), widths, settle=_RESETTLED * (count > 1), released=True)
+
+    def run(self, state: State, rounds: int, trace: list[dict[str, Any]] | None = None, near: float = 0.0) -> Fit:
+        """The state with the smallest residual of one run, which ends at `near` times the noise."""
+        self._iterate(state, _FIRST)
+        best, least, waited = replace(state), self._misfit(state)[0], 0
+        patience = _PATIENCE // 2 if state.released else _PATIENCE
+        for round_ in range(rounds):
+            settled = round_ >= state.settle
+            self._tune(state, settled)
+            self._iterate(state, _INNER)
+            value = self._misfit(state)[0]
+            if trace is not None:
+                trace.append({"round": round_ + 1, "misfit": value, "width": float(np.sqrt(state.widths.mean()))})
+            waited += 1
+            if value < 0.99 * least:
+                waited = 0
+            if value < least:
+                best, least = replace(state), value
+            if settled and (waited > patience or value < near * self._floor(state)):
+                break
+        low, high = self.problem.box
+        return Fit(np.clip(best.means, low, high), best.weights, np.maximum(best.widths, 1e-8), least)
+
+    def _floor(self, state: State) -> float:
+        return noise_floor(self.problem, Fit(state.means, state.weights, state.widths), "spherical")[0]
+
+    def _misfit(self, state: State) -> tuple[float, float]:
+        """Weighted misfit of the model, and its plain mean square."""
+        r = self.problem.residual(state.means, state.widths, state.weights)
+        square = r[0] ** 2 + r[1] ** 2
+        return float(self.problem.u @ square), float(square.mean())
+
+    def _iterate(self, state: State, count: int) -> None:
+        """Some iterations of the messages, with the noise that the residual calls for now."""
+        surplus = max(0.5 * self._misfit(state)[1] - float(self.noise.mean()), 0.0)
+        nugget = (self.noise + _SURPLUS * surplus).astype(np.float32)
+        amplitude = state.weights.astype(np.float32)[:, None] * self._envelope(state.widths)
+        for _ in range(count):
+            self._step(state, nugget, amplitude)
+        self.iterations += count
+
+    def _envelope(self, widths: Array) -> F32:
+        return np.exp(np.float32(-0.5) * self.squares * widths.astype(np.float32)[:, None])
+
+    def _step(self, state: State, nugget: F32, amplitude: F32) -> None:
+        """One iteration: projections given the sketch, centres given the projections."""
+        operator = self.problem.operator
+        m, d = operator.shape
+        state.pseudo = self._damped(state.variances, state.pseudo)
+        q = state.pseudo.astype(np.float32)[:, None]
+        self.phases[:] = operator.forward(state.means)
+        if state.scores is not None:
+            self.phases -= self.radii * state.scores * q
+        root = np.sqrt(q)
+        np.multiply(self.radii, root, out=self.spans)
+        spread = np.exp(np.float32(-0.5) * self.squares * q)
+        self._loops.atoms(self.phases, self.nothing, self.zero, self.cosine, self.sine, self.model)
+        amp.interference(self.cosine, self.sine, spread, amplitude, self.sums)
+        amp.moments(
+            self.cosine, self.sine, spread, amplitude, self.sums, self.problem.z, nugget, self.spans, _REACH,
+            self.grid, self.shift, self.left,
+        )  # fmt: skip
+        learned = np.clip(1.0 - self.left.mean(1, dtype=np.float64), _LEAST_INFORMATION * min(d / m, 1.0), 1.0 - 1e-6)
+        first = state.scores is None
+        information = self._damped(learned / state.pseudo, state.information)
+        state.information = information
+        new: F32 = (self.shift / root).astype(np.float32)
+        scores = new if state.scores is None else self._mixed(new, state.scores)
+        state.scores = scores
+        variance = (d / m) / information
+        moved = state.means + operator.adjoint(scores * self.inverse).astype(np.float64) * variance[:, None]
+        shrink = 1.0 / (1.0 + variance)  # the prior has variance 1
+        moved *= shrink[:, None]
+        state.means = moved if first else self.damping * moved + (1.0 - self.damping) * state.means
+        state.variances = variance * shrink
+
+    def _damped(self, new: Array, old: Array | None) -> Array:
+        return new if old is None else self.damping * new + (1.0 - self.damping) * old
+
+    def _mixed(self, new: F32, old: F32) -> F32:
+        return np.float32(self.damping) * new + np.float32(1.0 - self.damping) * old
+
+    def _tune(self, state: State, settled: bool) -> None:
+        """EM: a few steps down the expected misfit in the widths (one for all at first) and the weights."""
+        self._loops.atoms(
+            self.phases + self.spans * self.shift,
+            np.float32(-0.5) * self.spans**2 * self.left,
+            self.zero, self.cosine, self.sine, self.model,
+        )  # fmt: skip
+        lost = 1.0 - self.cosine**2 - self.sine**2
+        largest = 4.0 * self.narrow
+        for _ in range(_EM_STEPS):
+            value, slope, bend = self._expected(state.weights, state.widths, lost)[:3]
+            if settled:
+                step = -slope / np.maximum(bend, 1e-3 * bend.max() + 1e-30)
+            else:
+                step = np.full(self.k, -slope.sum() / max(float(bend.sum()), 1e-30))
+            step = np.clip(step, -0.5 * largest, 0.5 * largest)
+            for _ in range(_BACKTRACKS):
+                widths = np.clip(state.widths + step, 0.0, largest)
+                if self._expected(state.weights, widths, lost)[0] <= value:
+                    state.widths = widths
+                    break
+                step = 0.3 * step
+            if settled:
+                self._tune_weights(state, lost)
+
+    def _tune_weights(self, state: State, lost: F32) -> None:
+        """A step in the logarithms of the weights."""
+        value, _, _, slope, bend = self._expected(state.weights, state.widths, lost)
+        slope = slope - slope @ state.weights
+        step = np.clip(-slope / np.maximum(bend * state.weights, 1e-12), -1.0, 1.0)
+        for _ in range(_BACKTRACKS):
+            weights = state.weights * np.exp(step)
+            weights /= weights.sum()
+            if self._expected(weights, state.widths, lost)[0] <= value:
+                state.weights = np.maximum(weights, 1e-9)
+                return
+            step = 0.3 * step
+
+    def _expected(self, weights: Array, widths: Array, lost: F32) -> tuple[float, Array, Array, Array, Array]:
+        """Expected misfit over the posterior of the phases; slope and curvature in the widths and in the weights."""
+        u, z, c, s = self.problem.u, self.problem.z, self.cosine, self.sine
+        e = self._envelope(widths)
+        b = weights.astype(np.float32)[:, None] * e
+        r0, r1 = z[0] - (b * c).sum(0), z[1] - (b * s).sum(0)
+        value = float(u @ (r0 * r0 + r1 * r1)) + float((b * b * lost).sum(0) @ u)
+        pull = e * (r0 * c + r1 * s - b * lost)
+        by_width = weights * (pull @ (u * self.squares))
+        return (
+            value,
+            by_width,
+            0.5 * ((b * b) @ (u * self.squares**2)).astype(np.float64),
+            -2.0 * (pull @ u).astype(np.float64),
+            2.0 * ((e * e) @ u).astype(np.float64),
+        )

@@ -1,0 +1,1 @@
+"""Unions of linear subspaces from a sketch."""

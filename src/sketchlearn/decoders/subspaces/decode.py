@@ -1,0 +1,334 @@
+"""A union of subspaces from a sketch: a rich mixture of flat components, then the same one with shared subspaces.
+
+1. Flat Gaussians anywhere, four for each subspace, are fitted to the sketch: no rows are assumed to be Gaussian, only
+   the density to be a sum of flat pieces.
+2. k-subspaces on points drawn from that mixture says which pieces belong together.
+3. A mixture of several components inside each of k subspaces is fitted, first one each, then more until the misfit is
+   what noise leaves: the law of the rows inside a subspace is then as free as the sketch can tell.
+4. Derivatives and noise of that mixture say how far noise may have turned each subspace.  The misfit cannot: two
+   subspaces at a small angle explain a sketch as well as many other pairs do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders.noise import added_variance
+from sketchlearn.decoders.partition import k_means
+from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.solution import Code, Solution
+from sketchlearn.decoders.subspaces.errors import Errors, errors_of
+from sketchlearn.decoders.subspaces.flats import Data, Flats, fit_flats
+from sketchlearn.decoders.subspaces.rows import k_subspaces
+from sketchlearn.features.characteristic import characteristic
+from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
+
+Array = npt.NDArray[np.float64]
+
+_FLATS = 4  # free flat components for each subspace, to begin with
+_STEPS = 200
+_LADDER = (6, 10, 16)  # components inside a subspace, if one will not do
+_POINTS = 6000  # that are drawn from a mixture
+_STARTS = 10  # of k-subspaces
+_DEVIATIONS, _SLACK = 3.0, 1.3  # of the noise floor: beyond, something is left unexplained
+_KNOWN = 2.0  # degrees: what a subspace should be known to
+_ROWS_EACH = 10.0  # for each number of a component, at least
+_APART = 5.0  # errors that two subspaces should be apart
+_TRIES = 4  # beginnings at most
+_SAME = 15.0  # degrees: beginnings that lead to subspaces so close lead to the same
+_CLOSE = 5.0  # times the noise floor: what may be left if refining no longer turns the subspaces
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SubspaceSolution(Solution):
+    """Subspaces and the law of the rows in them.
+
+    Attributes
+    ----------
+    bases : ndarray (k, d, dim)
+        Orthonormal bases, in columns.
+    weights : ndarray (k,)
+        Shares of the rows.
+    variances : ndarray (k, dim)
+        Second moments of the rows of each subspace along its basis, in falling order.
+    noise_variance : float
+        Variance in every direction across.
+    angles_std : ndarray (k,)
+        Standard error of each subspace: root mean square of the largest principal angle to the true one, in degrees.
+    separation : float
+        Smallest of the largest principal angles between two of the subspaces, in degrees.
+    """
+
+    places: ClassVar[tuple[str, ...]] = ()
+
+    bases: Array
+    weights: Array
+    variances: Array
+    noise_variance: float
+    angles_std: Array
+    separation: float
+
+
+def decode_subspaces(
+    sketch: Sketch,
+    n_subspaces: int,
+    dim: int = 1,
+    *,
+    rng: np.random.Generator,
+    trace: list[dict[str, Any]] | None = None,
+) -> SubspaceSolution:
+    """Linear subspaces of dimension `dim` that rows are near to.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of Fourier features, best from ``sl.design(sample, task="subspaces", ...)``.
+    n_subspaces : int
+        Number of subspaces.
+    dim : int
+        Their dimension.
+    rng : numpy Generator
+        Source of the random starts.
+    trace : list, optional
+        Gets one dict per stage.
+
+    Returns
+    -------
+    SubspaceSolution
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> rng = np.random.default_rng(0)
+    >>> lines = np.eye(3)[rng.integers(2, size=5000)] * rng.normal(size=(5000, 1))
+    >>> X = lines + 0.05 * rng.normal(size=(5000, 3))
+    >>> s = sl.sketch(X, sl.design(X[:1000], n_components=2, task="subspaces", seed=0))
+    >>> found = sl.decode(s, 2, task="subspaces", dim=1, random_state=0)
+    >>> np.abs(found.bases[:, :, 0]).round(1).max(0), found.reliable
+    (array([1., 1., 0.]), True)
+    """
+    features = characteristic(sketch.features, "a union of subspaces")
+    d = features.dim
+    if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or not 1 <= dim <= d:
+        raise ValueError(f"dim must be a whole number between 1 and the {d} columns, got {dim!r}")
+    with single_blas_thread:
+        unit = Problem.from_sketch(sketch).scale * np.sqrt(d / dim)
+        data = _data(sketch, unit)
+        return _solution(_search(data, int(n_subspaces), int(dim), rng, trace), unit)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A fitted mixture, its misfit and noise, by how many degrees the last refinement turned each subspace, and whether
+    another beginning led to the same ones."""
+
+    flats: Flats
+    value: float
+    errors: Errors
+    moved: Array
+    twice: bool = True
+
+    @property
+    def ratio(self) -> float:
+        return self.value / self.errors.floor
+
+    @property
+    def limit(self) -> float:
+        return _SLACK + _DEVIATIONS * self.errors.deviation
+
+    @property
+    def explained(self) -> bool:
+        return self.ratio <= self.limit
+
+    @property
+    def angles(self) -> Array:
+        """Errors by noise and, where noise does not explain what is left, by the law inside the subspaces; degrees."""
+        noise = np.degrees(self.errors.angles)
+        return noise if self.explained else np.hypot(noise, self.moved)
+
+
+def _data(sketch: Sketch, unit: float) -> Data:
+    operator = characteristic(sketch.features, "a union of subspaces").operator(dtype=np.float64)
+    w = operator.forward(np.eye(sketch.features.dim)).T * unit
+    variance = np.maximum(sketch.variances, 0.05 * np.mean(sketch.variances))
+    return Data(
+        np.ascontiguousarray(w, np.float32),
+        np.asarray(sketch.mean, np.complex128),
+        1.0 / (variance * len(variance)),
+        float(sketch.effective_count),
+        np.asarray(added_variance(sketch), np.float64),
+    )
+
+
+def _search(data: Data, k: int, dim: int, rng: np.random.Generator, trace: list[dict[str, Any]] | None) -> _Found:
+    """One component inside each subspace if that explains the sketch; else beginnings until two lead to the same."""
+    tried: list[_Found] = []
+    numbers = k * (1 + dim + dim * (dim + 1) // 2)
+    ladder = [c for c in _LADDER if c * numbers * _ROWS_EACH <= data.rows]
+    for _ in range(_TRIES if k > 1 else 1):
+        points, owner, bases, variance = _beginning(data, k, dim, rng)
+        single = _fitted(data, _inside(points, owner, bases, 1, variance, rng), bases, rng, trace)
+        if single.explained or not ladder:
+            return single
+        # (one component a subspace may lead astray: more begin where it began)
+        several = _fitted(data, _inside(points, owner, bases, ladder[0], variance, rng), bases, rng, trace)
+        same = any(_alike(several, other) for other in tried)
+        tried.append(several)
+        if same or several.explained:
+            break
+    best = min(tried, key=lambda found: found.value)
+    twice = k == 1 or best.explained or sum(_alike(best, other) for other in tried) > 1
+    for c in ladder[1:]:
+        if best.explained:
+            break
+        points, owner = best.flats.draw(_POINTS, rng)
+        start = _inside(points, owner, best.flats.bases, c, float(np.exp(best.flats.log_variance)), rng)
+        best = _fitted(data, start, best.flats.bases, rng, trace)
+    return replace(best, twice=twice)
+
+
+def _beginning(
+    data: Data, k: int, dim: int, rng: np.random.Generator
+) -> tuple[Array, npt.NDArray[np.intp], Array, float]:
+    """Points of a mixture of flat pieces, the subspaces that they belong to, and the variance across."""
+    d = data.frequencies.shape[1]
+    free = k * _FLATS
+    loose = Flats(
+        np.zeros((free, 1)),
+        rng.standard_normal((free, d, dim)) / np.sqrt(d),
+        np.zeros((free, 1, dim)),
+        np.broadcast_to(np.eye(dim), (free, 1, dim, dim)).copy(),
+        0.1 * rng.standard_normal((free, d)),
+        float(np.log(0.05)),
+    )
+    flats, _ = fit_flats(data, loose, _STEPS)
+    points, _ = flats.draw(_POINTS, rng)
+    bases, owner, left = k_subspaces(points, k, dim, rng, _STARTS)
+    return points, owner, bases, float(np.clip(left / max(d - dim, 1), 1e-4, 0.5))
+
+
+def _fitted(
+    data: Data, start: Flats, before: Array, rng: np.random.Generator, trace: list[dict[str, Any]] | None
+) -> _Found:
+    flats, value = fit_flats(data, start, _STEPS)
+    flats = flats.orthonormal()
+    moved = np.array([principal_angles(a, b)[0] for a, b in zip(before, flats.bases, strict=True)])
+    found = _Found(flats, value, errors_of(data, flats, rng), moved)
+    if trace is not None:
+        count = flats.places.shape[1]
+        trace.append({"components": count, "misfit": value, "floor": found.errors.floor, "moved": moved})
+    return found
+
+
+def _alike(a: _Found, b: _Found) -> bool:
+    """Whether the subspaces of two fits can be paired so that all pairs are close."""
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    angles = np.array([[principal_angles(x, y)[0] for y in b.flats.bases] for x in a.flats.bases])
+    return bool((angles[linear_sum_assignment(angles)] < _SAME).all())
+
+
+def _inside(
+    points: Array, owner: npt.NDArray[np.intp], bases: Array, c: int, variance: float, rng: np.random.Generator
+) -> Flats:
+    """Components inside the subspaces for points that belong to them: cells of c-means, in their own metric."""
+    k, _, r = bases.shape
+    counts, places, roots = np.ones((k, c)), np.zeros((k, c, r)), np.zeros((k, c, r, r))
+    for l in range(k):
+        inside = points[owner == l] @ bases[l] if (owner == l).sum() > 5 * r * c else points @ bases[l]
+        whole = _covariance(inside)
+        whole += 1e-6 * max(float(np.trace(whole)) / r, 1e-12) * np.eye(r)
+        apart = np.linalg.solve(np.linalg.cholesky(whole), inside.T).T
+        centers, _ = k_means(apart, np.full(len(apart), 1.0 / len(apart)), c, 1, rng)
+        cell = ((apart[:, None] - centers) ** 2).sum(2).argmin(1)
+        for j in range(c):
+            mine = inside[cell == j] if (cell == j).sum() > 5 * r else inside
+            counts[l, j] = max(float((cell == j).sum()), 5.0) * float((owner == l).mean()) / len(inside) + 1e-4 / c
+            places[l, j] = mine.mean(0)
+            roots[l, j] = np.linalg.cholesky(_covariance(mine) + 0.01 * whole)
+    return Flats(np.log(counts / counts.sum()), bases, places, roots, None, float(np.log(variance)))
+
+
+def _covariance(rows: Array) -> Array:
+    apart = rows - rows.mean(0)
+    return np.asarray(apart.T @ apart / len(rows))
+
+
+def principal_angles(a: Array, b: Array) -> Array:
+    """Principal angles of two subspaces given by orthonormal bases, in degrees, the largest one first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.decoders.subspaces.decode import principal_angles
+    >>> principal_angles(np.eye(3)[:, :2], np.eye(3)[:, 1:])
+    array([90.,  0.])
+    """
+    cosines = np.linalg.svd(a.T @ b, compute_uv=False)
+    sines = np.linalg.svd(b - a @ (a.T @ b), compute_uv=False)
+    return np.degrees(np.arctan2(sines[: len(cosines)], cosines[::-1]))
+
+
+def _solution(found: _Found, unit: float) -> SubspaceSolution:
+    flats = found.flats
+    k = len(flats.bases)
+    share = flats.weights
+    weights = share.sum(1)
+    moments = flats.roots @ flats.roots.transpose(0, 1, 3, 2) + flats.places[..., None] * flats.places[:, :, None]
+    inside = (share[..., None, None] * moments).sum(1) / weights[:, None, None]
+    values, turn = np.linalg.eigh(inside)
+    thick = float(np.exp(flats.log_variance))
+    order = np.argsort(-weights)
+    bases = (flats.bases @ turn[:, :, ::-1])[order]
+    angles = found.angles[order]
+    pairs = [principal_angles(bases[i], bases[j])[0] for i in range(k) for j in range(i)]
+    separation = float(min(pairs, default=90.0))
+    code, verdict = _verdict(found, angles, separation)
+    return SubspaceSolution(
+        task="subspaces",
+        decoder=f"flats, {share.shape[1]} component{'s' * (share.shape[1] > 1)} inside each",
+        residual=found.value,
+        noise_floor=found.errors.floor,
+        ratio=found.ratio,
+        code=code,
+        verdict=verdict,
+        iterations=share.shape[1],
+        bases=bases,
+        weights=weights[order],
+        variances=(values[:, ::-1] + thick)[order] * unit**2,
+        noise_variance=thick * unit**2,
+        angles_std=angles,
+        separation=separation,
+    )
+
+
+def _verdict(found: _Found, angles: Array, separation: float) -> tuple[Code, str]:
+    worst = int(np.argmax(angles))
+    known = f"subspace {worst}, the least certain, is known to {angles[worst]:.2g} degrees"
+    left = f"the misfit is {found.ratio:.2g} times what noise leaves"
+    if not found.explained and found.ratio > _CLOSE:
+        return Code.MISFIT, (
+            f"not certified: {left}. Either there are more subspaces, or of higher dimension, or not through the "
+            "origin, or the best ones were not found (try another seed), or so many rows show the law inside the "
+            f"subspaces in more detail than {found.flats.places.shape[1]} components do; the last refinement turned "
+            f"them by up to {found.moved.max():.2g} degrees"
+        )
+    if not found.twice:
+        return Code.UNDETERMINED, (
+            f"not certified: {left}, but {_TRIES} beginnings led to {_TRIES} different unions: there may be "
+            "better ones. Another seed, or more features, would help"
+        )
+    if len(angles) > 1 and separation < _APART * float(angles.max()):
+        return Code.UNDETERMINED, (
+            f"not certified: {left}, but two subspaces are {separation:.2g} degrees apart and {known} only: other "
+            "pairs explain the sketch as well. More rows or features would help"
+        )
+    if angles.max() > _KNOWN:
+        return Code.UNDETERMINED, f"not certified: {left}, but {known} only: more rows or features would help"
+    apart = f", and no two are closer than {separation:.2g} degrees" if len(angles) > 1 else ""
+    return Code.RELIABLE, f"reliable: {left}, {known}{apart}"

@@ -1,0 +1,63 @@
+"""k-subspaces on points in memory: each point belongs to the subspace that it is nearest to."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+_ROUNDS = 60
+_SETTLED = 1e-3  # of the rows: so few that change their subspace don't turn it
+
+
+def assign(rows: npt.NDArray[np.floating], bases: Array) -> npt.NDArray[np.intp]:
+    """The subspace of each row: that with the longest projection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.decoders.subspaces.rows import assign
+    >>> assign(np.array([[3.0, 0.1], [0.1, -2.0]]), np.eye(2)[:, :, None])
+    array([0, 1])
+    """
+    return np.asarray(np.stack([((rows @ basis) ** 2).sum(1) for basis in bases], 1).argmax(1))
+
+
+def k_subspaces(
+    rows: Array, k: int, dim: int, rng: np.random.Generator, starts: int = 10
+) -> tuple[Array, npt.NDArray[np.intp], float]:
+    """Bases (k, d, dim), owners of the rows and the mean squared distance across; the best of some starts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.decoders.subspaces.rows import k_subspaces
+    >>> line = np.linspace(-1, 1, 50)[:, None]
+    >>> bases, _, left = k_subspaces(np.r_[line * [1.0, 0.0], line * [0.0, 1.0]], 2, 1, np.random.default_rng(0))
+    >>> bases.shape, round(left, 6)
+    ((2, 2, 1), 0.0)
+    """
+    d = rows.shape[1]
+    total = float((rows * rows).sum())
+    best: tuple[Array, npt.NDArray[np.intp], float] | None = None
+    for _ in range(starts):
+        bases = np.linalg.qr(rng.standard_normal((k, d, dim)))[0]
+        owner = np.full(len(rows), -1)
+        for _ in range(_ROUNDS):
+            new = assign(rows, bases)
+            changed, owner = np.count_nonzero(new != owner), new
+            if changed <= _SETTLED * len(rows):
+                break
+            for l in range(k):
+                mine = rows[owner == l]
+                if len(mine) > dim:
+                    bases[l] = np.linalg.eigh(mine.T @ mine)[1][:, -dim:]
+                else:  # a subspace without rows tries elsewhere
+                    bases[l] = np.linalg.qr(rng.standard_normal((d, dim)))[0]
+        projected = sum(float(((rows[owner == l] @ bases[l]) ** 2).sum()) for l in range(k))
+        left = max(total - projected, 0.0) / len(rows)
+        if best is None or left < best[2]:
+            best = bases, owner, left
+    assert best is not None
+    return best

@@ -1,0 +1,240 @@
+"""Anomaly scores by distance in feature space, from one sketch."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import OutlierMixin
+
+from sketchlearn.decoders import decode
+from sketchlearn.decoders.anomaly import AnomalySolution
+from sketchlearn.designs.anomaly import design_anomaly
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.quadratic import QuadraticFeatures
+from sketchlearn.learn.base import SketchEstimator
+from sketchlearn.learn.models.anomaly import AnomalyModel
+from sketchlearn.learn.models.base import Model
+from sketchlearn.learn.rows import Rows
+
+Array = npt.NDArray[np.float64]
+
+
+class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore[misc]
+    """Anomalies by their distance from usual rows in feature space, learned from one sketch.
+
+    The sketch holds mean and covariance of some hundred Fourier features exactly; the score is the Mahalanobis distance
+    of a row's features, that of kernel principal components with all of them.  Nothing is decoded: learning takes one
+    eigendecomposition, sketches of usual rows add up, and rows that should not have been among them subtract.
+
+    Parameters
+    ----------
+    method : {"features", "columns"}
+        Distances in feature space, for usual rows of any shape, or of the columns themselves, for usual rows that are
+        nearly normal.
+    false_alarms : float
+        Share of usual rows that may be called anomalies.
+    standardize : bool
+        Features see every column in units of its own spread.
+    features : FeatureMap, optional
+        The map to sketch with: an :class:`EmbeddedFeatures`, or exact :class:`QuadraticFeatures`.
+    sketch_size : int, optional
+        Cosines and sines (600 by default); the sketch has half the square of it in integers.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
+    workers : int, optional
+        Threads of the pass.
+    progress : bool or callable, optional
+        Of the pass, as for :func:`sketchlearn.sketch`.
+    random_state : int, Generator, RandomState or None
+        For repeatable results.
+
+    Attributes
+    ----------
+    offset_ : float
+        Score below which a row is called an anomaly: what `false_alarms` of the rows of the pilot fall below, corrected
+        for their having been sketched; from a sketch alone, what they would if features were normal.
+    sketch_ : Sketch
+        What was learned from.
+    solution_ : AnomalySolution
+        The distance.
+    reliable_, verdict_ : bool, str
+        Whether there are rows enough for so many features.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names if they have any.
+
+    See Also
+    --------
+    sketchlearn.CompressiveGaussianMixture : scores by the density of a mixture.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> rng = np.random.default_rng(0)
+    >>> turn = rng.uniform(0, 2 * np.pi, 2000)
+    >>> ring = np.c_[np.cos(turn), np.sin(turn)] + 0.05 * rng.normal(size=(2000, 2))
+    >>> found = sl.CompressiveAnomalyDetector(false_alarms=0.01, sketch_size=100, random_state=0).fit(ring)
+    >>> found.predict([[1.0, 0.0], [0.0, 0.0]])  # the middle of the ring is no usual place
+    array([ 1, -1])
+    """
+
+    task: ClassVar[str] = "anomaly"
+    model: ClassVar[type[Model]] = AnomalyModel
+    learned: ClassVar[tuple[str, ...]] = ("offset_",)
+    offset_: float
+
+    def __init__(
+        self,
+        method: str = "features",
+        *,
+        false_alarms: float = 0.05,
+        standardize: bool = False,
+        features: FeatureMap | None = None,
+        sketch_size: int | None = None,
+        on_invalid: str = "raise",
+        workers: int | None = None,
+        progress: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.method = method
+        self.false_alarms = false_alarms
+        self.standardize = standardize
+        self.features = features
+        self.sketch_size = sketch_size
+        self.on_invalid = on_invalid
+        self.workers = workers
+        self.progress = progress
+        self.random_state = random_state
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def check_parameters(self) -> None:
+        """Methods have names, shares are shares."""
+        if self.method not in ("features", "columns"):
+            raise ValueError(f"method={self.method!r}: choose 'features' or 'columns'")
+        if not 0 < self.false_alarms < 1:
+            raise ValueError(f"false_alarms must be above 0 and below 1, got {self.false_alarms!r}")
+        self.check_sketching()
+
+    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
+        """Features as wide as the data, or all products of columns."""
+        if self.method == "columns":
+            return QuadraticFeatures.draw(dim=rows.shape[1], center=np.average(rows, axis=0, weights=weights))
+        return design_anomaly(rows, width=size, seed=seed, weights=weights, standardize=self.standardize)[0]
+
+    def decode_sketch(self, seed: int) -> AnomalySolution:
+        """The distance."""
+        solution = decode(self.sketch_, 1, task=self.task, random_state=seed)
+        assert isinstance(solution, AnomalySolution)
+        return solution
+
+    def set_learned(self, solution: AnomalySolution) -> None:
+        """The threshold: rows of the pilot, where there are any, know more than a law does."""
+        pilot: tuple[Array, Array | None] | None = self.__dict__.get("_pilot")
+        if pilot is None:
+            self.offset_ = -solution.threshold(float(self.false_alarms))
+            return
+        scores = solution.unseen(solution.distance(pilot[0]))
+        order = np.argsort(scores)
+        weights = np.ones(len(scores)) if pilot[1] is None else pilot[1]
+        mass = np.cumsum(weights[order])
+        at = int(np.searchsorted(mass, (1.0 - float(self.false_alarms)) * mass[-1]))
+        self.offset_ = -float(scores[order[min(at, len(order) - 1)]])
+
+    def make_model(self) -> Model:
+        """The distance and the threshold."""
+        distance = self.solution_.distance
+        return AnomalyModel.from_sketch(
+            self.sketch_,
+            self.solution_,
+            directions=distance.directions,
+            variances=distance.variances,
+            mean=distance.mean,
+            units=distance.units,
+            ridge=distance.ridge,
+            offset=self.offset_,
+            recipe=distance.features.recipe(),
+        )
+
+    def _needed_rows(self) -> int:
+        return 1
+
+    def _map(self, rows: Rows, random: np.random.RandomState, seed: int, whole: bool) -> FeatureMap:
+        found = super()._map(rows, random, seed, whole)
+        self.__dict__.pop("_pilot", None)
+        if rows.sample is not None or isinstance(rows.data, np.ndarray):
+            pilot, weights = rows.pilot(random)
+            self._pilot = np.array(pilot, np.float64), weights
+        return found
+
+    def _take(self, sketch: Any, seed: int, scale: float) -> None:
+        super()._take(sketch, seed, scale)
+        if self.__dict__.get("_pilot") is not None and self._pilot[0].shape[1] != sketch.features.dim:
+            del self._pilot
+
+    def fit_sketch(self, sketch: Any) -> Any:
+        """Learn from a sketch made elsewhere.
+
+        Parameters
+        ----------
+        sketch : Sketch
+            Of an embedding, or of exact quadratic features.
+
+        Returns
+        -------
+        self
+        """
+        self.__dict__.pop("_pilot", None)
+        return super().fit_sketch(sketch)
+
+    # -- using it --------------------------------------------------------------------------------
+
+    def score_samples(self, X: Any) -> Array:
+        """Minus the squared distance of each row in feature space: small for anomalies.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+        """
+        rows = self._new_rows(X)
+        return -self.solution_.distance(rows)
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores less the threshold: negative for anomalies.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> npt.NDArray[np.intp]:
+        """-1 for anomalies, 1 for usual rows.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        if "offset_" in state:  # settled: a model doesn't carry rows
+            state = {k: v for k, v in state.items() if k != "_pilot"}
+        return state

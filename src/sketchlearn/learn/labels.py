@@ -1,0 +1,75 @@
+"""Estimators that label rows: labels of the rows of `fit` are made when they are asked for, by a second pass."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.learn.base import SketchEstimator
+from sketchlearn.learn.rows import is_source
+
+
+class LabelledRows(SketchEstimator):
+    """An estimator whose ``labels_`` are known after ``fit`` of rows in memory; they are one of its `learned`."""
+
+    @abstractmethod
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The cluster of each row."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Sketch the rows in one pass and learn from the sketch.
+
+        Parameters
+        ----------
+        X : array, frame, or anything that :func:`sketchlearn.sketch` reads
+            Rows: ``fit(array)``, ``fit(frame)``, ``fit("data/*.parquet")``, ``fit(batches)``.
+        y : ignored
+            For pipelines.
+        sample_weight : array (n_samples,), optional
+            Weights of the rows of an array or frame; whole numbers are exactly repetition.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, y, sample_weight)
+        if not is_source(X) or isinstance(X, np.memmap):
+            self._rows = X
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> npt.NDArray[Any]:
+        """Learn from the rows, then label them (a second pass).
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+        y : ignored
+            For pipelines.
+        sample_weight : array (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def _forget(self) -> None:
+        super()._forget()
+        self.__dict__.pop("_rows", None)
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "labels_":
+            return super().__getattr__(name)
+        if "_rows" not in self.__dict__:
+            raise AttributeError("labels_ needs the rows: they are known after fit(X) of rows only; use predict(X)")
+        self.labels_ = self.predict(self._rows)
+        return self.labels_
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        return {k: v for k, v in state.items() if k != "_rows"}  # a model doesn't carry the data

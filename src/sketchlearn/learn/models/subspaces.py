@@ -1,0 +1,110 @@
+"""Unions of subspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.subspaces.rows import assign
+from sketchlearn.learn.models.base import Model, register_model
+from sketchlearn.learn.models.file import Reader
+from sketchlearn.learn.models.table import Column, Table, number
+
+Array = npt.NDArray[np.float64]
+
+
+@register_model
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SubspacesModel(Model):
+    """Linear subspaces that rows are near to.
+
+    Attributes
+    ----------
+    bases : ndarray (k, d, r)
+        Orthonormal bases in columns.
+    weights : ndarray (k,)
+        Shares of the rows.
+    variances : ndarray (k, r)
+        Second moments along the bases.
+    noise_variance : float
+        Variance in each direction across.
+    angles_std : ndarray (k,)
+        Standard errors, in degrees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.learn.models import SubspacesModel
+    >>> model = SubspacesModel(rows=10, columns=("x", "y"), bases=np.eye(2)[:, :, None], weights=np.full(2, 0.5),
+    ...                        variances=np.ones((2, 1)), noise_variance=0.01, angles_std=np.ones(2))
+    >>> model, model.predict([[0.1, 2.0]])
+    (Model(subspaces: 2 subspaces of 10 rows, 2 columns), array([1]))
+    """
+
+    task: ClassVar[str] = "subspaces"
+    layout: ClassVar[Mapping[str, Any]] = {
+        "bases": ("k", "d", "r"),
+        "weights": ("k",),
+        "variances": ("k", "r"),
+        "noise_variance": (),
+        "angles_std": ("k",),
+    }
+    title: ClassVar[str] = "Union of subspaces"
+    thing: ClassVar[str] = "subspace"
+    praise: ClassVar[str] = "Noise leaves the subspaces known"
+
+    bases: Array
+    weights: Array
+    variances: Array
+    noise_variance: float
+    angles_std: Array
+
+    def own_numbers(self) -> list[tuple[str, str]]:
+        """Dimension and thickness."""
+        return [
+            (str(self.bases.shape[2]), "dimensions each"),
+            (number(float(np.sqrt(self.noise_variance))), "standard deviation across"),
+            (f"{self.angles_std.max():.2g}°", "largest standard error of a subspace"),
+        ]
+
+    def table(self) -> Table:
+        """A line for each direction of each subspace: share, error, spread and loadings."""
+        k, d, r = self.bases.shape
+        names = [f"{l}.{i + 1}" if r > 1 else str(l) for l in range(k) for i in range(r)]
+        loadings = self.bases.transpose(0, 2, 1).reshape(k * r, d)
+        unit = np.maximum(np.abs(loadings).max(1), 1e-300)
+        columns = [
+            Column("subspace", names, "text"),
+            Column("share", np.repeat(self.weights, r), "share"),
+            Column("± degrees", np.repeat(self.angles_std, r), "number", 2),
+            Column("standard deviation", np.sqrt(self.variances).ravel()),
+        ]
+        for j, name in enumerate(self.columns):
+            columns.append(Column(name, loadings[:, j], "number", 3, loadings[:, j] / unit))
+        return Table("bases", "Bases of the subspaces", tuple(columns), "How much each column takes part.")
+
+    def parts(self) -> Mixture:
+        """A flat component for each subspace."""
+        k, d, _ = self.bases.shape
+        extra = np.maximum(self.variances - self.noise_variance, 0.0)
+        covariances = np.einsum("kdr,kr,ker->kde", self.bases, extra, self.bases) + self.noise_variance * np.eye(d)
+        return Mixture(self.weights, np.zeros((k, d)), covariances)
+
+    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+        """The nearest subspace."""
+        return assign(rows, self.bases)
+
+    @classmethod
+    def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:
+        """Shares are shares, bases orthonormal, variances not negative."""
+        reader.check_weights(found["weights"])
+        products = np.einsum("kdr,kds->krs", found["bases"], found["bases"])
+        if not np.allclose(products, np.eye(products.shape[1]), atol=1e-6):
+            raise reader.fail("the bases should be orthonormal")
+        if (found["variances"] < 0).any() or found["noise_variance"] < 0 or (found["angles_std"] < 0).any():
+            raise reader.fail("variances and errors must not be negative")

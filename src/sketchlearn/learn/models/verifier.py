@@ -1,0 +1,161 @@
+"""Background models with enrolled speakers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.comparison.verification import MeanSpace, log_ratio
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.learn.models.base import register_model
+from sketchlearn.learn.models.components import ComponentModel
+from sketchlearn.learn.models.file import Reader
+from sketchlearn.sketches.value import Sketch
+
+Array = npt.NDArray[np.float64]
+
+
+@register_model
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class VerifierModel(ComponentModel):
+    """A background model, how much speakers differ from it, and what is known of those enrolled.
+
+    Attributes
+    ----------
+    weights, means, covariances : ndarray (k,), (k, d), (k, d)
+        The background model.
+    recipe : dict
+        Of the feature map.
+    reference_real, reference_imag : ndarray (m,)
+        Sketch of the background.
+    between, session, dependence : float
+        Variances of shifts between speakers and sessions, and rows that count as one.
+    speakers : tuple of str
+        Who is enrolled.
+    statistics, speaker_rows, speaker_sessions : ndarray (s, p), (s,), (s,), or None
+        What their sketches say, of how many rows and sessions.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).normal(size=(500, 1))
+    >>> verifier = sl.CompressiveVerifier(1, random_state=0).fit(X).enroll("ann", X[:100] + 1.0)
+    >>> sl.Model.of(verifier)
+    Model(verifier: background of 1 component, 1 speaker enrolled)
+    """
+
+    task: ClassVar[str] = "verifier"
+    layout: ClassVar[Mapping[str, Any]] = {
+        "weights": ("k",),
+        "means": ("k", "d"),
+        "covariances": ("k", "d"),
+        "recipe": None,  # of a feature map
+        "reference_real": ("m",),
+        "reference_imag": ("m",),
+        "between": (),
+        "session": (),
+        "dependence": (),
+        "speakers": list,
+        "statistics": ("s", "p"),
+        "speaker_rows": ("s",),
+        "speaker_sessions": ("s",),
+    }
+    title: ClassVar[str] = "Verification"
+    thing: ClassVar[str] = "Gaussian component"
+
+    means: Array
+    covariances: Array
+    recipe: Mapping[str, Any]
+    reference_real: Array
+    reference_imag: Array
+    between: float
+    session: float = 0.0
+    dependence: float = 1.0
+    speakers: tuple[str, ...] | None = None
+    statistics: Array | None = None
+    speaker_rows: Array | None = None
+    speaker_sessions: Array | None = None
+
+    @property
+    def mixture(self) -> Mixture:  # type: ignore[override]
+        """The background model."""
+        return Mixture(self.weights, self.means, self.covariances)
+
+    def parts(self) -> Mixture:
+        """The components."""
+        return self.mixture
+
+    @property
+    def headline(self) -> str:
+        """What it is, in a few words."""
+        count = len(self.speakers or ())
+        return (
+            f"background of {self.size} component{'s' * (self.size != 1)}, {count} speaker{'s' * (count != 1)} enrolled"
+        )
+
+    def enrolled(self, speakers: Sequence[str], statistics: Array, rows: Array, sessions: Array) -> VerifierModel:
+        """The model with these speakers."""
+        return replace(
+            self, speakers=tuple(speakers), statistics=statistics, speaker_rows=rows, speaker_sessions=sessions
+        )
+
+    @cached_property
+    def features(self) -> FeatureMap:
+        """The map that sketches of speakers and segments are made with."""
+        return FeatureMap.from_recipe(dict(self.recipe))
+
+    @cached_property
+    def space(self) -> MeanSpace:
+        """What sketches say about shifts of the means."""
+        return MeanSpace.of(self.features, self.mixture, self.reference_real + 1j * self.reference_imag)
+
+    def log_ratios(self, sketch: Sketch) -> dict[str, float]:
+        """Logarithm of the likelihood ratio of a sketch for every enrolled speaker."""
+        turn, signal = self.space.axes()
+        sampling = float(np.mean(np.maximum(1.0 - np.abs(sketch.mean) ** 2, 1e-12)))
+        n = sampling / max(float(np.mean(sketch.variances)), 1e-300) / self.dependence
+        a = turn @ self.space.statistic(sketch)
+        if self.speakers is None or self.statistics is None or self.speaker_rows is None:
+            return {}
+        count = np.ones(len(self.speakers)) if self.speaker_sessions is None else self.speaker_sessions
+        return {
+            name: log_ratio(
+                a, turn @ t, (n, float(rows)), signal, self.between, (self.session, self.session / float(c))
+            )
+            for name, t, rows, c in zip(self.speakers, self.statistics, self.speaker_rows, count, strict=True)
+        }
+
+    @classmethod
+    def read(cls, reader: Reader) -> dict[str, Any]:
+        """The recipe must be one of a map for as many columns."""
+        optional = ("session", "dependence", "speakers", "statistics", "speaker_rows", "speaker_sessions")
+        own = {k: v for k, v in cls.layout.items() if v is not None}
+        found = {k: reader.value(k, what) for k, what in own.items() if k not in optional or reader.has(k)}
+        super().check(reader, found)
+        given = reader.facts.get("recipe")
+        try:
+            phi = FeatureMap.from_recipe(given)  # type: ignore[arg-type]
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise reader.fail(f"the recipe of its features: {error}") from None
+        k, d = reader.lengths["k"], reader.lengths["d"]
+        if phi.dim != d or reader.lengths["m"] > phi.size:
+            raise reader.fail(f"a map for {phi.dim} columns and a mixture of {d}")
+        if not (found["covariances"] > 0).all() or not (found["weights"] > 0).all():
+            raise reader.fail("weights and variances must be positive")
+        if not found["between"] > 0 or found.get("session", 0.0) < 0 or not found.get("dependence", 1.0) > 0:
+            raise reader.fail("variances of shifts must not be negative")
+        if "speakers" in found and (
+            "statistics" not in found
+            or "speaker_rows" not in found
+            or found["statistics"].shape != (len(found["speakers"]), k * d)
+            or not (found["speaker_rows"] > 0).all()
+        ):
+            raise reader.fail("a statistic and a number of rows for each speaker")
+        found["recipe"] = given
+        return found

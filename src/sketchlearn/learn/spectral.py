@@ -1,0 +1,245 @@
+"""Spectral clustering: a graph becomes rows, the rows a sketch, the sketch centres."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import validate_data
+
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.learn.clustering import CompressiveKMeans
+from sketchlearn.learn.graphs import checked_graph, neighbour_graph, spectral_embedding
+from sketchlearn.learn.models.base import Model
+from sketchlearn.learn.rows import as_random_state
+from sketchlearn.sketches.value import Sketch
+
+Array = npt.NDArray[np.float64]
+
+_GAP = 1.1  # ratio of eigenvalues from which on the graph says how many clusters there are
+
+
+class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Spectral clustering of a sparse graph, or of rows through the graph of their nearest neighbours.
+
+    The nodes' coordinates along the first eigenvectors of the graph's Laplacian are streamed into a sketch, and
+    compressive k-means finds the clusters in it.  The graph has to be there as a whole; what is kept is a sketch of the
+    embedded nodes, which can be clustered again with another number of clusters, without the nodes.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters.
+    affinity : {"nearest_neighbors", "precomputed"}
+        Whether `fit` is given rows, or a symmetric sparse matrix of weights of edges.
+    n_neighbors : int
+        Nearest rows that each row is joined with.
+    n_components : int, optional
+        Eigenvectors; by default as many as clusters.
+    features : FeatureMap, optional
+        The map to sketch embedded nodes with; by default one is designed from 2000 of them.
+    sketch_size : int, optional
+        Number of features; by default ``10 * n_clusters * n_components``, at least 100.
+    decoder : str
+        A decoder of k-means, see :func:`sketchlearn.decode`.
+    workers : int, optional
+        Threads of the pass and processes of the search for neighbours; all cores by default.
+    random_state : int, Generator, RandomState or None
+        For repeatable results.
+
+    Attributes
+    ----------
+    labels_ : ndarray (n_samples,)
+        Cluster of each node.
+    embedding_ : ndarray (n_samples, n_components)
+        The embedded nodes, of unit length.
+    eigenvalues_ : ndarray (n_components + 1,)
+        Smallest eigenvalues of the normalised Laplacian.
+    cluster_centers_, weights_ : ndarray (n_clusters, n_components), (n_clusters,)
+        Centres among the embedded nodes, and estimated shares.
+    sketch_ : Sketch
+        Of the embedded nodes.
+    solution_ : ClusterSolution
+        What the decoder of k-means knows.
+    reliable_, verdict_ : bool, str
+        Whether the graph itself says that there are so many clusters, by the gap of its eigenvalues, and that in words.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names if they have any.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(500, noise=0.05, random_state=0)
+    >>> found = sl.CompressiveSpectralClustering(n_clusters=2, random_state=0).fit(X)
+    >>> bool(max(np.mean(found.labels_ == y), np.mean(found.labels_ != y)) > 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        affinity: str = "nearest_neighbors",
+        n_neighbors: int = 10,
+        n_components: int | None = None,
+        features: FeatureMap | None = None,
+        sketch_size: int | None = None,
+        decoder: str = "auto",
+        workers: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.affinity = affinity
+        self.n_neighbors = n_neighbors
+        self.n_components = n_components
+        self.features = features
+        self.sketch_size = sketch_size
+        self.decoder = decoder
+        self.workers = workers
+        self.random_state = random_state
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Embed the nodes of a graph, sketch them and cluster the sketch.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features), or sparse matrix (n_samples, n_samples)
+            Rows, or the weights of a graph if ``affinity="precomputed"``.
+        y : ignored
+            For pipelines.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        if self.affinity == "precomputed":
+            graph = checked_graph(rows)
+        else:
+            if rows.shape[0] < self.n_clusters:
+                raise ValueError(f"n_samples={rows.shape[0]} should be >= n_clusters={self.n_clusters}")
+            graph = neighbour_graph(rows, int(self.n_neighbors), self.workers)
+        random = as_random_state(self.random_state)
+        seeds = [int(random.randint(2**31 - 1)) for _ in range(2)]
+        columns = min(self.n_clusters if self.n_components is None else self.n_components, graph.shape[0])
+        embedding, values = spectral_embedding(graph, columns, seeds[0])
+        means = self._k_means(seeds[1]).fit(embedding)
+        self.embedding_, self.eigenvalues_ = embedding, values
+        self._set_means(means)
+        self.labels_ = means.predict(embedding)
+        parts = int(connected_components(graph, directed=False)[0])
+        self.reliable_, self.verdict_ = _verdict(int(self.n_clusters), values, parts, means)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> npt.NDArray[np.int32]:
+        """Cluster the nodes, and the cluster of each.
+
+        Parameters
+        ----------
+        X, y
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+        """
+        return self.fit(X).labels_
+
+    def fit_sketch(self, sketch: Sketch) -> Self:
+        """Cluster a sketch of embedded nodes, which may be a sum of sketches of parts of one graph's nodes.
+
+        Parameters
+        ----------
+        sketch : Sketch
+            Of rows of one :func:`~sketchlearn.learn.graphs.spectral_embedding`.
+
+        Returns
+        -------
+        self
+            With centres and no labels: :meth:`predict_embedding` gives those.
+        """
+        self._check_parameters()
+        for name in ("labels_", "embedding_", "eigenvalues_"):
+            self.__dict__.pop(name, None)
+        random = as_random_state(self.random_state)
+        seeds = [int(random.randint(2**31 - 1)) for _ in range(2)]
+        means = self._k_means(seeds[1]).fit_sketch(sketch)
+        self._set_means(means)
+        self.reliable_, self.verdict_ = means.reliable_, means.verdict_
+        return self
+
+    def predict_embedding(self, embedding: Any) -> npt.NDArray[np.int32]:
+        """The cluster of embedded nodes.
+
+        Parameters
+        ----------
+        embedding : array (n, n_components)
+            Rows of the embedding that was sketched.
+
+        Returns
+        -------
+        ndarray (n,)
+        """
+        if "kmeans_" not in self.__dict__:
+            raise ValueError("this CompressiveSpectralClustering has learned nothing yet: call fit or fit_sketch")
+        return self.kmeans_.predict(embedding)
+
+    def to_model(self) -> Model:
+        """Centres among the embedded nodes, as a model of k-means that can be saved, loaded and drawn."""
+        if "kmeans_" not in self.__dict__:
+            raise ValueError("this CompressiveSpectralClustering has learned nothing yet: call fit or fit_sketch")
+        return self.kmeans_.to_model()
+
+    # -- pieces --------------------------------------------------------------------------------
+
+    def _k_means(self, seed: int) -> CompressiveKMeans:
+        return CompressiveKMeans(
+            self.n_clusters,
+            features=self.features,
+            sketch_size=self.sketch_size,
+            decoder=self.decoder,
+            workers=self.workers,
+            random_state=seed,
+        )
+
+    def _set_means(self, means: CompressiveKMeans) -> None:
+        self.kmeans_ = means
+        self.cluster_centers_, self.weights_ = means.cluster_centers_, means.weights_
+        self.sketch_, self.solution_ = means.sketch_, means.solution_
+
+    def _check_parameters(self) -> None:
+        if self.affinity not in ("nearest_neighbors", "precomputed"):
+            raise ValueError(f"affinity={self.affinity!r}: choose 'nearest_neighbors' or 'precomputed'")
+        for name in ("n_clusters", "n_neighbors", "n_components"):
+            value = getattr(self, name)
+            if name == "n_components" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.affinity == "precomputed"
+        return tags
+
+
+def _verdict(k: int, values: Array, parts: int, means: CompressiveKMeans) -> tuple[bool, str]:
+    """Whether the graph says that there are k clusters: a gap of eigenvalues after the k-th one."""
+    cost = f"k-means of the embedded nodes leaves {means.inertia_ / float(means.sketch_.count):.3g} a node"
+    if parts > k:
+        return False, f"not certified: the graph has {parts} connected parts, more than {k} clusters; {cost}"
+    if len(values) <= k:
+        return False, f"not certified: {len(values)} eigenvalues say nothing about a gap after the {k}th; {cost}"
+    gap = float(values[k] / max(values[k - 1], 1e-12))
+    text = f"eigenvalue {k + 1} of the graph is {gap:.3g} times eigenvalue {k}"
+    if gap >= _GAP:
+        return True, f"reliable: {text}, a gap after {k} clusters; {cost}"
+    return False, f"not certified: {text}, no gap that would say that there are {k} clusters; {cost}"

@@ -1,0 +1,207 @@
+"""Unions of linear subspaces in scikit-learn's shape, learned from a sketch."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from sketchlearn.decoders.subspaces.decode import SubspaceSolution
+from sketchlearn.decoders.subspaces.rows import assign
+from sketchlearn.designs.subspaces import default_size, design_subspaces
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.learn.labels import LabelledRows
+from sketchlearn.learn.models.base import Model
+from sketchlearn.learn.models.subspaces import SubspacesModel
+from sketchlearn.learn.rows import checked_weights
+
+Array = npt.NDArray[np.float64]
+
+
+class CompressiveSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LabelledRows):  # type: ignore[misc]
+    """Subspace clustering from a sketch: rows near one of several linear subspaces.
+
+    The density is decoded as a mixture of flat pieces, several inside each subspace, so that rows need not be normal
+    there, nor subspaces equally frequent; the verdict says how far noise may have turned each subspace.
+
+    Parameters
+    ----------
+    n_subspaces : int
+        Number of subspaces, through the origin: take a common mean off the rows first.
+    dim : int
+        Their dimension.
+    features : FeatureMap, optional
+        The map to sketch with; by default one is designed from up to 2000 of the rows.
+    sketch_size : int, optional
+        Number of features; by default ``20 * n_subspaces * n_features * dim``, at least 200.
+    decoder : str
+        Name of a decoder of this task, see :func:`sketchlearn.decode`.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
+    workers : int, optional
+        Threads of the pass; all cores by default.
+    progress : bool or callable, optional
+        Of the pass, as for :func:`sketchlearn.sketch`.
+    random_state : int, Generator, RandomState or None
+        For repeatable results.
+
+    Attributes
+    ----------
+    bases_ : ndarray (n_subspaces, n_features, dim)
+        Orthonormal bases in columns, along falling second moments; frequent subspaces first.
+    weights_ : ndarray (n_subspaces,)
+        Shares of the rows.
+    variances_ : ndarray (n_subspaces, dim)
+        Second moments along the bases.
+    noise_variance_ : float
+        Variance in each direction across.
+    angles_std_ : ndarray (n_subspaces,)
+        Standard errors in degrees: the root mean square of the largest principal angle to the true subspace.
+    labels_ : ndarray (n_samples,)
+        Subspaces of the rows given to `fit`, by a second pass when first asked for.
+    sketch_ : Sketch
+        What was learned from.
+    solution_ : SubspaceSolution
+        What the decoder knows.
+    reliable_, verdict_ : bool, str
+        Whether the misfit is what noise leaves and noise leaves the subspaces known and apart, and that in words.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names if they have any.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> rng = np.random.default_rng(0)
+    >>> lines = np.eye(3)[rng.integers(2, size=5000)] * rng.normal(size=(5000, 1))
+    >>> X = lines + 0.05 * rng.normal(size=(5000, 3))
+    >>> found = sl.CompressiveSubspaces(n_subspaces=2, dim=1, random_state=0).fit(X)
+    >>> np.abs(found.bases_[:, :, 0]).max(0).round(1), found.reliable_
+    (array([1., 1., 0.]), True)
+    >>> one, other = found.predict([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    >>> bool(one != other)
+    True
+    """
+
+    task: ClassVar[str] = "subspaces"
+    model: ClassVar[type[Model]] = SubspacesModel
+    learned: ClassVar[tuple[str, ...]] = (
+        "bases_",
+        "weights_",
+        "variances_",
+        "noise_variance_",
+        "angles_std_",
+        "labels_",
+    )
+    counted: ClassVar[str] = "n_subspaces"
+    bases_: Array
+    weights_: Array
+    variances_: Array
+    noise_variance_: float
+    angles_std_: Array
+
+    def __init__(
+        self,
+        n_subspaces: int = 2,
+        dim: int = 1,
+        *,
+        features: FeatureMap | None = None,
+        sketch_size: int | None = None,
+        decoder: str = "auto",
+        on_invalid: str = "raise",
+        workers: int | None = None,
+        progress: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_subspaces = n_subspaces
+        self.dim = dim
+        self.features = features
+        self.sketch_size = sketch_size
+        self.decoder = decoder
+        self.on_invalid = on_invalid
+        self.workers = workers
+        self.progress = progress
+        self.random_state = random_state
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def check_parameters(self) -> None:
+        """Numbers of subspaces and dimensions are whole."""
+        for name in ("n_subspaces", "dim"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+        self.check_sketching()
+
+    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
+        """Frequencies in all directions, at the scale of the lengths of rows."""
+        if self.dim > rows.shape[1]:
+            raise ValueError(f"dim={self.dim} is more than the n_features={rows.shape[1]} columns of X")
+        if size is None:
+            size = default_size(int(self.n_subspaces), rows.shape[1], int(self.dim))
+        return design_subspaces(rows, int(self.n_subspaces), seed, size=size, sample_weight=weights)
+
+    def decode_options(self) -> dict[str, Any]:
+        """The dimension."""
+        return {"dim": int(self.dim)}
+
+    def set_learned(self, solution: SubspaceSolution) -> None:
+        """Bases, shares and errors."""
+        self.bases_, self.weights_, self.variances_ = solution.bases, solution.weights, solution.variances
+        self.noise_variance_, self.angles_std_ = solution.noise_variance, solution.angles_std
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.bases_.shape[2])
+
+    # -- using it --------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> npt.NDArray[np.intp]:
+        """The nearest subspace of each row.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+        """
+        return assign(self._new_rows(X), self.bases_)
+
+    def transform(self, X: Any) -> Array:
+        """Coordinates of each row in its nearest subspace.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples, dim)
+        """
+        rows = np.asarray(self._new_rows(X), np.float64)
+        return np.einsum("nd,ndr->nr", rows, self.bases_[assign(rows, self.bases_)])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the mean squared distance of the rows from their subspaces: larger is better.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+        y : ignored
+            For pipelines.
+        sample_weight : array (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        rows = np.asarray(self._new_rows(X), np.float64)
+        left = (rows**2).sum(1) - (self.transform(X) ** 2).sum(1)
+        return -float(np.average(left, weights=checked_weights(sample_weight, len(rows))))
