@@ -26,8 +26,9 @@ _BOUNDS_SIZE = 20
 # seven standard deviations: spreads between box / 4 and box / 35 are covered.
 _BOX_TO_SPREAD, _BOX_SLACK = 4.0, 8.0
 # Clusters inside clusters: frequencies should reach three times 1 / width of the narrowest cluster that has 2 % of the
-# pilot; if the usual ones fall short of that, others are drawn, log-uniform to 2/3 of it.
-_REACH, _SHORT, _END, _LONGEST = 3.0, 1.0, 1.5, 1e5
+# pilot; if the usual ones fall short of that by more than a factor of two (or at all, where two clusters are nearer to
+# each other than 15 % of what independent rows would be), others are drawn, log-uniform to 2/3 of it.
+_REACH, _SHORT, _NEAR, _END, _LONGEST = 3.0, 2.0, 0.15, 1.5, 1e5
 _LINKED, _SIZEABLE = 1000, 0.02
 
 Array = npt.NDArray[np.float64]
@@ -125,10 +126,11 @@ def sample_map(
     n, d = sample.shape
     m = size or kmeans_size(k, d)
     center, spread = rounded_moments(sample, weights)
-    width = narrowest_width(sample, k, weights)
+    width, apart = narrowest(sample, k, weights) or (None, math.inf)
     longest = None if width is None else min(_REACH * spread / width, _LONGEST)
+    enough = _HIGH if apart < _NEAR * math.sqrt(2.0 * d) * spread else _SHORT * _HIGH
     text = f"multi-scale frequencies for k-means with {k} components in {d} dimensions: "
-    if width is not None and longest is not None and longest > _SHORT * _HIGH:
+    if width is not None and longest is not None and longest > enough:
         if size is None:
             m = math.ceil(m * math.log(longest / _LOW) / math.log(_HIGH / _LOW))
         phi = multiscale_map(center=center, spread=spread, k=k, size=m, seed=seed, longest=longest)
@@ -148,8 +150,10 @@ def sample_map(
     )
 
 
-def narrowest_width(sample: Array, k: int, weights: Array | None = None) -> float | None:
-    """Standard deviation of the narrowest sizeable cluster of the pilot, rounded; None if there are too few rows.
+def narrowest(sample: Array, k: int, weights: Array | None = None) -> tuple[float, float] | None:
+    """Standard deviation of the narrowest sizeable cluster of the pilot, rounded, and the least distance of two.
+
+    None if there are too few rows.
 
     By Ward's linkage, cut at k clusters; whole weights are repetition, others are not looked at.
     """
@@ -172,7 +176,11 @@ def narrowest_width(sample: Array, k: int, weights: Array | None = None) -> floa
     parts = [sample[labels == l] for l in np.unique(labels)]
     widths = [math.sqrt(part.var(axis=0, ddof=1).mean()) for part in parts if len(part) >= fewest]
     width = min(widths, default=0.0) * unit
-    return 2.0 ** (round(4 * math.log2(width)) / 4) if width > 0 else None
+    if width <= 0:
+        return None
+    means = np.stack([part.mean(axis=0) for part in parts if len(part) >= fewest])
+    apart = ((means[:, None] - means) ** 2).sum(axis=2)[~np.eye(len(means), dtype=bool)]
+    return 2.0 ** (round(4 * math.log2(width)) / 4), unit * math.sqrt(apart.min(initial=math.inf))
 
 
 def from_bounds(
