@@ -32,7 +32,14 @@ exclude_patterns = ["_build", "_templates", "_ext", "**sg_execution_times.rst"]
 templates_path = ["_templates"]
 highlight_language = "text"
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(numpy|scipy|sklearn|matplotlib|pyarrow)\..*")]
+nitpick_ignore_regex = [
+    ("py:.*", r"(numpy|scipy|sklearn|matplotlib|pyarrow)\..*"),
+    # what docstrings name of the inside, which has no pages
+    ("py:mod", r"sketchlearn\..*"),
+    ("py:class", r"sketchlearn\.(learn\.models|features\.operator|files)\..*"),
+    ("py:func", r"sketchlearn\.(decoders\.profile|designs|features\.quartic|learn\.graphs)\..*"),
+    ("py:data", r"sketchlearn\.decoders\.DECODERS"),
+]
 
 # -- Markdown --------------------------------------------------------------------------------------
 

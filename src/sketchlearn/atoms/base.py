@@ -24,8 +24,8 @@ class Atom(ABC):
     """A location family with known characteristic function.
 
     Means are (k, d); shapes are (k, s), or (1, s) if all components share them (``shared``).  The m frequencies w come
-    as an :class:`~sketchlearn.features.operator.Operator`: ``w.squared_norms`` is |w|^2, ``w.quadratic(S)`` is w'Sw,
-    ``w.quadratic_adjoint`` its adjoint.
+    as an :class:`~sketchlearn.features.operator.Operator`: ``w.squared_norms`` is ``|w|^2``, ``w.quadratic(S)`` is
+    w'Sw, ``w.quadratic_adjoint`` its adjoint.
 
     Examples
     --------

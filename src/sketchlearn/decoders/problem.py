@@ -108,7 +108,7 @@ class Problem:
 
     @property
     def power(self) -> Array:
-        """|z|^2, (m,)."""
+        """``|z|^2``, (m,)."""
         return np.asarray(self.z[0] ** 2 + self.z[1] ** 2, np.float64)
 
     def effective_radius(self, k: int) -> float:

@@ -26,7 +26,7 @@ class Job:
     Attributes
     ----------
     source : Source
-        The rows; with :attr:`Source.grouped`, the result is a table.
+        The rows; with ``Source.grouped``, the result is a table.
     features : FeatureMap
         What is summed.
     skip_invalid : bool

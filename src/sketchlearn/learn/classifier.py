@@ -238,7 +238,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
             raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {given!r}")
 
     def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """A map for the method; the labels of the pilot rows are those that :meth:`_table` left."""
+        """A map for the method; the labels of the pilot rows are those that ``_table`` left."""
         if self._method in _MOMENTS:
             return QuadraticFeatures.draw(dim=rows.shape[1])
         if self._method == "ridge":

@@ -206,7 +206,7 @@ class Sketch:
 
     @property
     def has_box(self) -> bool:
-        """Whether :attr:`lower` and :attr:`upper` are known: not if the sketch is empty or private."""
+        """Whether ``lower`` and ``upper`` are known: not if the sketch is empty or private."""
         return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
 
     @property
