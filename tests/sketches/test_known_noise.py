@@ -43,3 +43,10 @@ def test_what_is_refused(sketches):
     for bad in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="variance"):
             a.with_noise(bad)
+
+
+@pytest.mark.parametrize("variance", [-1.0, np.inf, np.nan, np.ones(3)])
+def test_noise_is_one_finite_number(variance):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.raises(ValueError, match="one finite number"):
+        sl.sketch(X, sl.FourierFeatures.draw(dim=2, size=5, scale=1.0, seed=0)).with_noise(variance)

@@ -328,8 +328,10 @@ class Sketch:
         >>> (s.with_noise(0.01).variances - s.variances).round(4)
         array([0.01, 0.01, 0.01, 0.01])
         """
-        if not 0 <= variance < np.inf:
-            raise ValueError(f"variance={variance!r}: noise has a finite variance that is not negative")
+        if np.ndim(variance) or not 0 <= variance < np.inf:
+            raise ValueError(
+                f"variance={variance!r}: one finite number that is not negative, the same for all averages"
+            )
         return replace(self, noise=self.noise + float(variance))
 
     def tracked(self) -> Sketch:
