@@ -23,7 +23,7 @@ def open_spark(data: Any, selection: Selection) -> Source | None:
     if selection.group_by is not None and not isinstance(selection.group_by, str | int):
         selection.refuse("a Spark frame; group by a column", "group_by")
     layout = Layout(data.columns, selection, "the frame")
-    frame = data.select(*(f"`{name}`" for name in layout.needed))
+    frame = data.select(*(f"`{name.replace('`', '``')}`" for name in layout.needed))
     layout.check(pa.schema(frame.limit(0).toArrow().schema))
     layout = Layout(layout.needed, replace(layout.selection, columns=layout.numbers, expected=None), "the frame")
     return Source(SparkRows(frame, layout), names=layout.numbers, grouped=layout.group is not None, home="spark")
