@@ -1,6 +1,7 @@
 """Where results go: nothing foreign is replaced, links stay links, and names of columns are never obeyed."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -45,11 +46,26 @@ def test_a_foreign_file_is_never_replaced(run, made, foreign, command):
     assert (made / foreign).read_bytes() == before
 
 
-def test_a_foreign_picture_is_never_replaced(run, made):
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf", "jpg", "webp"])
+def test_a_foreign_picture_is_never_replaced(run, made, kind):
+    plt = pytest.importorskip("matplotlib.pyplot")
     assert run("learn", "kmeans", "s.sketch", "-k", "2", "-o", "model.json")[0] == 0
-    assert run("plot", "centers", "model.json", "-o", "photo.png")[0] == 6
-    assert run("plot", "centers", "model.json", "-o", "new.png")[0] == 0
-    assert run("plot", "centers", "model.json", "-o", "new.png")[0] == 0
+    photo = made / f"photo.{kind}"
+    figure = plt.figure(figsize=(1, 1))
+    figure.savefig(photo)
+    plt.close(figure)
+    before = photo.read_bytes()
+    assert run("plot", "centers", "model.json", "-o", photo.name)[0] == 6
+    assert photo.read_bytes() == before
+    for _ in range(2):
+        assert run("plot", "centers", "model.json", "-o", f"new.{kind}")[0] == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_file_that_others_may_not_read_stays_so(run, made):
+    (made / "s.sketch").chmod(0o600)
+    assert run("sketch", "west.parquet", "--append", "-c", "a,b", "-o", "s.sketch")[0] == 0
+    assert (made / "s.sketch").stat().st_mode & 0o777 == 0o600
 
 
 def test_own_results_are_replaced(run, made):
