@@ -121,3 +121,22 @@ def test_names_stay_on_their_line(run, tmp_path):
         assert "\x1b" not in text
         assert "\\n" in text
         assert not any(line.startswith("rows  9") for line in text.splitlines())
+
+
+def test_pictures_and_tables_of_odd_names(run, tmp_path):
+    phi = sl.FourierFeatures.draw(dim=2, size=20, scale=1.0, seed=0).with_columns(
+        ["$\\frac{$\x1b[2J", "price $ (in $)"]
+    )
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    sl.sketch(X, phi, group_by=["x\ny", "$_$\x1b]0;t\x07"] * 30).save(tmp_path / "t.parquet")
+    model = sl.CompressiveKMeans(2, random_state=0, features=phi).fit_sketch(sl.sketch(X, phi))
+    sl.Model.of(model).save(tmp_path / "m.json")
+    for command in (
+        ["plot", "drift", "t.parquet", "-o", "d.svg"],
+        ["plot", "centers", "m.json", "-o", "c.svg"],
+        ["drift", "t.parquet", "--against", "rest"],
+    ):
+        code, out, err = run(*command)
+        assert code == 0, err
+        assert "\x1b" not in out.decode() + err
+    assert r"x\ny  " in out.decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -161,7 +162,9 @@ def _write(
 ) -> None:
     buffer = io.BytesIO()
     kind = "png" if output == "-" else Path(output).suffix.lstrip(".").lower()
-    with optional("matplotlib", "plots", "a picture").rc_context({"svg.hashsalt": "sketchlearn"}):
+    hashed = optional("matplotlib", "plots", "a picture").rc_context({"svg.hashsalt": "sketchlearn"})
+    with hashed, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # letters that the font hasn't are boxes: nobody's fault
         ax.figure.savefig(buffer, format=kind, dpi=dpi, **_signed(kind))
     optional("matplotlib.pyplot", "plots", "a picture").close(ax.figure)
     write_bytes(output, buffer.getvalue())
