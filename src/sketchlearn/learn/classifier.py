@@ -23,7 +23,7 @@ from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.classifier import ClassifierModel
 from sketchlearn.learn.rows import PILOT_ROWS, Rows, is_source
 from sketchlearn.sketches.table import SketchTable
-from sketchlearn.sources import Selection, open_source
+from sketchlearn.sources import Selection, Source, open_source
 
 Array = npt.NDArray[np.float64]
 
@@ -149,7 +149,8 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         X : array, frame, or anything that :func:`sketchlearn.sketch` reads
             Rows.
         y : array (n_samples,), or a column of a path or stream
-            Labels: ``fit(array, labels)``, ``fit("data/*.parquet", "species")``, ``fit(batches, -1)``.
+            Labels: ``fit(array, labels)``, ``fit("data/*.parquet", "species")``, ``fit(batches, -1)``; none for rows
+            that were opened with ``sl.read(..., group_by="species")``.
         sample_weight : array (n_samples,), optional
             Weights of the rows of an array or frame; whole numbers are exactly repetition.
 
@@ -380,10 +381,11 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
                 "sample_weight is for rows in memory: read the weights with the rows, with "
                 "sl.read(..., weight_column=...)"
             )
-        if y is None or not isinstance(y, str | int | np.integer):
+        groups = isinstance(X, Source) and X.grouped
+        if groups != (y is None) or not (groups or isinstance(y, str | int | np.integer)):
             raise ValueError("say which column holds the labels: fit('data.parquet', 'species') or fit(batches, -1)")
         known = self.features if random is not None else self.sketch_.features
-        label = y if isinstance(y, str) else int(y)
+        label = y if y is None or isinstance(y, str) else int(y)
         source = open_source(X, Selection.of(group_by=label, expected=None if known is None else known.input_columns))
         if random is not None:
             sample = None if known is not None else source.sample(PILOT_ROWS, seed=int(random.randint(2**31 - 1)))
