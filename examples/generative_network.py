@@ -9,6 +9,8 @@ and network like that of any other loss.  Nothing here but NumPy.
 
 # %%
 # A spiral with two arms, a hundred thousand rows.  After the sketch is made they are used only to look at the result.
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -27,9 +29,7 @@ print(f"{s.count:,} rows, {s.nbytes:,} bytes")
 # The network: four numbers of noise, two hidden layers, two columns.  `forward` keeps what `backward` needs.
 def layers(*widths):
     """Random weights and zero offsets."""
-    return [
-        (rng.normal(size=(a, b)) * np.sqrt(2.0 / a), np.zeros(b)) for a, b in zip(widths[:-1], widths[1:], strict=True)
-    ]
+    return [(rng.normal(size=(a, b)) * np.sqrt(2.0 / a), np.zeros(b)) for a, b in itertools.pairwise(widths)]
 
 
 def forward(network, values):

@@ -53,9 +53,8 @@ def decoded(sketch):
 
 
 centers, weights = decoded(seen)
-print(
-    f"errors of the places {np.abs(centers - places).max():.5f}, of the shares {np.abs(weights - brightness).max():.3f}"
-)
+errors = np.abs(centers - places).max(), np.abs(weights - brightness).max()
+print(f"largest error of a place {errors[0]:.5f}, of a share {errors[1]:.3f}")
 
 # %%
 fig, ax = plt.subplots(figsize=(8, 3.5))
@@ -67,8 +66,8 @@ ax.legend(loc="upper right")
 plt.show()
 
 # %%
-# Six points have twelve unknowns, and a wave tells two numbers: seven waves are enough for so many photons, though the
-# pairs are then at less than half of the resolution; six are not.
+# Six points have eleven unknowns, for shares add up to one, and a wave tells two numbers: six waves are enough for so
+# many photons, though the pairs are then at a third of what is called the resolution.
 for waves in (6, 7, 8, 10, 12, 20):
     centers, _ = decoded(sl.sketch(photons, lens(waves)))
     print(f"{waves:>3} waves: largest error of a place {np.abs(centers - places).max():.5f}")
