@@ -18,8 +18,7 @@ Array = npt.NDArray[np.float64]
 _ROUNDS, _TURNS = 20, 200
 _ROWS_PER_COLUMN = 20  # of a pilot that is separated, and not only made uncorrelated
 _FLOOR = 1e-6
-_NEARER = (1.0, 0.9, 0.8, 0.7, 0.625, 0.55)  # of the usual radius
-_DRAWS, _ROWS_TO_COME = 40_000, 100_000
+_NEARER, _PEAKED = 0.7, 1.0
 
 
 def design_ica(
@@ -37,7 +36,7 @@ def design_ica(
         Seed of the random directions.
     radius : float, optional
         Where rows are clipped, in units in which their coordinates have variance 1; by default
-        ``max(5, 2 sqrt(d))`` or less, see :func:`best_radius`.
+        ``max(5, 2 sqrt(d))``, and 0.7 of that if all sources are :func:`peaked`.
     weights : array (n,), optional
         Of the pilot rows.
 
@@ -63,8 +62,8 @@ def design_ica(
         centred = (white - np.average(white, axis=0, weights=w)) @ again.T
         turn = _separated(centred, w)
         matrix = turn @ again @ matrix
-        if radius is None:
-            reach = best_radius(centred @ turn.T, w)
+        if radius is None and peaked(centred @ turn.T, w):
+            reach *= _NEARER
         words = "coordinates about independent in"
     # rounded, so that weights and repetition, which differ in the last bits, give the same map
     center = np.asarray((offset + spread * place).astype(np.float32), np.float64)
@@ -74,78 +73,25 @@ def design_ica(
     return phi, f"{phi.size} directions ({kinds}), {words} {n} pilot rows, clipped at {reach:.4g} standard deviations"
 
 
-def best_radius(sources: Array, weights: Array | None = None) -> float:
-    """Where rows of such sources are best clipped, between about half of ``max(5, 2 sqrt(d))`` and all of it.
+def peaked(sources: Array, weights: Array | None = None) -> bool:
+    """Whether all of some about independent columns have an excess kurtosis above 1.
 
-    Fourth powers of peaked sources are mostly noise of their few largest values: the nearer rows are clipped, the
-    better rotations are known (sources with Laplace's law in 8 columns gain a quarter).  A rotation doesn't notice the
-    ball that rows are clipped to, but skewed sources are no longer independent within it, which turns the estimate.
-    Both errors follow from moments of independent draws with the marginal laws of the sources.
-
-    Parameters
-    ----------
-    sources : array (n, d)
-        Rows of about independent columns.
-    weights : array (n,), optional
-        Of the rows.
+    Fourth powers of such sources are mostly the noise of a few large values, and a rotation doesn't notice the ball
+    that rows are clipped to: the nearer it is, the better the rotation is known.  Flat or nearly normal sources would
+    lose what tells them apart.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sketchlearn.designs.ica import best_radius
+    >>> from sketchlearn.designs.ica import peaked
     >>> rng = np.random.default_rng(0)
-    >>> best_radius(rng.uniform(size=(2000, 4))), best_radius(rng.laplace(size=(2000, 4))) < 4.0
-    (5.0, True)
+    >>> peaked(rng.laplace(size=(2000, 3))), peaked(rng.normal(size=(2000, 3)))
+    (True, False)
     """
-    n, d = sources.shape
-    usual = max(5.0, 2.0 * d**0.5)
-    if d == 1:
-        return usual
-    w = np.ones(n) if weights is None else weights
-    places = np.random.default_rng(0).random((_DRAWS, d))
-    drawn = np.empty((_DRAWS, d))
-    for i, column in enumerate(sources.T):
-        order = np.argsort(column, kind="stable")
-        below = (np.cumsum(w[order]) - 0.5 * w[order]) / w.sum()
-        drawn[:, i] = np.interp(places[:, i], below, column[order])
-    drawn = (drawn - drawn.mean(0)) / np.maximum(drawn.std(0), 1e-300)
-    costs = [_turning_error(_clipped(drawn, share * usual)) for share in _NEARER]
-    # only for a gain that is no accident of the draws
-    at = int(np.argmin(costs))
-    return float(usual * _NEARER[at]) if costs[at] < 0.97 * costs[0] else usual
-
-
-def _turning_error(rows: Array) -> float:
-    """Mean squared error of turns in the planes of two sources, from third powers of one times the other.
-
-    A small turn t changes ``E a^3 b`` by ``-t k_a`` and ``E a b^3`` by ``t k_b``, with ``k_a = E a^4 - 3 E a^2 b^2``; the
-    two are weighted by the inverse of their covariance, less what the covariance of a and b explains of them.
-    """
-    mean, covariance = _moments(rows, np.ones(len(rows)))
-    c = (rows - mean) @ _inverse_root(mean, covariance).T
-    n, d = c.shape
-    i, j = np.triu_indices(d, 1)
-    squares = c * c
-    cubes = squares * c
-    m31, m22 = cubes.T @ c / n, squares.T @ squares / n
-    m62, m42, m44 = (
-        (cubes * cubes).T @ squares / n,
-        (squares * squares).T @ squares / n,
-        (squares * squares).T @ (squares * squares) / n,
-    )
-    cross = m22[i, j]
-    a = m62[i, j] - m42[i, j] ** 2 / cross
-    b = m62[j, i] - m42[j, i] ** 2 / cross
-    ab = m44[i, j] - m42[i, j] * m42[j, i] / cross
-    fourth = np.diag(m22)
-    g, h = 3.0 * cross - fourth[i], fourth[j] - 3.0 * cross
-    determinant = np.maximum(a * b - ab**2, 1e-300)
-    # rows of the inverse covariance times the slopes
-    u, v = (b * g - ab * h) / determinant, (a * h - ab * g) / determinant
-    information = np.maximum(g * u + h * v, 1e-12)
-    turned = (u * m31[i, j] + v * m31[j, i]) / information
-    bias = np.maximum(turned**2 - 1.0 / (information * n), 0.0)
-    return float(np.mean(np.minimum(1.0 / (information * _ROWS_TO_COME) + bias, 1.0)))
+    w = np.ones(len(sources)) if weights is None else weights
+    apart = sources - np.average(sources, axis=0, weights=w)
+    squares, fourth = (np.average(apart**power, axis=0, weights=w) for power in (2, 4))
+    return bool((fourth > (3.0 + _PEAKED) * squares**2).all())
 
 
 def _units(rows: Array, w: Array) -> tuple[Array, Array]:
