@@ -29,7 +29,7 @@ _CHUNK = 6  # bits: the last pass takes 64 numbers
 _COUNT = (1 << _CHUNK) // LANES
 _CACHED = 12  # bits: parts of 2**12 numbers are finished one after another and stay in the first-level cache
 _FLUSH, _UNITS = K.FLUSH_ROWS, np.float32(1 << K.GRID_BITS)
-_FEW, _LONGEST = 4, lanes.LONGEST  # rows that are worth a pass of all lanes; columns up to which there is one
+_FEW = 4  # rows that are worth a pass of all lanes
 SMALLEST = 1 << _CHUNK
 """Shorter transforms are left to the second tier."""
 
@@ -249,7 +249,7 @@ def add_near(rows, weights, runs, tables, sums, scratch):
     numbers, units, columns = scratch
     p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
     three = diagonals.shape[1] == 3
-    least = _FEW if three and p <= _LONGEST else np.iinfo(np.int64).max
+    least = _FEW if three and columns[0].shape[1] > 0 else np.iinfo(np.int64).max  # no room for groups: none
     here, c, s = pointer(numbers, 0), pointer(units, 0), pointer(units, p)
     for g in range(runs.shape[0] - 1):
         first = runs[g]
@@ -317,7 +317,7 @@ count_near, count_far = add_near, add_far
 
 def scratch(far, signs_only, width):
     """Two rows of numbers and two of integers that a pass needs beside its sums, and what whole groups of rows need."""
-    columns = lanes.scratch(False, signs_only, width if width <= _LONGEST and not far else 0)
+    columns = lanes.scratch(False, signs_only, width if width <= lanes.LONGEST and not far else 0)
     if far:
         return aligned((2, width), np.float64), aligned((2, width), np.uint64 if signs_only else np.int64), columns
     return aligned((2, width), np.float32), aligned((2, width), np.uint32 if signs_only else np.int32), columns

@@ -70,7 +70,7 @@ class PhaseSummer(Summer):
         near, far = np.zeros((block, self._width), np.float32), np.zeros((block, self._width))
         near[:, self.plan.dim :] = far[:, self.plan.dim :] = self._fill
         weights, ends = (np.empty(block, np.int64), np.empty(block, np.int64)), np.zeros((2, 2), np.int64)
-        buffers = near, far, weights, ends, np.empty((2, self.plan.dim)), self._scratch(False), self._nothing[1].copy()
+        buffers = near, far, weights, ends, self._scratch(False), self._nothing[1].copy()
         if block <= _STREAM or block == self._block:
             kept[block] = buffers
         return buffers
@@ -97,12 +97,12 @@ class PhaseSummer(Summer):
 
     def _few(self, X: npt.NDArray[Any], skip_invalid: bool) -> RowSums:
         """A pass over a few rows: the same with as little around it as can be."""
-        near, far, kept, counts, columns, scratch, info = self._workspace(len(X))
+        near, far, kept, counts, scratch, info = self._workspace(len(X))
         empty, start = self._nothing
         sums, box = np.zeros((1, 2, self._padded), np.int64), empty.copy()
         info[0], counts[1, 1] = start[0], len(X)
         rows = _frozen(X, np.float32 if X.dtype == np.float32 else np.float64)
-        self._staging.stage(rows, _NO_WEIGHTS, self._place, near, far, *kept, counts, box, info, columns)
+        self._staging.stage(rows, _NO_WEIGHTS, self._place, near, far, *kept, counts, box, info)
         used, first, skipped, weight, _ = info[0].tolist()
         if first < 0 or skip_invalid:
             self._add(near, far, kept, counts, sums, scratch)
@@ -139,7 +139,7 @@ class PhaseSummer(Summer):
         box, info = (box.copy(), info.copy()) if runs == 1 else (box.repeat(runs, 0), info.repeat(runs, 0))
         begin, stop = int(starts[0]), int(starts[-1])
         block = min(self._block, max(1, stop - begin))
-        near, far, kept, counts, columns, scratch, _ = self._workspace(block)
+        near, far, kept, counts, scratch, _ = self._workspace(block)
         w = None if weights is None else np.asarray(weights)
         real = np.float32 if X.dtype == np.float32 else np.float64
         for i in range(begin, stop, block):
@@ -156,7 +156,7 @@ class PhaseSummer(Summer):
             here = slice(first, last)
             self._staging.stage(
                 _frozen(X[i:end], real), _NO_WEIGHTS if w is None else _frozen(w[i:end], np.int64), self._place, near,
-                far, *kept, counts, box[here], info[here], columns,
+                far, *kept, counts, box[here], info[here],
             )  # fmt: skip
             if runs == 1 and info[0, 1] >= 0 and not skip_invalid:
                 break
