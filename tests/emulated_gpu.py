@@ -83,6 +83,30 @@ class HostLane(Lane):
         pass
 
 
+class Resident:
+    """Looks like an array on a device, in as far as rows are read from it; the emulated device sees the host."""
+
+    def __init__(self, array, number=0):
+        self._array, self.dtype, self.shape, self.strides = array, array.dtype, array.shape, array.strides
+        self.data = type("Memory", (), {"ptr": array.ctypes.data})
+        self.device = type("Place", (), {"id": number})
+
+    def __getitem__(self, at):
+        return Resident(self._array[at], self.device.id)
+
+    def astype(self, dtype):
+        return Resident(self._array.astype(dtype), self.device.id)
+
+    def copy(self):
+        return Resident(self._array.copy(), self.device.id)
+
+    def get(self):
+        return self._array
+
+    def __len__(self):
+        return len(self._array)
+
+
 class EmulatedDevice(Device):
     """A device with as much memory as a test wants it to have."""
 
@@ -109,3 +133,6 @@ class EmulatedDevice(Device):
 
     def view(self, address, like):
         return np.frombuffer((ctypes.c_char * like.nbytes).from_address(address), like.dtype).reshape(like.shape)
+
+    def held(self, array):
+        return array if isinstance(array, Resident) else Resident(array, self.number)
