@@ -100,6 +100,7 @@ def test_quadratic_features_on_the_grid_have_the_bits_of_the_processor(gpu, vari
         got = CudaSummer(phi.plan(), [gpu]).sum_runs(X, starts, weights, True)
         _assert_equal(got, phi.summer.sum_runs(X, starts, weights, True))
 
+
 def test_sums_of_many_equal_rows_do_not_overflow(gpu):
     # every cosine is about 1: what a block adds modulo 2**32 has to be put away in time
     rng = np.random.default_rng(6)
@@ -156,7 +157,9 @@ def test_every_level_of_a_transform_is_in_the_hands_of_a_thread(log, each_log, t
         at = structured.places(log, each_log, transform, number)
         np.testing.assert_array_equal(np.sort(at.reshape(-1)), np.arange(1 << log))
         for bit in order[number * each_log : (number + 1) * each_log]:
-            assert all((at[:, 0] ^ 1 << bit == other).any() or (at[:, 0] == other ^ 1 << bit).any() for other in at[:, 0])
+            assert all(
+                (at[:, 0] ^ 1 << bit == other).any() or (at[:, 0] == other ^ 1 << bit).any() for other in at[:, 0]
+            )
 
 
 @pytest.mark.parametrize(("d", "m"), [(10, 130), (37, 70)])
@@ -346,6 +349,9 @@ def test_no_constant_is_rounded_on_its_way_to_the_compiler():
         (source.hadamard(40, "Signs", 6, 2, True), "far_float"),
         (source.tiled(64, "Powers"), "whiten_float"),
         (source.rows(10), "pick_double"),
+        (source.hadamard(64, "Turns", 6, 3, False), "stage_float"),
+        (source.hadamard(32, "Turns", 5, 3, False), "stage_double"),
+        (source.hadamard(4096, "Signs", 12, 2, True), "far_double"),
     ],
 )
 def test_the_source_compiles_for_a_gpu(shape, entry, tmp_path):

@@ -21,6 +21,8 @@ TILE: Final = 128
 """Rows that are staged together; the kernels know it as SL_TILE."""
 SMALL_DIM: Final = 16
 """Largest number of columns whose frequencies are kept in registers."""
+SMALL_ROWS: Final = 4
+"""Rows that a thread takes at a time then."""
 FILES: Final = (
     "arithmetic.cuh", "staging.cuh", "small.cuh", "tiled.cuh", "far.cuh", "products.cuh", "hadamard.cuh", "rows.cuh",
     "entries.cuh",
@@ -98,7 +100,7 @@ class Shape:
 
     def processed(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Staged rows that the summing kernel takes of tiles with so many rows, zeros included."""
-        return (rows + 1) & ~1 if self.kernel == "small" else np.full_like(rows, TILE)
+        return -(-rows // SMALL_ROWS) * SMALL_ROWS if self.kernel == "small" else np.full_like(rows, TILE)
 
     @property
     def weighted(self) -> Shape:
@@ -183,6 +185,7 @@ def source(shape: Shape, entry: str) -> str:
         "SL_DIM": shape.dim,
         "SL_PADDED": shape.padded,
         "SL_CLIPPED": int(shape.clipped),
+        "SL_ROWS": SMALL_ROWS,
         "SL_SECOND": int(shape.terms == "Signs"),
         "SL_PANELS": int(shape.panels),
         "SL_TERMS": shape.terms,

@@ -105,7 +105,7 @@ __device__ __forceinline__ void stage_tiles(
     typedef Chunk<Real, D> C;
     __shared__ Real chunk[SL_TILE * C::PITCH];
     // short rows are staged on the way to their length, and written out by sixteen bytes
-    const bool SHORT = !CLIPPED && !PANELS && C::WHOLE;
+    const bool SHORT = !CLIPPED && !PANELS && PADDED <= 16;
     __shared__ __align__(16) float staged[SHORT ? SL_TILE * PADDED : 4];
     __shared__ double shrink[CLIPPED ? SL_TILE : 1];
     __shared__ unsigned char fate[SL_TILE];

@@ -89,7 +89,8 @@ class SubsampledDeviceSummer(Summer):
                 (min(-(-n // TILE), 8 * device.resident(kernel, TILE)), 1),
                 TILE,
                 (
-                    address, np.int64(row_stride), np.int64(column_stride), np.int64(n), seed, np.int64(groups), numbers,
+                    address, np.int64(row_stride), np.int64(column_stride), np.int64(n), seed, np.int64(groups),
+                    numbers,
                 ),
             )  # fmt: skip
             order = xp.argsort(picked)

@@ -19,7 +19,7 @@ from sketchlearn.kernels.cuda.device import Device, Lane, OutOfDeviceMemory, dev
 from sketchlearn.kernels.cuda.placement import Placement, too_little
 from sketchlearn.kernels.cuda.recipes import ZERO_BITS, Recipe, recipe_of
 from sketchlearn.kernels.cuda.rows import DeviceRows, HostRows, rows_of
-from sketchlearn.kernels.cuda.source import TILE
+from sketchlearn.kernels.cuda.source import TILE, Shape
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, prepare
 from sketchlearn.kernels.sums import RowSums
 
@@ -192,6 +192,38 @@ class CudaSummer(Summer):
         table_of_tiles: _TileTable, at: dict[str, Any], runs: int,
     ) -> None:  # fmt: skip
         """Start the copies and kernels of some tiles; slots take turns: one is filled while the other is read."""
+        inputs, view, lists, real = self._staged(lane, slot, tables, rows, weights, table_of_tiles, at, runs)
+        recipe, shape, device, tiles = self._recipe, self._recipe.shape, tables.device, len(table_of_tiles[0])
+        cut = shape if weights is None else shape.weighted
+        kernel = device.kernel(cut, "sum_plain" if weights is None else "sum_weighted")
+        grid = tables.grid(kernel, cut.threads, self._blocks(cut), tiles)
+        tail = np.int32(recipe.size), int(at["sums"])
+        if shape.kernel == "products":
+            lane.launch(kernel, grid, cut.threads, (*inputs, int(at["sums"])))
+        else:
+            lane.launch(kernel, grid, cut.threads, (*inputs, *tables.near, *tail))
+        if not shape.clipped:
+            kernel = device.kernel(shape, f"far_{real}")
+            blocks = -(-recipe.size // shape.far_columns)
+            lane.launch(
+                kernel,
+                tables.grid(kernel, shape.far_threads, blocks, tiles * TILE),
+                shape.far_threads,
+                (*view, *lists, tables.center, *tables.far, *tail),
+            )
+
+    def _blocks(self, cut: Shape) -> int:
+        """Blocks of a summing kernel beside each other."""
+        if cut.kernel == "products":
+            side = -(-cut.dim // source.PRODUCT_SIDE)
+            return side * (side + 1) // 2
+        return -(-self._recipe.size // cut.columns)
+
+    def _staged(
+        self, lane: Lane, slot: int, tables: _Tables, rows: HostRows | DeviceRows, weights: Weights | None,
+        table_of_tiles: _TileTable, at: dict[str, Any], runs: int,
+    ) -> tuple[tuple[Any, ...], _View, tuple[int, ...], str]:  # fmt: skip
+        """Start the copies and the staging: arguments of the sums, rows as they are, list of far ones, their type."""
         first, count, owner = table_of_tiles
         recipe, shape, device = self._recipe, self._recipe.shape, tables.device
         tiles = len(first)
@@ -239,30 +271,9 @@ class CudaSummer(Summer):
             kernel = device.kernel(shape, f"box_{'float' if rows.dtype == np.float32 else 'double'}")
             grid = min(tiles, 2 * device.resident(kernel, TILE)), 1
             lane.launch(kernel, grid, TILE, (*raw, *where, fates, lower, upper))
-        cut = shape if weights is None else shape.weighted
-        kernel = device.kernel(cut, "sum_plain" if weights is None else "sum_weighted")
-        inputs = staged, staged_weights, *where
-        if shape.kernel == "products":
-            side = -(-shape.dim // source.PRODUCT_SIDE)
-            grid = tables.grid(kernel, cut.threads, side * (side + 1) // 2, tiles)
-            lane.launch(kernel, grid, cut.threads, (*inputs, int(at["sums"])))
-            return
-        grid = tables.grid(kernel, cut.threads, -(-recipe.size // cut.columns), tiles)
-        tail = np.int32(recipe.size), int(at["sums"])
-        lane.launch(kernel, grid, cut.threads, (*inputs, *tables.near, *tail))
-        if far:
-            kernel = device.kernel(shape, f"far_{real}")
-            blocks = -(-recipe.size // shape.far_columns)
-            lane.launch(
-                kernel,
-                tables.grid(kernel, shape.far_threads, blocks, tiles * TILE),
-                shape.far_threads,
-                (*view, *lists, tables.center, *tables.far, *tail),
-            )
+        return (staged, staged_weights, *where), view, lists, real
 
-    def _whitened(
-        self, lane: Lane, tables: _Tables, view: _View, real: str, begin: int, end: int
-    ) -> _View:
+    def _whitened(self, lane: Lane, tables: _Tables, view: _View, real: str, begin: int, end: int) -> _View:
         """Rows begin..end about the centre times the matrix, in float64, numbered as the rows are."""
         d = self._recipe.shape.dim
         white = lane.buffer("white", 8 * (end - begin) * d) - 8 * begin * d
