@@ -32,6 +32,7 @@ from sketchlearn.decoders.search import search
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.sketches.value import Sketch
 
+RESTARTS, ROUNDS = 6, 40
 _STAGES = 4, 8, 16  # rounds after which a descent is tried
 _REPAIRS, _GAIN = 3, 0.98  # fruitless repairs before a new start, and their least gain
 _REPLACEMENTS = 20  # rounds of the search for what a descent has missed
@@ -46,8 +47,8 @@ def decode_amp(
     *,
     rng: np.random.Generator,
     criterion: str = "means",
-    restarts: int = 6,
-    rounds: int = 40,
+    restarts: int = RESTARTS,
+    rounds: int = ROUNDS,
     damping: float = 0.4,
     polish: bool | None = None,
     trace: list[dict[str, Any]] | None = None,
@@ -74,6 +75,20 @@ def decode_amp(
         raise ValueError("restarts and rounds must be at least 1, damping must be in (0, 1]")
     problem = outcome.prepared(sketch, criterion)
     passing = Passing(problem, n_components, rng, damping)
+    best, runs = best_of_runs(passing, restarts, rounds, polish, trace)
+    name = f"CL-AMP ({runs} run{'s' * (runs > 1)})"
+    return outcome.solution(problem, best, name, criterion, rng, rounds=passing.iterations, trace=trace)
+
+
+def best_of_runs(
+    passing: Passing,
+    restarts: int = RESTARTS,
+    rounds: int = ROUNDS,
+    polish: bool | None = None,
+    trace: list[dict[str, Any]] | None = None,
+) -> tuple[Fit, int]:
+    """The fit with the lowest misfit, and how many runs it took until one explained the sketch or two agreed."""
+    problem = passing.problem
     drowned = noise.drowned(problem.n, problem.added)
     descend = not drowned if polish is None else polish
     best: Fit | None = None
@@ -89,9 +104,7 @@ def decode_amp(
         if enough or (agree and not drowned) or _spent(passing):
             break
     assert best is not None
-    runs = len(values)
-    name = f"CL-AMP ({runs} run{'s' * (runs > 1)})"
-    return outcome.solution(problem, best, name, criterion, rng, rounds=passing.iterations, trace=trace)
+    return best, len(values)
 
 
 def _attempt(problem: Problem, passing: Passing, rounds: int, descend: bool, trace: list[dict[str, Any]] | None) -> Fit:
