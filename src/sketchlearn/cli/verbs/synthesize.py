@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
         method: Annotated[
             str, typer.Option("--method", help="mixture (draws), points (moved to fit), auto: points up to 500 rows.")
         ] = "auto",
-        seed: Annotated[int, typer.Option("--seed", help="For repeatable rows.")] = 0,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable rows.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
