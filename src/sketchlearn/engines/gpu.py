@@ -22,8 +22,8 @@ from sketchlearn.engines.threads import ChunkSummer, Pass
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.kernels import Plan, RowSums, Summer, prepare
 from sketchlearn.kernels.cuda.device import Device, devices, visible
+from sketchlearn.kernels.cuda.kinds import device_summer, runs_on_device
 from sketchlearn.kernels.cuda.rows import DeviceRows, rows_of
-from sketchlearn.kernels.cuda.summer import device_summer, runs_on_device
 from sketchlearn.kernels.plan import Rows, Weights
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch

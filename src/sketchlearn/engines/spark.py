@@ -125,6 +125,8 @@ class _SumRows:
     layout: Layout
 
     def __call__(self, tables: Iterator[Any]) -> Iterator[Any]:
+        names = [*self.layout.needed, NUMBER]
+        tables = (table.rename_columns(names) for table in tables)
         first = next((table for table in tables if table.num_rows), None)
         if first is None:
             return
