@@ -5,7 +5,7 @@ Rows are sorted by their group, and each group is an ordinary pass over its rows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +16,7 @@ from sketchlearn.kernels import tiers
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, prepare, register_summer
 from sketchlearn.kernels.sums import RowSums
 
+_NO_WEIGHTS = np.empty(0, np.int64)
 _FEATURES, _BLOCKS = ("half_turns", "radius", "dither"), ("signs", "normals", "permutation")
 
 
@@ -34,27 +35,37 @@ class SubsampledSummer(Summer):
 
     def groups(self, X: Rows) -> npt.NDArray[np.int64]:
         """The group of each row."""
-        out = np.empty(len(X), np.int64)
-        rows = np.ascontiguousarray(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)).view(np.ndarray)
-        rows.flags.writeable = False
+        return self._picked(_rows(X))
+
+    def _picked(self, rows: Rows) -> npt.NDArray[np.int64]:
+        out = np.empty(len(rows), np.int64)
         seed = np.uint64(int(self.plan.numbers["seed"]))
         tiers.loops("hash").pick(rows, seed, np.uint64(len(self._parts)), out)
         return out
 
     def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
-        group = self.groups(X)
-        order = np.argsort(group.astype(np.uint16) if len(self._parts) <= 2**16 else group, kind="stable")
-        ends = np.cumsum(np.bincount(group, minlength=len(self._parts)))
-        parts = []
-        for g, part in enumerate(self._parts):
-            chosen = order[ends[g - 1] if g else 0 : ends[g]]
-            w = None if weights is None else np.asarray(weights)[chosen]
-            if len(chosen):
-                parts.append((g, part.sum_rows(np.take(X, chosen, axis=0), w, True)))
+        parts = ((g, self._parts[g].sum_rows(chosen, w, True)) for g, chosen, w in self._sorted(_rows(X), weights))
         return joined(self.plan, self._starts, parts, skip_invalid, lambda: first_invalid(self, X, weights))
+
+    def _sorted(self, X: Rows, weights: Weights | None) -> Iterator[tuple[int, Rows, Weights | None]]:
+        """Rows and weights by group, as many groups as there are rows of."""
+        group, ends = self._picked(X), np.zeros(len(self._parts), np.int64)
+        w = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.int64)
+        rows, kept = np.empty(X.shape, X.dtype), np.empty(len(w), np.int64)
+        tiers.loops("hash").gather(X, w, group, ends, rows, kept)
+        for g, (a, b) in enumerate(pairwise([0, *ends.tolist()])):
+            if a < b:
+                yield g, rows[a:b], None if weights is None else kept[a:b]
 
     def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
         return self._parts[0].valid(X)
+
+
+def _rows(X: Rows) -> Rows:
+    """Contiguous rows of a type that loops are compiled for, read-only."""
+    rows = np.ascontiguousarray(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)).view(np.ndarray)
+    rows.flags.writeable = False
+    return rows
 
 
 def part_plans(plan: Plan) -> tuple[list[int], list[Plan]]:
