@@ -2,7 +2,7 @@
 
     python benchmarks/decoders.py run [--grid full] [--seeds 0:20] [--minutes 60]   # resumable: adds what is missing
     python benchmarks/decoders.py page              # tables and pictures of docs/decoder-comparison.md from the rows
-    python benchmarks/decoders.py corner [--runs 1000]   # CL-AMP where it is hardest: nothing may overflow or be NaN
+    python benchmarks/decoders.py corner [--runs 1000]   # CL-AMP where it is hardest, resumable: no NaN, no overflow
     python benchmarks/decoders.py time [--most 100]      # decode time of CL-AMP and CL-OMPR against k
 
 A row is one decoding.  RSE is the mean squared error of the centres over that of k-means on the rows (best of three
@@ -185,14 +185,19 @@ def cells(grid):
 
 
 def read():
-    if not ROWS.exists():
+    return [
+        {**row, **{name: float(row[name]) for name in ("size", "level", "rse", "ratio", "seconds")},
+         "seed": int(row["seed"])}
+        for row in kept(ROWS)
+    ]  # fmt: skip
+
+
+def kept(path):
+    """Rows of a file as they are."""
+    if not path.exists():
         return []
-    with ROWS.open(newline="") as file:
-        return [
-            {**row, **{name: float(row[name]) for name in ("size", "level", "rse", "ratio", "seconds")},
-             "seed": int(row["seed"])}
-            for row in csv.DictReader(file)
-        ]  # fmt: skip
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def key(row):
@@ -249,10 +254,10 @@ def measured(X, least, k, sketch, name, seed):
             "seconds": f"{seconds:.3f}"}  # fmt: skip
 
 
-def append(row):
-    new = not ROWS.exists()
-    with ROWS.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
+def append(row, path=ROWS, fields=FIELDS):
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, fields)
         if new:
             writer.writeheader()
         writer.writerow(row)
@@ -401,34 +406,52 @@ def pictures(rows):
 # -- CL-AMP alone -------------------------------------------------------------------------------------
 
 
+CORNER = HERE / "results" / "decoders-corner.csv"
+CORNER_FIELDS = ["seed", "dim", "factor", "outcome", "rse", "ratio", "seconds"]
+
+
 def corner(arguments):
-    """Scale misset by 4 either way, k = 50, m = kd: warnings are errors, every result is finite and has a verdict."""
-    warnings.simplefilter("error")
-    bad, flagged = 0, 0
+    """Scale misset by 4 either way, k = 50, m = kd: warnings are errors, every result is finite and has a verdict.
+
+    One row a run is kept, and runs that have one are not done again.
+    """
+    done = {int(row["seed"]) for row in kept(CORNER)}
+    stop = time.monotonic() + 60 * arguments.minutes
     for seed in range(arguments.start, arguments.start + arguments.runs):
-        rng = np.random.default_rng([7, seed])
-        k, d, factor = 50, int(rng.choice([2, 5, 10])), float(rng.choice([0.25, 4.0]))
-        X, centers = clusters(rng, k, d, float(rng.choice([separated(k, d), 100.0])), bool(seed % 2), 5000)
-        s = sl.sketch(X, published_map(k, d, separated(k, d), k * d, seed, factor), progress=False)
-        try:
-            with np.errstate(all="raise", under="ignore"):
-                found = sl.decode(s, k, decoder="cl-amp", random_state=seed)
-        except ValueError as error:
-            flagged += "no information" in str(error)
-            bad += "no information" not in str(error)
-            continue
-        except (FloatingPointError, Warning) as error:
-            print(f"seed {seed}: {error}")
-            bad += 1
-            continue
-        finite = np.isfinite(found.centers).all() and np.isfinite(found.ratio) and np.isfinite(found.inertia)
-        failed = cost(X, found.centers) > SUCCESS * cost(X, centers)
-        bad += not finite or (failed and found.reliable)
-        flagged += not found.reliable
-        if failed and found.reliable:
-            print(f"seed {seed}: RSE {cost(X, found.centers) / cost(X, centers):.3f}, {found.verdict}")
-    print(f"{arguments.runs} runs: {bad} with a warning, a number that is not finite or a wrong verdict; "
-          f"{flagged} end with a verdict against them")  # fmt: skip
+        if time.monotonic() > stop:
+            break
+        if seed not in done:
+            append(cornered(seed), CORNER, CORNER_FIELDS)
+    rows = kept(CORNER)
+    counts = {name: sum(r["outcome"] == name for r in rows) for name in dict.fromkeys(r["outcome"] for r in rows)}
+    bad = sum(n for name, n in counts.items() if name not in ("found", "flagged", "flagged, found", "refused"))
+    print(f"{len(rows)} runs: {bad} with a warning, a number that is not finite or a wrong verdict; "
+          + ", ".join(f"{n} {name}" for name, n in sorted(counts.items())))  # fmt: skip
+
+
+def cornered(seed):
+    """One run in the corner, as a row."""
+    rng = np.random.default_rng([7, seed])
+    k, d, factor = 50, int(rng.choice([2, 5, 10])), float(rng.choice([0.25, 4.0]))
+    X, centers = clusters(rng, k, d, float(rng.choice([separated(k, d), 100.0])), bool(seed % 2), 5000)
+    s = sl.sketch(X, published_map(k, d, separated(k, d), k * d, seed, factor), progress=False)
+    row = {"seed": seed, "dim": d, "factor": factor, "rse": "inf", "ratio": "nan"}
+    start = time.process_time()
+    try:
+        with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
+            warnings.simplefilter("error")
+            found = sl.decode(s, k, decoder="cl-amp", random_state=seed)
+    except ValueError as error:
+        return row | {"outcome": "refused" if "no information" in str(error) else f"error: {error}"}
+    except (FloatingPointError, Warning) as error:
+        return row | {"outcome": f"warning: {error}"}
+    rse = cost(X, found.centers) / cost(X, centers)
+    row |= {"rse": f"{rse:.4g}", "ratio": f"{found.ratio:.4g}", "seconds": f"{time.process_time() - start:.2f}"}
+    if not (np.isfinite(found.centers).all() and np.isfinite(found.ratio) and np.isfinite(found.inertia)):
+        return row | {"outcome": "not finite"}
+    if found.reliable:
+        return row | {"outcome": "found" if rse < SUCCESS else "wrong verdict"}
+    return row | {"outcome": "flagged, found" if rse < SUCCESS else "flagged"}
 
 
 def times(arguments):
@@ -465,6 +488,7 @@ def main():
         if name == "corner":
             command.add_argument("--runs", type=int, default=1000)
             command.add_argument("--start", type=int, default=0)
+            command.add_argument("--minutes", type=float, default=1e9)
         if name == "time":
             command.add_argument("--most", type=int, default=100)
             command.add_argument("--seeds", type=int, default=3)

@@ -178,9 +178,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     completing = any(name.endswith("_COMPLETE") for name in os.environ)
     verb = next((word for word in given if not word.startswith("-")), "")
-    command = typer.main.get_command(make_app(None if completing else verb))
+    command: Any = typer.main.get_command(make_app(None if completing else verb))
+    name = "sketchlearn"
+    if given == [verb, "--help"] and verb in command.commands:
+        # without the options before the verb, which would be parsed first: what does it takes longer than all the rest
+        command, given, name = command.commands[verb], ["--help"], f"{name} {verb}"
     try:
-        result = command.main(args=given, prog_name="sketchlearn", standalone_mode=False)
+        result = command.main(args=given, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
         return int(result) if isinstance(result, int) else Code.DONE
     except typer.Exit as error:

@@ -69,7 +69,7 @@ def check_output(path: str, *inputs: str | None, as_json: bool = False) -> None:
         )
 
 
-_PICTURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
+_PICTURES = (b"\x89PNG", b"%PDF", b"<?xml", b"\xff\xd8", b"RIFF")  # ours name their maker at the beginning or the end
 
 
 def is_ours(path: Path) -> bool:
@@ -77,13 +77,14 @@ def is_ours(path: Path) -> bool:
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(4096)
+        file.seek(max(0, size - 4096))
+        tail = file.read(4096)
     if not head or head.startswith((b"\x89SKETCH\n", b"\x89SKPOINT")):
         return True
     if head.startswith(b"PAR1"):
         return _is_table(path)
-    signature = _PICTURES.get(path.suffix.lower())
-    if signature is not None:
-        return head.startswith(signature)
+    if head.startswith(_PICTURES):
+        return b"sketchlearn" in head or b"sketchlearn" in tail
     if b'<meta name="generator" content="sketchlearn' in head:
         return True
     if not head.lstrip().startswith(b"{") or size > 2**28:

@@ -224,21 +224,31 @@ class Problem:
         self._loops.products(cosine, sine, weighted, along)
         return value, -2.0 * along.astype(np.float64), cosine, sine, weighted, model
 
+    def shared_width(self, means: Any, variance: float, weights: Any) -> tuple[float, float, F32, F32]:
+        """Misfit of components of one width, its slope in the variance, and what the gradient is made of.
+
+        That is products of atoms and weighted residual (k,), -1/2 of the slope in the weights, and their pull on the
+        means (k, d), -1/2 of the slope in these for weights of 1.
+        """
+        phases = self.operator.forward(means)
+        cosine, _, room, along = self._space(len(phases))
+        squares = self.operator.squared_norms
+        envelope = np.exp(np.float32(-0.5 * variance) * squares)
+        value, spread = self._loops.shared(
+            phases, envelope, squares, self.z, self.u, np.asarray(weights, np.float32), cosine, room, along
+        )
+        return value, spread, along, self.operator.adjoint(phases)
+
     def correlation(self, points: Any, target: F32) -> tuple[F32, F32]:
         """Re<exp(i w·x), target> for some points, (k,), and its gradient, (k, d)."""
         phases = self.operator.forward(points)
-        cosine, sine, model, along = self._space(len(phases))
-        self._loops.atoms(phases, self._no_damping, np.zeros(len(phases), np.float32), cosine, sine, model)
-        self._loops.products(cosine, sine, target, along)
-        return along.copy(), self.operator.adjoint(sine)
+        along = np.empty(len(phases), np.float32)
+        self._loops.correlate(phases, target, along)
+        return along, self.operator.adjoint(phases)
 
     @cached_property
     def _loops(self) -> Any:
         return tiers.loops("atoms")
-
-    @cached_property
-    def _no_damping(self) -> F32:
-        return np.zeros((1, self.size), np.float32)
 
     def gram(self, means: Any, covariances: Any, target: F32 | None = None) -> tuple[Array, Array]:
         """Weighted Gram matrix of the atoms and their correlations with `target` (the sketch)."""

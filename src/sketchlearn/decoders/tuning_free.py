@@ -1,7 +1,8 @@
 """The default decoder for k-means: nothing to tune, and it says whether it worked.
 
 1. Search k components with a shared width (:mod:`sketchlearn.decoders.search`), restarting while the misfit is above
-   the noise floor and searches disagree.
+   the noise floor and searches disagree; where a small sketch stays unexplained, messages are asked as well
+   (:mod:`sketchlearn.decoders.literature.amp`).
 2. If the misfit is near the noise floor, the fit is polished and examined in the metric of the sampling noise, and
    mended where a test says that a cluster is missing (:mod:`sketchlearn.decoders.certificate`); then the same with a
    width per component.  What passes is certified.
@@ -22,6 +23,7 @@ from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.certificate import Certified, Certifier, State
 from sketchlearn.decoders.certificate.scores import SPLIT
 from sketchlearn.decoders.factored import Factored, refine_factored
+from sketchlearn.decoders.literature.amp import best_of_runs
 from sketchlearn.decoders.metric import View, standard_metric
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.partition import (
@@ -31,6 +33,7 @@ from sketchlearn.decoders.partition import (
     standard_errors,
     task_of,
 )
+from sketchlearn.decoders.passing import Passing
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.refine import Fit, misfit, noise_floor, refine
 from sketchlearn.decoders.search import Found, left_over, refine_shared, search
@@ -152,8 +155,11 @@ def _found(
     Noise that was added averages out over all: there is no part of such a sketch that would do.
     """
     enough = int(_ENOUGH * k * (problem.dim + 1))
-    if problem.size < 1.2 * enough or noise.drowned(problem.n, problem.added):
+    if noise.drowned(problem.n, problem.added):
         return _best_of_restarts(problem, k, rng, start, trace)
+    if problem.size < 1.2 * enough:
+        found = _best_of_restarts(problem, k, rng, start, trace)
+        return found if found.certified else _handed_over(problem, found, rng)
     chosen = problem.operator.sample(enough, rng)
     part = problem.subset(chosen) if len(chosen) < problem.size else problem
     found = _best_of_restarts(part, k, rng, start, trace)
@@ -168,6 +174,20 @@ def _alone(found: Found) -> _Outcome:
     """What was found, with nothing known of it."""
     plain = _mixture(found.weights, found.means, np.full(len(found.means), max(found.variance, 1e-9)))
     return _Outcome(plain, found.value, found.floor, "shared width, not examined")
+
+
+def _handed_over(problem: Problem, found: Found, rng: np.random.Generator) -> Found:
+    """What messages find in a small sketch that no search explains, if that explains more of it."""
+    k = len(found.means)
+    fit, _ = best_of_runs(Passing(problem, k, rng))
+    largest = max(4.0 / problem.effective_radius(k) ** 2, found.variance)
+    width = float(fit.weights @ fit.covariances / fit.weights.sum())
+    means, weights, variance, value = refine_shared(
+        problem, fit.means, fit.weights, min(width, largest), True, _STEPS, largest, 1e-3
+    )
+    if not value < found.value:
+        return found
+    return Found(means, weights, variance, value, *noise_floor_shared(problem, k, variance), found.rounds)
 
 
 def _as_it_is(certifier: Certifier, found: Found) -> _Outcome | None:
