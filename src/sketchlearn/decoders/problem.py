@@ -23,6 +23,7 @@ from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 _MANY_COLUMNS = 200
+_LOW, _LOW_SHARE = 0.5, 0.3  # frequencies that see the data as one blob, and the most that all of them may weigh
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +75,12 @@ class Problem:
         check_information(view)
         center, scale = location_and_scale(view) if at is None else at
         z = view.mean * np.exp(-1j * view.operator.forward(center[None])[0])
+        operator = view.operator.scaled(scale).astype(np.float32)
         u = noise.first_weights(np.abs(z) ** 2, view.n, view.added) / view.importance**2
         return cls(
-            operator=view.operator.scaled(scale).astype(np.float32),
+            operator=operator,
             z=np.stack([z.real, z.imag]).astype(np.float32),
-            u=(u / u.sum()).astype(np.float32),
+            u=_balanced(u / u.sum(), np.sqrt(operator.squared_norms)).astype(np.float32),
             n=view.n,
             added=view.added,
             center=center,
@@ -107,6 +109,11 @@ class Problem:
     def radii(self) -> Array:
         """Norms of the normalised frequencies."""
         return np.sqrt(self.operator.squared_norms.astype(np.float64))
+
+    @property
+    def telling(self) -> float:
+        """Share of the frequencies that are not too low to tell clusters apart."""
+        return float(np.mean(self.radii >= _LOW))
 
     @property
     def power(self) -> Array:
@@ -271,6 +278,18 @@ def check_information(view: View) -> None:
                 else "sampling noise; the scale of its feature map is too small for this data"
             )
         )
+
+
+def _balanced(u: Array, radii: npt.NDArray[Any]) -> Array:
+    """Weights of the frequencies, of which those that are too low to tell clusters apart have no more than their share.
+
+    A map for wide bounds has mostly such, and what they see drowns the rest in every correlation.
+    """
+    low = radii < _LOW
+    share = float(u[low].sum())
+    if not _LOW_SHARE < share < 1.0:
+        return u
+    return np.where(low, u * (_LOW_SHARE / share), u * ((1.0 - _LOW_SHARE) / (1.0 - share)))
 
 
 def _least_squares(matrix: Array, values: Array) -> Array:

@@ -155,7 +155,7 @@ def _found(
 
     Noise that was added averages out over all: there is no part of such a sketch that would do.
     """
-    enough = int(_ENOUGH * k * (problem.dim + 1))
+    enough = int(_ENOUGH * k * (problem.dim + 1) / max(problem.telling, 1e-3))
     if noise.drowned(problem.n, problem.added):
         return _best_of_restarts(problem, k, rng, start, trace)
     if problem.size < 1.2 * enough:
