@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.quartic import QuarticFeatures
+from sketchlearn.features.quartic import QuarticFeatures, usual_radius
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -109,14 +109,15 @@ def decode_ica(
     count = sketch.effective_count
     cumulants, directions, root, mean = _whitened(sketch, phi)
     d = directions.shape[1]
-    best = _explained(cumulants, directions, np.eye(d), count, rng)
+    near = phi.radius < usual_radius(phi.dim)
+    best = _explained(cumulants, directions, np.eye(d), count, rng, near)
     for _ in range(starts):
         if trace is not None:
             trace.append({"ratio": best.ratio, "rounds": best.rounds})
         if not best.ratio > _LIMIT or d == 1:
             break
         turned = np.linalg.qr(rng.normal(size=(d, d)))[0]
-        found = _explained(cumulants, directions, turned, count, rng)
+        found = _explained(cumulants, directions, turned, count, rng, near)
         best = found if found.ratio < best.ratio else best
     order = np.argsort(-np.abs(best.kurtosis), kind="stable")
     rotation, kurtosis, std = best.rotation[:, order], best.kurtosis[order], best.kurtosis_std[order]
@@ -266,8 +267,11 @@ class _Fit(NamedTuple):
     rounds: int
 
 
-def _explained(cumulants: Array, V: Array, start: Array, count: float, rng: np.random.Generator) -> _Fit:
-    """Least squares in the metric of normal sources, then in that of the sources that were found, twice."""
+def _explained(cumulants: Array, V: Array, start: Array, count: float, rng: np.random.Generator, near: bool) -> _Fit:
+    """Least squares in the metric of normal sources, then in that of the sources that were found, twice.
+
+    Rows that are clipped `near` share their length: what that adds to squares of any two sources is no misfit.
+    """
     metric = _Metric(V, None)
     rotation, kurtosis, _, rounds = _turned(cumulants, V, start, metric)
     for _ in range(2):
@@ -276,6 +280,13 @@ def _explained(cumulants: Array, V: Array, start: Array, count: float, rng: np.r
         rounds += more
     d = V.shape[1]
     freedom = metric.rank(rng) - 0.5 * d * (d + 1)
+    if near:
+        P = V @ rotation
+        i, j = np.triu_indices(d, 1)
+        linear = metric.whiten(np.concatenate([P**4, (P[:, i] * P[:, j]) ** 2], axis=1))
+        target = metric.whiten(cumulants)
+        value = float(np.sum((target - linear @ np.linalg.lstsq(linear, target, rcond=None)[0]) ** 2))
+        freedom -= len(i)
     ratio = value * count / freedom if freedom >= 1.0 else float("nan")
     whole = metric.whiten(_linearised(V @ rotation, kurtosis))
     information = whole.T @ whole

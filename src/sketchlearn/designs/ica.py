@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.designs.request import Request, register_design
-from sketchlearn.features.quartic import QuarticFeatures, pair_count
+from sketchlearn.features.quartic import QuarticFeatures, pair_count, usual_radius
 
 Array = npt.NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def design_ica(
     rows = np.asarray(rows, np.float64)
     n, d = rows.shape
     w = np.ones(n) if weights is None else np.asarray(weights, np.float64)
-    reach = max(5.0, 2.0 * d**0.5) if radius is None else float(radius)
+    reach = usual_radius(d) if radius is None else float(radius)
     offset, spread = _units(rows, w)
     place, matrix = _robust((rows - offset) / spread, w)
     white = _clipped(((rows - offset) / spread - place) @ matrix.T, reach)

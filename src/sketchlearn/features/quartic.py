@@ -39,6 +39,11 @@ class ProjectedMoments(NamedTuple):
     fourth: Array
 
 
+def usual_radius(dim: int) -> float:
+    """Where whitened rows are clipped unless something speaks for less: few rows of usual data are."""
+    return max(5.0, 2.0 * float(dim) ** 0.5)
+
+
 def pair_count(dim: int) -> int:
     """Directions of :func:`pair_directions`."""
     return dim + 2 * dim * (dim - 1)
@@ -147,7 +152,7 @@ class QuarticFeatures(FeatureMap):
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
             raise ValueError(f"size must be a positive integer, got {size!r}")
         if radius is None:
-            radius = max(5.0, 2.0 * float(dim) ** 0.5)
+            radius = usual_radius(int(dim))
         centre = None if center is None else np.array(center, np.float64)
         if centre is not None and (centre.shape != (dim,) or not np.isfinite(centre).all()):
             raise ValueError(f"center must be {dim} finite numbers, got shape {centre.shape}")
