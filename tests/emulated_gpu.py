@@ -22,6 +22,7 @@ from sketchlearn.kernels.cuda.source import source
 COMPILER = shutil.which("g++")
 HEADER = Path(__file__).with_name("emulated_gpu.h")
 _folder = tempfile.TemporaryDirectory(prefix="emulated-gpu-")
+_compiling = threading.Lock()  # two devices may want the same kernel
 _running = threading.Lock()  # the emulator has one block at a time
 
 
@@ -50,10 +51,11 @@ def compiled(shape, entry):
         f"{{ host::launch({entry}, x, y, threads, arguments); }}"
     )
     path = Path(_folder.name) / (hashlib.sha256(text.encode()).hexdigest()[:16] + ".so")
-    if not path.exists():
-        code = path.with_suffix(".cpp")
-        code.write_text(text)
-        _run([*_COMMAND, "-shared", "-include", _header(), "-o", path, code])
+    with _compiling:
+        if not path.exists():
+            code = path.with_suffix(".cpp")
+            code.write_text(text)
+            _run([*_COMMAND, "-shared", "-include", _header(), "-o", path, code])
     return ctypes.CDLL(str(path)).launch
 
 

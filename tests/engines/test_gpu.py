@@ -83,6 +83,9 @@ def test_other_maps(engine):
         PHI.standardized(X.mean(0), X.std(0)),
         sl.QuadraticFeatures.draw(dim=4, size=3, seed=0, radius=2.0),
         sl.QuadraticFeatures.draw(dim=4, seed=0, radius=2.0),
+        PHI.redrawn(structure="gr2", quantized=True),
+        PHI.redrawn(features_per_row=25),
+        sl.QuarticFeatures.draw(dim=4, size=10),
     ):
         assert sl.sketch(few, phi, engine=engine).to_bytes() == sl.sketch(few, phi).to_bytes()
     # no grid: the processor sums, to the same promise
