@@ -29,7 +29,7 @@ test: lint
 $(ENGINES)/installed: pyproject.toml
 	$(PYTHON) -m venv $(ENGINES)
 	$(ENGINES)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,ray,spark,delta,iceberg,mpi]' \
-	    'moto[server]' 'pyiceberg[sql-sqlite]' mpich
+	    'moto[server]' 'pyiceberg[sql-sqlite]' 'pyspark[connect]' mpich
 	touch $@
 
 $(FLOWER)/installed: pyproject.toml
@@ -41,6 +41,7 @@ $(FLOWER)/installed: pyproject.toml
 test-engines: $(ENGINES)/installed $(FLOWER)/installed
 	$(ENGINES)/bin/python -m pytest $(FOREIGN) tests/engines/test_ray.py
 	$(ENGINES)/bin/python -m pytest $(FOREIGN) tests/engines/test_spark.py
+	$(ENGINES)/bin/python -m pytest $(FOREIGN) tests/engines/test_spark_connect.py
 	$(ENGINES)/bin/python -m pytest $(FOREIGN) tests/engines/test_mpi.py tests/sources/test_remote.py \
 	    tests/sources/test_lakes.py
 	$(FLOWER)/bin/python -m pytest $(FOREIGN) tests/federation/test_flower.py

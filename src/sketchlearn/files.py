@@ -49,13 +49,20 @@ def whole(path: str | PathLike[str]) -> Iterator[BinaryIO]:
             yield out
             out.flush()
             os.fsync(out.fileno())
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(temporary, 0o666 & ~umask)  # noqa: PTH101
+            os.chmod(temporary, _mode(target))  # noqa: PTH101
             os.replace(temporary, target)  # noqa: PTH105
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _mode(target: Path) -> int:
+    """Who may read a file: as before, if it was there."""
+    with suppress(OSError):
+        return target.stat().st_mode & 0o777
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
 
 
 def _sweep(target: Path) -> None:

@@ -6,29 +6,41 @@ import sys
 import numpy as np
 
 import sketchlearn as sl
+from sketchlearn.features import SplitFeatures
 from sketchlearn.features.base import _KINDS
+from sketchlearn.features.quadratic import VARIANTS
+from sketchlearn.features.radial import LAWS
+from sketchlearn.features.structured import padded
 from sketchlearn.kernels import active_kernel
 
 ROWS = {(d, n): np.random.default_rng(d).normal(size=(n, d)) for d, n in ((10, 300), (3, 1000), (70, 64))}
 
 
 def maps(dim, size):
-    """A map of every kind and variant, by name."""
-    draw = sl.FourierFeatures.draw
-    made = {
-        "fourier": draw(dim, size, 1.5, seed=1),
-        "fourier multiscale": draw(dim, size, 1.5, "multiscale", seed=2, center=np.arange(dim) / 7),
+    """A map of every kind and variant with integer sums, by name; sums of floats promise digits, not bytes."""
+    draw, quadratic = sl.FourierFeatures.draw, sl.QuadraticFeatures.draw
+    made = {f"fourier {law}": draw(dim, size, 1.5, law, seed=1) for law in LAWS}
+    made |= {
+        "fourier centred": draw(dim, size, 1.5, seed=2, center=np.arange(dim) / 7),
         "fourier whitened": draw(dim, size, 1.5, seed=3, whitening=np.eye(dim) + 0.1),
+        "fourier independent": draw(dim, size, 1.5, seed=3, directions="iid", radii="iid"),
         "fourier quantized": draw(dim, size, 1.5, seed=4, quantized=True),
+        "fourier in turns": draw(dim, size // 8 * 8, 1.5, seed=5, features_per_row=size // 8),
     }
-    block = 1 << (dim - 1).bit_length()
-    made["fourier in turns"] = draw(dim, size // 8 * 8, 1.5, seed=5, features_per_row=size // 8)
+    block = padded(dim)
     for structure in ("gr2", "fastfood", *(("hadamard",) if dim >= 16 else ())):
         made[f"fourier {structure}"] = draw(dim, 4 * block, 1.5, seed=6, structure=structure)
-    for variant in ("gaussian", "sphere", "complex", "difference"):
-        made[f"quadratic {variant}"] = sl.QuadraticFeatures.draw(
-            dim=dim, size=size, variant=variant, radius=4.0, seed=7
-        )
+        made[f"fourier {structure} quantized"] = draw(dim, 2 * block, 1.5, seed=6, structure=structure, quantized=True)
+        turns = draw(dim, 4 * block, 1.5, seed=6, structure=structure, features_per_row=block)
+        made[f"fourier {structure} in turns"] = turns
+    for variant in VARIANTS if dim >= 16 else sorted({*VARIANTS} - {"hadamard"}):
+        length = {"hadamard": 2 * block, "exact": dim * (dim + 1) // 2}.get(variant, size)
+        made[f"quadratic {variant}"] = quadratic(dim=dim, size=length, variant=variant, radius=4.0, seed=7)
+    plain = draw(dim, 20, 1.5, seed=8)
+    made["quartic"] = sl.QuarticFeatures.draw(dim=dim, size=size, seed=9, whitening=np.eye(dim) + 0.1)
+    made["quartic random"] = sl.QuarticFeatures.draw(dim=dim, size=size, seed=9, pairs=False)
+    made["embedded"] = sl.EmbeddedFeatures.of(plain)
+    made["split"] = SplitFeatures.of(draw(2, 21, 1.5, seed=10), draw(dim - 2, 30, 1.5, seed=11), [0, dim - 1])
     return made
 
 

@@ -1,6 +1,7 @@
 """Where results go: nothing foreign is replaced, links stay links, and names of columns are never obeyed."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -45,11 +46,26 @@ def test_a_foreign_file_is_never_replaced(run, made, foreign, command):
     assert (made / foreign).read_bytes() == before
 
 
-def test_a_foreign_picture_is_never_replaced(run, made):
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf", "jpg", "webp"])
+def test_a_foreign_picture_is_never_replaced(run, made, kind):
+    plt = pytest.importorskip("matplotlib.pyplot")
     assert run("learn", "kmeans", "s.sketch", "-k", "2", "-o", "model.json")[0] == 0
-    assert run("plot", "centers", "model.json", "-o", "photo.png")[0] == 6
-    assert run("plot", "centers", "model.json", "-o", "new.png")[0] == 0
-    assert run("plot", "centers", "model.json", "-o", "new.png")[0] == 0
+    photo = made / f"photo.{kind}"
+    figure = plt.figure(figsize=(1, 1))
+    figure.savefig(photo)
+    plt.close(figure)
+    before = photo.read_bytes()
+    assert run("plot", "centers", "model.json", "-o", photo.name)[0] == 6
+    assert photo.read_bytes() == before
+    for _ in range(2):
+        assert run("plot", "centers", "model.json", "-o", f"new.{kind}")[0] == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_file_that_others_may_not_read_stays_so(run, made):
+    (made / "s.sketch").chmod(0o600)
+    assert run("sketch", "west.parquet", "--append", "-c", "a,b", "-o", "s.sketch")[0] == 0
+    assert (made / "s.sketch").stat().st_mode & 0o777 == 0o600
 
 
 def test_own_results_are_replaced(run, made):
@@ -67,6 +83,15 @@ def test_links_stay_links(run, made):
     assert run("learn", "kmeans", "s.sketch", "-k", "2", "-o", "link.json")[0] == 0
     assert (made / "link.json").is_symlink()
     assert sl.Model.load(made / "real" / "model.json").size == 2
+
+
+def test_links_that_lead_nowhere(run, made):
+    (made / "loop.json").symlink_to(made / "loop.json")
+    (made / "far.json").symlink_to(made / "no folder" / "x.json")
+    for name, words in (("loop.json", "leads to itself"), ("far.json", "which isn't there")):
+        code, _, err = run("learn", "kmeans", "s.sketch", "-k", "2", "-o", name)
+        assert code == 6
+        assert words in err
 
 
 def test_names_are_shown_and_not_obeyed(run, made):
@@ -105,3 +130,22 @@ def test_names_stay_on_their_line(run, tmp_path):
         assert "\x1b" not in text
         assert "\\n" in text
         assert not any(line.startswith("rows  9") for line in text.splitlines())
+
+
+def test_pictures_and_tables_of_odd_names(run, tmp_path):
+    phi = sl.FourierFeatures.draw(dim=2, size=20, scale=1.0, seed=0).with_columns(
+        ["$\\frac{$\x1b[2J", "price $ (in $)"]
+    )
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    sl.sketch(X, phi, group_by=["x\ny", "$_$\x1b]0;t\x07"] * 30).save(tmp_path / "t.parquet")
+    model = sl.CompressiveKMeans(2, random_state=0, features=phi).fit_sketch(sl.sketch(X, phi))
+    sl.Model.of(model).save(tmp_path / "m.json")
+    for command in (
+        ["plot", "drift", "t.parquet", "-o", "d.svg"],
+        ["plot", "centers", "m.json", "-o", "c.svg"],
+        ["drift", "t.parquet", "--against", "rest"],
+    ):
+        code, out, err = run(*command)
+        assert code == 0, err
+        assert "\x1b" not in out.decode() + err
+    assert r"x\ny  " in out.decode()

@@ -1,6 +1,9 @@
 """``sketchlearn serve`` with a server that handles one request and stops."""
 
 import asyncio
+import contextlib
+import json
+import sqlite3
 
 import numpy as np
 import pytest
@@ -37,3 +40,20 @@ def test_serve_writes_the_sum_when_it_stops(tmp_path, monkeypatch):
     assert main(["serve", str(tmp_path / "map.sketch"), "-s", str(store), "-o", str(output), "--port", "8123"]) == 0
     assert statuses[::2] == [201, 401]
     assert output.read_bytes() == sent.to_bytes()
+
+
+def test_serve_takes_a_map_and_no_files_of_others(tmp_path, monkeypatch, capsys):
+    phi = sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=0)
+    (tmp_path / "map.json").write_text(json.dumps({"features": phi.recipe()}))
+    with contextlib.closing(sqlite3.connect(tmp_path / "shop.db")) as shop:
+        shop.execute("CREATE TABLE customers (name)")
+        shop.commit()
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    monkeypatch.setattr(uvicorn, "run", lambda *args, **options: None)
+    monkeypatch.chdir(tmp_path)
+    assert main(["serve", "map.json", "-s", "sum.db", "-o", "sum.sketch"]) == 0
+    for store, output, code in (("shop.db", "s.sketch", 5), ("rows.csv", "s.sketch", 5), ("sum.db", "rows.csv", 6)):
+        before = {name: (tmp_path / name).read_bytes() for name in ("shop.db", "rows.csv")}
+        assert main(["serve", "map.json", "-s", store, "-o", output]) == code
+        assert "give" in capsys.readouterr().err
+        assert {name: (tmp_path / name).read_bytes() for name in before} == before

@@ -17,6 +17,10 @@ def test_wild_values_are_told_from_wide_columns():
     assert far(rows)[5].tolist() == [True, False, False, False]
     half = np.concatenate([rng.normal(size=(900, 1)), rng.normal(1e9, 1.0, (100, 1))])
     assert usual(half).all()  # a tenth of the rows is a cluster
+    half[900:] = 9999.0  # but a number that comes again and again is a code
+    assert np.flatnonzero(far(half)[:, 0]).tolist() == list(range(900, 1000))
+    assert "100 values far from all others (such as 9999)" in remarks(half, None, False)[0]
+    assert usual(np.repeat([[0.0], [1.0], [1e6]], [600, 300, 100], axis=0)).all()  # unless all numbers are such
 
 
 def test_scale_and_units_ignore_wild_values():

@@ -61,6 +61,9 @@ def test_frames_have_the_same_bytes(spark, tmp_path, count):
     assert seen
     if count == 7:
         assert sl.sketch(frame, PHI, engine="threads", **OPTIONS) == sl.sketch(tmp_path, PHI, **OPTIONS)
+        odd = frame.withColumnRenamed("x", "a `b`.c")
+        got = sl.sketch(odd, PHI, **{**OPTIONS, "columns": ["a `b`.c", "y"]})
+        assert got == sl.sketch(tmp_path, PHI, **OPTIONS)
         with pytest.raises(ValueError, match="has no column 'z'"):
             sl.sketch(frame, PHI, columns=["x", "z"])
         with pytest.raises(ValueError, match=r"of partition \d+\) holds NaN or a null in column 'y'"):

@@ -38,10 +38,10 @@ def test_a_plan_travels_and_says_it_all(phi):
     assert summer.sum_rows(X).first_invalid == 3
 
 
+@pytest.mark.parametrize("weights", [None, np.random.default_rng(1).integers(0, 5, 200)], ids=["plain", "weighted"])
 @pytest.mark.parametrize("tier", tiers.TIERS)
-def test_every_tier_gives_the_same_integers(tier, monkeypatch):
+def test_every_tier_gives_the_same_integers(tier, weights, monkeypatch):
     X = np.random.default_rng(0).normal(size=(200, 3)) * 3
-    weights = np.random.default_rng(1).integers(0, 5, 200)
     want = [phi.sum_rows(X, weights).sums for phi in MAPS[:3]]
     monkeypatch.setenv("SKETCHLEARN_KERNEL", tier)
     monkeypatch.setattr(tiers, "_active", None)

@@ -1,8 +1,8 @@
 """Files elsewhere give the bytes of files here: in memory for every run, on an S3 server where moto is installed."""
 
+import contextlib
 import functools
 import http.server
-import os
 import socket
 import subprocess
 import sys
@@ -203,16 +203,47 @@ def test_web_servers(tmp_path):
         server.shutdown()
 
 
-@pytest.mark.parametrize("engine", ["processes", "dask"])
-def test_s3_on_other_engines(tmp_path, bucket, engine):
-    _write(tmp_path, "parquet")
-    _upload(tmp_path, f"{bucket}/engines")
-    if engine == "dask":
+@contextlib.contextmanager
+def _engine(name):
+    """An engine with workers of its own, begun after the credentials were set."""
+    if name == "dask":
         distributed = pytest.importorskip("distributed")
         cluster = distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address="127.0.0.1:0")
         with cluster, distributed.Client(cluster) as client:
-            got = sl.sketch(f"{bucket}/engines", PHI, engine=client)
+            yield client
+    elif name == "ray":
+        ray = pytest.importorskip("ray")
+        ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
+        yield name
+        ray.shutdown()
+    elif name == "spark":
+        sql = pytest.importorskip("pyspark.sql")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+            patch.setenv("PYSPARK_PYTHON", sys.executable)
+            session = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+            session.sparkContext.setLogLevel("OFF")
+            yield session
+            session.stop()
     else:
-        got = sl.sketch(f"{bucket}/engines", PHI, engine="processes", workers=2)
-    assert got.to_bytes() == sl.sketch(ROWS, PHI).to_bytes()
-    assert os.environ["AWS_ENDPOINT_URL"].startswith("http://127.0.0.1")
+        if name == "mpi":
+            pytest.importorskip("mpi4py")
+        yield name
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ray and Spark
+@pytest.mark.parametrize("name", ["processes", "dask", "ray", "spark", "mpi"])
+def test_s3_on_every_engine_and_resumed(tmp_path, bucket, name):
+    data, point = tmp_path / "data", tmp_path / "point"
+    data.mkdir()
+    _write(data, "parquet")
+    address = f"{bucket}/{name}"
+    _upload(data, address)
+    source = sl.read(address)
+    begun, _ = Checkpoint.begin(point, source, PHI, {**source.settings, "on_invalid": "raise"}, 30.0)
+    begun.save(701, sl.sketch(ROWS[:701], PHI))  # in the middle of a row group of the second object
+    with _engine(name) as engine:
+        options = {"engine": engine, **({"workers": 2} if name == "processes" else {})}
+        whole = sl.sketch(address, PHI, **options)
+        resumed = sl.sketch(address, PHI, checkpoint=point, **options)
+    assert whole.to_bytes() == resumed.to_bytes() == sl.sketch(ROWS, PHI).to_bytes()

@@ -98,6 +98,7 @@ class Code(IntEnum):
 
 
 _MOST = 1000  # numbers of components in a sweep
+_WRONG_VALUE = re.compile("(where|delimiter|decimal|encoding|dtype|format)(?:=|: )")  # what a message begins with
 
 
 class _State:
@@ -178,9 +179,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     completing = any(name.endswith("_COMPLETE") for name in os.environ)
     verb = next((word for word in given if not word.startswith("-")), "")
-    command = typer.main.get_command(make_app(None if completing else verb))
+    command: Any = typer.main.get_command(make_app(None if completing else verb))
+    name = "sketchlearn"
+    if given == [verb, "--help"] and verb in command.commands:
+        # without the options before the verb, which would be parsed first: what does it takes longer than all the rest
+        command, given, name = command.commands[verb], ["--help"], f"{name} {verb}"
     try:
-        result = command.main(args=given, prog_name="sketchlearn", standalone_mode=False)
+        result = command.main(args=given, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
         return int(result) if isinstance(result, int) else Code.DONE
     except typer.Exit as error:
@@ -203,6 +208,8 @@ def _explained(error: Exception) -> tuple[str, Code]:
     if hasattr(error, "format_message"):  # what typer says about arguments
         return error.format_message(), Code.USAGE
     text = _as_options(" ".join(str(error).split()))
+    if isinstance(error, ValueError) and (wrong := _WRONG_VALUE.match(text)):
+        return f"--{text[: wrong.end(1)]} {text[wrong.end(1) + 1 :]}", Code.USAGE
     text = text.replace("delete it to start again", "--restart begins again")
     if isinstance(error, MissingPackageError):
         return text, Code.PACKAGE

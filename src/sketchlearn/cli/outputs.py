@@ -61,15 +61,20 @@ def check_output(path: str, *inputs: str | None, as_json: bool = False) -> None:
         raise OutputError(f"{path}: is a folder; give the name of a file")
     if not target.parent.is_dir():
         raise OutputError(f"{path}: there is no folder {target.parent}")
-    if not os.access(target.resolve().parent, os.W_OK):
-        raise OutputError(f"{path}: the folder {target.parent} can't be written to")
+    try:
+        folder = target.resolve().parent
+    except (RuntimeError, OSError):  # Python 3.13 has the second
+        raise OutputError(f"{path}: is a link that leads to itself; remove it") from None
+    if not folder.is_dir():
+        raise OutputError(f"{path}: is a link into the folder {folder}, which isn't there")
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"{path}: the folder {folder} can't be written to")
     if target.is_file() and not is_ours(target):
-        raise OutputError(
-            f"{path}: exists and was not written by sketchlearn; it would be lost: give another output, or remove it"
-        )
+        whose = "was not written by sketchlearn" if target.suffix.lower() != ".csv" else "CSV doesn't tell who wrote it"
+        raise OutputError(f"{path}: exists and {whose}; it would be lost: give another output, or remove it")
 
 
-_PICTURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
+_PICTURES = (b"\x89PNG", b"%PDF", b"<?xml", b"\xff\xd8", b"RIFF")  # ours name their maker at the beginning or the end
 
 
 def is_ours(path: Path) -> bool:
@@ -77,13 +82,14 @@ def is_ours(path: Path) -> bool:
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(4096)
+        file.seek(max(0, size - 4096))
+        tail = file.read(4096)
     if not head or head.startswith((b"\x89SKETCH\n", b"\x89SKPOINT")):
         return True
     if head.startswith(b"PAR1"):
         return _is_table(path)
-    signature = _PICTURES.get(path.suffix.lower())
-    if signature is not None:
-        return head.startswith(signature)
+    if head.startswith(_PICTURES):
+        return b"sketchlearn" in head or b"sketchlearn" in tail
     if b'<meta name="generator" content="sketchlearn' in head:
         return True
     if not head.lstrip().startswith(b"{") or size > 2**28:

@@ -72,9 +72,13 @@ def decode_tuning_free(
     criterion: str = "means",
     n_decodes: int | None = None,
     start: Array | None = None,
+    rough: bool = False,
     trace: list[dict[str, Any]] | None = None,
 ) -> ClusterSolution:
-    """Decode k centres; see the module for the steps."""
+    """Decode k centres; see the module for the steps.
+
+    With `rough` it is the search alone, with nothing examined or mended: for a model that is only a beginning.
+    """
     check_criterion(criterion)
     metric = standard_metric(characteristic(sketch.features))
     view = View.of(sketch, metric)
@@ -82,7 +86,7 @@ def decode_tuning_free(
     k = n_components
     certifier = Certifier(view, problem, rng)
     found = _found(problem, k, rng, start, trace)
-    fit = _as_it_is(certifier, found)
+    fit = _alone(found) if rough else _as_it_is(certifier, found)
     if fit is None:
         if found.ratio < _MISSING:
             found = _look_closer(problem, found, rng, trace)
@@ -157,13 +161,20 @@ def _found(
     if problem.size < 1.2 * enough:
         found = _best_of_restarts(problem, k, rng, start, trace)
         return found if found.certified else _handed_over(problem, found, rng)
-    part = problem.subset(np.sort(rng.permutation(problem.size)[:enough]))
+    chosen = problem.operator.sample(enough, rng)
+    part = problem.subset(chosen) if len(chosen) < problem.size else problem
     found = _best_of_restarts(part, k, rng, start, trace)
     largest = max(4.0 / problem.effective_radius(k) ** 2, found.variance)
     means, weights, variance, value = refine_shared(
         problem, found.means, found.weights, found.variance, True, _WHOLE_STEPS, largest, 1e-3
     )
     return Found(means, weights, variance, value, *noise_floor_shared(problem, k, variance), found.rounds)
+
+
+def _alone(found: Found) -> _Outcome:
+    """What was found, with nothing known of it."""
+    plain = _mixture(found.weights, found.means, np.full(len(found.means), max(found.variance, 1e-9)))
+    return _Outcome(plain, found.value, found.floor, "shared width, not examined")
 
 
 def _handed_over(problem: Problem, found: Found, rng: np.random.Generator) -> Found:

@@ -2,7 +2,8 @@
 
 A pilot's variance is decided by its largest values: one row of 10⁹, or three sentinels of -999999, would set the scale
 of every frequency.  Values that lie more than fifty robust standard deviations from the median are left out of
-moments; they stay in the data and in the sketch.
+moments; they stay in the data and in the sketch.  So are many, if they are the same few numbers: codes for what is
+missing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ Array = npt.NDArray[np.float64]
 
 _FAR = 50.0  # robust standard deviations beyond which a value says nothing about the spread of the others
 _FEW = 0.05  # of the rows: more than that are no accident
+_CODES = 3
 _RANGES = ((25.0, 75.0, 1.349), (5.0, 95.0, 3.290), (1.0, 99.0, 4.653))
 """Percentiles and how many standard deviations of a normal law they are apart; the wider for columns with many ties."""
 _WIDER = 30.0  # times as wide as another column, from which on distances are about one column only
@@ -33,7 +35,14 @@ def far(sample: Array) -> npt.NDArray[np.bool_]:
         width = np.where(width > 0, width, (b - a) / deviations)
     with np.errstate(over="ignore"):  # distances may be infinite: far enough
         out = np.abs(sample - middle) > _FAR * np.where(width > 0, width, np.inf)
-    return np.asarray(out & (out.mean(axis=0) <= _FEW))
+    few = out.mean(axis=0) <= _FEW
+    codes = [not f and _are_codes(column[o], column[~o]) for f, o, column in zip(few, out.T, sample.T, strict=True)]
+    return np.asarray(out & (few | codes))
+
+
+def _are_codes(values: Array, others: Array) -> bool:
+    """Whether values are two or three numbers again and again, such as 9999 for a missing one, and others are not."""
+    return len(np.unique(values)) <= _CODES and len(np.unique(others)) > 10 * _CODES
 
 
 def usual(sample: Array) -> npt.NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from os import PathLike
 from typing import NamedTuple
 
-from sketchlearn.exceptions import IncompatibleSketchError
+from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches import Sketch
 
@@ -91,6 +91,10 @@ class Store:
     def __init__(self, path: str | PathLike[str], features: FeatureMap) -> None:
         self._features = features
         self._file = sqlite3.connect(path, check_same_thread=False)
+        problem = _foreign(self._file)
+        if problem:
+            self._file.close()
+            raise SketchFileError(f"{path}: {problem}; give a file that isn't there yet")
         self._file.execute("PRAGMA journal_mode=WAL")
         self._file.execute("PRAGMA synchronous=FULL")  # an answer is a promise
         with self._file:
@@ -144,6 +148,15 @@ class Store:
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+
+
+def _foreign(file: sqlite3.Connection) -> str | None:
+    """What is wrong with a file that was made for something else; nothing is written to find out."""
+    try:
+        tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.DatabaseError as error:
+        return f"is not the store of an endpoint ({error})"
+    return "is a database of something else" if tables and tables != {"keys", "total"} else None
 
 
 def digest(data: bytes) -> bytes:

@@ -122,4 +122,4 @@ def add_pairs(a: _Array, b: _Array, out: _Array) -> None:
 
 def add_triangle(square: _Array, triangle: _Array) -> None:
     """See the compiled one."""
-    triangle += square[np.triu_indices(len(square))]
+    triangle += square[np.triu_indices(len(square))].astype(triangle.dtype, copy=False)  # whole numbers, even as floats

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.kernels import amp, atoms, hadamard, lloyd, nearest, pairs, tiers
+from sketchlearn.kernels import amp, atoms, hadamard, lloyd, nearest, pairs, projection, tiers
 from sketchlearn.kernels.plan import Plan, prepare
 
 
@@ -89,6 +89,8 @@ def _sums() -> None:
             X: Any = rows.astype(dtype)
             summer.sum_rows(X, weights, True)
     pairs.add_large(np.ones((2, 4096)), np.ones((2, 4096)))
+    for dtype in (np.float32, np.float64):
+        projection.project(near.astype(dtype), center, np.ones(d), np.ones((d, 3)), 1.0)
 
 
 def _structured(d: int) -> list[Plan]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sketchlearn.optional import optional
+from sketchlearn.words import one_line
 
 COLORS = ("#2a6fbb", "#d1615d", "#3f9b6b", "#b07aa1", "#e49444", "#5fa2ce", "#8a6d3b", "#d684bd", "#6b7a3a", "#57606c")
 INK, FAINT, GOOD, BAD = "#30363d", "#9aa4af", "#3f9b6b", "#d1615d"
@@ -29,3 +30,8 @@ def tidy(ax: Any) -> Any:
 def color(index: int) -> str:
     """Colour of a component."""
     return COLORS[index % len(COLORS)]
+
+
+def caption(text: object) -> str:
+    """Text of others for a picture: on one line, and dollars are dollars, not the begin of a formula."""
+    return one_line(text).replace("$", r"\$")

@@ -9,7 +9,7 @@ import numpy as np
 
 from sketchlearn.comparison import Change, changes
 from sketchlearn.decoders import Code, Sweep
-from sketchlearn.plots.axes import BAD, FAINT, GOOD, INK, axes, color, tidy
+from sketchlearn.plots.axes import BAD, FAINT, GOOD, INK, axes, caption, color, tidy
 from sketchlearn.plots.geometry import as_model
 from sketchlearn.sketches import Sketch, SketchTable
 
@@ -55,7 +55,7 @@ def residual(model: Any, *, ax: Any = None) -> Any:
     ax.set_ylim(bottom=max(lowest, 1e-6 * p.sampling.max()) / 3)
     ax.set_xlabel("radius (1: one standard deviation of the data; larger: finer)")
     ax.set_ylabel("mean squared modulus")
-    ax.set_title(model.headline)
+    ax.set_title(caption(model.headline))
     ax.legend(frameon=False)
     return ax
 
@@ -141,7 +141,7 @@ def spectrum(model: Any, *, ax: Any = None) -> Any:
     right.spines["top"].set_visible(False)
     if len(k) <= 20:
         ax.set_xticks(k)
-    ax.set_title(f"{model.headline}: {shares.sum():.1%} of the variance")
+    ax.set_title(caption(f"{model.headline}: {shares.sum():.1%} of the variance"))
     ax.legend(frameon=False, loc="center right")
     return ax
 
@@ -210,7 +210,7 @@ def _label(ax: Any, at: Any, labels: list[str]) -> None:
     room = _ROOM // max(max(map(len, short)), 1)  # of names side by side
     turned = len(short) > max(room, 2)
     every = max(1, -(-len(at) // (_TURNED if turned else len(at))))
-    ax.set_xticks(at[::every], short[::every])
+    ax.set_xticks(at[::every], [caption(text) for text in short[::every]])
     if turned:
         for text in ax.get_xticklabels():
             text.set(rotation=45, ha="right", rotation_mode="anchor")

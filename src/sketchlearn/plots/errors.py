@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sketchlearn.comparison import DetectionErrors
-from sketchlearn.plots.axes import FAINT, axes, color, tidy
+from sketchlearn.plots.axes import FAINT, axes, caption, color, tidy
 
 _TICKS = np.array([0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6])
 
@@ -45,7 +45,7 @@ def detection(errors: DetectionErrors | dict[str, DetectionErrors], *, ax: Any =
     for i, (name, found) in enumerate(curves.items()):
         inner = (found.misses > 0) & (found.misses < 1) & (found.false_alarms > 0) & (found.false_alarms < 1)
         rate = f"equal error rate {100 * found.equal_error_rate:.1f} %"
-        label = f"{name}: {rate}" if name else rate
+        label = f"{caption(name)}: {rate}" if name else rate
         ax.plot(ndtri(found.false_alarms[inner]), ndtri(found.misses[inner]), color=color(i), label=label)
         if 0 < found.equal_error_rate < 1:
             ax.plot(*[ndtri(found.equal_error_rate)] * 2, "o", color=color(i), markersize=5)

@@ -13,7 +13,7 @@ from sketchlearn.decoders.problem import location_and_scale
 from sketchlearn.decoders.profile import characteristic
 from sketchlearn.features.characteristic import characteristic as characteristic_map
 from sketchlearn.features.operator import Operator
-from sketchlearn.plots.axes import axes
+from sketchlearn.plots.axes import axes, caption
 from sketchlearn.plots.geometry import Plane, as_model, limits, plane_of
 from sketchlearn.sketches.value import Sketch
 
@@ -94,8 +94,8 @@ def landscape(
     if found is not None:
         points = plane.points(found.means) * unit
         ax.plot(points[:, 0], points[:, 1], "+", color="white", markersize=9, markeredgewidth=1.6)
-    ax.set_xlabel(plane.labels[0])
-    ax.set_ylabel(plane.labels[1])
+    ax.set_xlabel(caption(plane.labels[0]))
+    ax.set_ylabel(caption(plane.labels[1]))
     ax.set_title(f"greedy criterion, width {width:.3g}" + (" (standardised columns)" if spread is not None else ""))
     return ax
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.plots.axes import INK, axes, color, tidy
+from sketchlearn.plots.axes import INK, axes, caption, color, tidy
 from sketchlearn.plots.geometry import as_model, column_units, density_at, ellipse, limits, plane_of
 
 _GRID = 200
@@ -74,10 +74,10 @@ def centers(
         for l in range(len(x)):
             text = f"{l}: {seen.weights[l]:.1%}"
             ax.annotate(text, (x[l], y[l]), xytext=(6, 6), textcoords="offset points", color=INK, fontsize=8, zorder=4)
-    ax.set_xlabel(plane.labels[0])
-    ax.set_ylabel(plane.labels[1] if two else "weight")
+    ax.set_xlabel(caption(plane.labels[0]))
+    ax.set_ylabel(caption(plane.labels[1]) if two else "weight")
     ax.margins(0.12)  # room for the labels
-    ax.set_title(model.headline)
+    ax.set_title(caption(model.headline))
     return ax
 
 
@@ -145,9 +145,9 @@ def density(
             _draw_rows(ax, plane.points(np.asarray(rows, np.float64)))
         ax.set_xlim(lower[0], upper[0])
         ax.set_ylim(lower[1], upper[1])
-        ax.set_ylabel(plane.labels[1])
-    ax.set_xlabel(plane.labels[0])
-    ax.set_title(model.headline)
+        ax.set_ylabel(caption(plane.labels[1]))
+    ax.set_xlabel(caption(plane.labels[0]))
+    ax.set_title(caption(model.headline))
     return ax
 
 

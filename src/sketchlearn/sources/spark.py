@@ -23,10 +23,14 @@ def open_spark(data: Any, selection: Selection) -> Source | None:
     if selection.group_by is not None and not isinstance(selection.group_by, str | int):
         selection.refuse("a Spark frame; group by a column", "group_by")
     layout = Layout(data.columns, selection, "the frame")
-    frame = data.select(*(f"`{name}`" for name in layout.needed))
+    frame = data.select(*map(_quoted, layout.needed))
     layout.check(pa.schema(frame.limit(0).toArrow().schema))
     layout = Layout(layout.needed, replace(layout.selection, columns=layout.numbers, expected=None), "the frame")
     return Source(SparkRows(frame, layout), names=layout.numbers, grouped=layout.group is not None, home="spark")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,14 @@ class SparkRows:
     layout: Layout
 
     def numbered(self) -> Any:
-        """The frame with the number of its partition in each row."""
+        """The frame with the number of its partition in each row; columns are called c0, c1, ...
+
+        Spark can't hand over columns whose names have dots or backticks.
+        """
         from pyspark.sql import functions as F
 
-        return self.frame.withColumn(NUMBER, F.spark_partition_id())
+        columns = [F.col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(self.layout.needed)]
+        return self.frame.select(*columns, F.spark_partition_id().alias(NUMBER))
 
     def __call__(self, size: int) -> Iterator[Batch]:
         import pyarrow as pa

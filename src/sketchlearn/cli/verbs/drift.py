@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sketchlearn.cli.app import Code, Debug, Json, emit, labelled_sketches, usage, warnings_as_notes, working
+from sketchlearn.words import one_line
 
 
 def register(app: typer.Typer) -> None:
@@ -60,9 +61,10 @@ def _facts(alarm: Any) -> dict[str, Any]:
 
 def _text(found: list[Any], against: str) -> str:
     """A line for each comparison."""
-    width = max(5, *(len(alarm.change.label) for alarm in found))
+    labels = [one_line(alarm.change.label) for alarm in found]
+    width = max(5, *map(len, labels))
     lines = [f"{'':<{width}}  {'rows':>12}  {'distance':>9}  {'p-value':>9}  verdict"]
-    for alarm in found:
+    for label, alarm in zip(labels, found, strict=True):
         change = alarm.change
         verdict = "differs" if alarm.differs else "-"
         if alarm.columns:
@@ -70,7 +72,7 @@ def _text(found: list[Any], against: str) -> str:
         elif alarm.differs:
             verdict += ": no single column, but how they go together"
         lines.append(
-            f"{change.label:<{width}}  {change.rows:>12,}  {change.distance:>9.4g}  {alarm.adjusted:>9.3g}  {verdict}"
+            f"{label:<{width}}  {change.rows:>12,}  {change.distance:>9.4g}  {alarm.adjusted:>9.3g}  {verdict}"
         )
     count = sum(alarm.differs for alarm in found)
     reference = {"first": found[0].change.reference, "previous": "the one before", "rest": "all others"}[against]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,7 +39,7 @@ Dpi = Annotated[int, typer.Option("--dpi", help="Dots per inch.", min=20, max=12
 Standardize = Annotated[
     bool | None, typer.Option(help="Principal components in units of each column; by default as the model was learned.")
 ]
-Seed = Annotated[int, typer.Option("--seed", help="For repeatable results.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -161,13 +162,30 @@ def _write(
 ) -> None:
     buffer = io.BytesIO()
     kind = "png" if output == "-" else Path(output).suffix.lstrip(".").lower()
-    # the same picture has the same bytes
-    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with optional("matplotlib", "plots", "a picture").rc_context({"svg.hashsalt": "sketchlearn"}):
-        ax.figure.savefig(buffer, format=kind, dpi=dpi, metadata=dates.get(kind))
+    hashed = optional("matplotlib", "plots", "a picture").rc_context({"svg.hashsalt": "sketchlearn"})
+    with hashed, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # letters that the font hasn't are boxes: nobody's fault
+        ax.figure.savefig(buffer, format=kind, dpi=dpi, **_signed(kind))
     optional("matplotlib.pyplot", "plots", "a picture").close(ax.figure)
     write_bytes(output, buffer.getvalue())
     if output != "-":
         emit({"output": output, **(facts or {})}, as_json, output if line is None else f"{output}: {line}")
     elif line is not None:
         note(line)
+
+
+def _signed(kind: str) -> dict[str, Any]:
+    """Options by which a picture says who made it, so that it may be replaced; the same picture has the same bytes."""
+    maker = f"sketchlearn {sketchlearn.__version__}"
+    known = {
+        "png": {"Software": maker},
+        "svg": {"Date": None, "Creator": maker},
+        "pdf": {"CreationDate": None, "Creator": maker},
+    }
+    if kind in known:
+        return {"metadata": known[kind]}
+    from PIL import Image
+
+    notes = Image.Exif()
+    notes[0x0131] = maker  # software
+    return {"pil_kwargs": {"exif": notes}}

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sketchlearn.cli.app import Debug, note, read_sketch
+from sketchlearn.cli.app import Debug, check_output, note, read_features, write_bytes
 
 
 def register(app: typer.Typer) -> None:
@@ -16,7 +16,9 @@ def register(app: typer.Typer) -> None:
 
     @app.command("serve")
     def serve(
-        sketch: Annotated[str, typer.Argument(help="A sketch of the feature map that all clients use.")],
+        sketch: Annotated[
+            str, typer.Argument(help="Feature map of all clients: from design, or a sketch that has it.")
+        ],
         store: Annotated[str, typer.Option("--store", "-s", help="SQLite file with the sum and the keys.")],
         output: Annotated[
             str | None, typer.Option("--output", "-o", help="Write the sum to this file when the server stops.")
@@ -34,12 +36,13 @@ def register(app: typer.Typer) -> None:
         Clients send an Idempotency-Key with every sketch, and get the feature map at GET /recipe.  If the variable
         SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.
         """
-        from sketchlearn import files
         from sketchlearn.federation import Collector
         from sketchlearn.optional import optional
 
         uvicorn = optional("uvicorn", "server", "an HTTP endpoint")
-        features = read_sketch(sketch).features
+        if output is not None:
+            check_output(output, sketch, store)
+        features = read_features(sketch)
         collector = Collector(
             features, store, token=os.environ.get("SKETCHLEARN_TOKEN"), most_rows=most_rows,
             until=None if until is None else until.timestamp(),
@@ -52,4 +55,4 @@ def register(app: typer.Typer) -> None:
             note(f"{total.count:,} rows in {collector.submissions:,} sketches")
             collector.close()
             if output is not None and not total.is_empty:
-                files.write(output, total.to_bytes())
+                write_bytes(output, total.to_bytes())
