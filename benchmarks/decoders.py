@@ -500,9 +500,7 @@ def median_of(rows, name):
 def corner_counts():
     """What became of the runs in the corner."""
     rows = kept(CORNER)
-    lines = [
-        "| d | scale | runs | found | against itself, by verdict | wrong, NaN, overflow or warning | median seconds |"
-    ]
+    lines = ["| d | scale | runs | found | failed, and said so | wrong verdict, NaN, overflow, warning | seconds |"]
     lines.append("|---" * 7 + "|")
     for (d, factor), some in sorted(groups(rows, "dim", "factor").items(), key=lambda g: (int(g[0][0]), g[0][1])):
         found = sum(r["outcome"] == "found" for r in some)
