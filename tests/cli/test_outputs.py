@@ -85,6 +85,15 @@ def test_links_stay_links(run, made):
     assert sl.Model.load(made / "real" / "model.json").size == 2
 
 
+def test_links_that_lead_nowhere(run, made):
+    (made / "loop.json").symlink_to(made / "loop.json")
+    (made / "far.json").symlink_to(made / "no folder" / "x.json")
+    for name, words in (("loop.json", "leads to itself"), ("far.json", "which isn't there")):
+        code, _, err = run("learn", "kmeans", "s.sketch", "-k", "2", "-o", name)
+        assert code == 6
+        assert words in err
+
+
 def test_names_are_shown_and_not_obeyed(run, made):
     name = "a\x1b[31m\x07"
     pq.write_table(pa.table({name: X[:, 0], "b": X[:, 1]}), made / "odd.parquet")

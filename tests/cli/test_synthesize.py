@@ -32,6 +32,14 @@ def test_rows_as_csv(folder, tmp_path, run):
         assert not (tmp_path / "no.csv").exists()
 
 
+def test_rows_as_parquet(folder, tmp_path, run):
+    pq = pytest.importorskip("pyarrow.parquet")
+    for _ in range(2):  # its own result is replaced
+        code, _, err = run("synthesize", folder / "all.sketch", "-n", "50", "-o", tmp_path / "points.parquet")
+        assert code == 0, err
+    assert pq.read_table(tmp_path / "points.parquet").column_names == ["a", "b"]
+
+
 def test_a_sketch_against_a_model(folder, run):
     code, out, err = run("compare", folder / "all.sketch", folder / "model.json", "--json")
     assert code == 0, err

@@ -162,6 +162,24 @@ def test_every_level_of_a_transform_is_in_the_hands_of_a_thread(log, each_log, t
             )
 
 
+@pytest.mark.parametrize("each_log", [source.EACH_LOG, source.FAR_EACH_LOG])
+@pytest.mark.parametrize("log", range(source.MOST_LOG + 1))
+def test_places_in_shared_memory_are_distinct_and_mostly_in_banks_of_their_own(log, each_log):
+    steps, size = structured.room(log, each_log)
+    place = np.arange(1 << log)
+    at = sum(((place >> bit & 1) * step for bit, step in enumerate(steps)), 0 * place)
+    assert len(set(at)) == len(at)
+    assert at.min() >= 0
+    assert at.max() < size
+    group = 1 << max(0, log - each_log)
+    for transform in (0, 1):
+        for number in range(structured.pass_count(log, each_log)):
+            threads = at[structured.places(log, each_log, transform, number)[0]]
+            warp = np.concatenate([threads + row * size for row in range(max(1, 32 // group))])[:32]
+            if log <= 2 * each_log:
+                assert len(set(warp % 32)) == 32
+
+
 @pytest.mark.parametrize(("d", "m"), [(10, 130), (37, 70)])
 def test_signs_have_the_bits_of_the_processor(gpu, d, m):
     rng = np.random.default_rng(d)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.sources.stores import _blocks
 
 pa = pytest.importorskip("pyarrow")
 
@@ -173,3 +174,11 @@ def test_streams_are_looked_into_without_losing_rows():
         sl.sketch(source, PHI)
     again = sl.read([X[:1000], X[1000:]])  # a list of batches can be read as often as one likes
     assert sl.sketch(again, PHI) == sl.sketch(again, PHI)
+
+
+def test_wide_arrays_are_read_in_blocks_of_bounded_size(monkeypatch):
+    monkeypatch.setattr("sketchlearn.sources.stores._MOST_BYTES", 8 * 50 * 7)
+    array = np.arange(5000.0).reshape(100, 50)
+    blocks = list(_blocks(array, 40))
+    assert max(len(block) for _, block in blocks) == 7
+    np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), array)

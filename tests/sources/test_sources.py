@@ -429,3 +429,19 @@ def test_duckdb_can_not_be_tricked_into_writing(tmp_path, monkeypatch, own):
         with again:
             assert again.execute("SELECT count(*) FROM t").fetchone() == (50,)
             assert again.execute("SELECT nextval('s')").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_other_columns_of_arrow_files_are_not_unpacked(tmp_path, kind):
+    from sketchlearn.sources.ipc import _open
+
+    table = pa.table({"text": ["x" * 1000] * 50, "b": np.arange(50.0), "a": np.ones(50)})
+    make = pa.ipc.new_file if kind == "file" else pa.ipc.new_stream
+    with make(str(tmp_path / "t.arrow"), table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    reader, numbered = _open(str(tmp_path / "t.arrow"), (1, 2))
+    assert numbered == (kind == "file")
+    assert (reader.get_batch(0) if numbered else next(iter(reader))).schema.names == ["b", "a"]
+    phi = sl.FourierFeatures.draw(dim=2, size=10, scale=1.0, seed=0)
+    rows = np.column_stack([np.ones(50), np.arange(50.0)])
+    assert sl.sketch(tmp_path / "t.arrow", phi, columns=["a", "b"]) == sl.sketch(rows, phi)

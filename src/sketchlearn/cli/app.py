@@ -98,6 +98,7 @@ class Code(IntEnum):
 
 
 _MOST = 1000  # numbers of components in a sweep
+_WRONG_VALUE = re.compile("(where|delimiter|decimal|encoding|dtype|format)(?:=|: )")  # what a message begins with
 
 
 class _State:
@@ -207,6 +208,8 @@ def _explained(error: Exception) -> tuple[str, Code]:
     if hasattr(error, "format_message"):  # what typer says about arguments
         return error.format_message(), Code.USAGE
     text = _as_options(" ".join(str(error).split()))
+    if isinstance(error, ValueError) and (wrong := _WRONG_VALUE.match(text)):
+        return f"--{text[: wrong.end(1)]} {text[wrong.end(1) + 1 :]}", Code.USAGE
     text = text.replace("delete it to start again", "--restart begins again")
     if isinstance(error, MissingPackageError):
         return text, Code.PACKAGE

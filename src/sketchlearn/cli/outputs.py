@@ -61,12 +61,17 @@ def check_output(path: str, *inputs: str | None, as_json: bool = False) -> None:
         raise OutputError(f"{path}: is a folder; give the name of a file")
     if not target.parent.is_dir():
         raise OutputError(f"{path}: there is no folder {target.parent}")
-    if not os.access(target.resolve().parent, os.W_OK):
-        raise OutputError(f"{path}: the folder {target.parent} can't be written to")
+    try:
+        folder = target.resolve().parent
+    except (RuntimeError, OSError):  # Python 3.13 has the second
+        raise OutputError(f"{path}: is a link that leads to itself; remove it") from None
+    if not folder.is_dir():
+        raise OutputError(f"{path}: is a link into the folder {folder}, which isn't there")
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"{path}: the folder {folder} can't be written to")
     if target.is_file() and not is_ours(target):
-        raise OutputError(
-            f"{path}: exists and was not written by sketchlearn; it would be lost: give another output, or remove it"
-        )
+        whose = "was not written by sketchlearn" if target.suffix.lower() != ".csv" else "CSV doesn't tell who wrote it"
+        raise OutputError(f"{path}: exists and {whose}; it would be lost: give another output, or remove it")
 
 
 _PICTURES = (b"\x89PNG", b"%PDF", b"<?xml", b"\xff\xd8", b"RIFF")  # ours name their maker at the beginning or the end

@@ -47,6 +47,7 @@ _RESTARTS = 3
 _MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missing
 _MISSING = 100.0
 _CROWDED_RESTARTS = 6  # where noise that was added leaves little else
+_HANDED_RESTARTS = 2  # of messages, where searches have failed
 _SHRINKAGE = 0.1
 _NOISE_CAP = 0.01  # frequencies count at most 1 / this times more than those with the full noise
 _AXES_STEPS, _DIAGONAL_STEPS, _STEPS = 40, 60, 100
@@ -179,7 +180,7 @@ def _alone(found: Found) -> _Outcome:
 def _handed_over(problem: Problem, found: Found, rng: np.random.Generator) -> Found:
     """What messages find in a small sketch that no search explains, if that explains more of it."""
     k = len(found.means)
-    fit, _ = best_of_runs(Passing(problem, k, rng))
+    fit, _ = best_of_runs(Passing(problem, k, rng), _HANDED_RESTARTS)
     largest = max(4.0 / problem.effective_radius(k) ** 2, found.variance)
     width = float(fit.weights @ fit.covariances / fit.weights.sum())
     means, weights, variance, value = refine_shared(

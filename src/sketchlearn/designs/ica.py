@@ -18,7 +18,7 @@ Array = npt.NDArray[np.float64]
 _ROUNDS, _TURNS = 20, 200
 _ROWS_PER_COLUMN = 20  # of a pilot that is separated, and not only made uncorrelated
 _FLOOR = 1e-6
-_NEARER, _PEAKED = 0.7, 1.0
+_NEARER, _PEAKED = 0.625, 1.0
 
 
 def design_ica(
@@ -36,7 +36,7 @@ def design_ica(
         Seed of the random directions.
     radius : float, optional
         Where rows are clipped, in units in which their coordinates have variance 1; by default
-        ``max(5, 2 sqrt(d))``, and 0.7 of that if all sources are :func:`peaked`.
+        ``max(5, 2 sqrt(d))``, and five eighths of that if all sources are :func:`peaked`.
     weights : array (n,), optional
         Of the pilot rows.
 

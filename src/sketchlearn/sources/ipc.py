@@ -19,16 +19,20 @@ def _slices(table: Any, size: int) -> Iterator[Any]:
         yield table.slice(i, size)
 
 
-def _open(path: str) -> tuple[Any, bool]:
-    """A reader and whether it knows its batches by number."""
+def _open(path: str, fields: tuple[int, ...] = ()) -> tuple[Any, bool]:
+    """A reader of some fields, or of all, and whether it knows its batches by number.
+
+    Batches may be compressed: what isn't asked for is not unpacked.
+    """
     import pyarrow as pa
 
     source = open_remote(path) if is_remote(path) else pa.memory_map(path, "r")
+    options = pa.ipc.IpcReadOptions(included_fields=list(fields))
     try:
-        return pa.ipc.open_file(source), True
+        return pa.ipc.open_file(source, options=options), True
     except pa.ArrowInvalid:
         source.seek(0)
-        return pa.ipc.open_stream(source), False
+        return pa.ipc.open_stream(source, options=options), False
 
 
 def _read_stream(file: Any, selection: Selection) -> Source:
@@ -68,13 +72,16 @@ def open_ipc(files: Files, selection: Selection) -> Source:
         first = first or layout
         layout.agree_with(first)
         name, mark = files.short(path), identity(path)
+        fields = tuple(schema.names.index(column) for column in layout.needed)
         if numbered:
             with reading(path, "Arrow IPC"):
+                reader, _ = _open(path, fields[:1])
                 rows = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
             known = not selection.where
-            parts += [Part(name, _Batches(path, i, layout), n if known else None, mark) for i, n in enumerate(rows)]
+            numbers = [n if known else None for n in rows]
+            parts += [Part(name, _Batches(path, i, layout, fields), n, mark) for i, n in enumerate(numbers)]
         else:
-            parts.append(Part(name, _Batches(path, None, layout), None, mark))
+            parts.append(Part(name, _Batches(path, None, layout, fields), None, mark))
     assert first is not None
     return Source.of_parts(parts, first.numbers, first.group is not None)
 
@@ -86,9 +93,10 @@ class _Batches:
     path: str
     number: int | None
     layout: Layout
+    fields: tuple[int, ...]
 
     def __call__(self, size: int) -> Iterator[Batch]:
         with reading(self.path, "Arrow IPC"):
-            reader, _ = _open(self.path)
+            reader, _ = _open(self.path, self.fields)
             for table in reader if self.number is None else [reader.get_batch(self.number)]:
                 yield from stream_of(self.layout, _slices(table, size))

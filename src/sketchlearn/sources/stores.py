@@ -262,7 +262,7 @@ def _blocks(array: Any, size: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
     """Whole chunks where they are not too large: none is decompressed twice."""
     chunk = (getattr(array, "chunks", None) or (1,))[0]
     bytes_of_row = max(1, int(np.prod(array.shape[1:])) * np.dtype(array.dtype).itemsize)
-    step = min(max(1, size // chunk) * chunk, max(size, _MOST_BYTES // bytes_of_row))
+    step = min(max(1, size // chunk) * chunk, max(1, _MOST_BYTES // bytes_of_row))
     for i in range(0, array.shape[0], step):
         yield i, np.asarray(array[i : i + step])
 

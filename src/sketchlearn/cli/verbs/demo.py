@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
     def demo(
         output: Annotated[str, typer.Option("--output", "-o", help="Folder to make.")] = "sketchlearn-demo",
         rows: Annotated[int, typer.Option("--rows", help="Rows of customers to make up.")] = 400_000,
-        seed: Annotated[int, typer.Option("--seed", help="Other numbers give other customers.")] = 0,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Others give other customers.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:

@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
         data: Annotated[list[str] | None, typer.Argument(help="Files, globs, folders, a URL, or -.")] = None,
         components: Annotated[int, typer.Option("--components", "-k", help="Components to be learned later.")] = 20,
         task: Annotated[str, typer.Option("--task", help="What will be learned: kmeans, gmm, ...")] = "kmeans",
-        seed: Annotated[int, typer.Option("--seed", help="Seed of the features.")] = 0,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the features.")] = 0,
         lower: Annotated[str | None, typer.Option("--lower", help="Public lower bounds, by commas.")] = None,
         upper: Annotated[str | None, typer.Option("--upper", help="Public upper bounds, by commas.")] = None,
         standardize: Annotated[

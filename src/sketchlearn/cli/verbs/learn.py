@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from sketchlearn.sketches import Sketch
 
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
-Components = Annotated[int, typer.Option("-k", "--components", help="Number of components.")]
+Components = Annotated[int, typer.Option("-k", "--components", min=1, help="Number of components.")]
 Model = Annotated[str, typer.Option("-o", "--output", help="Where to write the model (JSON); - for standard output.")]
-Seed = Annotated[int, typer.Option("--seed", help="For repeatable results.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -155,7 +155,7 @@ def register(app: typer.Typer) -> None:
     def ica(
         sketch: Source,
         output: Model,
-        k: Annotated[int | None, typer.Option("-k", "--components", help="Sources to keep; all.")] = None,
+        k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Sources to keep; all.")] = None,
         seed: Seed = 0,
         as_json: Json = False,
         debug: Debug = False,
@@ -178,7 +178,7 @@ def register(app: typer.Typer) -> None:
         predictors: Annotated[
             list[str] | None, typer.Option("--predictors", help="Columns of the first group, by commas; all others.")
         ] = None,
-        k: Annotated[int | None, typer.Option("-k", "--components", help="Pairs; those above chance.")] = None,
+        k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Pairs; those above chance.")] = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -201,7 +201,7 @@ def register(app: typer.Typer) -> None:
         predictors: Annotated[
             list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
         ] = None,
-        k: Annotated[int | None, typer.Option("-k", "--components", help="Number of components.")] = None,
+        k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Number of components.")] = None,
         seed: Seed = 0,
         as_json: Json = False,
         debug: Debug = False,
@@ -221,7 +221,7 @@ def register(app: typer.Typer) -> None:
     @learn.command()
     def subspaces(
         sketch: Source,
-        k: Annotated[int, typer.Option("-k", "--subspaces", help="Number of subspaces.")],
+        k: Annotated[int, typer.Option("-k", "--subspaces", min=1, help="Number of subspaces.")],
         output: Model,
         dim: Annotated[int, typer.Option("--dim", help="Dimension of each.")] = 1,
         seed: Seed = 0,
@@ -296,7 +296,7 @@ def register(app: typer.Typer) -> None:
         method: Annotated[str, typer.Option("--method", help="auto, ridge, lda, qda, naive-bayes, mixture, mean.")] = (
             "auto"
         ),
-        k: Annotated[int, typer.Option("-k", "--components", help="Components a class, of mixtures.")] = 1,
+        k: Annotated[int, typer.Option("-k", "--components", min=1, help="Components a class, of mixtures.")] = 1,
         covariance: Annotated[str, typer.Option("--covariance", help="Of mixtures: full, tied, diag, spherical.")] = (
             "full"
         ),

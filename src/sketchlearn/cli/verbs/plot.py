@@ -39,7 +39,7 @@ Dpi = Annotated[int, typer.Option("--dpi", help="Dots per inch.", min=20, max=12
 Standardize = Annotated[
     bool | None, typer.Option(help="Principal components in units of each column; by default as the model was learned.")
 ]
-Seed = Annotated[int, typer.Option("--seed", help="For repeatable results.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")]
 
 
 def register(app: typer.Typer) -> None:

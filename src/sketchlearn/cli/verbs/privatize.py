@@ -49,6 +49,8 @@ def register(app: typer.Typer) -> None:
             raise usage("--dataset, --budget-epsilon and --budget-delta are for a --ledger")
         if ledger is not None and dataset is None:
             raise usage("--ledger needs --dataset, the name of the data that is spent on")
+        if not epsilon > 0 or not 0 <= delta < 1:
+            raise usage(f"--epsilon must be positive and --delta in [0, 1), got {epsilon:g} and {delta:g}")
         check_output(output, sketch)
         exact = read_sketch(sketch)
         book = None if ledger is None else Ledger(ledger, budget_epsilon, budget_delta)

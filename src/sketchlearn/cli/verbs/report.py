@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option("--sketch", help="Its sketch: adds how the misfit depends on k.")
         ] = None,
         ks: Annotated[str | None, typer.Option("--ks", help="Numbers of components to try on it, e.g. 1:12.")] = None,
-        seed: Annotated[int, typer.Option("--seed", help="For repeatable results.")] = 0,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:

@@ -57,7 +57,7 @@ def register(app: typer.Typer) -> None:
             int, typer.Option("--components", "-k", help="Components to be learned later (sizes the features).")
         ] = 20,
         task: Annotated[str, typer.Option("--task", help="What will be learned: kmeans, gmm, ...")] = "kmeans",
-        seed: Annotated[int, typer.Option("--seed", help="Seed of the features.")] = 0,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the features.")] = 0,
         standardize: Annotated[
             bool, typer.Option("--standardize", help="Offset and spread per column, kept in the feature map.")
         ] = False,

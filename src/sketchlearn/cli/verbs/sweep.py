@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
         covariance: Annotated[
             str, typer.Option("--covariance", help="Of gmm: full, tied, diag or spherical.")
         ] = "full",
-        seed: Annotated[int, typer.Option("--seed", help="For repeatable results.")] = 0,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -20,28 +22,47 @@ def register(app: typer.Typer) -> None:
         method: Annotated[
             str, typer.Option("--method", help="mixture (draws), points (moved to fit), auto: points up to 500 rows.")
         ] = "auto",
-        seed: Annotated[int, typer.Option("--seed", help="For repeatable rows.")] = 0,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable rows.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Write rows with the distribution of those behind a sketch, as CSV; private only if the sketch is."""
+        """Write rows with the distribution of those behind a sketch; private only if the sketch is.
+
+        As Parquet if the output is called .parquet, and as CSV otherwise.
+        """
         if method not in ("auto", "mixture", "points"):
             raise usage(f"--method {method}: choose auto, mixture or points")
         if n < 1:
             raise usage(f"-n {n}: ask for at least one row")
         check_output(output, sketch, as_json=as_json)
         s = read_sketch(sketch)
-        import csv
-        import io
-
         from sketchlearn.comparison import synthesize as make_rows
 
         with working(f"making {n} rows"):
             rows = make_rows(s, n, method=method, random_state=seed)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(s.features.columns or [f"column {i}" for i in range(s.features.dim)])
-        writer.writerows([repr(float(v)) for v in row] for row in rows)
-        write_bytes(output, text.getvalue().encode())
+        names = s.features.columns or [f"column {i}" for i in range(s.features.dim)]
+        write_bytes(output, (_parquet if Path(output).suffix.lower() in (".parquet", ".pq") else _csv)(names, rows))
         if output != "-":
             emit({"output": output, "rows": n, "columns": s.features.dim}, as_json, f"{output}: {n:,} rows")
+
+
+def _csv(names: Sequence[str], rows: Any) -> bytes:
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([repr(float(v)) for v in row] for row in rows)
+    return text.getvalue().encode()
+
+
+def _parquet(names: Sequence[str], rows: Any) -> bytes:
+    from sketchlearn.optional import optional
+
+    pa, pq = (optional(name, "files", "Parquet") for name in ("pyarrow", "pyarrow.parquet"))
+    made = pa.table([rows[:, i] for i in range(rows.shape[1])], names=list(names))
+    out = pa.BufferOutputStream()
+    pq.write_table(made.replace_schema_metadata({"sketchlearn": "rows made up"}), out)  # a file that may be replaced
+    data: bytes = out.getvalue().to_pybytes()
+    return data

@@ -36,7 +36,7 @@ RESTARTS, ROUNDS = 6, 40
 _STAGES = 4, 8, 16  # rounds after which a descent is tried
 _REPAIRS, _GAIN = 3, 0.98  # fruitless repairs before a new start, and their least gain
 _REPLACEMENTS = 20  # rounds of the search for what a descent has missed
-_BUDGET, _SMALLEST = 20_000, 600  # iterations times components, at least so many of them, before the last run
+_BUDGET, _FEWEST, _MOST = 20_000, 600, 2000  # iterations times components before the last run, and iterations
 _CROWDED = 3  # runs where most of the noise was added
 _AGREE = 1.02  # two runs with residuals that close have found what there is
 
@@ -156,7 +156,7 @@ def _searched(problem: Problem, fit: Fit, rng: np.random.Generator) -> Fit:
 
 def _spent(passing: Passing) -> bool:
     """No other run is to begin."""
-    return passing.iterations > max(_BUDGET // passing.k, _SMALLEST)
+    return passing.iterations > min(max(_BUDGET // passing.k, _FEWEST), _MOST)
 
 
 def _explains(problem: Problem, fit: Fit) -> bool:

@@ -6,6 +6,8 @@
 // bits of the register; between passes the numbers change their threads by way of shared memory.  Tables come in the
 // order in which the threads read them (kernels/cuda/structured.py, which repeats the maps of this file).
 
+#if defined(SL_HADAMARD)
+
 // The bit of a level: the widest first, but bits 2, 1, 0 before 5, 4, 3 in the second transform.
 __device__ constexpr int level_bit(int q, int transform, int step) {
     const int bit = q - 1 - step, low = q < 3 ? q : 3, middle = q < 6 ? q : 6, behind = step - (q - middle);
@@ -56,7 +58,27 @@ __device__ __forceinline__ double plus(double a, double b) { return __dadd_rn(a,
 __device__ __forceinline__ double minus(double a, double b) { return __dsub_rn(a, b); }
 __device__ __forceinline__ double times(double a, float b) { return __dmul_rn(a, (double)b); }
 
-template <int Q, int EB, int TRANSFORM, int PASS>
+// Where a place is in shared memory: every bit of it adds its own number, so that the threads of a warp meet in no bank.
+template <typename Real>
+struct Room;
+template <>
+struct Room<float> {
+    static const int SIZE = SL_ROOM;
+    __device__ static constexpr int step(int bit) {
+        constexpr int steps[] = {SL_ROOM_STEPS};
+        return steps[bit];
+    }
+};
+template <>
+struct Room<double> {
+    static const int SIZE = SL_FAR_ROOM;
+    __device__ static constexpr int step(int bit) {
+        constexpr int steps[] = {SL_FAR_ROOM_STEPS};
+        return steps[bit];
+    }
+};
+
+template <typename Real, int Q, int EB, int TRANSFORM, int PASS>
 struct Map {
     static const int BITS = Q < EB ? Q : EB, EACH = 1 << BITS, LEVELS = pass_levels(Q, EB, PASS);
     static const u32 MASK = pass_mask(Q, EB, TRANSFORM, PASS);
@@ -76,10 +98,21 @@ struct Map {
             if (!(MASK >> bit & 1)) at |= (g >> used++ & 1) << bit;
         return at;
     }
+    // the same in shared memory
+    static const int S0 = Room<Real>::step(PLACES & 31), S1 = Room<Real>::step(PLACES >> 5 & 31);
+    static const int S2 = Room<Real>::step(PLACES >> 10 & 31), S3 = Room<Real>::step(PLACES >> 15 & 31);
+    static const int S4 = Room<Real>::step(PLACES >> 20 & 31);
+    __device__ __forceinline__ static int room_offset(int r) {
+        return (r & 1) * S0 + (r >> 1 & 1) * S1 + (r >> 2 & 1) * S2 + (r >> 3 & 1) * S3 + (r >> 4 & 1) * S4;
+    }
+    __device__ __forceinline__ static int room_origin(int g) {
+        int at = 0, used = 0;
+        #pragma unroll
+        for (int bit = 0; bit < Q; bit++)
+            if (!(MASK >> bit & 1)) at += (g >> used++ & 1) * Room<Real>::step(bit);
+        return at;
+    }
 };
-
-// Places in shared memory: one number more after each 32, so that threads don't meet in one bank.
-__device__ __forceinline__ int spaced(int place) { return place + (place >> 5); }
 
 template <int GROUP>
 __device__ __forceinline__ void group_barrier() {
@@ -107,11 +140,11 @@ struct Plane {
 template <typename Real, int Q, int EB, int TRANSFORMS, bool PERMUTED>
 struct Chain {
     static const int BITS = Q < EB ? Q : EB, EACH = 1 << BITS, GROUP = 1 << (Q - BITS);
-    static const int PASSES = pass_count(Q, EB), ROOM = (1 << Q) + (1 << Q) / 32;
+    static const int PASSES = pass_count(Q, EB), ROOM = Room<Real>::SIZE;
 
     template <int TRANSFORM, int PASS>
     __device__ __forceinline__ static void levels(Real (&a)[EACH]) {
-        typedef Map<Q, EB, TRANSFORM, PASS> M;
+        typedef Map<Real, Q, EB, TRANSFORM, PASS> M;
         #pragma unroll
         for (int i = 0; i < M::LEVELS; i++) {
             const int h = 1 << (int)(M::RANKS >> 5 * i & 31);
@@ -126,16 +159,16 @@ struct Chain {
 
     template <typename From>
     __device__ __forceinline__ static void put(const Real (&a)[EACH], Real* room, int g) {
-        const int at = spaced(From::origin(g));
+        const int at = From::room_origin(g);
         #pragma unroll
-        for (int r = 0; r < EACH; r++) room[at + spaced(From::offset(r))] = a[r];
+        for (int r = 0; r < EACH; r++) room[at + From::room_offset(r)] = a[r];
     }
 
     template <typename To>
     __device__ __forceinline__ static void get(Real (&a)[EACH], const Real* room, int g) {
-        const int at = spaced(To::origin(g));
+        const int at = To::room_origin(g);
         #pragma unroll
-        for (int r = 0; r < EACH; r++) a[r] = room[at + spaced(To::offset(r))];
+        for (int r = 0; r < EACH; r++) a[r] = room[at + To::room_offset(r)];
     }
 
     // From the numbers times the first diagonal to those before the last factor.
@@ -143,15 +176,15 @@ struct Chain {
     __device__ __forceinline__ static void run(
         Real (&a)[EACH], Real* room, const float* __restrict__ planes, const int* __restrict__ permutation, int g
     ) {
-        typedef Map<Q, EB, TRANSFORM, PASS> Here;
+        typedef Map<Real, Q, EB, TRANSFORM, PASS> Here;
         levels<TRANSFORM, PASS>(a);
         if constexpr (PASS + 1 < PASSES) {
             put<Here>(a, room, g);
             group_barrier<GROUP>();
-            get<Map<Q, EB, TRANSFORM, PASS + 1>>(a, room, g);
+            get<Map<Real, Q, EB, TRANSFORM, PASS + 1>>(a, room, g);
             run<TRANSFORM, PASS + 1>(a, room, planes, permutation, g);
         } else if constexpr (TRANSFORM + 1 < TRANSFORMS) {
-            typedef Map<Q, EB, TRANSFORM + 1, 0> Next;
+            typedef Map<Real, Q, EB, TRANSFORM + 1, 0> Next;
             if constexpr (PERMUTED && TRANSFORM == 0) {
                 put<Here>(a, room, g);
                 group_barrier<GROUP>();
@@ -171,7 +204,7 @@ struct Chain {
         }
     }
 
-    typedef Map<Q, EB, TRANSFORMS - 1, PASSES - 1> Last;
+    typedef Map<Real, Q, EB, TRANSFORMS - 1, PASSES - 1> Last;
 };
 
 template <typename Terms, int Q, int EB, int TRANSFORMS, bool PERMUTED, int PADDED, int THREADS, bool WEIGHTED>
@@ -321,3 +354,5 @@ __device__ __forceinline__ void sum_far_hadamard(
     }
     if (run >= 0) flush(run);
 }
+
+#endif

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from sketchlearn.kernels import _constants as K
 from sketchlearn.kernels._hash_numpy import MIX
+from sketchlearn.kernels.cuda import structured
 
 TILE: Final = 128
 """Rows that are staged together; the kernels know it as SL_TILE."""
@@ -36,6 +37,8 @@ EACH_LOG, FAR_EACH_LOG = 5, 4
 """Binary logarithms of how many of the numbers of a structured block a thread holds, near and far."""
 MOST_LOG: Final = 12
 """Largest binary logarithm of the length of a structured block: beyond, its numbers don't fit into shared memory."""
+STAGE_CHUNK, STAGE_BLOCKS = 32, 8
+"""Columns of long rows that are staged at a time, and blocks that do so on a multiprocessor."""
 FLUSH_ROWS: Final = 480
 """Rows whose integers are added modulo 2**32: their true sum is less than 2**31 in absolute value."""
 WHITEN_ROWS: Final = 16
@@ -154,7 +157,10 @@ def rows(dim: int) -> Shape:
 
 def hadamard(dim: int, terms: str, log: int, transforms: int, permuted: bool) -> Shape:
     """Blocks of 2**log structured frequencies."""
-    defines = {
+    (steps, size), (far_steps, far_size) = (structured.room(log, each) for each in (EACH_LOG, FAR_EACH_LOG))
+    defines: dict[str, Any] = {
+        "SL_ROOM": size, "SL_ROOM_STEPS": ", ".join(map(str, steps or [0])),
+        "SL_FAR_ROOM": far_size, "SL_FAR_ROOM_STEPS": ", ".join(map(str, far_steps or [0])),
         "SL_HADAMARD": 1, "SL_LOG": log, "SL_EACH_LOG": EACH_LOG, "SL_FAR_EACH_LOG": FAR_EACH_LOG,
         "SL_TRANSFORMS": transforms, "SL_PERMUTED": int(permuted),
     }  # fmt: skip
@@ -189,7 +195,8 @@ def source(shape: Shape, entry: str) -> str:
         "SL_SECOND": int(shape.terms == "Signs"),
         "SL_PANELS": int(shape.panels),
         "SL_TERMS": shape.terms,
-        "SL_STAGE_BLOCKS": 8 if shape.dim <= SMALL_DIM else 6,  # beyond, shared memory is the limit
+        "SL_CHUNK": STAGE_CHUNK,
+        "SL_STAGE_BLOCKS": 8 if shape.dim <= SMALL_DIM else STAGE_BLOCKS,  # beyond, shared memory is the limit
         "SL_THREADS": shape.threads,
         "SL_BLOCKS": shape.blocks,
         "SL_FAR_THREADS": shape.far_threads,

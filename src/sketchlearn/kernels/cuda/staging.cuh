@@ -41,8 +41,8 @@ struct Clip {  // quadratic features: rows over the radius; `rounded` to the gri
 template <typename Real, int D>
 struct Chunk {
     static const int LIMIT = sizeof(Real) == 4 ? 64 : 32;
-    static const int WIDTH = D < LIMIT ? D : LIMIT, PITCH = WIDTH | 1;
     static const bool WHOLE = D <= LIMIT;
+    static const int WIDTH = WHOLE ? D : SL_CHUNK, PITCH = WIDTH | 1;
 };
 
 template <typename Real, int D>

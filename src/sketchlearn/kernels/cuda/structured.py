@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,7 @@ from sketchlearn.kernels._hadamard_numpy import levels
 
 def places(log: int, each_log: int, transform: int, number: int) -> npt.NDArray[np.int64]:
     """Places in a block of the numbers of all threads in a pass, (2**each_log, threads)."""
-    each_log = min(log, each_log)
-    bits = levels(log, transform)[number * each_log : (number + 1) * each_log] if log else []
-    others = [bit for bit in range(log - 1, -1, -1) if bit not in bits]
-    held = sorted([*bits, *others[: each_log - len(bits)]])
+    held = held_bits(log, each_log, transform, number)
     rest = [bit for bit in range(log) if bit not in held]
 
     def deposited(count: int, at: list[int]) -> npt.NDArray[np.int64]:
@@ -23,6 +21,63 @@ def places(log: int, each_log: int, transform: int, number: int) -> npt.NDArray[
         return sum(((numbers >> i & 1) << bit for i, bit in enumerate(at)), np.zeros(count, np.int64))
 
     return deposited(1 << len(held), held)[:, None] + deposited(1 << len(rest), rest)
+
+
+def held_bits(log: int, each_log: int, transform: int, number: int) -> list[int]:
+    """Bits of a place that a thread holds all values of in a pass: those of its levels, and the highest others."""
+    each_log = min(log, each_log)
+    bits = levels(log, transform)[number * each_log : (number + 1) * each_log] if log else []
+    others = [bit for bit in range(log - 1, -1, -1) if bit not in bits]
+    return sorted([*bits, *others[: each_log - len(bits)]])
+
+
+@cache
+def room(log: int, each_log: int) -> tuple[list[int], int]:
+    """What each bit of a place adds to its address in shared memory, and the numbers between the rows of a block.
+
+    The threads of a warp reach 32 banks at once if what their five bits add differs in its trailing zeros, one having
+    none, one having one, and so on to four: then no two sums of them are equal modulo 32.  The bits of a warp are the
+    lowest that its threads don't hold in the pass, and those of the row if a row needs fewer than 32 threads.
+    """
+    warps = []
+    for transform in range(2):  # the third transform is like the first
+        for number in range(pass_count(log, each_log)):
+            rest = [bit for bit in range(log) if bit not in held_bits(log, each_log, transform, number)]
+            warps.append(rest[:5])
+    shared = 5 - min(5, max(map(len, warps)))  # bits of a warp that number rows
+    zeros: list[int] = []
+
+    def fits(bit: int, count: int) -> bool:
+        return all(count not in [zeros[b] for b in warp if b < bit] for warp in warps if bit in warp)
+
+    def chosen(bit: int) -> bool:
+        if bit == log:
+            return True
+        if not any(bit in warp for warp in warps):
+            zeros.append(0)
+            return chosen(bit + 1)
+        # rows of a warp take the most zeros
+        for count in range(5 - shared):
+            if fits(bit, count):
+                zeros.append(count)
+                if chosen(bit + 1):
+                    return True
+                zeros.pop()
+        return False
+
+    def next_with(least: int, count: int) -> int:
+        step = 1 << count
+        value = -(-least // step) * step
+        return value if value // step % 2 else value + step
+
+    if not chosen(0):  # blocks of more than 1024 numbers: one number more after each 32 is nearly as good
+        return [(1 << bit) + (1 << bit >> 5) for bit in range(log)], (1 << log) + (1 << log >> 5)
+    steps: list[int] = []
+    for bit in range(log):
+        least = sum(steps) + 1
+        used = any(bit in warp for warp in warps)
+        steps.append(next_with(least, zeros[bit]) if used else least)
+    return steps, next_with(sum(steps) + 1, 5 - shared) if shared else sum(steps) + 1
 
 
 def pass_count(log: int, each_log: int) -> int:
@@ -71,4 +126,5 @@ def arrange_permutation(log: int, each_log: int, permutation: npt.NDArray[np.int
     if not permutation.size:
         return np.empty((0, 0), np.int32)
     where = permutation[:, places(log, each_log, 1, 0)].reshape(len(permutation), -1)
-    return np.ascontiguousarray(where + (where >> 5), np.int32)
+    steps, _ = room(log, each_log)
+    return np.ascontiguousarray(sum((where >> bit & 1) * step for bit, step in enumerate(steps)) + 0 * where, np.int32)
