@@ -240,3 +240,11 @@ def test_some_of_the_frequencies_are_whole_blocks(kind):
     np.testing.assert_allclose(part.adjoint(v), v @ phi.frequencies[:96], atol=1e-10)
     np.testing.assert_allclose(part.squared_norms, op.squared_norms[:96], rtol=1e-12)
     assert len(op.sample(299, rng)) == 300
+
+
+def test_short_transforms_are_a_matrix_where_that_is_cheaper():
+    short, long = (draw("hadamard", d, 300).operator(dtype=np.float64) for d in (20, 200))
+    assert long.cheapest() is long
+    x = np.random.default_rng(0).normal(size=(3, 20))
+    assert not isinstance(short.cheapest(), structured.StructuredOperator)
+    np.testing.assert_allclose(short.cheapest().forward(x), short.forward(x), atol=1e-12)

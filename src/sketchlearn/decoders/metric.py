@@ -62,7 +62,7 @@ class View:
         features = characteristic(sketch.features)
         if sketch.weight == 0:
             raise ValueError("the sketch is empty: there is nothing to learn from")
-        operator = features.operator(dtype=np.float64)
+        operator = features.operator(dtype=np.float64).cheapest()
         if first is not None and first < features.size:
             operator = operator.rows(np.arange(first))
         lower, upper = box_of(sketch)

@@ -106,6 +106,10 @@ class Operator(ABC):
                     out[l, at] = self.adjoint(v[l] * w)
         return out
 
+    def cheapest(self) -> Operator:
+        """The same operator in the form whose products with many points cost the least."""
+        return self
+
     def sample(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
         """At least so many frequencies that stand for all of them, in order: those whose products are cheap."""
         return np.sort(rng.permutation(self.shape[0])[:count])

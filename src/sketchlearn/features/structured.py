@@ -32,6 +32,7 @@ _SIGNS = {"hadamard": 3, "gr2": 2, "fastfood": 1}
 _SMALLEST = 16
 _CROSSOVER = 64
 _BLOCK = 2**22  # products that are looked at together
+_SHORT = 128  # columns up to which a product with a matrix takes no longer than a transform
 _DENSE_ENTRIES = 2**24  # subsets of the frequencies up to here are kept as a matrix
 
 
@@ -232,6 +233,13 @@ class StructuredOperator(Operator):
             lengths[at] = np.einsum("ij,ij->j", t, t)
             out += part.adjoint(t * weights[at].astype(self._dtype))
         return lengths, out
+
+    def cheapest(self) -> Operator:
+        """A matrix, if it is small and transforms are short: it has a fast form for the squares of its entries too."""
+        size, dim = self.shape
+        if self._blocks.p > _SHORT or size * dim > _DENSE_ENTRIES:
+            return self
+        return DenseOperator(np.ascontiguousarray(self.forward(np.eye(dim, dtype=self._dtype)).T))
 
     def sample(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
         """The first blocks: they are independent, and a part of a block costs as much as the whole."""
