@@ -2,7 +2,7 @@
 
     python benchmarks/decoders.py run [--grid full] [--seeds 0:20] [--minutes 60]   # resumable: adds what is missing
     python benchmarks/decoders.py page              # tables and pictures of docs/decoder-comparison.md from the rows
-    python benchmarks/decoders.py corner [--runs 1000]   # CL-AMP where it is hardest: nothing may overflow or be NaN
+    python benchmarks/decoders.py corner [--runs 1000]   # CL-AMP where it is hardest, resumable: no NaN, no overflow
     python benchmarks/decoders.py time [--most 100]      # decode time of CL-AMP and CL-OMPR against k
 
 A row is one decoding.  RSE is the mean squared error of the centres over that of k-means on the rows (best of three
@@ -29,6 +29,9 @@ from sketchlearn.privacy import privatize
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "results" / "decoders.csv"
+CORNER = HERE / "results" / "decoders-corner.csv"
+TIMES = HERE / "results" / "decoders-time.csv"
+CORNER_FIELDS = ["seed", "dim", "factor", "outcome", "rse", "ratio", "seconds"]
 DOCS = HERE.parent / "docs"
 FIELDS = ["family", "case", "size", "level", "decoder", "seed", "rse", "ratio", "code", "seconds"]
 SIZES = (1, 1.5, 2, 3, 5, 10)
@@ -185,14 +188,19 @@ def cells(grid):
 
 
 def read():
-    if not ROWS.exists():
+    return [
+        {**row, **{name: float(row[name]) for name in ("size", "level", "rse", "ratio", "seconds")},
+         "seed": int(row["seed"])}
+        for row in kept(ROWS)
+    ]  # fmt: skip
+
+
+def kept(path):
+    """Rows of a file as they are."""
+    if not path.exists():
         return []
-    with ROWS.open(newline="") as file:
-        return [
-            {**row, **{name: float(row[name]) for name in ("size", "level", "rse", "ratio", "seconds")},
-             "seed": int(row["seed"])}
-            for row in csv.DictReader(file)
-        ]  # fmt: skip
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def key(row):
@@ -249,10 +257,10 @@ def measured(X, least, k, sketch, name, seed):
             "seconds": f"{seconds:.3f}"}  # fmt: skip
 
 
-def append(row):
-    new = not ROWS.exists()
-    with ROWS.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
+def append(row, path=ROWS, fields=FIELDS):
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, fields)
         if new:
             writer.writeheader()
         writer.writerow(row)
@@ -345,6 +353,9 @@ def sections(rows):
             family, case, m, level = cell
             where = f"{family}, {case}, {m:g}kd" + (f", {level:g}" if level else "")
             lines.append(f"| {where} | {shown(own)} | {name} | {shown(median(by[name]))} |")
+    yield "growth", growth()
+    yield "corner", corner_counts()
+    yield "coverage", coverage(rows)
     yield "losses", "\n".join(lines) if len(lines) > 2 else "None."
 
 
@@ -402,52 +413,119 @@ def pictures(rows):
 
 
 def corner(arguments):
-    """Scale misset by 4 either way, k = 50, m = kd: warnings are errors, every result is finite and has a verdict."""
-    warnings.simplefilter("error")
-    bad, flagged = 0, 0
+    """Scale misset by 4 either way, k = 50, m = kd: warnings are errors, every result is finite and has a verdict.
+
+    One row a run is kept, and runs that have one are not done again.
+    """
+    done = {int(row["seed"]) for row in kept(CORNER)}
+    stop = time.monotonic() + 60 * arguments.minutes
     for seed in range(arguments.start, arguments.start + arguments.runs):
-        rng = np.random.default_rng([7, seed])
-        k, d, factor = 50, int(rng.choice([2, 5, 10])), float(rng.choice([0.25, 4.0]))
-        X, centers = clusters(rng, k, d, float(rng.choice([separated(k, d), 100.0])), bool(seed % 2), 5000)
-        s = sl.sketch(X, published_map(k, d, separated(k, d), k * d, seed, factor), progress=False)
-        try:
-            with np.errstate(all="raise", under="ignore"):
-                found = sl.decode(s, k, decoder="cl-amp", random_state=seed)
-        except ValueError as error:
-            flagged += "no information" in str(error)
-            bad += "no information" not in str(error)
-            continue
-        except (FloatingPointError, Warning) as error:
-            print(f"seed {seed}: {error}")
-            bad += 1
-            continue
-        finite = np.isfinite(found.centers).all() and np.isfinite(found.ratio) and np.isfinite(found.inertia)
-        failed = cost(X, found.centers) > SUCCESS * cost(X, centers)
-        bad += not finite or (failed and found.reliable)
-        flagged += not found.reliable
-        if failed and found.reliable:
-            print(f"seed {seed}: RSE {cost(X, found.centers) / cost(X, centers):.3f}, {found.verdict}")
-    print(f"{arguments.runs} runs: {bad} with a warning, a number that is not finite or a wrong verdict; "
-          f"{flagged} end with a verdict against them")  # fmt: skip
+        if time.monotonic() > stop:
+            break
+        if seed not in done:
+            append(cornered(seed), CORNER, CORNER_FIELDS)
+    rows = kept(CORNER)
+    counts = {name: sum(r["outcome"] == name for r in rows) for name in dict.fromkeys(r["outcome"] for r in rows)}
+    bad = sum(n for name, n in counts.items() if name not in ("found", "flagged", "flagged, found", "refused"))
+    print(f"{len(rows)} runs: {bad} with a warning, a number that is not finite or a wrong verdict; "
+          + ", ".join(f"{n} {name}" for name, n in sorted(counts.items())))  # fmt: skip
+
+
+def cornered(seed):
+    """One run in the corner, as a row."""
+    rng = np.random.default_rng([7, seed])
+    k, d, factor = 50, int(rng.choice([2, 5, 10])), float(rng.choice([0.25, 4.0]))
+    X, centers = clusters(rng, k, d, float(rng.choice([separated(k, d), 100.0])), bool(seed % 2), 5000)
+    s = sl.sketch(X, published_map(k, d, separated(k, d), k * d, seed, factor), progress=False)
+    row = {"seed": seed, "dim": d, "factor": factor, "rse": "inf", "ratio": "nan"}
+    start = time.process_time()
+    try:
+        with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
+            warnings.simplefilter("error")
+            found = sl.decode(s, k, decoder="cl-amp", random_state=seed)
+    except ValueError as error:
+        return row | {"outcome": "refused" if "no information" in str(error) else f"error: {error}"}
+    except (FloatingPointError, Warning) as error:
+        return row | {"outcome": f"warning: {error}"}
+    rse = cost(X, found.centers) / cost(X, centers)
+    row |= {"rse": f"{rse:.4g}", "ratio": f"{found.ratio:.4g}", "seconds": f"{time.process_time() - start:.2f}"}
+    if not (np.isfinite(found.centers).all() and np.isfinite(found.ratio) and np.isfinite(found.inertia)):
+        return row | {"outcome": "not finite"}
+    if found.reliable:
+        return row | {"outcome": "found" if rse < SUCCESS else "wrong verdict"}
+    return row | {"outcome": "flagged, found" if rse < SUCCESS else "flagged"}
 
 
 def times(arguments):
-    """Seconds of decoding in the published setting at 2kd."""
-    print("  k  CL-AMP  CL-OMPR, published")
-    for k in (10, 25, 50, 100):
-        if k > arguments.most:
-            break
-        out = {"cl-amp": [], "clompr": []}
-        for seed in range(arguments.seeds):
-            X, _ = clusters(np.random.default_rng([8, seed, k]), k, 10, separated(k, 10), n=1000 * k)
+    """Seconds of decoding in the published setting at 2kd, d = 10, 1000 k rows; a row each, resumable."""
+    done = {(int(r["k"]), r["decoder"], int(r["seed"])) for r in kept(TIMES)}
+    names = {"CL-AMP": ("cl-amp", {}, 100), "CL-OMPR, published": ("clompr", {"starts": 1}, 50)}
+    for seed in range(arguments.seeds):
+        for k in (k for k in (10, 25, 50, 100) if k <= arguments.most):
+            left = {name: v for name, v in names.items() if k <= v[2] and (k, name, seed) not in done}
+            if not left:
+                continue
+            X, centers = clusters(np.random.default_rng([8, seed, k]), k, 10, separated(k, 10), n=1000 * k)
             s = sl.sketch(X, published_map(k, 10, separated(k, 10), 20 * k, seed), progress=False)
-            for name, options in (("cl-amp", {}), ("clompr", {"starts": 1})):
-                if name == "cl-amp" or k <= 50:
-                    start = time.process_time()
-                    sl.decode(s, k, decoder=name, random_state=seed, **options)
-                    out[name].append(time.process_time() - start)
-        other = f"{np.median(out['clompr']):.2f}" if out["clompr"] else ""
-        print(f"{k:>3} {np.median(out['cl-amp']):>7.2f}  {other}", flush=True)
+            sl.decode(s, 2, decoder="cl-amp", rounds=1, restarts=1)  # compiled before the clock runs
+            for name, (decoder, options, _) in left.items():
+                start = time.process_time()
+                found = sl.decode(s, k, decoder=decoder, random_state=seed, **options)
+                seconds = time.process_time() - start
+                rse = cost(X, found.centers) / cost(X, centers)
+                row = {"k": k, "decoder": name, "seed": seed, "rse": f"{rse:.5g}", "seconds": f"{seconds:.3f}"}
+                append(row, TIMES, list(row))
+    print(growth())
+
+
+def growth():
+    """Table of time and success against k."""
+    by = groups(kept(TIMES), "decoder", "k")
+    ks = sorted({k for _, k in by}, key=int)
+    lines = ["| decoder | " + " | ".join(f"k = {k}" for k in ks) + " |", "|---" * (len(ks) + 1) + "|"]
+    for name in dict.fromkeys(n for n, _ in by):
+        cells_ = []
+        for k in ks:
+            some = by.get((name, k), [])
+            found = sum(float(r["rse"]) < SUCCESS for r in some)
+            cells_.append(f"{median_of(some, 'seconds'):.2f} s ({found} of {len(some)})" if some else "")
+        lines.append(f"| {name} | " + " | ".join(cells_) + " |")
+    return "\n".join(lines)
+
+
+def median_of(rows, name):
+    return float(np.median([float(r[name]) for r in rows]))
+
+
+def corner_counts():
+    """What became of the runs in the corner."""
+    rows = kept(CORNER)
+    lines = [
+        "| d | scale | runs | found | against itself, by verdict | wrong, NaN, overflow or warning | median seconds |"
+    ]
+    lines.append("|---" * 7 + "|")
+    for (d, factor), some in sorted(groups(rows, "dim", "factor").items(), key=lambda g: (int(g[0][0]), g[0][1])):
+        found = sum(r["outcome"] == "found" for r in some)
+        flagged = sum(r["outcome"] in ("flagged", "flagged, found", "refused") for r in some)
+        seconds = [r for r in some if r["seconds"]]
+        bad, middle = len(some) - found - flagged, median_of(seconds, "seconds")
+        lines.append(f"| {d} | × {float(factor):g} | {len(some)} | {found} | {flagged} | {bad} | {middle:.2f} |")
+    return f"{len(rows)} runs.\n\n" + "\n".join(lines)
+
+
+def coverage(rows):
+    """Which cells were run, with how many data sets."""
+    lines = ["| part | cases | sizes | levels | data sets a cell, of each decoder |", "|---|---|---|---|---|"]
+    for (family,), some in groups(rows, "family").items():
+        each = groups(some, "decoder", "case", "size", "level")
+        sizes, levels = (sorted({r[name] for r in some}) for name in ("size", "level"))
+        low, high = min(map(len, each.values())), max(map(len, each.values()))
+        complete = len(each) == len(DECODERS) * len(groups(some, "case", "size", "level"))
+        cases = "; ".join(dict.fromkeys(r["case"] for r in some))
+        numbers = [", ".join(f"{v:g}" for v in values) for values in (sizes, levels)]
+        empty = "" if complete else ", some cells empty"
+        lines.append(f"| {family} | {cases} | {' | '.join(numbers)} | {low} to {high}{empty} |")
+    return "\n".join(lines)
 
 
 def main():
@@ -465,6 +543,7 @@ def main():
         if name == "corner":
             command.add_argument("--runs", type=int, default=1000)
             command.add_argument("--start", type=int, default=0)
+            command.add_argument("--minutes", type=float, default=1e9)
         if name == "time":
             command.add_argument("--most", type=int, default=100)
             command.add_argument("--seeds", type=int, default=3)

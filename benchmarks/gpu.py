@@ -22,6 +22,7 @@ import numpy as np
 
 import sketchlearn as sl
 from sketchlearn.kernels.cuda.device import CudaLane, devices
+from sketchlearn.kernels.cuda.kinds import device_summer
 from sketchlearn.kernels.cuda.summer import CudaSummer
 
 SHAPES = [(10, 1024, 2**22), (64, 2048, 2**21), (512, 8192, 2**18)]
@@ -44,7 +45,7 @@ def on_gpu(array):
 
 def _check(job):
     path, seeds = job
-    return [gpu_cases.check(path, CudaSummer, seeds, rows_as) for rows_as in (lambda X: X, on_gpu)]
+    return [gpu_cases.check(path, device_summer, seeds, rows_as) for rows_as in (lambda X: X, on_gpu)]
 
 
 def cases(path, processes=8):
@@ -179,13 +180,30 @@ def more_rates(repeats):
         ("all rows far (float64 arithmetic)", X * 1e4, None, phi),
         ("squares with a radius", X, None, sl.QuadraticFeatures.draw(10, 1024, 0, radius=5.0)),
         ("products with a radius", X, None, sl.QuadraticFeatures.draw(10, None, 0, variant="exact", radius=5.0)),
+        ("1 bit", X, None, phi.redrawn(quantized=True)),
+        ("128 features a row", X, None, phi.redrawn(features_per_row=128)),
+        ("quartic", X, None, sl.QuarticFeatures.draw(dim=10, size=1024)),
     ):
-        summer, found = CudaSummer(map_.plan(), [device]), []
+        summer, found = device_summer(map_.plan(), [device]), []
         for _ in range(2 + repeats):
             with clock:
                 summer.sum_rows(rows, weights)
             found.append(n * map_.size / clock.total / 1e9)
         print(f"d=10 m={map_.size}, {what}: {spread(found[2:])} Gfeature/s", flush=True)
+    for d, m in ((64, 2048), (512, 8192), (2048, 8192)):
+        rows = cupy.random.RandomState(0).standard_normal((2**19 if d < 2048 else 2**17, d), dtype=cupy.float32)
+        for structure in ("hadamard", "gr2", "fastfood"):
+            map_ = sl.FourierFeatures.draw(dim=d, size=m, scale=np.sqrt(d), seed=0, structure=structure)
+            summer, found, kernels = device_summer(map_.plan(), [device]), [], {}
+            for i in range(2 + repeats):
+                with clock:
+                    summer.sum_rows(rows)
+                found.append(len(rows) * m / clock.total / 1e9)
+                if i > 1:
+                    for name, t in clock.each.items():
+                        kernels.setdefault(name, []).append(t)
+            parts = ", ".join(f"{name} {np.median(t):.3f}" for name, t in kernels.items())
+            print(f"d={d} m={m}, {structure}: {spread(found[2:])} Gfeature/s (ms: {parts})", flush=True)
     for d, variant, size in ((64, "gaussian", 2048), (512, "exact", None)):
         map_ = sl.QuadraticFeatures.draw(d, size, 0, variant=variant)
         rows = cupy.random.RandomState(0).standard_normal((2**19, d), dtype=cupy.float32)

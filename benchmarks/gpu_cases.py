@@ -16,6 +16,9 @@ import numpy as np
 
 from sketchlearn.kernels.plan import Plan, prepare
 
+KINDS = (
+    *["fourier"] * 8, *["hadamard"] * 4, "signs", "squares", "products", "powers", "structured squares", "subsampled",
+)  # fmt: skip
 WORK = 2e9  # multiply-adds per case, so that the CPU takes seconds
 
 
@@ -32,29 +35,69 @@ def between(rng, low, high):
 
 def plan_of(rng, kind, dim, size):
     center = bell(rng, dim).astype(np.float32).astype(np.float64) * (rng.random() < 0.5)
-    if kind == "fourier":
+    whole = np.dtype(np.int64)
+    if kind in ("fourier", "signs", "subsampled"):
         width = np.float64(2.0) ** rng.integers(-3, 4, dim) * (rng.random() < 0.3) + 1.0  # as after standardising
         half_turns = (bell(rng, (size, dim)) / width / (math.sqrt(dim) * 3.0)).astype(np.float32)
         rms = 3.0 * np.abs(half_turns).astype(np.float64).max(0) * 0.5
         arrays = {"half_turns": half_turns, "center": center, "rms": rms}
-        return Plan(kind, dim, (2, size), np.dtype(np.int64), arrays)
+        if kind == "signs":
+            arrays["dither"] = (2.0 * rng.random(size)).astype(np.float32)
+        if kind != "subsampled":
+            return Plan(kind, dim, (2, size), whole, arrays)
+        each = between(rng, max(1, size // 50), size)
+        numbers = {"base": "fourier", "per_row": each, "seed": int(rng.integers(0, 2**60))}
+        return Plan(kind, dim, (2 * size + -(-size // each),), whole, arrays, numbers)
+    if kind in ("hadamard", "structured squares"):
+        return structured_plan(rng, kind, center, size)
     radius = 2.0 * math.sqrt(dim)
     if kind == "products":
         shape = (dim * (dim + 1) // 2 + dim,)
-        return Plan(kind, dim, shape, np.dtype(np.int64), {"center": center}, {"radius": radius})
-    second = int(rng.integers(-1, 2))
+        return Plan(kind, dim, shape, whole, {"center": center}, {"radius": radius})
+    second = int(rng.integers(-1, 2)) if kind == "squares" else 0
     directions = rng.integers(-100, 101, (size * (1 + (second != 0)), dim)).astype(np.int8)
     bounds = np.maximum((directions.astype(np.int64) ** 2).sum(1), 1).astype(np.float64)
-    if second:
-        bounds = np.tile(np.maximum(bounds[:size], bounds[size:]), 2)
     arrays = {"center": center, "directions": directions, "bounds": bounds}
-    return Plan(kind, dim, (size + dim,), np.dtype(np.int64), arrays, {"radius": radius, "second": second})
+    if kind == "powers":
+        arrays |= {"bounds": np.sqrt(bounds), "whitening": bell(rng, (dim, dim)) / math.sqrt(dim)}
+        return Plan(kind, dim, (3 * size + dim,), whole, arrays, {"radius": radius})
+    if second:
+        arrays["bounds"] = np.tile(np.maximum(bounds[:size], bounds[size:]), 2)
+    return Plan(kind, dim, (size + dim,), whole, arrays, {"radius": radius, "second": second})
+
+
+def structured_plan(rng, kind, center, size):
+    """Blocks of all three structures, with and without a dither."""
+    dim = len(center)
+    p = 1 << (dim - 1).bit_length()
+    blocks, structure = -(-size // p), int(rng.integers(0, 3)) if kind == "hadamard" else 0
+    none = np.empty((0, 0), np.float32)
+    arrays = {
+        "center": center,
+        "signs": rng.integers(0, 256, (blocks, 3 - structure, -(-p // 8)), dtype=np.uint8),
+        "normals": none if structure == 0 else bell(rng, (blocks, p)).astype(np.float32),
+        "permutation": none.astype(np.int32),
+    }
+    if structure == 2:
+        arrays["permutation"] = np.argsort(rng.random((blocks, p)), axis=1, kind="stable").astype(np.int32)
+    factor = 1.0 / p if structure == 2 else 1.0 / (p * math.sqrt(p))
+    if kind == "structured squares":
+        arrays["factors"] = np.full(size, factor, np.float32)
+        return Plan(kind, dim, (size + dim,), np.dtype(np.int64), arrays, {"p": p, "radius": 2.0 * math.sqrt(dim)})
+    arrays |= {
+        "radius": (factor * (0.1 + 2.0 * rng.random(size))).astype(np.float32),
+        "stretch": (0.5 + rng.random(dim)).astype(np.float32),
+        "rms": np.full(dim, 3.0 / math.sqrt(dim)),
+    }
+    if rng.random() < 0.4:
+        arrays["dither"] = (2.0 * rng.random(size)).astype(np.float32)
+    return Plan(kind, dim, (2, size), np.dtype(np.int64), arrays, {"p": p})
 
 
 def case(seed):
     """Plan, rows, weights, starts of runs and whether invalid rows are skipped."""
     rng = np.random.default_rng(seed)
-    kind = ("fourier", "fourier", "fourier", "fourier", "fourier", "fourier", "squares", "products")[seed % 8]
+    kind = KINDS[seed % len(KINDS)]
     dim = between(rng, 1, 600 if kind != "products" else 200)
     size = between(rng, 1, 9000)
     cost = dim * (size if kind != "products" else dim)
@@ -140,6 +183,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "write":
         write(sys.argv[2], int(sys.argv[3]))
     else:
-        from sketchlearn.kernels.cuda.summer import CudaSummer
+        from sketchlearn.kernels.cuda.kinds import device_summer
 
-        print("cases that differ, cases with other inputs:", check(sys.argv[2], CudaSummer))
+        print("cases that differ, cases with other inputs:", check(sys.argv[2], device_summer))

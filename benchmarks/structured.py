@@ -10,6 +10,7 @@ Each ratio is of minima over interleaved repeats in one process, so that other w
     python benchmarks/structured.py embeddings --mnist FILE --glove FILE [--faiss PYTHON]  # next to k-means on the rows
     python benchmarks/structured.py pca         # rank 20 at d = 32 768
     python benchmarks/structured.py onebit bits # speed; success on the k-means grid at m = 12.5 k d
+    python benchmarks/structured.py projected   # random projections of 500 columns next to all of them
     python benchmarks/structured.py subsampled  # a tenth of the features of each of a million rows
 """
 
@@ -30,6 +31,7 @@ import numpy as np
 from kmeans import GRID
 from kmeans import clusters as grid_clusters
 from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.metrics import adjusted_rand_score
 
 import sketchlearn as sl
 from sketchlearn.kernels import Plan, prepare
@@ -294,6 +296,29 @@ def subsampled(repeats, seeds, n=1_000_000, d=10, k=10, m=1000):
         )
 
 
+def projected(seeds, d=500, k=10, n=20_000):
+    """Labels and seconds of processor: k-means on the rows, and sketches of random projections."""
+    print(f"{k} clusters in {d} columns, {n} rows: agreement with the truth (ARI), seconds of pass and decoding")
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(k, size=n)
+        inside = 1.5 * rng.normal(size=(k, 20))[truth] + rng.normal(size=(n, 20))  # 20 directions hold nearly all of it
+        X = inside @ rng.normal(size=(20, d)) / np.sqrt(20) + 0.1 * rng.normal(size=(n, d))
+        ways = {
+            "k-means on the rows": lambda X=X, s=seed: KMeans(k, n_init=1, random_state=s).fit(X).labels_,
+            **{
+                f"{p} projections": lambda X=X, s=seed, p=p: sl.CompressiveKMeans(
+                    k, projection=p, workers=1, random_state=s
+                ).fit_predict(X)
+                for p in (10, 20, 50)
+            },
+        }
+        for name, labels in ways.items():
+            start = time.process_time()
+            score = adjusted_rand_score(truth, labels())
+            print(f"  seed {seed}  {name:<24} ARI {score:.3f}  {time.process_time() - start:6.1f} s", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="+")
@@ -316,6 +341,7 @@ def main():
         "onebit": lambda: onebit(r),
         "bits": lambda: quality({"one bit": {"quantized": True}}, seeds, GRID, 12.5),
         "subsampled": lambda: subsampled(r, seeds),
+        "projected": lambda: projected(seeds),
     }
     for name in arguments.what:
         print(f"-- {name} (kernel {sl.active_kernel()})", flush=True)

@@ -15,6 +15,7 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
+import itertools
 import time
 import warnings
 
@@ -64,38 +65,50 @@ def mixed(kind, n, d, seed):
     return S @ A.T + rng.normal(size=d), A, rng
 
 
-def jade(X, sweeps=60):
-    """JADE on rows (Cardoso and Souloumiac 1993): joint diagonalisation of cumulant matrices by Jacobi rotations."""
-    n, d = X.shape
+def cumulant_slices(white):
+    """The fourth cumulant of whitened rows as matrices, one for each element of an orthonormal basis of symmetric ones.
+
+    The slice of a basis matrix M is ``E (x'Mx) xx' - tr(M) I - 2 M``.
+    """
+    n, d = white.shape
+    first, second = np.triu_indices(d)
+    basis = np.zeros((len(first), d, d))
+    at = np.arange(len(first))
+    basis[at, first, second] = basis[at, second, first] = np.where(first == second, 1.0, 0.5**0.5)
+    forms = np.einsum("ni,kij,nj->nk", white, basis, white, optimize=True)
+    moments = np.stack([(white * form[:, None]).T @ white / n for form in forms.T])
+    return moments - np.trace(basis, axis1=1, axis2=2)[:, None, None] * np.eye(d) - 2.0 * basis
+
+
+def best_turn(slices, p, q):
+    """The angle in the plane of p and q that makes the slices as diagonal there as they can be.
+
+    Half the difference of the diagonal entries and the entry off the diagonal turn like a vector in the plane, by twice
+    the angle: the sum of squares off the diagonal is least when the main axis of these vectors lies along the first.
+    """
+    along, across = 0.5 * (slices[:, p, p] - slices[:, q, q]), slices[:, p, q]
+    return 0.25 * np.arctan2(2.0 * (along @ across), along @ along - across @ across)
+
+
+def jade(X, rounds=100, smallest=1e-8):
+    """JADE on rows (Cardoso and Souloumiac 1993): cumulant slices, diagonalised together by plane rotations."""
     centred = X - X.mean(0)
-    values, vectors = np.linalg.eigh(centred.T @ centred / n)
-    whitening = (vectors / np.sqrt(values)).T
-    Z = centred @ whitening.T
-    matrices = []
-    for i in range(d):
-        for j in range(i, d):
-            M = (Z * (Z[:, i] * Z[:, j])[:, None]).T @ Z / n - (i == j) * np.eye(d)
-            M[i, j] -= 1.0
-            M[j, i] -= 1.0
-            matrices.append(M if i == j else np.sqrt(2.0) * M)
-    Q, turned = np.array(matrices), np.eye(d)
-    for _ in range(sweeps):
-        moved = False
-        for p in range(d - 1):
-            for q in range(p + 1, d):
-                g = np.array([Q[:, p, p] - Q[:, q, q], Q[:, p, q] + Q[:, q, p]])
-                gram = g @ g.T
-                on, off = gram[0, 0] - gram[1, 1], gram[0, 1] + gram[1, 0]
-                angle = 0.5 * np.arctan2(off, on + np.hypot(on, off))
-                if abs(angle) > 1e-7:
-                    moved = True
-                    J = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-                    turned[:, [p, q]] = turned[:, [p, q]] @ J
-                    Q[:, :, [p, q]] = Q[:, :, [p, q]] @ J
-                    Q[:, [p, q], :] = np.einsum("ba,kbc->kac", J, Q[:, [p, q], :])
-        if not moved:
+    values, vectors = np.linalg.eigh(np.cov(centred.T, bias=True))
+    whitening = vectors.T / np.sqrt(values)[:, None]
+    slices, axes = cumulant_slices(centred @ whitening.T), np.eye(X.shape[1])
+    planes = list(itertools.combinations(range(X.shape[1]), 2))
+    for _ in range(rounds):
+        largest = 0.0
+        for p, q in planes:
+            angle = best_turn(slices, p, q)
+            largest = max(largest, abs(angle))
+            plane = np.eye(X.shape[1])
+            plane[[p, q], [p, q]] = np.cos(angle)
+            plane[p, q], plane[q, p] = -np.sin(angle), np.sin(angle)
+            slices, axes = plane.T @ slices @ plane, axes @ plane
+        if largest < smallest:
             break
-    return turned.T @ whitening
+    return axes.T @ whitening
 
 
 def separate(X, A, seed, table, with_jade=True):

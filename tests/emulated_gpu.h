@@ -42,6 +42,7 @@ template <typename T> T atomicMax(T* p, T v) { T old = *p; if (v > old) *p = v; 
 using std::fmax;
 using std::fmin;
 using std::rint;
+using std::rintf;
 
 namespace host {
 const size_t STACK = 1 << 17;
@@ -106,4 +107,13 @@ inline int __syncthreads_count(int predicate) {
     host::arriving += predicate != 0;
     host::barrier();
     return host::arrived;
+}
+inline void __syncwarp() { host::barrier(); }  // all threads of the block arrive at each
+inline unsigned long long __shfl_xor_sync(unsigned, unsigned long long value, int mask) {
+    static unsigned long long values[1024];
+    values[threadIdx.x] = value;
+    host::barrier();
+    const unsigned long long other = values[threadIdx.x ^ (unsigned)mask];
+    host::barrier();
+    return other;
 }

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +25,26 @@ _folder = tempfile.TemporaryDirectory(prefix="emulated-gpu-")
 _running = threading.Lock()  # the emulator has one block at a time
 
 
+# no contraction: a product and a sum are rounded twice, as in the source
+_COMMAND = [COMPILER, "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-w", "-fPIC"]
+
+
+@cache
+def _header():
+    """The header, compiled once: it takes longer than any kernel."""
+    copy = Path(_folder.name) / HEADER.name
+    shutil.copy(HEADER, copy)
+    _run([*_COMMAND, "-x", "c++-header", copy, "-o", f"{copy}.gch"])
+    return copy
+
+
+def _run(command):
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
 def compiled(shape, entry):
     """A kernel in a shared library."""
-    text = HEADER.read_text() + source(shape, entry)
+    text = source(shape, entry)
     text += (
         '\nextern "C" void launch(unsigned x, unsigned y, unsigned threads, void** arguments) '
         f"{{ host::launch({entry}, x, y, threads, arguments); }}"
@@ -35,9 +53,7 @@ def compiled(shape, entry):
     if not path.exists():
         code = path.with_suffix(".cpp")
         code.write_text(text)
-        # no contraction: a product and a sum are rounded twice, as in the source
-        command = [COMPILER, "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-w", "-fPIC", "-shared"]
-        subprocess.run([*command, "-o", path, code], check=True, capture_output=True, text=True)
+        _run([*_COMMAND, "-shared", "-include", _header(), "-o", path, code])
     return ctypes.CDLL(str(path)).launch
 
 
@@ -83,6 +99,30 @@ class HostLane(Lane):
         pass
 
 
+class Resident:
+    """Looks like an array on a device, in as far as rows are read from it; the emulated device sees the host."""
+
+    def __init__(self, array, number=0):
+        self._array, self.dtype, self.shape, self.strides = array, array.dtype, array.shape, array.strides
+        self.data = type("Memory", (), {"ptr": array.ctypes.data})
+        self.device = type("Place", (), {"id": number})
+
+    def __getitem__(self, at):
+        return Resident(self._array[at], self.device.id)
+
+    def astype(self, dtype):
+        return Resident(self._array.astype(dtype), self.device.id)
+
+    def copy(self):
+        return Resident(self._array.copy(), self.device.id)
+
+    def get(self):
+        return self._array
+
+    def __len__(self):
+        return len(self._array)
+
+
 class EmulatedDevice(Device):
     """A device with as much memory as a test wants it to have."""
 
@@ -109,3 +149,6 @@ class EmulatedDevice(Device):
 
     def view(self, address, like):
         return np.frombuffer((ctypes.c_char * like.nbytes).from_address(address), like.dtype).reshape(like.shape)
+
+    def held(self, array):
+        return array if isinstance(array, Resident) else Resident(array, self.number)

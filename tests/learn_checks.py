@@ -28,6 +28,28 @@ class Case:
     supervised: bool = False
     exact: bool = True
     """Whether sums are integers: those of plain quadratic features are floating point, equal to a few last bits."""
+    labelled: bool = False
+    """Whether the last column holds labels, so that there is a sketch a class."""
+
+    def rows(self, n: int = 1500, seed: int = 0) -> np.ndarray:
+        """Rows of :func:`rows`; with labels, one of two classes in the place of the last column."""
+        X = rows(n, seed)
+        if self.labelled:
+            X[:, -1] = X[:, -1] > 4.0
+        return X
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of the feature map."""
+        return NAMES[:2] if self.labelled else NAMES
+
+    def takes(self, parameter: str) -> bool:
+        """Whether there is such a parameter."""
+        return parameter in self.make().get_params()
+
+    def sketch(self, X: np.ndarray, features: Any) -> Any:
+        """What `fit_sketch` takes."""
+        return sl.sketch(X[:, :2], features, group_by=X[:, 2].astype(int)) if self.labelled else sl.sketch(X, features)
 
     def split(self, X: Any) -> tuple[Any, ...]:
         """Arguments of `fit` for rows in memory: the last column is the target of a regression."""
@@ -39,6 +61,9 @@ class Case:
         """Fit to rows that come from one of SOURCES."""
         if source in ("array", "frame"):
             return estimator.fit(*self.split(given(source, X, folder)), **options)
+        if source == "read" and self.labelled:  # groups are part of what is read
+            given("path", X, folder)
+            return estimator.fit(sl.read(folder, columns=NAMES[:2], group_by="c"))
         return estimator.fit(given(source, X, folder), **({"y": -1} if self.supervised else {}))
 
     def inputs(self, X: np.ndarray) -> np.ndarray:
@@ -64,6 +89,14 @@ CASES = {
         "means_",
         supervised=True,
     ),
+    "classifier": Case(
+        lambda **o: sl.CompressiveClassifier(**{"sketch_size": 40, "random_state": 0, **o}),
+        "class_counts_",
+        supervised=True,
+        labelled=True,
+    ),
+    "lda": Case(lambda **o: sl.CompressiveLDA(**o), "scalings_", supervised=True, labelled=True, exact=False),
+    "cca": Case(lambda **o: sl.CompressiveCCA(**o), "x_rotations_", supervised=True, exact=False),
 }
 SOURCES = ("array", "frame", "memmap", "path", "glob", "generator", "read")
 
@@ -83,7 +116,10 @@ def given(source: str, X: np.ndarray, folder: Any) -> Any:
         return np.load(folder / "rows.npy", mmap_mode="r")
     folder.mkdir(exist_ok=True)
     for i, part in enumerate(np.array_split(X, 3)):
-        pd.DataFrame(part, columns=NAMES).to_parquet(folder / f"{i}.parquet")
+        table = pd.DataFrame(part, columns=NAMES)
+        if set(np.unique(part[:, -1])) <= {0.0, 1.0}:
+            table["c"] = table["c"].astype(int)  # labels are no measurements
+        table.to_parquet(folder / f"{i}.parquet")
     if source == "path":
         return folder
     return str(folder / "*.parquet") if source == "glob" else sl.read(folder, columns=NAMES)
@@ -96,11 +132,18 @@ def batches(X: np.ndarray) -> Iterator[np.ndarray]:
 
 def assert_same_sketch(case: Case, ours: Any, theirs: Any) -> None:
     """Equal sums bit for bit, where sums are exact; names of columns don't matter."""
-    assert ours.sketch_.count == theirs.sketch_.count
-    if case.exact:
-        np.testing.assert_array_equal(ours.sketch_.sums, theirs.sketch_.sums)
-    else:
-        np.testing.assert_allclose(ours.sketch_.mean, theirs.sketch_.mean, rtol=1e-13)
+    for a, b in zip(sketches(ours), sketches(theirs), strict=True):
+        assert a.count == b.count
+        if case.exact:
+            np.testing.assert_array_equal(a.sums, b.sums)
+        else:
+            np.testing.assert_allclose(a.mean, b.mean, rtol=1e-13)
+
+
+def sketches(learned: Any) -> list[sl.Sketch]:
+    """The sketch behind an estimator, or those of all classes in the order of their labels."""
+    found = learned.sketch_
+    return [found] if isinstance(found, sl.Sketch) else [found[label] for label in sorted(found)]
 
 
 def assert_same_model(case: Case, ours: Any, theirs: Any) -> None:

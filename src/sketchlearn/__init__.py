@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Encoder,
         FeatureMap,
         FourierFeatures,
+        Projection,
         QuadraticFeatures,
         QuarticFeatures,
     )
@@ -91,6 +92,7 @@ _ROOMS = {
         "Encoder",
         "FeatureMap",
         "FourierFeatures",
+        "Projection",
         "QuadraticFeatures",
         "QuarticFeatures",
     ),
@@ -153,6 +155,7 @@ __all__ = [
     "Model",
     "ModelFileError",
     "PrivacyRecord",
+    "Projection",
     "QuadraticFeatures",
     "QuarticFeatures",
     "Sketch",

@@ -1,15 +1,17 @@
 """Decoders of the literature, each on problems where it should succeed, and where it must say that it failed."""
 
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
 from clusters import gaussian_clusters, mean_cost
 
 import sketchlearn as sl
-from sketchlearn.decoders import Code
+from sketchlearn.decoders import Code, tuning_free
 from sketchlearn.decoders.passing import Passing
 from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.search import Found
 
 DECODERS = ["cl-amp", "sketch-and-shift", "sliding-frank-wolfe", "adcg", "thresholding", "particle-flow"]
 
@@ -98,6 +100,43 @@ def test_message_passing_in_the_published_setting():
     solution = sl.decode(s, 10, decoder="cl-amp", random_state=0)
     assert mean_cost(X, solution.centers) < 1.05 * mean_cost(X, centers)
     assert solution.reliable
+
+
+def test_messages_end_when_a_descent_explains_the_sketch(easy):
+    _, _, s = easy
+    solution = sl.decode(s, 4, decoder="cl-amp", random_state=0)
+    alone = sl.decode(s, 4, decoder="cl-amp", random_state=0, restarts=1, polish=False)
+    assert solution.reliable
+    assert solution.iterations < alone.iterations
+
+
+def test_rounds_with_a_rising_misfit_are_damped_more(easy, monkeypatch):
+    _, _, s = easy
+    passing = Passing(Problem.from_sketch(s), 4, np.random.default_rng(0), damping=0.4)
+    state = passing.somewhere()
+    passing.run(state, 1)
+    falling, rising = count(), count()
+    monkeypatch.setattr(passing, "_misfit", lambda _: (0.5 ** next(falling), 0.0))
+    before = state.damping
+    passing.run(state, 3)
+    assert state.damping == before
+    monkeypatch.setattr(passing, "_misfit", lambda _: (2.0 ** next(rising), 0.0))
+    passing.run(state, 2)
+    assert 0.1 <= state.damping < 0.6 * before
+
+
+def test_the_default_takes_over_what_messages_find(easy):
+    X, centers, s = easy
+    problem = Problem.from_sketch(s)
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(4, 3))
+    residual = problem.residual(means, 0.01, np.full(4, 0.25))
+    wrong = Found(means, np.full(4, 0.25), 0.01, float(problem.u @ (residual**2).sum(0)), 1e-9, 0.1, 1)
+    found = tuning_free._handed_over(problem, wrong, rng)
+    assert found.certified
+    assert mean_cost(X, problem.points(found.means)) < 1.02 * mean_cost(X, centers)
+    better = replace(found, value=0.0)
+    assert tuning_free._handed_over(problem, better, rng) is better
 
 
 def test_message_passing_with_structured_sketches():

@@ -3,6 +3,7 @@ import pytest
 from clusters import gaussian_clusters
 
 import sketchlearn as sl
+from sketchlearn.decoders import problem as problems
 from sketchlearn.decoders.problem import Problem
 
 
@@ -59,3 +60,14 @@ def test_wrong_number_of_components():
         sl.decode(s, 2, criterion="modes")
     with pytest.raises(TypeError, match="sketch"):
         sl.decode(np.zeros(5), 2)
+
+
+def test_many_columns_are_solved_like_few():
+    rng = np.random.default_rng(0)
+    for rank in (220, 150):  # and where a direction is missing, the fit is still the best
+        A = rng.normal(size=(500, rank)) @ rng.normal(size=(rank, 220))
+        b = rng.normal(size=500)
+        best = np.linalg.lstsq(A, b, rcond=None)[0]
+        found = problems._least_squares(A, b)
+        assert np.linalg.norm(A @ found - b) <= np.linalg.norm(A @ best - b) * (1 + 1e-6)
+    np.testing.assert_allclose(problems._least_squares(A[:, :3], b), np.linalg.lstsq(A[:, :3], b, rcond=None)[0])

@@ -225,3 +225,18 @@ def test_quadratic_structure_by_name():
         sl.QuadraticFeatures.draw(dim=20).redrawn("hadamard")
     with pytest.raises(ValueError, match="at least 16"):
         sl.QuadraticFeatures.draw(dim=10, size=20, variant="hadamard")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_some_of_the_frequencies_are_whole_blocks(kind):
+    phi, rng = draw(kind, 20, 300), np.random.default_rng(1)
+    op = phi.operator(dtype=np.float64)
+    chosen = op.sample(70, rng)
+    np.testing.assert_array_equal(chosen, np.arange(96))  # blocks of 32
+    part = op.rows(chosen)
+    assert isinstance(part, structured.StructuredOperator)
+    x, v = rng.normal(size=(3, 20)), rng.normal(size=(3, 96))
+    np.testing.assert_array_equal(part.forward(x), op.forward(x)[:, :96])
+    np.testing.assert_allclose(part.adjoint(v), v @ phi.frequencies[:96], atol=1e-10)
+    np.testing.assert_allclose(part.squared_norms, op.squared_norms[:96], rtol=1e-12)
+    assert len(op.sample(299, rng)) == 300

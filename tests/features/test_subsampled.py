@@ -33,6 +33,24 @@ def test_groups_follow_from_the_content_of_a_row(d):
     assert ((counts - 100) ** 2 / 100).sum() < 30  # chi-squared, 6 degrees of freedom: one in 25 000
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_are_put_in_the_order_of_their_groups(weighted):
+    rng = np.random.default_rng(0)
+    X, group = rng.normal(size=(50, 3)).astype(np.float32), rng.integers(1, 6, 50)  # nobody in the first group
+    X.flags.writeable = False
+    w = rng.integers(1, 9, 50 if weighted else 0)
+    results = []
+    for module in (_hash_numpy, _hash_compiled):
+        ends, rows, kept = np.zeros(7, np.int64), np.empty_like(X), np.empty_like(w)
+        module.gather(X, w, group, ends, rows, kept)
+        results.append((ends, rows, kept))
+    order = np.argsort(group, kind="stable")
+    for ends, rows, kept in results:
+        np.testing.assert_array_equal(ends, np.searchsorted(group[order], np.arange(7), side="right"))
+        np.testing.assert_array_equal(rows, X[order])
+        np.testing.assert_array_equal(kept, w[order] if weighted else w)
+
+
 def test_both_zeros_are_one():
     X = np.array([[0.0, 1.0], [-0.0, 1.0]])
     assert len(set(groups_of(X, groups=2**31))) == 1

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchlearn as sl
-from sketchlearn.kernels import Plan, _constants, prepare
-from sketchlearn.kernels.cuda import device, floating, rows, source, summer
+from sketchlearn.kernels import Plan, _constants, _hadamard_numpy, prepare
+from sketchlearn.kernels.cuda import device, floating, kinds, recipes, rows, source, structured, subsampled, summer
 from sketchlearn.kernels.cuda.summer import CudaSummer
 
 # columns and features: whole frequencies in registers, register tiles of 64 and of 128 frequencies, and their ends
@@ -101,6 +101,125 @@ def test_quadratic_features_on_the_grid_have_the_bits_of_the_processor(gpu, vari
         _assert_equal(got, phi.summer.sum_runs(X, starts, weights, True))
 
 
+def test_sums_of_many_equal_rows_do_not_overflow(gpu):
+    # every cosine is about 1: what a block adds modulo 2**32 has to be put away in time
+    rng = np.random.default_rng(6)
+    for d, kind in ((37, "fourier"), (20, "hadamard")):
+        plan = _fourier(rng, d, 64) if kind == "fourier" else _structured(rng, d, 64, "gr2", False)
+        X = np.tile(plan.arrays["center"], (12_000, 1)).astype(np.float32)
+        _assert_equal([CudaSummer(plan, [gpu]).sum_rows(X)], [prepare(plan).sum_rows(X)])
+
+
+def _structured(rng, d, m, structure, dithered):
+    p = 1 << (d - 1).bit_length()
+    blocks, diagonals = -(-m // p), {"hadamard": 3, "gr2": 2, "fastfood": 1}[structure]
+    none = np.empty((0, 0), np.float32)
+    arrays = {
+        "center": rng.normal(size=d).astype(np.float32).astype(float),
+        "rms": np.full(d, d**-0.5),
+        "stretch": rng.uniform(0.5, 2, d).astype(np.float32),
+        "signs": rng.integers(0, 256, (blocks, diagonals, -(-p // 8)), dtype=np.uint8),
+        "normals": none if structure == "hadamard" else rng.normal(size=(blocks, p)).astype(np.float32),
+        "permutation": none.astype(np.int32),
+        "radius": (rng.uniform(0.1, 3, m) * p ** (-1.0 if structure == "fastfood" else -1.5)).astype(np.float32),
+    }
+    if structure == "fastfood":
+        arrays["permutation"] = np.array([rng.permutation(p) for _ in range(blocks)], np.int32)
+    if dithered:
+        arrays["dither"] = (2 * rng.uniform(size=m)).astype(np.float32)
+    return Plan("hadamard", d, (2, m), np.dtype(np.int64), arrays, {"p": p})
+
+
+def _compare(gpu, plan, rng, spread, n=300):
+    """Rows of both precisions, near and far, some invalid, with and without weights, in runs."""
+    starts = np.array([0, 100, 100, n])
+    for dtype, weights in ((np.float32, None), (np.float64, rng.integers(0, 2**30, n))):
+        X = (rng.normal(size=(n, plan.dim)) * spread ** rng.uniform(-0.2, 1, size=(n, 1))).astype(dtype)
+        X[7, -1], X[250, 0] = np.inf, np.nan
+        want = prepare(plan).sum_runs(X, starts, weights, True)
+        _assert_equal(kinds.device_summer(plan, [gpu]).sum_runs(X, starts, weights, True), want)
+
+
+# a thread a row; a warp a row, with a permutation; several passes; a block of threads a row
+@pytest.mark.parametrize(
+    ("d", "m", "structure", "dithered"),
+    [(10, 40, "gr2", False), (60, 100, "fastfood", True), (600, 1200, "hadamard", False), (1030, 2048, "gr2", True)],
+)
+def test_structured_features_have_the_bits_of_the_processor(gpu, d, m, structure, dithered):
+    rng = np.random.default_rng(d)
+    _compare(gpu, _structured(rng, d, m, structure, dithered), rng, 1e4, 300)
+
+
+@pytest.mark.parametrize(("log", "each_log", "transform"), [(10, 5, 0), (10, 5, 1), (12, 5, 1), (7, 4, 1), (3, 5, 1)])
+def test_every_level_of_a_transform_is_in_the_hands_of_a_thread(log, each_log, transform):
+    order = _hadamard_numpy.levels(log, transform)
+    for number in range(structured.pass_count(log, each_log)):
+        at = structured.places(log, each_log, transform, number)
+        np.testing.assert_array_equal(np.sort(at.reshape(-1)), np.arange(1 << log))
+        for bit in order[number * each_log : (number + 1) * each_log]:
+            assert all(
+                (at[:, 0] ^ 1 << bit == other).any() or (at[:, 0] == other ^ 1 << bit).any() for other in at[:, 0]
+            )
+
+
+@pytest.mark.parametrize("each_log", [source.EACH_LOG, source.FAR_EACH_LOG])
+@pytest.mark.parametrize("log", range(source.MOST_LOG + 1))
+def test_places_in_shared_memory_are_distinct_and_mostly_in_banks_of_their_own(log, each_log):
+    steps, size = structured.room(log, each_log)
+    place = np.arange(1 << log)
+    at = sum(((place >> bit & 1) * step for bit, step in enumerate(steps)), 0 * place)
+    assert len(set(at)) == len(at)
+    assert at.min() >= 0
+    assert at.max() < size
+    group = 1 << max(0, log - each_log)
+    for transform in (0, 1):
+        for number in range(structured.pass_count(log, each_log)):
+            threads = at[structured.places(log, each_log, transform, number)[0]]
+            warp = np.concatenate([threads + row * size for row in range(max(1, 32 // group))])[:32]
+            if log <= 2 * each_log:
+                assert len(set(warp % 32)) == 32
+
+
+@pytest.mark.parametrize(("d", "m"), [(10, 130), (37, 70)])
+def test_signs_have_the_bits_of_the_processor(gpu, d, m):
+    rng = np.random.default_rng(d)
+    plan = _fourier(rng, d, m)
+    arrays = {**plan.arrays, "dither": (2 * rng.uniform(size=m)).astype(np.float32)}
+    _compare(gpu, Plan("signs", d, (2, m), np.dtype(np.int64), arrays), rng, 1e4)
+
+
+@pytest.mark.parametrize(("d", "m"), [(10, 130), (37, 70)])
+def test_powers_of_whitened_rows_have_the_bits_of_the_processor(gpu, d, m):
+    rng = np.random.default_rng(d)
+    plan = sl.QuarticFeatures.draw(dim=d, size=m).plan()
+    arrays = {**plan.arrays, "center": rng.normal(size=d), "whitening": rng.normal(size=(d, d)) / np.sqrt(d)}
+    _compare(gpu, Plan("powers", d, plan.sums_shape, plan.sums_dtype, arrays, plan.numbers), rng, 4.0)
+
+
+def test_structured_squares_have_the_bits_of_the_processor(gpu):
+    rng = np.random.default_rng(0)
+    phi = sl.QuadraticFeatures.draw(50, 90, 1, variant="hadamard", radius=14.0, center=rng.normal(size=50))
+    _compare(gpu, phi.plan(), rng, 4.0)
+
+
+@pytest.mark.parametrize("options", [{"features_per_row": 20}, {"features_per_row": 64, "structure": "gr2"}])
+def test_groups_of_features_have_the_bits_of_the_processor(gpu, options, monkeypatch):
+    monkeypatch.setattr(subsampled, "_FEWEST_ROWS", 100)
+    monkeypatch.setattr(subsampled, "_PIECE_BYTES", 1)
+    rng = np.random.default_rng(0)
+    phi = sl.FourierFeatures.draw(dim=37, size=130, scale=1.0, seed=3, **options)
+    _compare(gpu, phi.plan(), rng, 1e4)
+    X = rng.normal(size=(300, 37))
+    X[123, 1] = np.nan
+    assert kinds.device_summer(phi.plan(), [gpu]).sum_rows(X).first_invalid == 123
+
+
+def test_blocks_that_are_too_long_are_left_to_the_processor():
+    rng = np.random.default_rng(0)
+    assert kinds.runs_on_device(_structured(rng, 4096, 10, "hadamard", False))
+    assert not kinds.runs_on_device(_structured(rng, 4097, 10, "hadamard", False))
+
+
 def test_any_strides(gpu):
     rng = np.random.default_rng(0)
     plan = _fourier(rng, 10, 130)
@@ -124,27 +243,6 @@ def test_many_chunks_of_rows_of_the_host_are_one_sum(gpu, monkeypatch):
     assert CudaSummer(plan, [gpu]).sum_rows(X).first_invalid == 4321
 
 
-class Resident:
-    """Looks like an array on a device, in as far as rows are read from it; the emulated device sees the host."""
-
-    def __init__(self, array):
-        self._array, self.dtype, self.shape, self.strides = array, array.dtype, array.shape, array.strides
-        self.data = type("Memory", (), {"ptr": array.ctypes.data})
-        self.device = type("Place", (), {"id": 0})
-
-    def __getitem__(self, at):
-        return Resident(self._array[at])
-
-    def astype(self, dtype):
-        return Resident(self._array.astype(dtype))
-
-    def copy(self):
-        return Resident(self._array.copy())
-
-    def get(self):
-        return self._array
-
-
 def test_rows_on_the_device_are_read_where_they_are(monkeypatch):
     gpu = _device("emulated")
     monkeypatch.setattr(summer, "_STAGED_BYTES", 1)
@@ -158,11 +256,11 @@ def test_rows_on_the_device_are_read_where_they_are(monkeypatch):
     weights = rng.integers(0, 3, 2000)
     for X in (wide[:, :10].copy(), np.asfortranarray(wide[:, :10]), wide[::2, ::3][:, :10], odd, wide[::-1, :10]):
         before, w = gpu.uploaded, weights[: len(X)]
-        got = CudaSummer(plan, [gpu]).sum_rows(rows.DeviceRows(Resident(X)), w, True)
+        got = CudaSummer(plan, [gpu]).sum_rows(rows.DeviceRows(emulated_gpu.Resident(X)), w, True)
         assert gpu.uploaded - before == w.nbytes
         _assert_equal([got], [prepare(plan).sum_rows(np.array(X), w, True)])
     halves = wide[:100, :10].astype(np.float16)
-    got = CudaSummer(plan, [gpu]).sum_rows(rows.DeviceRows(Resident(halves)))
+    got = CudaSummer(plan, [gpu]).sum_rows(rows.DeviceRows(emulated_gpu.Resident(halves)))
     _assert_equal([got], [prepare(plan).sum_rows(halves.astype(float))])
 
 
@@ -181,8 +279,7 @@ def test_little_memory_means_smaller_chunks_and_then_an_error():
 
 def test_rows_on_a_device_that_is_not_in_use_are_refused():
     plan = _fourier(np.random.default_rng(4), 10, 130)
-    resident = Resident(np.zeros((3, 10)))
-    resident.device = type("Place", (), {"id": 5})
+    resident = emulated_gpu.Resident(np.zeros((3, 10)), 5)
     with pytest.raises(ValueError, match="the rows are on GPU 5"):
         CudaSummer(plan, [_device("emulated")]).sum_rows(rows.DeviceRows(resident))
 
@@ -195,7 +292,7 @@ def test_which_rows_are_valid(gpu):
 
 def test_sums_without_kernels_are_refused():
     plan = sl.QuadraticFeatures.draw(dim=4, size=3, seed=0).plan()
-    assert not summer.on_grid(plan)
+    assert not recipes.on_grid(plan)
     with pytest.raises(ValueError, match="no kernels for sums of the kind 'squares'"):
         CudaSummer(plan, [_device("emulated")])
 
@@ -224,7 +321,7 @@ def test_quadratic_features_without_a_radius_are_as_close_as_the_processors(gpu,
     broken[7, 1], broken[150, 0] = np.nan, np.inf
     free = weights.copy()
     free[[7, 150]] = 0
-    kernel = summer.device_summer(phi.plan(), [gpu])
+    kernel = kinds.device_summer(phi.plan(), [gpu])
     for part, w in ((X, None), (X, weights), (broken, weights), (broken, free), (X[:0], None)):
         got, want = kernel.sum_rows(part, w, True), phi.summer.sum_rows(part, w, True)
         # the columns come last but one; the processor projects in float32, which is no measure
@@ -266,6 +363,13 @@ def test_no_constant_is_rounded_on_its_way_to_the_compiler():
         (source.tiled(64).weighted, "sum_weighted"),
         (source.tiled(40, "Squares"), "stage_double"),
         (source.products(40), "sum_weighted"),
+        (source.hadamard(600, "Turns", 10, 3, False), "sum_plain"),
+        (source.hadamard(40, "Signs", 6, 2, True), "far_float"),
+        (source.tiled(64, "Powers"), "whiten_float"),
+        (source.rows(10), "pick_double"),
+        (source.hadamard(64, "Turns", 6, 3, False), "stage_float"),
+        (source.hadamard(32, "Turns", 5, 3, False), "stage_double"),
+        (source.hadamard(4096, "Signs", 12, 2, True), "far_double"),
     ],
 )
 def test_the_source_compiles_for_a_gpu(shape, entry, tmp_path):

@@ -1,5 +1,6 @@
 """Plans are data; summers are found by their kind; loops are chosen in one place."""
 
+import importlib
 import os
 import pickle
 import subprocess
@@ -74,18 +75,60 @@ def test_both_versions_of_the_decoders_loops_agree(monkeypatch):
             out += [cosine.copy(), sine.copy(), model]
             atoms.products(cosine, sine, _real(rng, 2, 50), along)
             out += [cosine, sine, along]
-        x = np.ascontiguousarray((_real(rng, 300, 2) + 9 * rng.integers(0, 3, (300, 1))).T.astype(np.float32))
+            turned, along = phases.copy(), np.empty(4, np.float32)
+            atoms.correlate(turned, _real(rng, 2, 50), along)
+            out += [turned, along]
+        squares, z, u = np.abs(_real(rng, 50)), _real(rng, 2, 50), np.abs(_real(rng, 50))
+        turned, along = phases.copy(), np.empty(4, np.float32)
+        room = np.empty((4, 50), np.float32), np.empty((2, 50), np.float32)
+        out += [atoms.shared(turned, np.exp(-squares), squares, z, u, weights, *room, along), turned, along]
+        x = (_real(rng, 300, 2) + 9 * rng.integers(0, 3, (300, 1))).astype(np.float32)
         w = rng.uniform(size=300)
         centers = lloyd.seed_centers(x, w, 3, rng.uniform(size=(3, 4)))
         labels, cost = lloyd.lloyd(x, w, centers, 50, 1e-9)
-        assert cost == pytest.approx((w * ((x.T - centers[labels]) ** 2).sum(1)).sum(), rel=1e-4)
+        assert cost == pytest.approx((w * ((x - centers[labels]) ** 2).sum(1)).sum(), rel=1e-4)
         results.append([*out, centers, labels, cost])
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
+def test_one_width_is_the_general_misfit_and_its_gradient():
+    rng = np.random.default_rng(1)
+    phases, weights, squares = _real(rng, 4, 50) * 5, np.abs(_real(rng, 4)), np.abs(_real(rng, 50))
+    z, u = _real(rng, 2, 50), np.abs(_real(rng, 50))
+    cosine, sine, model, along = (np.empty(s, np.float32) for s in ((4, 50), (4, 50), (2, 50), 4))
+    atoms.atoms(phases, -squares[None] / 2, weights, cosine, sine, model)
+    residual = z - model
+    atoms.products(cosine, sine, u * residual, along)
+    turned, room, seen = phases.copy(), np.empty((4, 50), np.float32), np.empty(4, np.float32)
+    value, spread = atoms.shared(turned, np.exp(-squares / 2), squares, z, u, weights, room, np.empty_like(z), seen)
+    assert value == pytest.approx((u * residual**2).sum(), rel=1e-5)
+    assert spread == pytest.approx((u * squares * residual * model).sum(), rel=1e-4)
+    np.testing.assert_allclose(turned, sine, atol=1e-5)
+    np.testing.assert_allclose(seen, along, atol=1e-4)
+
+
+def test_both_versions_of_limited_memory_agree():
+    versions = [importlib.import_module(f"sketchlearn.kernels._lbfgs_{name}") for name in ("compiled", "numpy")]
+    rng = np.random.default_rng(2)
+    x, gradient = rng.uniform(0, 1, 30).round(1), rng.normal(size=30)
+    bounds = np.zeros(30), np.ones(30)
+    steps, changes = rng.normal(size=(2, 5, 30))
+    bends = np.abs((steps * changes).sum(1))
+    results = []
+    for loops in versions:
+        direction, trial, step, change, room = np.empty(30), np.empty(30), np.empty(30), np.empty(30), np.empty(5)
+        arguments = (x, gradient, *bounds, steps, changes, bends, room)
+        slopes = [loops.descend(*arguments, count, 3, 0.7, direction) for count in (0, 2, 5)]
+        promised = loops.advance(x, direction, 0.5, *bounds, gradient, trial)
+        products = loops.remember(x, trial, gradient, 2 * gradient, step, change)
+        results.append([slopes, direction, promised, trial, products, step, change])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
 def test_a_centre_without_points_stays():
-    x, centers = np.zeros((1, 4), np.float32), np.array([[0.0], [5.0]], np.float32)
+    x, centers = np.zeros((4, 1), np.float32), np.array([[0.0], [5.0]], np.float32)
     lloyd.lloyd(x, np.ones(4), centers, 10, 1e-9)
     assert centers.tolist() == [[0.0], [5.0]]
 

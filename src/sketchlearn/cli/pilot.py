@@ -28,7 +28,13 @@ def check_task(task: str) -> None:
 
 
 def designed(
-    sample: npt.NDArray[Any], names: tuple[str, ...] | None, components: int, task: str, seed: int, standardize: bool
+    sample: npt.NDArray[Any],
+    names: tuple[str, ...] | None,
+    components: int,
+    task: str,
+    seed: int,
+    standardize: bool,
+    projection: int | None = None,
 ) -> FeatureMap:
     """A feature map from a pilot sample."""
     if len(sample) < components:
@@ -38,11 +44,13 @@ def designed(
         )
     rows = np.asarray(sample, np.float64)
     known = names if names and len(names) == rows.shape[1] else None
-    if standardize:
+    if standardize and projection is None:
         standard_units(rows, known)  # a constant column is refused by its name
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # said below, with names
-        phi = sketchlearn.design(rows, n_components=components, task=task, seed=seed, standardize=standardize)
+        phi = sketchlearn.design(
+            rows, n_components=components, task=task, seed=seed, standardize=standardize, projection=projection
+        )
     for text in remarks(rows, known, task == "kmeans" and not standardize):
         note("note: " + text.replace("standardize=True", "--standardize"))
     return phi.with_columns(known) if known else phi
@@ -55,4 +63,5 @@ def recipe_text(phi: FeatureMap) -> bytes:
 
 def announce(phi: FeatureMap) -> None:
     """Say which map was chosen."""
-    note(f"features: {phi.size} for {phi.dim} columns ({phi.describe()})")
+    few = "" if phi.projection is None else f" ({phi.projection.describe()})"
+    note(f"features: {phi.size} for {phi.dim} columns{few} ({phi.describe()})")

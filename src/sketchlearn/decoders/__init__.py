@@ -106,11 +106,12 @@ def decode(
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     with single_blas_thread:  # many small products: more than one thread only costs
         options |= {"rng": as_generator(random_state), "trace": [] if trace else None}
-        found = chosen(sketch, k, **options)
         if isinstance(sketch, Sketch) and getattr(sketch.features, "dither", None) is not None:
             from sketchlearn.decoders.harmonics import decode_cleaned
 
-            found = decode_cleaned(chosen, sketch, k, found, **options)
+            found = decode_cleaned(chosen, sketch, k, **options)
+        else:
+            found = chosen(sketch, k, **options)
     if not isinstance(sketch, Sketch) or not isinstance(found, Solution):
         return found  # a decoder of another package may return what it likes
     if sketch.has_box:

@@ -71,10 +71,8 @@ def refine_factored(problem: Problem, start: Factored, steps: int, *, largest: f
         coordinates.objective, coordinates.start, coordinates.lower, coordinates.upper, steps, _MEMORY, 1e-8
     )
     means, weights, factors, diagonals = coordinates.parts(x)
-    out = Factored(means, weights, diagonals, factors)
-    left = problem.residual(means, out.fit().covariances, weights)
-    out.value = float(problem.u @ (left[0] ** 2 + left[1] ** 2))
-    return out
+    coordinates.strength = 0.0
+    return Factored(means, weights, diagonals, factors, coordinates.objective(x)[0] * coordinates.unit_f)
 
 
 class _Coordinates:
@@ -117,24 +115,28 @@ class _Coordinates:
         self.unit_v = 1.5 * self.unit_d * np.sqrt(s)
 
     def parts(self, v: Array) -> tuple[Array, Array, Array, Array]:
-        k, d, r = self.k, self.d, self.rank
-        ends = np.cumsum([k * d, k, k * r * d])
-        c, a, f, t = np.split(v, ends)
-        means = self.means + c.reshape(k, d) * self.unit_c
+        c, a, f, t = self._split(v)
         return (
-            means,
+            self.means + c * self.unit_c,
             a * self.unit_a,
-            f.reshape(k, r, d) * self.unit_v[:, None, :],
-            np.exp(2.0 * (self.log + t.reshape(k, d) * self.unit_d)),
+            f * self.unit_v[:, None, :],
+            np.exp(2.0 * (self.log + t * self.unit_d)),
         )
+
+    def _split(self, v: Array) -> tuple[Array, Array, Array, Array]:
+        """Coordinates of means, weights, factors and diagonals, as views."""
+        k, d, r = self.k, self.d, self.rank
+        a, f, t = k * d, k * d + k, k * d + k + k * r * d
+        return v[:a].reshape(k, d), v[a:f], v[f:t].reshape(k, r, d), v[t:].reshape(k, d)
 
     def objective(self, v: Array) -> tuple[float, Array]:
         k, d, r = self.k, self.d, self.rank
         means, weights, f, diagonal = self.parts(v)
         means32, factors32 = means.astype(np.float32), f.reshape(k * r, d).astype(np.float32)
         half, weights32 = (-0.5 * diagonal).astype(np.float32), weights.astype(np.float32)
-        g_c, g_d, g_a = np.zeros((k, d)), np.zeros((k, d)), np.zeros(k)
-        g_f, value = np.zeros((k * r, d)), 0.0
+        gradient = np.zeros(len(v))
+        g_c, g_a, g_f, g_d = self._split(gradient)
+        value = 0.0
         loops, folding = self.loops
         for tile in self.tiles:
             phases = tile.operator.forward(means32)
@@ -144,7 +146,7 @@ class _Coordinates:
                 folding.damp(projected, damping)
             cosine, sine, model, along = tile.buffers
             loops.atoms(phases, damping, weights32, cosine, sine, model)
-            residual = tile.z - model
+            residual = np.subtract(tile.z, model, out=model)
             weighted = tile.u * residual
             value += float(np.vdot(weighted, residual))
             loops.products(cosine, sine, weighted, along)
@@ -153,19 +155,17 @@ class _Coordinates:
             g_d += tile.operator.quadratic_adjoint(cosine, "diag")
             if r:
                 folding.scale(projected, cosine)
-                g_f += tile.operator.adjoint(projected)
+                g_f += tile.operator.adjoint(projected).reshape(k, r, d)
         value += self.strength * float((self.pool / diagonal + np.log(diagonal)).sum())
-        slope_d = 2.0 * diagonal * weights[:, None] * g_d + 2.0 * self.strength * (1.0 - self.pool / diagonal)
-        slope_f = 2.0 * weights[:, None, None] * g_f.reshape(k, r, d) * self.unit_v[:, None, :]
-        gradient = np.concatenate(
-            [
-                (-2.0 * weights[:, None] * g_c * self.unit_c).ravel(),
-                -2.0 * g_a * self.unit_a,
-                slope_f.ravel(),
-                (slope_d * self.unit_d).ravel(),
-            ]
-        )
-        return value / self.unit_f, gradient / self.unit_f
+        twice = (2.0 / self.unit_f) * weights[:, None]
+        g_c *= -twice * self.unit_c
+        g_a *= (-2.0 / self.unit_f) * self.unit_a
+        g_f *= (twice * self.unit_v)[:, None, :]
+        g_d *= twice * diagonal
+        if self.strength:
+            g_d += (2.0 * self.strength / self.unit_f) * (1.0 - self.pool / diagonal)
+        g_d *= self.unit_d
+        return value / self.unit_f, gradient
 
 
 class _Tile:

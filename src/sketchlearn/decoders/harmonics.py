@@ -122,38 +122,37 @@ def _polished(sketch: Sketch, seen: Sketch, mixture: Mixture) -> tuple[Sketch, f
     return after, share, mixture
 
 
-def decode_cleaned(decoder: Callable[..., Any], sketch: Sketch, k: int, found: Any, **options: Any) -> Any:
-    """Decode again without the harmonics that each model predicts; the model that leaves the least of them.
+def decode_cleaned(decoder: Callable[..., Any], sketch: Sketch, k: int, **options: Any) -> Any:
+    """Decode without the harmonics that a first, rough model predicts, and again while the next predicts more of them.
 
     Parameters
     ----------
     decoder : callable
-        What found the first model.
+        Finds a model.  If it can be `rough`, the models that only serve to clean the sketch are.
     sketch : Sketch
-        Of one-bit features; others are left alone.
-    found : Solution
-        The first model.
+        Of one-bit features.
     **options
         Of the decoder.
     """
-    if not isinstance(sketch.features, PhaseMap) or sketch.features.dither is None:
-        return found
-    warm = "start" in inspect.signature(decoder).parameters
+    known = inspect.signature(decoder).parameters
+    rough = {"rough": True} if "rough" in known else {}
     clean, least, stalled = sketch, 1.0, 0
-    now, seen = found, sketch
+    now, found, seen = decoder(sketch, k, **options, **rough), None, sketch
     for _ in range(_ROUNDS):
         model = getattr(now, "mixture", None)
         if not isinstance(now, Solution) or not isinstance(model, Mixture):
             break
         after, share, mixture = _polished(sketch, seen, model)
         if share < _GAIN * least:
-            start = {"start": mixture.means} if warm and mixture.n_components == k else {}
+            start = {"start": mixture.means} if "start" in known and mixture.n_components == k else {}
             clean, least, stalled = after, share, 0
             now = found = decoder(clean, k, **(options | start))
+        elif found is None:
+            now = found = decoder(clean, k, **options) if rough else now
         else:
             stalled += 1
             if found.reliable or stalled == _STALLED:
                 break
-            now = decoder(clean, k, **options)
+            now = decoder(clean, k, **options, **rough)
         seen = clean
-    return found
+    return now if found is None else found

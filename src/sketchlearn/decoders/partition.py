@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.kernels import lloyd
+from sketchlearn.threads import in_parallel
 
 _DRAWS, _DRAWS_PER_CENTER = 20_000, 1000
 _TRIAL, _SEEDING = 10_000, 5000  # draws that starts are tried on, and that they are seeded from
@@ -82,43 +83,46 @@ def partition_thoroughly(mixture: Mixture, k: int, rng: np.random.Generator, cri
     x, w = x[order], w[order]
     part = _Draws.of(x[:_TRIAL], w[:_TRIAL])
     few = min(_SEEDING, len(part.weights))
-    columns = np.ascontiguousarray(part.columns[:, :few])
     tries = 2 + int(np.log(k))
-    runs = []
-    for _ in range(_STARTS):
-        centers = lloyd.seed_centers(columns, w[:few], k, rng.uniform(size=(k, tries)))
-        runs.append((part.improved(centers, 40, 1e-4), centers))
-    runs.sort(key=lambda run: run[0])
-    found = [_breathed(part, centers, cost, rng) for cost, centers in runs[:_BREATHING]]
-    centers = min(found, key=lambda run: run[0])[1]
+
+    def started(uniforms: Array) -> tuple[float, npt.NDArray[np.float32]]:
+        centers = lloyd.seed_centers(part.points[:few], w[:few], k, uniforms)
+        return part.improved(centers, 40, 1e-4), centers
+
+    def breathed(run: tuple[tuple[float, npt.NDArray[np.float32]], np.random.Generator]) -> Any:
+        return _breathed(part, run[0][1], run[0][0], run[1])
+
+    runs = sorted(in_parallel(started, rng.uniform(size=(_STARTS, k, tries))), key=lambda run: run[0])
+    best = zip(runs[:_BREATHING], rng.spawn(_BREATHING), strict=True)
+    centers = min(in_parallel(breathed, best), key=lambda run: run[0])[1]
     _Draws.of(x, w).improved(centers, 100, 1e-6)
     return _cells(x, w, centers.astype(np.float64), criterion)
 
 
 @dataclass
 class _Draws:
-    """Points by columns (d, n), and their weights."""
+    """Points (n, d), and their weights."""
 
-    columns: npt.NDArray[np.float32]
+    points: npt.NDArray[np.float32]
     weights: Array
 
     @classmethod
     def of(cls, x: Array, w: Array) -> _Draws:
-        return cls(np.ascontiguousarray(x.T, np.float32), w)
+        return cls(np.ascontiguousarray(x, np.float32), w)
 
     def improved(self, centers: npt.NDArray[np.float32], steps: int, tolerance: float) -> float:
         """Lloyd's iterations in place; the cost."""
-        return lloyd.lloyd(self.columns, self.weights, centers, steps, tolerance)[1]
+        return lloyd.lloyd(self.points, self.weights, centers, steps, tolerance)[1]
 
     def uses(self, centers: npt.NDArray[np.float32]) -> tuple[Array, Array]:
         """Cost of every cell, and what taking its centre away would add (rows go to the second nearest)."""
-        d2 = (centers**2).sum(1)[:, None] - np.float32(2.0) * (centers @ self.columns)
+        d2 = (centers**2).sum(1)[:, None] - np.float32(2.0) * (centers @ self.points.T)
         own = np.arange(d2.shape[1])
         nearest = d2.argmin(0)
         least = d2[nearest, own]
         d2[nearest, own] = np.inf
         second = d2.min(0)
-        squares = np.einsum("ij,ij->j", self.columns, self.columns)
+        squares = np.einsum("ij,ij->i", self.points, self.points)
         cost: Array = np.bincount(nearest, self.weights * (least + squares), len(centers)).astype(np.float64)
         return cost, np.bincount(nearest, self.weights * (second - least), len(centers)).astype(np.float64)
 
@@ -201,20 +205,20 @@ def nearest_cost(problem: Problem, mixture: Mixture, criterion: str) -> float:
 
 def k_means(x: Array, w: Array, init: Array | int, restarts: int, rng: np.random.Generator) -> tuple[Array, float]:
     """Best of some runs: from given centres, or from greedy k-means++ starts."""
-    columns = np.ascontiguousarray(x.T, np.float32)
+    points = np.ascontiguousarray(x, np.float32)
     best: tuple[Any, float] | None = None
     for _ in range(restarts):
         if isinstance(init, int):
             tries = 2 + int(np.log(init)) if init > 1 else 1
-            centers = lloyd.seed_centers(columns, w, init, rng.uniform(size=(init, tries)))
+            centers = lloyd.seed_centers(points, w, init, rng.uniform(size=(init, tries)))
         else:
             centers = np.array(init, np.float32)
-        _, cost = lloyd.lloyd(columns, w, centers, 100, 1e-5)
+        _, cost = lloyd.lloyd(points, w, centers, 100, 1e-5)
         if best is None or cost < best[1]:
             best = centers, float(cost)
     assert best is not None
     centers, _ = best
-    _, cost = lloyd.lloyd(columns, w, centers, 100, 1e-9)
+    _, cost = lloyd.lloyd(points, w, centers, 100, 1e-9)
     return centers.astype(np.float64), float(cost)
 
 

@@ -28,6 +28,7 @@ _SURPLUS = 0.5  # share of the unexplained residual that counts as noise
 _LEAST_INFORMATION = 0.02  # of a message, in units of d / m
 _TINY_NOISE = 1e-9
 _SHARE = 8  # 1 / most components that are released
+_RISE, _SLOWER, _SLOWEST = 1.2, 0.7, 0.1  # misfits that rise so much in a round call for more damping, up to a point
 
 
 @dataclass
@@ -41,8 +42,10 @@ class State:
     pseudo: Array | None = None
     scores: F32 | None = None
     information: Array | None = None
+    damping: float = 1.0
     settle: int = _SETTLED
-    released: bool = False
+    patience: int = _PATIENCE
+    round: int = 0
 
 
 class Passing:
@@ -68,7 +71,7 @@ class Passing:
         """Random centres, of which nothing is known."""
         k = self.k
         means = self.rng.standard_normal((k, self.problem.dim))
-        return State(means, np.ones(k), np.full(k, 1.0 / k), np.full(k, self.narrow))
+        return State(means, np.ones(k), np.full(k, 1.0 / k), np.full(k, self.narrow), damping=self.damping)
 
     def run_somewhere(self, rounds: int = 25) -> Array:
         """Centres of one run from random ones."""
@@ -90,32 +93,36 @@ class Passing:
         means[free] = self.rng.standard_normal((count, self.problem.dim))
         variances[free], widths[free] = 1.0, np.median(widths)
         weights[free] = np.maximum(weights[free], 0.5 / k)
-        return State(means, variances, weights / weights.sum(), widths, settle=_RESETTLED * (count > 1), released=True)
+        weights /= weights.sum()
+        settle = _RESETTLED * (count > 1)
+        return State(means, variances, weights, widths, damping=self.damping, settle=settle, patience=_PATIENCE // 2)
 
-    def run(self, state: State, rounds: int, trace: list[dict[str, Any]] | None = None, near: float = 0.0) -> Fit:
-        """The state with the smallest residual of one run, which ends at `near` times the noise."""
-        self._iterate(state, _FIRST)
+    def run(self, state: State, rounds: int, trace: list[dict[str, Any]] | None = None) -> Fit:
+        """The state with the smallest residual of some more rounds; `state` is that after the last of them."""
+        if not state.round:
+            self._iterate(state, _FIRST)
         best, least, waited = replace(state), self._misfit(state)[0], 0
-        patience = _PATIENCE // 2 if state.released else _PATIENCE
-        for round_ in range(rounds):
-            settled = round_ >= state.settle
+        last = least
+        for _ in range(rounds):
+            settled = state.round >= state.settle
             self._tune(state, settled)
             self._iterate(state, _INNER)
+            state.round += 1
             value = self._misfit(state)[0]
+            if value > _RISE * last:
+                state.damping = max(_SLOWER * state.damping, _SLOWEST)
+            last = value
             if trace is not None:
-                trace.append({"round": round_ + 1, "misfit": value, "width": float(np.sqrt(state.widths.mean()))})
+                trace.append({"round": state.round, "misfit": value, "width": float(np.sqrt(state.widths.mean()))})
             waited += 1
             if value < 0.99 * least:
                 waited = 0
             if value < least:
                 best, least = replace(state), value
-            if settled and (waited > patience or value < near * self._floor(state)):
+            if settled and waited > state.patience:
                 break
         low, high = self.problem.box
         return Fit(np.clip(best.means, low, high), best.weights, np.maximum(best.widths, 1e-8), least)
-
-    def _floor(self, state: State) -> float:
-        return noise_floor(self.problem, Fit(state.means, state.weights, state.widths), "spherical")[0]
 
     def _misfit(self, state: State) -> tuple[float, float]:
         """Weighted misfit of the model, and its plain mean square."""
@@ -139,7 +146,8 @@ class Passing:
         """One iteration: projections given the sketch, centres given the projections."""
         operator = self.problem.operator
         m, d = operator.shape
-        state.pseudo = self._damped(state.variances, state.pseudo)
+        a = state.damping
+        state.pseudo = _damped(state.variances, state.pseudo, a)
         q = state.pseudo.astype(np.float32)[:, None]
         self.phases[:] = operator.forward(state.means)
         if state.scores is not None:
@@ -155,23 +163,17 @@ class Passing:
         )  # fmt: skip
         learned = np.clip(1.0 - self.left.mean(1, dtype=np.float64), _LEAST_INFORMATION * min(d / m, 1.0), 1.0 - 1e-6)
         first = state.scores is None
-        information = self._damped(learned / state.pseudo, state.information)
+        information = _damped(learned / state.pseudo, state.information, a)
         state.information = information
         new: F32 = (self.shift / root).astype(np.float32)
-        scores = new if state.scores is None else self._mixed(new, state.scores)
+        scores = new if state.scores is None else _mixed(new, state.scores, a)
         state.scores = scores
         variance = (d / m) / information
         moved = state.means + operator.adjoint(scores * self.inverse).astype(np.float64) * variance[:, None]
         shrink = 1.0 / (1.0 + variance)  # the prior has variance 1
         moved *= shrink[:, None]
-        state.means = moved if first else self.damping * moved + (1.0 - self.damping) * state.means
+        state.means = moved if first else a * moved + (1.0 - a) * state.means
         state.variances = variance * shrink
-
-    def _damped(self, new: Array, old: Array | None) -> Array:
-        return new if old is None else self.damping * new + (1.0 - self.damping) * old
-
-    def _mixed(self, new: F32, old: F32) -> F32:
-        return np.float32(self.damping) * new + np.float32(1.0 - self.damping) * old
 
     def _tune(self, state: State, settled: bool) -> None:
         """EM: a few steps down the expected misfit in the widths (one for all at first) and the weights."""
@@ -227,3 +229,11 @@ class Passing:
             -2.0 * (pull @ u).astype(np.float64),
             2.0 * ((e * e) @ u).astype(np.float64),
         )
+
+
+def _damped(new: Array, old: Array | None, share: float) -> Array:
+    return new if old is None else share * new + (1.0 - share) * old
+
+
+def _mixed(new: F32, old: F32, share: float) -> F32:
+    return np.float32(share) * new + np.float32(1.0 - share) * old

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import isotonic_regression
 
 from sketchlearn.decoders import noise
@@ -21,6 +22,7 @@ from sketchlearn.kernels import tiers
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
+_MANY_COLUMNS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,21 +224,31 @@ class Problem:
         self._loops.products(cosine, sine, weighted, along)
         return value, -2.0 * along.astype(np.float64), cosine, sine, weighted, model
 
+    def shared_width(self, means: Any, variance: float, weights: Any) -> tuple[float, float, F32, F32]:
+        """Misfit of components of one width, its slope in the variance, and what the gradient is made of.
+
+        That is products of atoms and weighted residual (k,), -1/2 of the slope in the weights, and their pull on the
+        means (k, d), -1/2 of the slope in these for weights of 1.
+        """
+        phases = self.operator.forward(means)
+        cosine, _, room, along = self._space(len(phases))
+        squares = self.operator.squared_norms
+        envelope = np.exp(np.float32(-0.5 * variance) * squares)
+        value, spread = self._loops.shared(
+            phases, envelope, squares, self.z, self.u, np.asarray(weights, np.float32), cosine, room, along
+        )
+        return value, spread, along, self.operator.adjoint(phases)
+
     def correlation(self, points: Any, target: F32) -> tuple[F32, F32]:
         """Re<exp(i w·x), target> for some points, (k,), and its gradient, (k, d)."""
         phases = self.operator.forward(points)
-        cosine, sine, model, along = self._space(len(phases))
-        self._loops.atoms(phases, self._no_damping, np.zeros(len(phases), np.float32), cosine, sine, model)
-        self._loops.products(cosine, sine, target, along)
-        return along.copy(), self.operator.adjoint(sine)
+        along = np.empty(len(phases), np.float32)
+        self._loops.correlate(phases, target, along)
+        return along, self.operator.adjoint(phases)
 
     @cached_property
     def _loops(self) -> Any:
         return tiers.loops("atoms")
-
-    @cached_property
-    def _no_damping(self) -> F32:
-        return np.zeros((1, self.size), np.float32)
 
     def gram(self, means: Any, covariances: Any, target: F32 | None = None) -> tuple[Array, Array]:
         """Weighted Gram matrix of the atoms and their correlations with `target` (the sketch)."""
@@ -259,6 +271,18 @@ def check_information(view: View) -> None:
                 else "sampling noise; the scale of its feature map is too small for this data"
             )
         )
+
+
+def _least_squares(matrix: Array, values: Array) -> Array:
+    """Least squares, of few columns by singular values, of many by the normal equations: far faster."""
+    if matrix.shape[1] >= _MANY_COLUMNS:
+        gram = matrix.T @ matrix
+        gram[np.diag_indices_from(gram)] += 1e-12 * float(np.trace(gram)) / len(gram)
+        try:
+            return np.asarray(cho_solve(cho_factor(gram, overwrite_a=True), matrix.T @ values))
+        except np.linalg.LinAlgError:  # fewer directions than columns
+            pass
+    return np.asarray(np.linalg.lstsq(matrix, values, rcond=None)[0])
 
 
 def location_and_scale(view: View) -> tuple[Array, float]:
@@ -297,6 +321,6 @@ def location_and_scale(view: View) -> tuple[Array, float]:
         root = modulus[low] * (np.abs(phase) < 2.0)  # not wrapped, and above the noise
         if (root > 0).sum() < d:
             break
-        step = np.linalg.lstsq(root[:, None] * w, root * phase, rcond=None)[0]
+        step = _least_squares(root[:, None] * w, root * phase)
         center = np.clip(center + step, lower, upper)
     return center, float(np.clip(scale, 1e-6 * spread, 4.0 * spread))

@@ -166,28 +166,28 @@ def climb(
 ) -> Array:
     """Batched mean-shift on the correlation with the residual; three groups start at different levels."""
     groups = min(3, len(levels))
-    parts = []
+    parts = [points[g::groups] for g in range(groups)]
+    begin = [int(g * len(levels) / groups / 1.5) for g in range(groups)]
     r2, d = problem.operator.squared_norms, problem.dim
     envelope = np.exp(np.float32(-0.5 * variance) * r2)
-    for g in range(groups):
-        x = points[g::groups].astype(np.float32)
-        for tau in levels[int(g * len(levels) / groups / 1.5) :]:
-            w = problem.u * envelope * np.exp(np.float32(-0.5 * tau) * r2)
-            mass, curvature = float((w * envelope).sum()), float((w * envelope * r2).sum())
-            if mass < _NOTHING or curvature < _NOTHING:
-                continue  # nothing is seen at this width: the frequencies are all too high for it
-            step = d * mass / curvature
-            longest = 0.7 * np.sqrt(d * step)
-            target = w * residual
-            for _ in range(steps):
-                height, gradient = problem.correlation(x, target)
-                # the height of a peak is the weight it stands for: that of ordinary clusters, or of the best in sight
-                expected = max(min(mass / k, max(float(height.max()), 1e-7 * mass)), _NOTHING)
-                move = gradient * (step / np.maximum(height, 0.25 * expected))[:, None]
-                norm = np.sqrt((move * move).sum(1))
-                x = x + move * np.minimum(1.0, longest / np.maximum(norm, 1e-12))[:, None].astype(np.float32)
-        parts.append(x)
-    return np.clip(np.concatenate(parts).astype(np.float64), *problem.box)
+    out = np.concatenate(parts).astype(np.float32)
+    for level, tau in enumerate(levels):
+        w = problem.u * envelope * np.exp(np.float32(-0.5 * tau) * r2)
+        mass, curvature = float((w * envelope).sum()), float((w * envelope * r2).sum())
+        if mass < _NOTHING or curvature < _NOTHING:
+            continue  # nothing is seen at this width: the frequencies are all too high for it
+        step = d * mass / curvature
+        longest = 0.7 * np.sqrt(d * step)
+        target = w * residual
+        x = out[: sum(len(part) for part, first in zip(parts, begin, strict=True) if first <= level)]
+        for _ in range(steps):
+            height, gradient = problem.correlation(x, target)
+            # the height of a peak is the weight it stands for: that of ordinary clusters, or of the best in sight
+            expected = max(min(mass / k, max(float(height.max()), 1e-7 * mass)), _NOTHING)
+            move = gradient * (step / np.maximum(height, 0.25 * expected))[:, None]
+            norm = np.sqrt((move * move).sum(1))
+            x += move * np.minimum(1.0, longest / np.maximum(norm, 1e-12))[:, None].astype(np.float32)
+    return np.clip(out.astype(np.float64), *problem.box)
 
 
 def pick(problem: Problem, residual: F32, variance: float, points: Array, count: int) -> Array:
@@ -268,15 +268,17 @@ def refine_shared(
         s = float(v[-1] * unit_s) if free else variance
         return v[: k * d].reshape(k, d) * unit_c, v[k * d : k * d + k] * unit_a, s
 
+    gradient = np.empty(k * d + k + free)
+    slopes = gradient[: k * d].reshape(k, d)
+
     def fun(v: Array) -> tuple[float, Array]:
         c, w, s = unpack(v)
-        value, along, _, cross, weighted, model = problem.value_and_products(c, s, w)
-        gradient = np.empty(len(v))
-        gradient[: k * d] = (problem.operator.adjoint(cross) * (-2.0 * w[:, None] * unit_c)).ravel()
-        gradient[k * d : k * d + k] = along * unit_a
+        value, spread, along, pull = problem.shared_width(c, s, w)
+        np.multiply(pull, (-2.0 / unit_f) * w[:, None] * unit_c, out=slopes)
+        np.multiply(along, -2.0 / unit_f * unit_a, out=gradient[k * d : k * d + k])
         if free:
-            gradient[-1] = float(r2 @ (weighted[0] * model[0] + weighted[1] * model[1])) * unit_s
-        return value / unit_f, gradient / unit_f
+            gradient[-1] = spread * unit_s / unit_f
+        return value / unit_f, gradient
 
     low, high = (np.broadcast_to(b, (k, d)) / unit_c for b in problem.box)
     lower = np.concatenate([low.ravel(), np.zeros(k + free)])

@@ -1,7 +1,8 @@
 """The default decoder for k-means: nothing to tune, and it says whether it worked.
 
 1. Search k components with a shared width (:mod:`sketchlearn.decoders.search`), restarting while the misfit is above
-   the noise floor and searches disagree.
+   the noise floor and searches disagree; where a small sketch stays unexplained, messages are asked as well
+   (:mod:`sketchlearn.decoders.literature.amp`).
 2. If the misfit is near the noise floor, the fit is polished and examined in the metric of the sampling noise, and
    mended where a test says that a cluster is missing (:mod:`sketchlearn.decoders.certificate`); then the same with a
    width per component.  What passes is certified.
@@ -22,6 +23,7 @@ from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.certificate import Certified, Certifier, State
 from sketchlearn.decoders.certificate.scores import SPLIT
 from sketchlearn.decoders.factored import Factored, refine_factored
+from sketchlearn.decoders.literature.amp import best_of_runs
 from sketchlearn.decoders.metric import View, standard_metric
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.partition import (
@@ -31,6 +33,7 @@ from sketchlearn.decoders.partition import (
     standard_errors,
     task_of,
 )
+from sketchlearn.decoders.passing import Passing
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.refine import Fit, misfit, noise_floor, refine
 from sketchlearn.decoders.search import Found, left_over, refine_shared, search
@@ -44,6 +47,7 @@ _RESTARTS = 3
 _MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missing
 _MISSING = 100.0
 _CROWDED_RESTARTS = 6  # where noise that was added leaves little else
+_HANDED_RESTARTS = 2  # of messages, where searches have failed
 _SHRINKAGE = 0.1
 _NOISE_CAP = 0.01  # frequencies count at most 1 / this times more than those with the full noise
 _AXES_STEPS, _DIAGONAL_STEPS, _STEPS = 40, 60, 100
@@ -68,9 +72,13 @@ def decode_tuning_free(
     criterion: str = "means",
     n_decodes: int | None = None,
     start: Array | None = None,
+    rough: bool = False,
     trace: list[dict[str, Any]] | None = None,
 ) -> ClusterSolution:
-    """Decode k centres; see the module for the steps."""
+    """Decode k centres; see the module for the steps.
+
+    With `rough` it is the search alone, with nothing examined or mended: for a model that is only a beginning.
+    """
     check_criterion(criterion)
     metric = standard_metric(characteristic(sketch.features))
     view = View.of(sketch, metric)
@@ -78,7 +86,7 @@ def decode_tuning_free(
     k = n_components
     certifier = Certifier(view, problem, rng)
     found = _found(problem, k, rng, start, trace)
-    fit = _as_it_is(certifier, found)
+    fit = _alone(found) if rough else _as_it_is(certifier, found)
     if fit is None:
         if found.ratio < _MISSING:
             found = _look_closer(problem, found, rng, trace)
@@ -148,14 +156,38 @@ def _found(
     Noise that was added averages out over all: there is no part of such a sketch that would do.
     """
     enough = int(_ENOUGH * k * (problem.dim + 1))
-    if problem.size < 1.2 * enough or noise.drowned(problem.n, problem.added):
+    if noise.drowned(problem.n, problem.added):
         return _best_of_restarts(problem, k, rng, start, trace)
-    part = problem.subset(np.sort(rng.permutation(problem.size)[:enough]))
+    if problem.size < 1.2 * enough:
+        found = _best_of_restarts(problem, k, rng, start, trace)
+        return found if found.certified else _handed_over(problem, found, rng)
+    chosen = problem.operator.sample(enough, rng)
+    part = problem.subset(chosen) if len(chosen) < problem.size else problem
     found = _best_of_restarts(part, k, rng, start, trace)
     largest = max(4.0 / problem.effective_radius(k) ** 2, found.variance)
     means, weights, variance, value = refine_shared(
         problem, found.means, found.weights, found.variance, True, _WHOLE_STEPS, largest, 1e-3
     )
+    return Found(means, weights, variance, value, *noise_floor_shared(problem, k, variance), found.rounds)
+
+
+def _alone(found: Found) -> _Outcome:
+    """What was found, with nothing known of it."""
+    plain = _mixture(found.weights, found.means, np.full(len(found.means), max(found.variance, 1e-9)))
+    return _Outcome(plain, found.value, found.floor, "shared width, not examined")
+
+
+def _handed_over(problem: Problem, found: Found, rng: np.random.Generator) -> Found:
+    """What messages find in a small sketch that no search explains, if that explains more of it."""
+    k = len(found.means)
+    fit, _ = best_of_runs(Passing(problem, k, rng), _HANDED_RESTARTS)
+    largest = max(4.0 / problem.effective_radius(k) ** 2, found.variance)
+    width = float(fit.weights @ fit.covariances / fit.weights.sum())
+    means, weights, variance, value = refine_shared(
+        problem, fit.means, fit.weights, min(width, largest), True, _STEPS, largest, 1e-3
+    )
+    if not value < found.value:
+        return found
     return Found(means, weights, variance, value, *noise_floor_shared(problem, k, variance), found.rounds)
 
 

@@ -19,6 +19,7 @@ from sketchlearn.designs import (  # noqa: F401  # each registers its tasks
     subspaces,
 )
 from sketchlearn.designs.independence import design_independence
+from sketchlearn.designs.projection import project_sample
 from sketchlearn.designs.request import Designer, Request, find, positive, register_design, tasks
 from sketchlearn.designs.scale import RULES
 from sketchlearn.designs.spread import standard_units, warn_of
@@ -26,10 +27,14 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.pilot_table import as_table, encoded_rows
+from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.radial import RadialLaw
 
 __all__ = ["RULES", "Request", "default_size", "design", "design_independence", "register_design", "tasks"]
+
+UNPROJECTED = ("pca", "regression", "ica", "subspaces")
+"""Tasks whose models are made of columns: directions of projected rows say nothing about them."""
 
 Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 Fourier: TypeAlias = Literal["kmeans", "gmm", "stable"]
@@ -51,6 +56,7 @@ def design(
     covariance_type: str | None = ...,
     standardize: bool = ...,
     encoder: Encoder | None = ...,
+    projection: int | Projection | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -73,6 +79,7 @@ def design(
     covariance_type: str | None = ...,
     standardize: bool = ...,
     encoder: Encoder | None = ...,
+    projection: int | Projection | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -95,6 +102,7 @@ def design(
     covariance_type: str | None = ...,
     standardize: bool = ...,
     encoder: Encoder | None = ...,
+    projection: int | Projection | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -117,6 +125,7 @@ def design(
     covariance_type: str | None = ...,
     standardize: bool = ...,
     encoder: Encoder | None = ...,
+    projection: int | Projection | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -139,6 +148,7 @@ def design(
     covariance_type: str | None = ...,
     standardize: bool = ...,
     encoder: Encoder | None = ...,
+    projection: int | Projection | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -161,6 +171,7 @@ def design(
     covariance_type: str | None = ...,
     standardize: bool = ...,
     encoder: Encoder | None = ...,
+    projection: int | Projection | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
@@ -182,6 +193,7 @@ def design(
     covariance_type: str | None = None,
     standardize: bool = False,
     encoder: Encoder | None = None,
+    projection: int | Projection | None = None,
     structure: str = "dense",
     quantized: bool = False,
     features_per_row: int | None = None,
@@ -229,6 +241,10 @@ def design(
     encoder : Encoder, optional
         Rules for categories and missing values, from :meth:`sketchlearn.Encoder.fit`: the sample is then a frame, and
         so may be what is sketched with the map.
+    projection : int or Projection, optional
+        For hundreds of columns: the map is for so many random projections of the rows, which become part of its recipe
+        (with `standardize`, of columns in units of their spread).  What is learned is about projected rows: labels,
+        densities and tests, not centres in the original columns.
     explain : bool
         Return ``(map, explanation)``: what was chosen and why, in words.
 
@@ -257,8 +273,15 @@ def design(
     if encoder is not None and sample is not None:
         sample = encoded_rows(as_table(sample), encoder)
         request = replace(request, sample=sample)
-    names = list(encoder.names) if encoder is not None else _column_names(sample)
-    if standardize:
+    raw, names = request, list(encoder.names) if encoder is not None else _column_names(sample)
+    few: Projection | None = None
+    if projection is not None:
+        if standardize and isinstance(projection, Projection):
+            raise ValueError("standardize=True: a projection that is given has units of its own, leave one of them out")
+        few, request = _projected(request, projection, standardize, names)
+        phi, why = designer(request)
+        why += f"; of {few.describe()}"
+    elif standardize:
         phi, why = _standardized(designer, request, names, None if encoder is None else encoder.indicators)
     else:
         phi, why = designer(request)
@@ -266,7 +289,8 @@ def design(
         phi = _redrawn(phi, structure, quantized, features_per_row)
         why += f"; {phi.describe()}"
     if sample is not None and isinstance(phi, FourierFeatures) and task != "stable":  # whose tails are long
-        warn_of(request.rows(), names, task == "kmeans" and not standardize)
+        warn_of(raw.rows(), names, task == "kmeans" and not standardize)
+    phi = phi if few is None else phi.with_projection(few)
     if encoder is not None:
         phi = phi.with_encoder(encoder)
     elif names is not None:
@@ -286,6 +310,23 @@ def _standardized(
     if not isinstance(phi, FourierFeatures):
         raise ValueError(f"standardize=True needs Fourier features, the task {request.task!r} uses {phi.kind}")
     return phi.standardized(offset, spread), f"{why}; columns in units of their spread in the pilot"
+
+
+def _projected(
+    request: Request, projection: int | Projection, standardize: bool, names: list[str] | None
+) -> tuple[Projection, Request]:
+    """The projection, and what there is to design from after it."""
+    if request.task in UNPROJECTED:
+        raise ValueError(f"the task {request.task!r} is about the columns themselves: it can't have a projection")
+    if request.sample is None:
+        raise ValueError("projection takes the place of the rows from a sample: give one")
+    rows = request.rows()
+    if isinstance(projection, Projection):
+        few = projection(rows)
+    else:
+        size = positive(projection, "projection")
+        projection, few = project_sample(rows, size, request.seed, standardize, names)
+    return projection, replace(request, sample=few)
 
 
 def _redrawn(phi: FeatureMap, structure: str, quantized: bool, features_per_row: int | None) -> FeatureMap:

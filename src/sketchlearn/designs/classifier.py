@@ -19,7 +19,6 @@ Array = npt.NDArray[np.float64]
 
 WIDTH = 1000
 """Cosines and sines of an embedding by default."""
-_LAW = MultiscaleLaw(low=0.1, knee=2.0, high=4.0, decay=2.0)
 _MEAN_SIZE, _MEAN_SCALE, _SHRINKAGE = 2000, 1.5, 0.1
 
 
@@ -28,8 +27,8 @@ def design_classifier(
 ) -> tuple[EmbeddedFeatures, str]:
     """An embedding with frequencies of all scales that classes may have, in units of each column's spread, and why.
 
-    Lengths of the frequencies are log-uniform from a tenth of a radian per standard deviation to two, with a tail up
-    to four: cross-validation on the sketches chooses among them later.
+    Lengths of the frequencies are log-uniform, with a tail; see :func:`lengths`.  Cross-validation on the sketches
+    chooses among them later.
 
     Examples
     --------
@@ -41,10 +40,28 @@ def design_classifier(
     offset, spread = column_units(rows, weights)
     d = rows.shape[1]
     size = (WIDTH if width is None else width + width % 2) // 2
-    scale = math.sqrt(d / _LAW.second_moment(d))
-    inner = FourierFeatures.draw(dim=d, size=size, scale=scale, radial=_LAW, seed=seed).standardized(offset, spread)
+    law = lengths(d)
+    scale = math.sqrt(d / law.second_moment(d))
+    inner = FourierFeatures.draw(dim=d, size=size, scale=scale, radial=law, seed=seed).standardized(offset, spread)
     phi = EmbeddedFeatures.of(inner)
     return phi, f"products of {phi.width} features of many scales, columns in units of their spread in {len(rows)} rows"
+
+
+def lengths(dim: int) -> MultiscaleLaw:
+    """The law of lengths of frequencies, in radians per standard deviation.
+
+    From 0.3 to 2 with a tail up to 4 in few columns, where classes may be folded finely.  In many columns distances
+    between rows are all alike, and a kernel that tells them apart has frequencies of one length, about 0.7: others are
+    too many to pay for.  There the law is from 0.5 to 1, with a tail up to 2.
+
+    Examples
+    --------
+    >>> from sketchlearn.designs.classifier import lengths
+    >>> lengths(2).low, lengths(100).low
+    (0.3, 0.5)
+    """
+    many = min(max(math.log2(dim / 16.0) / 2.0, 0.0), 1.0)  # 16 columns are few, 64 many
+    return MultiscaleLaw(low=round(0.3 + 0.2 * many, 6), knee=2.0 ** (1.0 - many), high=2.0 ** (2.0 - many), decay=2.0)
 
 
 def design_class_means(

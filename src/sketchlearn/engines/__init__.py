@@ -123,9 +123,7 @@ def sketch(
     if not isinstance(features, FeatureMap):
         raise TypeError(f"features must be a feature map, got {type(features).__name__}; make one with sl.design(...)")
     _checked(engine, workers, on_invalid)
-    source = open_source(
-        data, Selection.of(group_by=group_by, expected=features.columns, encoder=features.encoder, **reading)
-    )
+    source = open_source(data, Selection.for_map(features, group_by=group_by, **reading))
     point = None
     with nullcontext() if checkpoint is None else locked(checkpoint):
         if checkpoint is not None:
@@ -151,10 +149,10 @@ def run(
     chosen = _checked(source.home if at_home and source.home is not None else engine, workers, on_invalid)
     if at_home and source.home is None and gpu.worth_it(source, features):
         chosen = gpu.GpuEngine()
-    if features.columns and source.names and source.names != features.columns:
+    wanted = features.input_columns
+    if wanted and source.names and source.names != wanted:
         raise ValueError(
-            f"the columns of the data are {', '.join(source.names)}, those of the feature map "
-            f"{', '.join(features.columns)}"
+            f"the columns of the data are {', '.join(source.names)}, those of the feature map {', '.join(wanted)}"
         )
     with reporting(progress, source.length, "sketching") as report:
         result = chosen.run(Job(source, features, on_invalid == "skip", workers, report, checkpoint))

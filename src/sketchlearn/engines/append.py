@@ -328,9 +328,7 @@ def append(
     """
 
     def selection(phi: FeatureMap | None) -> Selection:
-        return Selection.of(
-            group_by=group_by, expected=phi.columns if phi else None, encoder=phi.encoder if phi else None, **reading
-        )
+        return Selection.for_map(phi, group_by=group_by, **reading)
 
     with files.locked(output, wait):
         run = Run(Path(output), group_by is not None, append=True, restart=restart, every=checkpoint_every)

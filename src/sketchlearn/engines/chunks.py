@@ -20,7 +20,7 @@ _CHUNK_BYTES = 2**23
 def chunk_rows(features: FeatureMap) -> int:
     """Rows per chunk: enough work to hide the overhead, little enough to share out."""
     by_work = _CHUNK_WORK / features.row_cost
-    by_bytes = _CHUNK_BYTES / (8 * features.dim)
+    by_bytes = _CHUNK_BYTES / (8 * features.inputs)
     return max(features.fewest_rows, 240 * int(min(by_work, by_bytes) / 240))
 
 

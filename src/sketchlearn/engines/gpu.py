@@ -22,8 +22,8 @@ from sketchlearn.engines.threads import ChunkSummer, Pass
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.kernels import Plan, RowSums, Summer, prepare
 from sketchlearn.kernels.cuda.device import Device, devices, visible
+from sketchlearn.kernels.cuda.kinds import device_summer, runs_on_device
 from sketchlearn.kernels.cuda.rows import DeviceRows, rows_of
-from sketchlearn.kernels.cuda.summer import device_summer, runs_on_device
 from sketchlearn.kernels.plan import Rows, Weights
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
@@ -74,7 +74,7 @@ class GpuPass(Pass):
         if not self._device_sum.on_device:
             return super().chunk_rows()
         size = _DEVICE_BYTES if self.source.on_device else _COPIED_BYTES if self.source.in_memory else _READ_BYTES
-        return max(self.features.fewest_rows, size // (4 * self.features.dim))
+        return max(self.features.fewest_rows, size // (4 * self.features.inputs))
 
 
 class _GpuChunkSummer(ChunkSummer):
@@ -134,4 +134,4 @@ def worth_it(source: Source, features: FeatureMap) -> bool:
     if source.length is None or features.size < _WORTH_SIZE or source.length * features.row_cost < _WORTH:
         return False
     # looking for the package costs nothing, loading it a second
-    return importlib.util.find_spec("cupy") is not None and visible() and runs_on_device(features.plan())
+    return importlib.util.find_spec("cupy") is not None and visible() and runs_on_device(features.row_plan())

@@ -66,7 +66,7 @@ def update(
     now, before = snapshot_of(table), snapshot_of(table, since)
     added, removed = now.files.keys() - before.files.keys(), before.files.keys() - now.files.keys()
     features = sketch.features
-    selection = Selection.of(group_by=group_by, expected=features.columns, **reading)
+    selection = Selection.for_map(features, group_by=group_by, **reading)
 
     def of(snapshot: Any, files: set[str]) -> Any:
         return engines.run(

@@ -215,7 +215,7 @@ def sketch_groups(frame: Any, features: Any, group_by: str, **options: Any) -> A
     from sketchlearn.sources import Selection, open_source
 
     skip = options.pop("on_invalid", "raise") == "skip"
-    source = open_source(frame, Selection.of(group_by=group_by, expected=features.columns, **options))
+    source = open_source(frame, Selection.for_map(features, group_by=group_by, **options))
     rows = source.batches
     if not isinstance(rows, SparkRows):
         raise TypeError(f"sketch_groups takes a Spark frame, got {type(frame).__name__}")

@@ -60,7 +60,7 @@ class ChunkSummer:
     """
 
     def __init__(self, features: FeatureMap, skip: bool, source: Source, prepare: Prepare | None = None) -> None:
-        self._summer = features.summer if prepare is None else prepare(features.plan())
+        self._summer = features.summer if prepare is None else prepare(features.row_plan())
         self._skip, self._column = skip, source.column
         self._space = threading.local()
 
@@ -229,7 +229,7 @@ class Pass:
         self.rows_done += rows
         if self.job.checkpoint and self.job.checkpoint.due():
             self.save()
-        self._unreleased += rows * self.features.dim * 8
+        self._unreleased += rows * self.features.inputs * 8
         if self.source.release and self._unreleased > _RELEASE_BYTES:
             self.source.release()
             self._unreleased = 0
@@ -261,7 +261,7 @@ class Pass:
             batches = read_ahead(batches)
         if grouped:
             batches = _numbered(batches, self._numbering)
-        return rechunk(batches, size, self.features.dim)
+        return rechunk(batches, size, self.features.inputs)
 
 
 def _numbered(batches: Iterator[Batch], numbering: Numbering) -> Iterator[Batch]:

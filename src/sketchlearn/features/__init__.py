@@ -6,6 +6,7 @@ from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.operator import DenseOperator, Operator
+from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.quartic import QuarticFeatures
 from sketchlearn.features.radial import (
@@ -35,6 +36,7 @@ __all__ = [
     "MultiscaleLaw",
     "Number",
     "Operator",
+    "Projection",
     "QuadraticFeatures",
     "QuarticFeatures",
     "RadialLaw",

@@ -24,12 +24,15 @@ import numpy.typing as npt
 
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.encoder import Encoder
+from sketchlearn.features.projection import Projection
 from sketchlearn.features.recipe_arrays import decode_array, encode_array
+from sketchlearn.features.sum_algebra import SumAlgebra
 from sketchlearn.kernels import GRID_BITS, Plan, RowSums, Summer, prepare
 from sketchlearn.limits import check
 
 Recipe = dict[str, Any]
 _M = TypeVar("_M", bound="FeatureMap")
+_WORDS = 80  # letters of a field of a recipe that are worth showing
 
 
 def unchanged(parameters: Recipe) -> Recipe:
@@ -38,7 +41,7 @@ def unchanged(parameters: Recipe) -> Recipe:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FeatureMap(ABC):
+class FeatureMap(SumAlgebra, ABC):
     """A fixed random map from rows of ``dim`` numbers to ``size`` features.
 
     Two maps are equal if their recipes are: the recipe determines the features, bit for bit, on any
@@ -50,6 +53,8 @@ class FeatureMap(ABC):
         Columns of the rows and number of features.
     columns : tuple of str or None
         Names of the columns the map is for, if it knows them.
+    encoder, projection : Encoder, Projection, or None
+        What becomes of rows before the map sees them: first the one, then the other.
 
     Examples
     --------
@@ -68,6 +73,7 @@ class FeatureMap(ABC):
     size: int
     columns: tuple[str, ...] | None = field(default=None, kw_only=True)
     encoder: Encoder | None = field(default=None, kw_only=True)
+    projection: Projection | None = field(default=None, kw_only=True)
     _expected: str | None = field(default=None, kw_only=True)
     _embedded: npt.NDArray[Any] | None = field(default=None, kw_only=True)
 
@@ -103,8 +109,9 @@ class FeatureMap(ABC):
         (3, {'law': 'adapted'})
         """
         named: Recipe = {} if self.columns is None else {"columns": list(self.columns)}
-        if self.encoder is not None:
-            named["encoder"] = self.encoder.to_json()
+        for name in ("encoder", "projection"):
+            if getattr(self, name) is not None:
+                named[name] = getattr(self, name).to_json()
         return {
             "kind": self.kind,
             "version": self.recipe_version,
@@ -140,11 +147,15 @@ class FeatureMap(ABC):
             value = recipe.get(key)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**40:
                 raise ValueError(f"recipe field {key!r} must be a positive integer, got {value!r}")
-        own = {k: v for k, v in recipe.items() if k not in ("kind", "version", "columns", "encoder")}
+        before = ("columns", "encoder", "projection")
+        own = {k: v for k, v in recipe.items() if k not in ("kind", "version", *before)}
         phi = cls.from_parameters(cls.recipe_versions[version](own))
-        if recipe.get("columns") is not None:
-            phi = phi.with_columns(recipe["columns"])
-        return phi if recipe.get("encoder") is None else phi.with_encoder(Encoder.from_json(recipe["encoder"]))
+        columns, encoder, projection = (recipe.get(name) for name in before)
+        if columns is not None:
+            phi = phi.with_columns(columns)
+        if projection is not None:
+            phi = phi.with_projection(Projection.from_json(projection))
+        return phi if encoder is None else phi.with_encoder(Encoder.from_json(encoder))
 
     def with_columns(self: _M, names: Iterable[str] | None) -> _M:
         """The same features for columns with these names.
@@ -160,16 +171,21 @@ class FeatureMap(ABC):
         """
         if isinstance(names, str):
             raise ValueError(f"columns must be a list of names, got the text {names!r}")
+        if self.projection is not None:  # the names are those of the columns before it
+            return self._with(projection=self.projection.with_columns(names))
         columns = None if names is None else tuple(names)
         if columns is not None:
             if not all(isinstance(name, str) for name in columns) or len(set(columns)) != len(columns):
                 raise ValueError(f"columns must be different names, got {columns!r}")
             if len(columns) != self.dim:
                 raise ValueError(f"{len(columns)} column names for a map of {self.dim} columns")
-        named = object.__new__(type(self))
-        named.__dict__.update(self.__dict__)  # what was drawn stays drawn: names change no number
-        named.__dict__["columns"] = columns
-        return named
+        return self._with(columns=columns)
+
+    def _with(self: _M, **changes: Any) -> _M:
+        """The same map, read otherwise: what was drawn stays drawn, for this changes no number of it."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__ | changes)
+        return made
 
     def with_encoder(self: _M, encoder: Encoder | None) -> _M:
         """The same features of encoded rows: tables are read and encoded by its rules, which become part of the recipe.
@@ -183,13 +199,36 @@ class FeatureMap(ABC):
         >>> phi.columns, phi.encoder.columns
         (('age', 'plan=free', 'plan=paid', 'plan=other'), ('age', 'plan'))
         """
-        if encoder is not None and encoder.dim != self.dim:
-            raise ValueError(f"the encoder makes {encoder.dim} columns, the map is for {self.dim}")
-        named = self if encoder is None else self.with_columns(encoder.names)
-        encoded = object.__new__(type(self))
-        encoded.__dict__.update(named.__dict__)
-        encoded.__dict__["encoder"] = encoder
-        return encoded
+        if encoder is not None and encoder.dim != self.inputs:
+            raise ValueError(f"the encoder makes {encoder.dim} columns, the map is for {self.inputs}")
+        return (self if encoder is None else self.with_columns(encoder.names))._with(encoder=encoder)
+
+    def with_projection(self: _M, projection: Projection | None) -> _M:
+        """The same features of projected rows; the projection becomes part of the recipe.
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=10, size=50, scale=1.0, seed=3)
+        >>> phi = phi.with_projection(sl.Projection.draw(dim=400, size=10))
+        >>> phi.inputs, phi.dim, sl.sketch(np.zeros((5, 400)), phi).count
+        (400, 10, 5)
+        """
+        if projection is not None and projection.size != self.dim:
+            raise ValueError(f"the projection makes {projection.size} columns, the map is for {self.dim}")
+        made = self._with(projection=projection, columns=None if projection is None else projection.names)
+        made.__dict__.pop("summer", None)
+        return made
+
+    @property
+    def inputs(self) -> int:
+        """Columns of the rows that are sketched: `dim`, unless a projection makes these of more."""
+        return self.dim if self.projection is None else self.projection.dim
+
+    @property
+    def input_columns(self) -> tuple[str, ...] | None:
+        """Names of these columns, if they are known."""
+        return self.columns if self.projection is None else self.projection.columns
 
     def replace(self: _M, **changes: Any) -> _M:
         """The same map with some fields changed; nothing that was drawn is kept."""
@@ -219,7 +258,7 @@ class FeatureMap(ABC):
         for key in sorted(set(mine) | set(theirs)):
             a, b = mine.get(key), theirs.get(key)
             if a != b:
-                long = any((isinstance(v, dict) and "f8" in v) or isinstance(v, list) for v in (a, b))
+                long = any(len(json.dumps(v)) > _WORDS or isinstance(v, list) for v in (a, b))
                 parts.append(f"{key} differs" if long else f"{key} {_plain(a)} vs {_plain(b)}")
         return ", ".join(parts)
 
@@ -309,16 +348,6 @@ class FeatureMap(ABC):
         return (self.size,)
 
     @property
-    def sums_dtype(self) -> np.dtype[Any]:
-        """Type of the sums: int64 on a grid, float64 where the features have no bound."""
-        return np.dtype(np.int64)
-
-    @property
-    def entry_bound(self) -> int | None:
-        """Largest absolute value that one row can add to one sum, in grid units; None for float64 sums."""
-        return 2**GRID_BITS + 1
-
-    @property
     def row_cost(self) -> float:
         """Multiply-adds per row, roughly: engines cut the rows into chunks by it."""
         return self.size * (self.dim + 10.0)
@@ -332,11 +361,24 @@ class FeatureMap(ABC):
         """What to compute, as data that any engine can run."""
         return Plan("rows", self.dim, self.sums_shape, self.sums_dtype, features=self.grid_features)
 
+    def row_plan(self) -> Plan:
+        """The plan for rows as they come: projected first, if the map has a projection."""
+        own = self.plan()
+        return own if self.projection is None else self.projection.plan(own)
+
     @cached_property
-    def summer(self) -> Summer:
-        """The plan, ready to run on this processor."""
+    def own_summer(self) -> Summer:
+        """The plan, ready to run on this processor: for rows of `dim` columns."""
         check(self.working_bytes, f"a map of {self.size:,} features for {self.dim:,} columns")
         return prepare(self.plan())
+
+    @cached_property
+    def summer(self) -> Summer:
+        """The same for rows as they come."""
+        if self.projection is None:
+            return self.own_summer
+        check(9 * self.projection.dim * self.projection.size, f"a projection of {self.projection.dim:,} columns")
+        return prepare(self.row_plan())
 
     def sum_rows(
         self, X: npt.NDArray[np.floating], weights: npt.NDArray[np.int64] | None = None, skip_invalid: bool = False
@@ -353,87 +395,6 @@ class FeatureMap(ABC):
     ) -> list[RowSums]:
         """Sums of each run of rows ``starts[g]`` to ``starts[g + 1]``."""
         return self.summer.sum_runs(X, starts, weights, skip_invalid)
-
-    # -- algebra of sums ---------------------------------------------------------------------
-
-    def add_sums(
-        self, a: npt.NDArray[Any], b: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
-        """Sums of two groups of rows put together, in a new array or in ``out`` (which may be one of them)."""
-        return np.add(a, b, out=out)
-
-    def negate_sums(self, sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What has to be added to take these rows away."""
-        return np.negative(sums)
-
-    def shift_sums(self, sums: npt.NDArray[Any], bits: int) -> npt.NDArray[Any]:
-        """Sums times ``2**bits``: in finer units of weight, or in coarser ones if `bits` is negative."""
-        if self.sums_dtype.kind != "i":
-            return sums * 2.0**bits
-        return sums << bits if bits >= 0 else sums >> -bits
-
-    def common_bits(self, sums: npt.NDArray[Any]) -> int:
-        """How many times all sums can be halved without loss; 63 if nothing is lost by any number of times."""
-        if self.sums_dtype.kind != "i" or not sums.size:
-            return 63
-        common = int(np.gcd.reduce(sums, axis=None))
-        return (common & -common).bit_length() - 1 if common else 63
-
-    def mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[Any]:
-        """Average features from their sums and the total weight."""
-        return np.asarray(sums / (weight * 2.0**GRID_BITS))
-
-    def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
-        """Variances of the features over the rows; ``1 - |z|**2`` for features of modulus 1."""
-        return np.maximum(1.0 - np.abs(self.mean_from_sums(sums, weight)) ** 2, 0.0)
-
-    def distortion_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
-        """Variance of each entry of the mean that no number of rows takes away: 0, unless the features are coarse."""
-        return np.zeros(self.size)
-
-    def release_variances(
-        self,
-        sums: npt.NDArray[Any],
-        weight: float,
-        sums_variance: npt.ArrayLike,
-        weight_variance: float,
-    ) -> npt.NDArray[np.float64]:
-        """Variance of each entry of the mean that noise in the sums and in the weight brings, (size,).
-
-        Parameters
-        ----------
-        sums, weight
-            As they are, noise included.
-        sums_variance : array or float
-            Variance of the noise of each entry of the sums, in their units; broadcasts to their shape.
-        weight_variance : float
-            Variance of the noise of the weight, in its units: it moves a mean z by ``-z dn / n``.
-
-        Returns
-        -------
-        ndarray (size,)
-            Of complex entries the variances of both parts together.
-        """
-        noise = np.broadcast_to(np.asarray(sums_variance, np.float64), np.shape(sums))
-        z = np.abs(self.mean_from_sums(sums, weight)) ** 2
-        return np.asarray(self._noise_of_mean(noise) / weight**2 + z * (weight_variance / weight**2))
-
-    def _noise_of_mean(self, sums_variance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Variance of the mean at weight 1 for independent noise in the sums."""
-        return sums_variance.reshape(-1, self.size).sum(0) * 4.0**-GRID_BITS
-
-    def impossible(self, sums: npt.NDArray[Any], weight: int) -> str | None:
-        """Why no rows of this total weight can have these sums, or None if they can."""
-        bound = self.entry_bound
-        if bound is not None and sums.size and int(np.abs(sums).max()) > bound * weight:
-            return f"the sums of {weight} rows would be larger than their features allow"
-        return None
-
-    def is_rest(self, sums: npt.NDArray[Any], before: npt.NDArray[Any]) -> bool:
-        """Whether sums can be what is left of others when all rows were taken out: nothing but rounding."""
-        if self.sums_dtype.kind == "i":
-            return not sums.any()
-        return bool(np.abs(sums).max(initial=0.0) <= 1e-6 * np.abs(before).max(initial=0.0))
 
 
 _Map = TypeVar("_Map", bound=type[FeatureMap])

@@ -74,9 +74,9 @@ class EmbeddedFeatures(FeatureMap):
         if getattr(inner, "quantized", False) or getattr(inner, "features_per_row", None) is not None:
             raise ValueError("products need all features of a row, with all their digits: neither quantised nor some")
         width = 2 * inner.size
-        plain = inner.with_columns(None)
+        plain = inner.with_encoder(None).with_projection(None)  # which are the outer map's
         phi = cls(inner.dim, width * (width + 1) // 2, plain)
-        return phi if inner.columns is None else phi.with_columns(inner.columns)
+        return phi._with(columns=inner.columns, encoder=inner.encoder, projection=inner.projection)
 
     @property
     def width(self) -> int:
@@ -137,7 +137,7 @@ class EmbeddedFeatures(FeatureMap):
         rows = rows if rows.dtype == np.float32 else np.asarray(rows, np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.dim:
             raise ValueError(f"expected rows with {self.dim} columns, got an array of shape {rows.shape}")
-        summer = self.summer
+        summer = self.own_summer
         assert isinstance(summer, EmbeddedSummer)
         step = max(1, 2**21 // self.width)
         parts = [summer.features(rows[i : i + step]) for i in range(0, len(rows), step)]

@@ -29,8 +29,8 @@ def encode(features: PhaseMap, X: npt.ArrayLike) -> bytes:
         raise ValueError("only rows of features that are quantised and not subsampled can be encoded: quantized=True")
     rows = np.asarray(X)
     rows = rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
-    if rows.ndim != 2 or rows.shape[1] != features.dim:
-        raise ValueError(f"expected rows with {features.dim} columns, got an array of shape {rows.shape}")
+    if rows.ndim != 2 or rows.shape[1] != features.inputs:
+        raise ValueError(f"expected rows with {features.inputs} columns, got an array of shape {rows.shape}")
     valid = features.summer.valid(rows)
     if not valid.all():
         raise ValueError(f"row {int(np.argmin(valid))} holds NaN, infinity, or a value too far from the others")

@@ -106,6 +106,10 @@ class Operator(ABC):
                     out[l, at] = self.adjoint(v[l] * w)
         return out
 
+    def sample(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+        """At least so many frequencies that stand for all of them, in order: those whose products are cheap."""
+        return np.sort(rng.permutation(self.shape[0])[:count])
+
     def normal(self, weights: Real, points: Real) -> tuple[Real, Real]:
         """``sum_p (w·c_p)^2`` (size,), and ``sum_j weights_j w_j (w_j·c_p)`` (k, dim), in one sweep."""
         projected = self.forward(points)
@@ -229,6 +233,12 @@ class DerivedOperator(Operator):
     ) -> None:
         self._base, self._index, self._factor, self._inverse = base, index, factor, inverse
 
+    @cached_property
+    def _distinct(self) -> bool:
+        """Whether no row is there twice."""
+        known = np.zeros(0, np.intp) if self._index is None else self._index[self._index >= 0]
+        return len(np.unique(known)) == len(known)
+
     @property
     def shape(self) -> tuple[int, int]:
         size, dim = self._base.shape
@@ -254,7 +264,10 @@ class DerivedOperator(Operator):
         if self._index is not None:
             spread = np.zeros((len(v), self._base.shape[0]), self.dtype)
             known = self._index >= 0
-            np.add.at(spread.T, self._index[known], v[:, known].T)
+            if self._distinct:
+                spread[:, self._index[known]] = v[:, known]
+            else:
+                np.add.at(spread.T, self._index[known], v[:, known].T)
             v = spread
         out = self._base.adjoint(v)
         if self._inverse is not None:

@@ -100,7 +100,7 @@ class PhaseMap(CharacteristicMap):
             units = (math.pi / 4) * np.exp(1j * (phases - t)) * signs
         units = units if self._rotation is None else units * self._rotation
         if self._grouped is not None:
-            mine = self.summer.groups(rows)  # type: ignore[attr-defined]  # subsampled
+            mine = self.own_summer.groups(rows)  # type: ignore[attr-defined]  # subsampled
             which = np.repeat(np.arange(self._grouped.groups), np.diff(self._grouped.starts))
             units = units * (mine[:, None] == which) * self._grouped.groups
         return units

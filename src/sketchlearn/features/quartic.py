@@ -249,7 +249,7 @@ class QuarticFeatures(FeatureMap):
         rows = np.asarray(X, np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.dim:
             raise ValueError(f"expected rows with {self.dim} columns, got an array of shape {rows.shape}")
-        summer = self.summer
+        summer = self.own_summer
         assert isinstance(summer, PowersSummer)
         white = summer.whitened(rows)
         return np.asarray(

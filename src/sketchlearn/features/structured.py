@@ -111,6 +111,12 @@ class Blocks:
             scaled = (radius * np.repeat(factor, p)[: len(radius)] / math.pi).astype(np.float32)
         return cls(p, np.array(signs), normals, permutation, scaled)
 
+    def first(self, count: int) -> Blocks:
+        """The first of these blocks."""
+        return Blocks(
+            self.p, self.signs[:count], self.normals[:count], self.permutation[:count], self.radius[: count * self.p]
+        )
+
     @property
     def lengths(self) -> npt.NDArray[np.float64]:
         """Lengths of the padded frequencies in radians, (size,)."""
@@ -227,9 +233,17 @@ class StructuredOperator(Operator):
             out += part.adjoint(t * weights[at].astype(self._dtype))
         return lengths, out
 
+    def sample(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+        """The first blocks: they are independent, and a part of a block costs as much as the whole."""
+        p = self._blocks.p
+        return np.arange(min(-(-count // p) * p, self.shape[0]))
+
     def rows(self, index: Index) -> Operator:
         index = np.asarray(index, np.intp)
         size, dim = self.shape
+        count, p = len(index), self._blocks.p
+        if p <= count <= size and count % p == 0 and (index == np.arange(count)).all():
+            return StructuredOperator(self._blocks.first(count // p), self._stretch, self._scale, self._dtype)
         transforms = 3 * size * math.log2(self._blocks.p)
         if len(index) * dim > min(_DENSE_ENTRIES, 4 * transforms):
             return DerivedOperator(self, index=index)

@@ -13,6 +13,7 @@ _INV_PI = np.float32(1 / math.pi)
 _COS = tuple(np.float32(c) for c in K.COS32[::-1])
 _SIN = tuple(np.float32(c) for c in K.SIN32[::-1])
 _TINY = np.float32(-125.0)
+_RESOLVED = np.float32(0.5)  # variance over the squared step from which the sum is exact to a thousandth
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 
 
@@ -116,7 +117,7 @@ def moments(cosine, sine, spread, amplitude, sums, sketch, nugget, widths, reach
                     second += p * x * x
                 mean = first_moment / total
                 variance = second / total - mean * mean
-                if attempt == 1 or variance > np.float32(2.25) * h * h:
+                if attempt == 1 or variance > _RESOLVED * h * h:
                     break
                 best = 0
                 for n in range(points):

@@ -61,7 +61,7 @@ def moments(
         terms = (lc * c + ls * s, ls * c - lc * s, qc * c2 + qs * s2, qs * c2 - qc * s2)
         x = np.broadcast_to(grid, (len(at), len(grid)))
         mean, variance, peak = _sums(g, terms, x)
-        narrow = np.flatnonzero(~(variance > np.float32(2.25) * step * step))
+        narrow = np.flatnonzero(~(variance > np.float32(0.5) * step * step))
         least = np.full(len(at), step * step / np.float32(12.0))
         if len(narrow):
             zoom = np.float32(-2.0) * step / grid[0]

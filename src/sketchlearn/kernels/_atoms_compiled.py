@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic
 
 from sketchlearn.kernels import _constants as K
@@ -32,6 +32,25 @@ def _as_float(typingctx, bits):
     return types.float32(types.int32), codegen
 
 
+@njit(inline="always", error_model="numpy")
+def _turned(phase):
+    """Cosine and sine of a phase up to the sign that they share, and that sign."""
+    t = phase * _INV_PI
+    q = np.rint(t)
+    r = t - q
+    u = r * r
+    c, s = _COS[0], _SIN[0]
+    c = c * u + _COS[1]
+    s = s * u + _SIN[1]
+    c = c * u + _COS[2]
+    s = s * u + _SIN[2]
+    c = c * u + _COS[3]
+    s = s * u + _SIN[3]
+    c = c * u + _COS[4]
+    s = s * u + _SIN[4]
+    return c, s * r, np.float32(np.int32(1) - np.int32(2) * (np.int32(q) & np.int32(1)))
+
+
 @compiled(fastmath={"contract", "nsz"})
 def atoms(phases, damping, weights, cosine, sine, model):
     """See :func:`sketchlearn.kernels.atoms.atoms`."""
@@ -44,20 +63,7 @@ def atoms(phases, damping, weights, cosine, sine, model):
         a = weights[i]
         row = 0 if shared else i
         for j in range(m):
-            t = phases[i, j] * _INV_PI
-            q = np.rint(t)
-            r = t - q
-            u = r * r
-            c, s = _COS[0], _SIN[0]
-            c = c * u + _COS[1]
-            s = s * u + _SIN[1]
-            c = c * u + _COS[2]
-            s = s * u + _SIN[2]
-            c = c * u + _COS[3]
-            s = s * u + _SIN[3]
-            c = c * u + _COS[4]
-            s = s * u + _SIN[4]
-            s = s * r
+            c, s, sign = _turned(phases[i, j])
             x = damping[row, j] * _LOG2E
             x = x if x > _TINY else _TINY
             n = np.rint(x)
@@ -70,13 +76,65 @@ def atoms(phases, damping, weights, cosine, sine, model):
             e = e * x + _EXP2[5]
             e = e * x + _EXP2[6]
             e = e * _as_float((np.int32(n) + np.int32(127)) << np.int32(23))
-            e = e * np.float32(np.int32(1) - np.int32(2) * (np.int32(q) & np.int32(1)))
+            e = e * sign
             c = c * e
             s = s * e
             cosine[i, j] = c
             sine[i, j] = s
             model[0, j] += a * c
             model[1, j] += a * s
+
+
+@compiled(fastmath={"contract", "nsz", "reassoc"})
+def shared(phases, envelope, squares, z, u, weights, cosine, weighted, along):
+    """See :func:`sketchlearn.kernels.atoms.shared`."""
+    k, m = phases.shape
+    for j in range(m):
+        weighted[0, j] = np.float32(0.0)
+        weighted[1, j] = np.float32(0.0)
+    for i in range(k):
+        a = weights[i]
+        for j in range(m):
+            c, s, sign = _turned(phases[i, j])
+            c = c * sign
+            s = s * sign
+            cosine[i, j] = c
+            phases[i, j] = s
+            weighted[0, j] += a * c
+            weighted[1, j] += a * s
+    value, spread = 0.0, 0.0
+    for j in range(m):
+        e = envelope[j]
+        c, s = weighted[0, j] * e, weighted[1, j] * e
+        x, y = z[0, j] - c, z[1, j] - s
+        c, s = u[j] * (x * c + y * s), u[j] * (x * x + y * y)
+        value += np.float64(s)
+        spread += np.float64(squares[j] * c)
+        weighted[0, j] = u[j] * e * x
+        weighted[1, j] = u[j] * e * y
+    for i in range(k):
+        total = np.float32(0.0)
+        for j in range(m):
+            c, s = cosine[i, j], phases[i, j]
+            x, y = weighted[0, j], weighted[1, j]
+            total += x * c + y * s
+            phases[i, j] = y * c - x * s
+        along[i] = total
+    return value, spread
+
+
+@compiled(fastmath={"contract", "nsz", "reassoc"})
+def correlate(phases, target, along):
+    """See :func:`sketchlearn.kernels.atoms.correlate`."""
+    k, m = phases.shape
+    for i in range(k):
+        total = np.float32(0.0)
+        for j in range(m):
+            c, s, sign = _turned(phases[i, j])
+            x, y = target[0, j] * sign, target[1, j] * sign
+            total += x * c + y * s
+            phases[i, j] = y * c - x * s
+        along[i] = total
 
 
 @compiled(fastmath=True)

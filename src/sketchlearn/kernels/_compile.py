@@ -6,8 +6,10 @@ other compiled function (each of these is compiled, or compiled again, with ever
 
 # mypy: ignore-errors
 import logging
+import math
 import os
 
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils, event
@@ -65,6 +67,22 @@ def compiled(function=None, **options):
         )
 
     return decorate if function is None else decorate(function)
+
+
+def aligned(shape, dtype):
+    """An uninitialised array that begins with a cache line: vectors of it never lie across two."""
+    kind = np.dtype(dtype)
+    size = kind.itemsize * math.prod(shape)
+    memory = np.empty(size + 63, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + size].view(kind).reshape(shape)
+
+
+def aligned_copy(table):
+    """A copy of a table that begins with a cache line."""
+    out = aligned(table.shape, table.dtype)
+    out[...] = table
+    return out
 
 
 @intrinsic

@@ -4,17 +4,11 @@
 import numpy as np
 
 from sketchlearn.kernels import _constants as K
-from sketchlearn.kernels._compile import compiled, fma
+from sketchlearn.kernels._compile import compiled
+from sketchlearn.kernels._plain import signs_far, signs_near, waves_far, waves_near
 
 SMALLEST = 1
-_C32 = tuple(np.float32(c) for c in K.COS32[::-1])
-_S32 = tuple(np.float32(c) for c in K.SIN32[::-1])
-_C64, _S64 = K.COS64[::-1], K.SIN64[::-1]
-_ROUND32, _PARITY32, _HALF32 = np.float32(K.ROUND32), np.float32(K.PARITY32), np.float32(0.5)
-_ROUND64, _PARITY64 = K.ROUND64, K.PARITY64
 _UNITS = np.float32(1 << K.GRID_BITS)
-_ZERO32 = np.int32(np.float32(K.ROUND32).view(np.int32))
-_ZERO64 = np.int64(np.float64(K.ROUND64).view(np.int64))
 
 
 @compiled
@@ -59,34 +53,14 @@ def add_near(rows, weights, runs, tables, sums, scratch):
     """Add the float32 rows of each run to its sums (runs, 2, blocks * p); ``scratch`` is float32 (4, p)."""
     diagonals, permutation, radius, _ = tables
     p = rows.shape[1]
-    bits = scratch.view(np.int32)
     for g in range(runs.shape[0] - 1):
         for b in range(diagonals.shape[0]):
             at = b * p
             for i in range(runs[g], runs[g + 1]):
-                w = weights[i]
                 _project(rows, i, diagonals, permutation, b, scratch)
                 for j in range(p):
-                    t = scratch[0, j] * radius[at + j]
-                    scratch[0, j] = t
-                    scratch[1, j] = t + _PARITY32
-                for j in range(p):
-                    scratch[2, j] = np.float32(-1.0) if bits[1, j] & 1 else np.float32(1.0)
-                for j in range(p):
-                    t = scratch[0, j]
-                    r = t - np.rint(t)
-                    u = r * r
-                    c, s = _C32[0], _S32[0]
-                    for q in range(1, len(_C32)):
-                        c = fma(c, u, _C32[q])
-                    for q in range(1, len(_S32)):
-                        s = fma(s, u, _S32[q])
-                    s = s * r
-                    scratch[1, j] = c * scratch[2, j] + _ROUND32
-                    scratch[2, j] = s * scratch[2, j] + _ROUND32
-                for j in range(p):
-                    sums[g, 0, at + j] += w * np.int64(bits[1, j] - _ZERO32)
-                    sums[g, 1, at + j] += w * np.int64(bits[2, j] - _ZERO32)
+                    scratch[0, j] *= radius[at + j]
+                waves_near(scratch, p, weights[i], sums, g, at)
 
 
 @compiled
@@ -94,29 +68,14 @@ def add_far(rows, weights, runs, tables, sums, scratch):
     """Add the float64 rows of each run to its sums; ``scratch`` is float64 (4, p)."""
     diagonals, permutation, radius, _ = tables
     p = rows.shape[1]
-    bits = scratch.view(np.int64)
     for g in range(runs.shape[0] - 1):
         for b in range(diagonals.shape[0]):
             at = b * p
             for i in range(runs[g], runs[g + 1]):
-                w = weights[i]
                 _project(rows, i, diagonals, permutation, b, scratch)
                 for j in range(p):
                     t = scratch[0, j] * np.float64(radius[at + j])
-                    r = t - np.rint(t)
-                    u = r * r
-                    c, s = _C64[0], _S64[0]
-                    for q in range(1, len(_C64)):
-                        c = fma(c, u, _C64[q])
-                    for q in range(1, len(_S64)):
-                        s = fma(s, u, _S64[q])
-                    s = s * r
-                    scratch[1, 0] = t + _PARITY64
-                    sign = -1.0 if bits[1, 0] & 1 else 1.0
-                    scratch[2, 0] = c * sign + _ROUND64
-                    scratch[3, 0] = s * sign + _ROUND64
-                    sums[g, 0, at + j] += w * (bits[2, 0] - _ZERO64)
-                    sums[g, 1, at + j] += w * (bits[3, 0] - _ZERO64)
+                    waves_far(t, weights[i], scratch, sums, g, at + j)
 
 
 @compiled
@@ -124,21 +83,15 @@ def count_near(rows, weights, runs, tables, sums, scratch):
     """Add one where a cosine or sine of a float32 row is negative."""
     diagonals, permutation, radius, dither = tables
     p = rows.shape[1]
-    bits = scratch.view(np.int32)
     for g in range(runs.shape[0] - 1):
         for b in range(diagonals.shape[0]):
             at = b * p
             for i in range(runs[g], runs[g + 1]):
-                w = weights[i]
                 _project(rows, i, diagonals, permutation, b, scratch)
                 for j in range(p):
-                    t = scratch[0, j] * radius[at + j]
-                    t = t + dither[at + j]
-                    scratch[1, j] = t + _PARITY32
-                    scratch[2, j] = (t - _HALF32) + _PARITY32
-                for j in range(p):
-                    sums[g, 0, at + j] += w * np.int64(bits[1, j] & 1)
-                    sums[g, 1, at + j] += w * np.int64(bits[2, j] & 1)
+                    scratch[0, j] *= radius[at + j]
+                    scratch[0, j] = scratch[0, j] + dither[at + j]
+                signs_near(scratch, p, weights[i], sums, g, at)
 
 
 @compiled
@@ -146,21 +99,15 @@ def count_far(rows, weights, runs, tables, sums, scratch):
     """The same for float64 rows."""
     diagonals, permutation, radius, dither = tables
     p = rows.shape[1]
-    bits = scratch.view(np.int64)
     for g in range(runs.shape[0] - 1):
         for b in range(diagonals.shape[0]):
             at = b * p
             for i in range(runs[g], runs[g + 1]):
-                w = weights[i]
                 _project(rows, i, diagonals, permutation, b, scratch)
                 for j in range(p):
                     t = scratch[0, j] * np.float64(radius[at + j])
                     t = t + np.float64(dither[at + j])
-                    scratch[1, j] = t + _PARITY64
-                    scratch[2, j] = (t - 0.5) + _PARITY64
-                for j in range(p):
-                    sums[g, 0, at + j] += w * (bits[1, j] & 1)
-                    sums[g, 1, at + j] += w * (bits[2, j] & 1)
+                    signs_far(t, weights[i], scratch, sums, g, at + j)
 
 
 def pack(diagonals, permutation):

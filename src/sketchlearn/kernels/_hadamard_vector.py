@@ -19,7 +19,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from sketchlearn.kernels import _constants as K
-from sketchlearn.kernels._compile import compiled, pointer
+from sketchlearn.kernels import _hadamard_lanes as lanes
+from sketchlearn.kernels._compile import aligned, aligned_copy, compiled, pointer
+from sketchlearn.kernels._hadamard_lanes import behind, take
 from sketchlearn.kernels._tile import I32, I64, LANES, Vectors
 from sketchlearn.kernels._vector import _ZERO32, _ZERO64, signs, waves
 
@@ -27,6 +29,7 @@ _CHUNK = 6  # bits: the last pass takes 64 numbers
 _COUNT = (1 << _CHUNK) // LANES
 _CACHED = 12  # bits: parts of 2**12 numbers are finished one after another and stay in the first-level cache
 _FLUSH, _UNITS = K.FLUSH_ROWS, np.float32(1 << K.GRID_BITS)
+_FEW = 4  # rows that are worth a pass of all lanes
 SMALLEST = 1 << _CHUNK
 """Shorter transforms are left to the second tier."""
 
@@ -188,56 +191,6 @@ _turn, _back, _straight = _last("turn"), _last("back"), _last("straight")
 _straight_summed, _back_summed = _last_summed("straight"), _last_summed("back")
 
 
-@intrinsic
-def _short(typingctx, rows, count, diagonals, factors, dither, cosines, sines):
-    """Blocks of 64: three transforms and what follows for several rows, all in registers.
-
-    Cosines of one row are computed between the transforms of the next, so that neither waits for its own results.
-    """
-    units = waves if cosines.dtype.signed else signs
-
-    def codegen(context, b, sig, args):
-        rows, count, diagonals, factors, dither, cosines, sines = args
-        code = _Code(b, sig.args[0])
-        offsets = [_whole(k * LANES) for k in range(_COUNT)]
-        phases = [cgutils.alloca_once(b, code.vec) for _ in range(_COUNT)]
-
-        def add(part):
-            for k in range(_COUNT)[part]:
-                cosine, sine = units(code, b.load(phases[k]))
-                code.add(cosine, cosines, offsets[k])
-                code.add(sine, sines, offsets[k])
-
-        def transform(index, between):
-            row = b.gep(rows, [b.mul(index, _whole(1 << _CHUNK))])
-            x = [code.load(row, o) for o in offsets]
-            for stage in range(3):
-                diagonal = b.gep(diagonals, [_whole(stage << _CHUNK)])
-                x = code.six(code.times(x, diagonal, offsets), ("turn", "back", "straight")[stage])
-                if between:
-                    add(slice(stage * _COUNT // 3, (stage + 1) * _COUNT // 3))
-            for cell, t, o in zip(phases, code.times(x, factors, offsets), offsets, strict=True):
-                b.store(b.fadd(t, code.load(dither, o)) if units is signs else t, cell)
-
-        transform(_whole(0), False)
-        with cgutils.for_range(b, b.sub(count, _whole(1))) as loop:
-            transform(b.add(loop.index, _whole(1)), True)
-        add(slice(None))
-        return context.get_dummy_value()
-
-    return types.void(rows, types.intp, diagonals, factors, dither, cosines, sines), codegen
-
-
-@intrinsic
-def _behind(typingctx, start, offset):
-    """Pointer `offset` numbers behind another."""
-
-    def codegen(context, b, sig, args):
-        return b.gep(args[0], [args[1]])
-
-    return start(start, types.intp), codegen
-
-
 @compiled
 def _all_but_last(src, dst, factors, q):
     """``factors * src`` transformed down to parts of 64 neighbours."""
@@ -257,14 +210,14 @@ def _all_but_last(src, dst, factors, q):
     p = 1 << q
     while left > _CACHED:
         for o in range(0, p, 1 << left):
-            part = _behind(dst, o)
+            part = behind(dst, o)
             _next_8(part, part, factors, 1 << (left - 3))
         left -= 3
     for start in range(0, p, 1 << left):
         inner = left
         while inner > _CHUNK:
             for o in range(start, start + (1 << left), 1 << inner):
-                part = _behind(dst, o)
+                part = behind(dst, o)
                 _next_8(part, part, factors, 1 << (inner - 3))
             inner -= 3
 
@@ -282,24 +235,29 @@ def _to_last(rows, at, buffer, spare, diagonals, permutation, block):
     if permutation.shape[0] > 0:
         for k in range(p):
             spare[k] = buffer[permutation[block, k]]
-        _all_but_last(pointer(spare, 0), here, _behind(diagonal, p), q)
+        _all_but_last(pointer(spare, 0), here, behind(diagonal, p), q)
         return
-    _all_but_last(here, here, _behind(diagonal, p), q)
+    _all_but_last(here, here, behind(diagonal, p), q)
     _back(here, here, None, chunks)
-    _all_but_last(here, here, _behind(diagonal, 2 * p), q)
+    _all_but_last(here, here, behind(diagonal, 2 * p), q)
 
 
 @compiled
 def add_near(rows, weights, runs, tables, sums, scratch):
     """Add the float32 rows of each run to its sums (runs, 2, blocks * p)."""
-    diagonals, permutation, radius, dither = tables
-    numbers, units = scratch
+    diagonals, permutation, radius, dither, plain = tables
+    numbers, units, columns = scratch
     p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
     three = diagonals.shape[1] == 3
+    least = _FEW if three and columns[0].shape[1] > 0 else np.iinfo(np.int64).max  # no room for groups: none
     here, c, s = pointer(numbers, 0), pointer(units, 0), pointer(units, p)
     for g in range(runs.shape[0] - 1):
         first = runs[g]
         while first < runs[g + 1]:
+            taken = take(rows, weights, first, runs[g + 1], least, (plain, radius, dither), sums, g, columns)
+            if taken > 0:
+                first += taken
+                continue
             # rows of one weight are added up in int32, as many as that holds
             w, last = weights[first], first + 1
             while last < runs[g + 1] and last < first + _FLUSH and weights[last] == w:
@@ -311,15 +269,12 @@ def add_near(rows, weights, runs, tables, sums, scratch):
                     units[0, j] = 0
                     units[1, j] = 0
                 r, u = pointer(radius, at), pointer(dither, at)
-                if three and chunks == 1:
-                    _short(pointer(rows, first * p), last - first, pointer(diagonals, 3 * at), r, u, c, s)
-                else:
-                    for i in range(first, last):
-                        _to_last(rows, i * p, numbers[0], numbers[1], diagonals, permutation, b)
-                        if three:
-                            _straight_summed(here, r, u, c, s, chunks)
-                        else:
-                            _back_summed(here, r, u, c, s, chunks)
+                for i in range(first, last):
+                    _to_last(rows, i * p, numbers[0], numbers[1], diagonals, permutation, b)
+                    if three:
+                        _straight_summed(here, r, u, c, s, chunks)
+                    else:
+                        _back_summed(here, r, u, c, s, chunks)
                 # the sums wrap modulo 2**32, the true ones stay below 2**30
                 for part in range(2):
                     if w == 1:
@@ -334,8 +289,8 @@ def add_near(rows, weights, runs, tables, sums, scratch):
 @compiled
 def add_far(rows, weights, runs, tables, sums, scratch):
     """Add the float64 rows of each run to its sums."""
-    diagonals, permutation, radius, dither = tables
-    numbers, units = scratch
+    diagonals, permutation, radius, dither, _ = tables
+    numbers, units, _ = scratch
     p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
     here, c, s = pointer(numbers, 0), pointer(units, 0), pointer(units, p)
     for g in range(runs.shape[0] - 1):
@@ -361,10 +316,11 @@ count_near, count_far = add_near, add_far
 
 
 def scratch(far, signs_only, width):
-    """Two rows of numbers and two of integers that a pass needs beside its sums."""
+    """Two rows of numbers and two of integers that a pass needs beside its sums, and what whole groups of rows need."""
+    columns = lanes.scratch(False, signs_only, width if width <= lanes.LONGEST and not far else 0)
     if far:
-        return np.empty((2, width)), np.empty((2, width), np.uint64 if signs_only else np.int64)
-    return np.empty((2, width), np.float32), np.empty((2, width), np.uint32 if signs_only else np.int32)
+        return aligned((2, width), np.float64), aligned((2, width), np.uint64 if signs_only else np.int64), columns
+    return aligned((2, width), np.float32), aligned((2, width), np.uint32 if signs_only else np.int32), columns
 
 
 _SQUARE = np.arange(1 << _CHUNK).reshape(8, 8)
@@ -389,8 +345,9 @@ def pack(diagonals, permutation):
 
 
 def pack_sums(diagonals, permutation, radius, dither):
-    """The same for sums."""
-    return *pack(diagonals, permutation), radius, dither
+    """The same for sums, and the diagonals as they were."""
+    turned, moved = pack(diagonals, permutation)
+    return aligned_copy(turned), moved, aligned_copy(radius), dither, diagonals
 
 
 @compiled
@@ -430,9 +387,9 @@ def adjoint(values, tables, out, scratch):
                 _all_but_last(pointer(scratch, p), here, pointer(scratch, 2 * p), q)
             else:
                 _straight(here, here, None, chunks)
-                _all_but_last(here, here, _behind(diagonal, 2 * p), q)
+                _all_but_last(here, here, behind(diagonal, 2 * p), q)
                 _turn(here, here, None, chunks)
-                _all_but_last(here, here, _behind(diagonal, p), q)
+                _all_but_last(here, here, behind(diagonal, p), q)
             _back(here, here, None, chunks)
             for k in range(p):
                 out[i, k] += scratch[0, k] * diagonals[b, 0, k]

@@ -25,20 +25,24 @@ def _bits(typingctx, x):
 def pick(X, seed, groups, out):
     """See the NumPy version."""
     d = X.shape[1]
+    whole = d - d % 4
     for i in range(X.shape[0]):
         a, b, c, e = seed, seed + np.uint64(1), seed + np.uint64(2), seed + np.uint64(3)
-        for k in range(0, d, 4):
+        for k in range(0, whole, 4):
             a = (a ^ _bits(np.float64(X[i, k]) + 0.0)) * _ONE
+            b = (b ^ _bits(np.float64(X[i, k + 1]) + 0.0)) * _ONE
+            c = (c ^ _bits(np.float64(X[i, k + 2]) + 0.0)) * _ONE
+            e = (e ^ _bits(np.float64(X[i, k + 3]) + 0.0)) * _ONE
+            a, b, c, e = a ^ (a >> _HALF), b ^ (b >> _HALF), c ^ (c >> _HALF), e ^ (e >> _HALF)
+        if whole < d:
+            a = (a ^ _bits(np.float64(X[i, whole]) + 0.0)) * _ONE
             a = a ^ (a >> _HALF)
-            if k + 1 < d:
-                b = (b ^ _bits(np.float64(X[i, k + 1]) + 0.0)) * _ONE
-                b = b ^ (b >> _HALF)
-            if k + 2 < d:
-                c = (c ^ _bits(np.float64(X[i, k + 2]) + 0.0)) * _ONE
-                c = c ^ (c >> _HALF)
-            if k + 3 < d:
-                e = (e ^ _bits(np.float64(X[i, k + 3]) + 0.0)) * _ONE
-                e = e ^ (e >> _HALF)
+        if whole + 1 < d:
+            b = (b ^ _bits(np.float64(X[i, whole + 1]) + 0.0)) * _ONE
+            b = b ^ (b >> _HALF)
+        if whole + 2 < d:
+            c = (c ^ _bits(np.float64(X[i, whole + 2]) + 0.0)) * _ONE
+            c = c ^ (c >> _HALF)
         h = (a ^ b) * _TWO
         h = h ^ (h >> _SHIFT)
         h = (h ^ c) * _TWO
@@ -47,3 +51,22 @@ def pick(X, seed, groups, out):
         h = (h ^ (h >> _SHIFT)) * _THREE
         h = h ^ (h >> _HALF)
         out[i] = np.int64(((h >> _HALF) * groups) >> _HALF)
+
+
+@compiled
+def gather(X, weights, group, ends, rows, kept):
+    """See the NumPy version."""
+    for i in range(len(group)):
+        ends[group[i]] += 1
+    total = 0
+    for g in range(len(ends)):  # where each group begins
+        total += ends[g]
+        ends[g] = total - ends[g]
+    weighted = len(weights) > 0
+    for i in range(len(group)):
+        place = ends[group[i]]
+        ends[group[i]] = place + 1
+        for k in range(X.shape[1]):
+            rows[place, k] = X[i, k]
+        if weighted:
+            kept[place] = weights[i]

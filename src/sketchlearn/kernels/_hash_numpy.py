@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
+_I64: TypeAlias = npt.NDArray[np.int64]
 MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
@@ -26,3 +29,22 @@ def pick(X: npt.NDArray[np.floating], seed: int, groups: int, out: npt.NDArray[n
         h = h * three
         h = h ^ (h >> np.uint64(32))
     out[:] = ((h >> np.uint64(32)) * np.uint64(groups)) >> np.uint64(32)
+
+
+def gather(X: npt.NDArray[Any], weights: _I64, group: _I64, ends: _I64, rows: npt.NDArray[Any], kept: _I64) -> None:
+    """Rows (and weights, if there are any) in the order of their groups; `ends` are those of the groups, zero before.
+
+    Parameters
+    ----------
+    X, weights, group
+        The rows; weights may be empty.
+    ends : ndarray (groups,)
+        On return where each group ends.
+    rows, kept : ndarray
+        The result.
+    """
+    order = np.argsort(group, kind="stable")
+    np.take(X, order, axis=0, out=rows)
+    if len(weights):
+        np.take(weights, order, out=kept)
+    ends[:] = np.cumsum(np.bincount(group, minlength=len(ends)))

@@ -5,28 +5,47 @@ import numpy as np
 
 from sketchlearn.kernels._compile import compiled
 
+_BLOCK = 64  # points that are passed over together if none has moved
 
-@compiled(fastmath={"contract", "nsz", "arcp"})
-def cells(products, lengths, x, squares, weights, labels, distances, mass, sums):
+
+@compiled(fastmath={"contract", "nsz", "arcp", "reassoc"})
+def cells(products, lengths, x, squares, weights, labels, nearest, distances, mass, sums):
     """See :func:`sketchlearn.kernels._lloyd_numpy.cells`."""
-    d, n = x.shape
+    n, d = x.shape
+    length = lengths[0]
     for j in range(n):
-        distances[j] = np.float32(np.inf)
-    for c in range(products.shape[0]):
+        distances[j] = length - np.float32(2.0) * products[0, j]
+        nearest[j] = np.int32(0)
+    for c in range(1, products.shape[0]):
         length = lengths[c]
         for j in range(n):
             v = length - np.float32(2.0) * products[c, j]
-            closer = v < distances[j]
-            labels[j] = np.int32(c) if closer else labels[j]
-            distances[j] = v if closer else distances[j]
+            least = distances[j]
+            closer = v < least
+            nearest[j] = np.int32(c) if closer else nearest[j]
+            distances[j] = v if closer else least
     cost = 0.0
     for j in range(n):
-        v = distances[j] + squares[j]
-        v = v if v > np.float32(0.0) else np.float32(0.0)
+        v = max(distances[j] + squares[j], np.float32(0.0))
         distances[j] = v
-        cost += weights[j] * v
-        mass[labels[j]] += weights[j]
-    for i in range(d):
-        for j in range(n):
-            sums[i, labels[j]] += weights[j] * x[i, j]
+        cost += weights[j] * np.float64(v)
+    for start in range(0, n, _BLOCK):
+        stop = min(start + _BLOCK, n)
+        moved = np.int32(0)
+        for j in range(start, stop):
+            moved |= nearest[j] ^ labels[j]
+        if moved == 0:
+            continue
+        for j in range(start, stop):
+            new, old = nearest[j], labels[j]
+            if new != old:
+                labels[j] = new
+                w = weights[j]
+                mass[new] += w
+                for i in range(d):
+                    sums[new, i] += w * x[j, i]
+                if old >= 0:
+                    mass[old] -= w
+                    for i in range(d):
+                        sums[old, i] -= w * x[j, i]
     return cost

@@ -111,7 +111,7 @@ def squared_phases(raw: _F64, place: _F64) -> tuple[_F64, _F64]:
 
 def stage(
     X: npt.NDArray[np.floating], weights: _I64, place: _F64, near: _F32, far: _F64, near_weight: _I64,
-    far_weight: _I64, counts: _I64, box: _F64, info: _I64, x: _F64,
+    far_weight: _I64, counts: _I64, box: _F64, info: _I64,
 ) -> None:  # fmt: skip
     """See the compiled staging."""
     raw = np.asarray(X, np.float64)

@@ -16,7 +16,7 @@ _MAX2 = K.MAX_PHASE**2
 
 
 @compiled
-def stage(X, weights, place, near, far, near_weight, far_weight, counts, box, info, x):
+def stage(X, weights, place, near, far, near_weight, far_weight, counts, box, info):
     """Put the centred rows of X into ``near`` (float32) or ``far`` (float64).
 
     Parameters
@@ -31,8 +31,6 @@ def stage(X, weights, place, near, far, near_weight, far_weight, counts, box, in
     box, info : (runs, 2, d) and (runs, 5)
         Kept per run: smallest and largest value; rows used, first invalid row (-1 if none), rows skipped, total
         weight, and rows seen so far.
-    x : float64 (2, d)
-        Scratch.
     """
     d = X.shape[1]
     weighted = weights.shape[0] > 0
@@ -47,19 +45,24 @@ def stage(X, weights, place, near, far, near_weight, far_weight, counts, box, in
             w = weights[i] if weighted else np.int64(1)
             if w == 0:
                 continue
-            for k in range(d):
-                x[1, k] = np.float64(X[i, k]) - place[0, k]
-            # four partial sums (coordinates modulo 4), added in a fixed order
+            # four partial sums (coordinates modulo 4), added in a fixed order; most rows are near and put there at once
             s0 = s1 = s2 = s3 = 0.0
             for k in range(0, whole, 4):
-                p0, p1 = place[1, k] * x[1, k], place[1, k + 1] * x[1, k + 1]
-                p2, p3 = place[1, k + 2] * x[1, k + 2], place[1, k + 3] * x[1, k + 3]
+                x0, x1 = np.float64(X[i, k]) - place[0, k], np.float64(X[i, k + 1]) - place[0, k + 1]
+                x2, x3 = np.float64(X[i, k + 2]) - place[0, k + 2], np.float64(X[i, k + 3]) - place[0, k + 3]
+                p0, p1, p2, p3 = place[1, k] * x0, place[1, k + 1] * x1, place[1, k + 2] * x2, place[1, k + 3] * x3
+                near[near_count, k] = np.float32(x0)
+                near[near_count, k + 1] = np.float32(x1)
+                near[near_count, k + 2] = np.float32(x2)
+                near[near_count, k + 3] = np.float32(x3)
                 s0 += p0 * p0
                 s1 += p1 * p1
                 s2 += p2 * p2
                 s3 += p3 * p3
             for k in range(whole, d):
-                p0 = place[1, k] * x[1, k]
+                x0 = np.float64(X[i, k]) - place[0, k]
+                near[near_count, k] = np.float32(x0)
+                p0 = place[1, k] * x0
                 if k == whole:
                     s0 += p0 * p0
                 elif k == whole + 1:
@@ -96,13 +99,11 @@ def stage(X, weights, place, near, far, near_weight, far_weight, counts, box, in
                     box[g, 0, k] = low
                     box[g, 1, k] = high
             if phase2 <= _FAR2:
-                for k in range(d):
-                    near[near_count, k] = np.float32(x[1, k])
                 near_weight[near_count] = w
                 near_count += 1
             else:
                 for k in range(d):
-                    far[far_count, k] = x[1, k]
+                    far[far_count, k] = np.float64(X[i, k]) - place[0, k]
                 far_weight[far_count] = w
                 far_count += 1
         for j in range(waiting):

@@ -23,6 +23,42 @@ def atoms(phases: _F32, damping: _F32, weights: _F32, cosine: _F32, sine: _F32, 
     tiers.loops("atoms").atoms(phases, damping, weights, cosine, sine, model)
 
 
+def shared(
+    phases: _F32, envelope: _F32, squares: _F32, z: _F32, u: _F32, weights: _F32, cosine: _F32, weighted: _F32,
+    along: _F32,
+) -> tuple[float, float]:  # fmt: skip
+    """Misfit of components that share a width, with all that its gradient needs, in one go.
+
+    Parameters
+    ----------
+    phases, cosine : float32 (components, frequencies)
+        Phases, overwritten by Im(r) Re(atom) - Re(r) Im(atom) (of which the gradient in the means is made); room.
+    envelope, squares, u : float32 (frequencies,)
+        The damping that all share, squared lengths of the frequencies, and their weights.
+    z, weighted : float32 (2, frequencies)
+        The sketch; room.
+    weights, along : float32 (components,)
+        Weights, and products of the atoms with the weighted residual.
+
+    Returns
+    -------
+    value, spread : float
+        The misfit, and its derivative in the variance.
+    """
+    made: tuple[float, float] = tiers.loops("atoms").shared(
+        phases, envelope, squares, z, u, weights, cosine, weighted, along
+    )
+    return made
+
+
+def correlate(phases: _F32, target: _F32, along: _F32) -> None:
+    """Products of undamped exponentials with a target (2, frequencies), summed to `along` (components,).
+
+    The phases are overwritten by Im(target) cos - Re(target) sin, of which the gradient is made.
+    """
+    tiers.loops("atoms").correlate(phases, target, along)
+
+
 def products(cosine: _F32, sine: _F32, residual: _F32, along: _F32) -> None:
     """Overwrite the atoms by Re(conj(r) atom) and by Im(r) Re(atom) - Re(r) Im(atom); sum the former.
 

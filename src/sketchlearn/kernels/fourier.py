@@ -18,7 +18,7 @@ from sketchlearn.kernels.sums import RowSums
 
 _NO_WEIGHTS = np.empty(0, np.int64)
 _NO_WEIGHTS.flags.writeable = False
-_STREAM = 8  # rows: streams of so few find their buffers ready
+_STREAM = 8  # rows: streams of so few take a shorter way
 
 
 class PhaseSummer(Summer):
@@ -63,15 +63,16 @@ class PhaseSummer(Summer):
         return max(8, min(K.BLOCK_ROWS, K.BLOCK_BYTES // (4 * self._width)))
 
     def _workspace(self, block: int) -> tuple[Any, ...]:
-        """Buffers of a pass over blocks of so many rows; those for a few rows are kept, each thread its own."""
-        if block <= _STREAM and getattr(self._kept, "block", 0) == block:
-            return self._kept.buffers  # type: ignore[no-any-return]
+        """Buffers of a pass over blocks of so many rows; each thread keeps those of whole blocks and of a few rows."""
+        kept: dict[Any, tuple[Any, ...]] = self._kept.__dict__
+        if block in kept:
+            return kept[block]
         near, far = np.zeros((block, self._width), np.float32), np.zeros((block, self._width))
         near[:, self.plan.dim :] = far[:, self.plan.dim :] = self._fill
-        kept, ends = (np.empty(block, np.int64), np.empty(block, np.int64)), np.zeros((2, 2), np.int64)
-        buffers = near, far, kept, ends, np.empty((2, self.plan.dim)), self._scratch(False)
-        if block <= _STREAM:
-            self._kept.block, self._kept.buffers = block, buffers
+        weights, ends = (np.empty(block, np.int64), np.empty(block, np.int64)), np.zeros((2, 2), np.int64)
+        buffers = near, far, weights, ends, self._scratch(False), self._nothing[1].copy()
+        if block <= _STREAM or block == self._block:
+            kept[block] = buffers
         return buffers
 
     def _add(
@@ -90,7 +91,24 @@ class PhaseSummer(Summer):
         return self._loops.scratch(far, self._signs)
 
     def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
+        if weights is None and 0 < len(X) <= _STREAM and type(X) is np.ndarray:
+            return self._few(X, skip_invalid)
         return self._pass(X, (0, len(X)), weights, skip_invalid)[0]
+
+    def _few(self, X: npt.NDArray[Any], skip_invalid: bool) -> RowSums:
+        """A pass over a few rows: the same with as little around it as can be."""
+        near, far, kept, counts, scratch, info = self._workspace(len(X))
+        empty, start = self._nothing
+        sums, box = np.zeros((1, 2, self._padded), np.int64), empty.copy()
+        info[0], counts[1, 1] = start[0], len(X)
+        rows = _frozen(X, np.float32 if X.dtype == np.float32 else np.float64)
+        self._staging.stage(rows, _NO_WEIGHTS, self._place, near, far, *kept, counts, box, info)
+        used, first, skipped, weight, _ = info[0].tolist()
+        if first < 0 or skip_invalid:
+            self._add(near, far, kept, counts, sums, scratch)
+        found, sides = sums[0], box[0]
+        found = found if self._size == self._padded else found[:, : self._size]
+        return RowSums(found, used, weight, sides[0], sides[1], skipped, None if first < 0 else first)
 
     def sum_runs(
         self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None = None, skip_invalid: bool = False
@@ -121,7 +139,7 @@ class PhaseSummer(Summer):
         box, info = (box.copy(), info.copy()) if runs == 1 else (box.repeat(runs, 0), info.repeat(runs, 0))
         begin, stop = int(starts[0]), int(starts[-1])
         block = min(self._block, max(1, stop - begin))
-        near, far, kept, counts, columns, scratch = self._workspace(block)
+        near, far, kept, counts, scratch, _ = self._workspace(block)
         w = None if weights is None else np.asarray(weights)
         real = np.float32 if X.dtype == np.float32 else np.float64
         for i in range(begin, stop, block):
@@ -138,7 +156,7 @@ class PhaseSummer(Summer):
             here = slice(first, last)
             self._staging.stage(
                 _frozen(X[i:end], real), _NO_WEIGHTS if w is None else _frozen(w[i:end], np.int64), self._place, near,
-                far, *kept, counts, box[here], info[here], columns,
+                far, *kept, counts, box[here], info[here],
             )  # fmt: skip
             if runs == 1 and info[0, 1] >= 0 and not skip_invalid:
                 break
@@ -194,7 +212,9 @@ def _frozen(block: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """A contiguous read-only view of a block, or a copy: two compiled signatures serve rows of any kind."""
     rows = np.ascontiguousarray(block, dtype)
     rows = rows.view() if type(rows) is np.ndarray else rows.view(np.ndarray)
-    if not rows.flags.aligned:
+    flags = rows.flags
+    if not flags.aligned:
         rows = rows.copy()
-    rows.flags.writeable = False
+        flags = rows.flags
+    flags.writeable = False
     return rows

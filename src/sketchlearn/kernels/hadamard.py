@@ -22,10 +22,16 @@ from sketchlearn.kernels.plan import Plan, Rows, Weights, register_summer
 Numbers = npt.NDArray[Any]
 
 
-def loops(p: int, tier: str | None = None) -> ModuleType:
-    """The loops of a tier (the one in use), or of the second one for transforms that are too short for vectors."""
+def loops(p: int, tier: str | None = None, sums: bool = False) -> ModuleType:
+    """The loops of a tier (the one in use), or of the second one for transforms that are too short for vectors.
+
+    For sums of blocks of three transforms, `sums`, there are vectors of several rows as well.
+    """
     found = tiers.module("hadamard") if tier is None else tiers.module_of("hadamard", tier)
-    return tiers.module_of("hadamard", "plain") if p < found.SMALLEST else found
+    if p >= found.SMALLEST:
+        return found
+    lanes = tiers.module_of("hadamard", "lanes")
+    return lanes if sums and p >= lanes.SMALLEST else tiers.module_of("hadamard", "plain")
 
 
 def diagonals(signs: npt.NDArray[np.uint8], normals: npt.NDArray[np.float32], p: int) -> npt.NDArray[np.float32]:
@@ -51,7 +57,7 @@ class HadamardSummer(PhaseSummer):
         super().__init__(plan)
         arrays, self._width = plan.arrays, int(plan.numbers["p"])
         self._staging = tiers.module() if tier is None else tiers.module_of("", tier)
-        self._loops = loops(self._width, tier)
+        self._loops = loops(self._width, tier, sums=not arrays["permutation"].size)
         self._signs = "dither" in arrays
         self._size = len(arrays["radius"])
         self._padded = len(arrays["signs"]) * self._width

@@ -102,6 +102,7 @@ _HOMES = {
     "products": "sketchlearn.kernels.quadratic",
     "embedded": "sketchlearn.kernels.embedded",
     "powers": "sketchlearn.kernels.quartic",
+    "projected": "sketchlearn.kernels.projection",
     "structured squares": "sketchlearn.kernels.quadratic",
 }
 

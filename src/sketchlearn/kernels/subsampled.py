@@ -5,7 +5,8 @@ Rows are sorted by their group, and each group is an ordinary pass over its rows
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sketchlearn.kernels import tiers
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, prepare, register_summer
 from sketchlearn.kernels.sums import RowSums
 
+_NO_WEIGHTS = np.empty(0, np.int64)
 _FEATURES, _BLOCKS = ("half_turns", "radius", "dither"), ("signs", "normals", "permutation")
 
 
@@ -28,56 +30,85 @@ class SubsampledSummer(Summer):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
-        first = next(plan.arrays[name] for name in _FEATURES if name in plan.arrays)
-        size, step = len(first), int(plan.numbers["per_row"])
-        self._starts = [*range(0, size, step), size]
-        self._parts = [
-            prepare(
-                Plan(
-                    str(plan.numbers["base"]), plan.dim, (2, b - a), plan.sums_dtype,
-                    _part(plan.arrays, a, b, int(plan.numbers.get("p", 1))), plan.numbers,
-                )
-            )
-            for a, b in zip(self._starts[:-1], self._starts[1:], strict=True)
-        ]  # fmt: skip
+        self._starts, plans = part_plans(plan)
+        self._parts = [prepare(part) for part in plans]
 
     def groups(self, X: Rows) -> npt.NDArray[np.int64]:
         """The group of each row."""
-        out = np.empty(len(X), np.int64)
-        rows = np.ascontiguousarray(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)).view(np.ndarray)
-        rows.flags.writeable = False
+        return self._picked(_rows(X))
+
+    def _picked(self, rows: Rows) -> npt.NDArray[np.int64]:
+        out = np.empty(len(rows), np.int64)
         seed = np.uint64(int(self.plan.numbers["seed"]))
         tiers.loops("hash").pick(rows, seed, np.uint64(len(self._parts)), out)
         return out
 
     def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
-        group = self.groups(X)
-        order = np.argsort(group.astype(np.uint16) if len(self._parts) <= 2**16 else group, kind="stable")
-        ends = np.cumsum(np.bincount(group, minlength=len(self._parts)))
-        size = self._starts[-1]
-        sums = np.zeros(self.plan.sums_shape, np.int64)
-        lower, upper = np.full(self.plan.dim, np.inf), np.full(self.plan.dim, -np.inf)
-        rows = weight = skipped = 0
-        for g, part in enumerate(self._parts):
-            chosen = order[ends[g - 1] if g else 0 : ends[g]]
-            if not len(chosen):
-                continue
-            w = None if weights is None else np.asarray(weights)[chosen]
-            found = part.sum_rows(np.take(X, chosen, axis=0), w, True)
-            if found.skipped and not skip_invalid:
-                present = np.ones(len(X), bool) if weights is None else np.asarray(weights) != 0
-                return RowSums.stopped(int(np.argmax(present & ~self.valid(X))))
-            a, b = self._starts[g], self._starts[g + 1]
-            sums[a:b] = found.sums[0]
-            sums[size + a : size + b] = found.sums[1]
-            sums[2 * size + g] = found.weight
-            np.minimum(lower, found.lower, out=lower)
-            np.maximum(upper, found.upper, out=upper)
-            rows, weight, skipped = rows + found.rows, weight + found.weight, skipped + found.skipped
-        return RowSums(sums, rows, weight, lower, upper, skipped, None)
+        parts = ((g, self._parts[g].sum_rows(chosen, w, True)) for g, chosen, w in self._sorted(_rows(X), weights))
+        return joined(self.plan, self._starts, parts, skip_invalid, lambda: first_invalid(self, X, weights))
+
+    def _sorted(self, X: Rows, weights: Weights | None) -> Iterator[tuple[int, Rows, Weights | None]]:
+        """Rows and weights by group, as many groups as there are rows of."""
+        group, ends = self._picked(X), np.zeros(len(self._parts), np.int64)
+        w = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.int64)
+        rows, kept = np.empty(X.shape, X.dtype), np.empty(len(w), np.int64)
+        tiers.loops("hash").gather(X, w, group, ends, rows, kept)
+        for g, (a, b) in enumerate(pairwise([0, *ends.tolist()])):
+            if a < b:
+                yield g, rows[a:b], None if weights is None else kept[a:b]
 
     def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
         return self._parts[0].valid(X)
+
+
+def _rows(X: Rows) -> Rows:
+    """Contiguous rows of a type that loops are compiled for, read-only."""
+    rows = np.ascontiguousarray(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)).view(np.ndarray)
+    rows.flags.writeable = False
+    return rows
+
+
+def part_plans(plan: Plan) -> tuple[list[int], list[Plan]]:
+    """Where the groups of features begin (and end), and the plan of each."""
+    first = next(plan.arrays[name] for name in _FEATURES if name in plan.arrays)
+    size, step = len(first), int(plan.numbers["per_row"])
+    starts, p = [*range(0, size, step), size], int(plan.numbers.get("p", 1))
+    kind = str(plan.numbers["base"])
+    return starts, [
+        Plan(kind, plan.dim, (2, b - a), plan.sums_dtype, _part(plan.arrays, a, b, p), plan.numbers)
+        for a, b in pairwise(starts)
+    ]
+
+
+def joined(
+    plan: Plan,
+    starts: Sequence[int],
+    parts: Iterable[tuple[int, RowSums]],
+    skip_invalid: bool,
+    stopped_at: Callable[[], int],
+) -> RowSums:
+    """The sums of all groups from those of some; `stopped_at` is asked for the first invalid row if there is one."""
+    size = starts[-1]
+    sums = np.zeros(plan.sums_shape, np.int64)
+    lower, upper = np.full(plan.dim, np.inf), np.full(plan.dim, -np.inf)
+    rows = weight = skipped = 0
+    for g, found in parts:
+        if found.skipped and not skip_invalid:
+            return RowSums.stopped(stopped_at())
+        a, b = starts[g], starts[g + 1]
+        sums[a:b] += found.sums[0]
+        sums[size + a : size + b] += found.sums[1]
+        sums[2 * size + g] += found.weight
+        np.minimum(lower, found.lower, out=lower)
+        np.maximum(upper, found.upper, out=upper)
+        rows, weight, skipped = rows + found.rows, weight + found.weight, skipped + found.skipped
+    return RowSums(sums, rows, weight, lower, upper, skipped, None)
+
+
+def first_invalid(summer: Summer, X: Rows, weights: Weights | None) -> int:
+    """The first row with a weight that has no features."""
+    present = np.ones(len(X), bool) if weights is None else np.asarray(weights) != 0
+    return int(np.argmax(present & ~summer.valid(X)))
 
 
 def _part(arrays: Mapping[str, npt.NDArray[Any]], a: int, b: int, p: int) -> dict[str, npt.NDArray[Any]]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 
-@dataclass(frozen=True)
-class RowSums:
+class RowSums(NamedTuple):
     """Sums of the features of some rows, with the rows' number, weight and box, and the invalid ones among them.
 
     If the pass stopped at an invalid row, `first_invalid` is its place and all the rest is meaningless.
@@ -40,4 +38,4 @@ class RowSums:
 
     def with_sums(self, sums: npt.NDArray[Any]) -> RowSums:
         """The same with other sums."""
-        return replace(self, sums=sums)
+        return self._replace(sums=sums)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.kernels import amp, atoms, hadamard, lloyd, nearest, pairs, tiers
+from sketchlearn.kernels import amp, atoms, hadamard, lloyd, nearest, pairs, projection, tiers
 from sketchlearn.kernels.plan import Plan, prepare
 
 
@@ -89,6 +89,8 @@ def _sums() -> None:
             X: Any = rows.astype(dtype)
             summer.sum_rows(X, weights, True)
     pairs.add_large(np.ones((2, 4096)), np.ones((2, 4096)))
+    for dtype in (np.float32, np.float64):
+        projection.project(near.astype(dtype), center, np.ones(d), np.ones((d, 3)), 1.0)
 
 
 def _structured(d: int) -> list[Plan]:
@@ -120,11 +122,18 @@ def _decoding() -> None:
 
     atoms.atoms(real(2, 3), real(1, 3), real(2), real(2, 3), real(2, 3), real(2, 3))
     atoms.products(real(2, 3), real(2, 3), real(2, 3), real(2))
+    atoms.correlate(real(2, 3), real(2, 3), real(2))
+    atoms.shared(real(2, 3), real(3), real(3), real(2, 3), real(3), real(2), real(2, 3), real(2, 3), real(2))
     one, sums = real(2, 3), real(5, 3)
     amp.interference(one, one, one, one, sums)
     amp.moments(one, one, one, one, sums, one, real(3), one, 1.0, real(4), real(2, 3), real(2, 3))
-    lloyd.lloyd(real(2, 5), np.ones(5), real(1, 2), 2, 0.0)
+    lloyd.lloyd(real(5, 2), np.ones(5), real(1, 2), 2, 0.0)
     nearest.nearest(np.zeros((5, 2)), np.zeros((1, 2)))
+    v, ring, memory = np.zeros(3), np.zeros((2, 3)), np.ones(2)
+    limited: Any = tiers.loops("lbfgs")
+    limited.descend(v, v, v, v, ring, ring, memory, memory, 1, 0, 1.0, np.zeros(3))
+    limited.advance(v, v, 1.0, v, v, v, np.zeros(3))
+    limited.remember(v, v, v, v, ring[0], ring[1])
     factors: Any = tiers.loops("factors")
     factors.damp(real(2, 3), real(2, 3))
     factors.scale(real(2, 3), real(2, 3))

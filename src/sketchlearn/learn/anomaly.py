@@ -80,6 +80,7 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
     """
 
     task: ClassVar[str] = "anomaly"
+    projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = AnomalyModel
     learned: ClassVar[tuple[str, ...]] = ("offset_",)
     offset_: float
@@ -165,7 +166,8 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
         self.__dict__.pop("_pilot", None)
         if rows.sample is not None or isinstance(rows.data, np.ndarray):
             pilot, weights = rows.pilot(random)
-            self._pilot = np.array(pilot, np.float64), weights
+            few = pilot if found.projection is None else found.projection(pilot)
+            self._pilot = np.array(few, np.float64), weights
         return found
 
     def _take(self, sketch: Any, seed: int, scale: float) -> None:

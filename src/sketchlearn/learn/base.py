@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchlearn.decoders import Solution, decode, sweep
 from sketchlearn.decoders.registry import decoders_of
+from sketchlearn.designs.projection import project_sample
 from sketchlearn.designs.spread import warn_of
 from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.exceptions import IncompatibleSketchError
@@ -68,6 +69,8 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """Whether the widths of columns are compared with each other, so that units matter."""
     heavy_tails: ClassVar[bool] = False
     """Whether values far from all others are what the model is about."""
+    projects: ClassVar[bool] = False
+    """Whether rows may be projected at random first: not if the model is about single columns."""
     row_types: ClassVar[tuple[Any, ...]] = (np.float64, np.float32)
     """Types of rows that are sketched as they are."""
 
@@ -104,9 +107,12 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Refuse sizes and decoders that there aren't."""
         if self.on_invalid not in ("raise", "skip"):
             raise ValueError(f"on_invalid={self.on_invalid!r}: choose 'raise' or 'skip'")
-        size = self.sketch_size
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
-            raise ValueError(f"sketch_size must be a positive integer or None, got {size!r}")
+        for name in ("sketch_size", "projection"):
+            size = getattr(self, name, None)
+            if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
+                raise ValueError(f"{name} must be a positive integer or None, got {size!r}")
+        if self.features is not None and getattr(self, "projection", None) is not None:
+            raise ValueError("features and projection: a map that is given has its own projection, or none")
         self.check_decoder()
 
     def check_decoder(self) -> None:
@@ -231,7 +237,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         self.check_parameters()
         self._check_sketch(sketch)
-        self._set_columns(sketch.features.dim, sketch.features.columns)
+        self._set_columns(sketch.features.inputs, sketch.features.input_columns)
         self._take(sketch, self._random()[1][1], 1.0)
         self._solve()
         return self
@@ -309,8 +315,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 "stream or with sl.read(..., weight_column=...)"
             )
         known = self.features if random is not None else self.sketch_.features
-        by_map = {} if known is None else {"expected": known.columns, "encoder": known.encoder}
-        source = open_source(X, Selection.of(**by_map))
+        source = open_source(X, Selection.for_map(known))
         if known is not None or random is None:
             return Rows(source, names=source.names)
         sample = source.sample(PILOT_ROWS, seed=int(random.randint(2**31 - 1)))
@@ -347,18 +352,39 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """The map that was given, or one for these rows; `whole`: there will be no others."""
         columns = self._map_columns()
         if self.features is not None:
-            if self.features.dim != columns:
-                raise ValueError(f"features are for {self.features.dim} columns, X has {columns}")
+            if self.features.inputs != columns:
+                raise ValueError(f"features are for {self.features.inputs} columns, X has {columns}")
+            self._check_projection(self.features)
             return self.features
-        size = self.sketch_size
+        size, few = self.sketch_size, getattr(self, "projection", None)
         if size is None:
-            size = self.default_size(columns, rows.total if whole else None)
+            size = self.default_size(columns if few is None else few, rows.total if whole else None)
         names = rows.names
         pilot, weights = rows.pilot(random)
-        phi = self.design_features(pilot, weights, size, seed)
+        if few is None:
+            phi = self.design_features(pilot, weights, size, seed)
+        else:
+            phi = self._projected_features(pilot, weights, size, seed, names)
         if isinstance(phi, CharacteristicMap) and not self.heavy_tails:
             warn_of(np.asarray(pilot, np.float64), names, self.metric and not getattr(self, "standardize", False), 4)
-        return phi.with_columns(names) if names is not None and len(names) == phi.dim else phi
+        return phi.with_columns(names) if names is not None and len(names) == phi.inputs else phi
+
+    def _projected_features(
+        self, pilot: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int, names: Any
+    ) -> FeatureMap:
+        """A map of random projections of the rows, of standardised columns if these are asked for."""
+        standardize = bool(getattr(self, "standardize", False))
+        made, few = project_sample(np.asarray(pilot, np.float64), self.projection, seed, standardize, names)  # type: ignore[attr-defined]
+        other = clone(self).set_params(projection=None, **({"standardize": False} if standardize else {}))
+        other._set_columns(made.size, None)
+        return other.design_features(few, weights, size, seed).with_projection(made)
+
+    def _check_projection(self, features: FeatureMap) -> None:
+        if features.projection is not None and not self.projects:
+            raise ValueError(
+                f"{type(self).__name__} learns about the columns themselves: a map with a projection "
+                "(of k-means, mixtures, classifiers and the like) can't be used"
+            )
 
     def _map_columns(self) -> int:
         """Columns of the feature map."""
@@ -388,6 +414,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _take(self, sketch: Sketch, seed: int, scale: float) -> None:
         """Begin with a new sketch."""
+        self._check_projection(sketch.features)
         self._forget()
         self.sketch_ = sketch
         self._weight_scale = scale
@@ -429,4 +456,6 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         rows = validate_data(
             self, X, reset=False, dtype=list(self.row_types) if dtype is None else dtype, accept_sparse="csr"
         )
-        return rows.toarray() if hasattr(rows, "tocsr") else rows
+        dense = rows.toarray() if hasattr(rows, "tocsr") else rows
+        projection = self.sketch_.features.projection
+        return dense if projection is None else projection(dense)

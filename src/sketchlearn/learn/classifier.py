@@ -23,7 +23,7 @@ from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.classifier import ClassifierModel
 from sketchlearn.learn.rows import PILOT_ROWS, Rows, is_source
 from sketchlearn.sketches.table import SketchTable
-from sketchlearn.sources import Selection, open_source
+from sketchlearn.sources import Selection, Source, open_source
 
 Array = npt.NDArray[np.float64]
 
@@ -106,6 +106,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
     """
 
     task: ClassVar[str] = "classifier"
+    projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = ClassifierModel
     learned: ClassVar[tuple[str, ...]] = ("classes_", "class_counts_", "facts_")
     sketch_: SketchTable  # type: ignore[assignment]
@@ -152,7 +153,8 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         X : array, frame, or anything that :func:`sketchlearn.sketch` reads
             Rows.
         y : array (n_samples,), or a column of a path or stream
-            Labels: ``fit(array, labels)``, ``fit("data/*.parquet", "species")``, ``fit(batches, -1)``.
+            Labels: ``fit(array, labels)``, ``fit("data/*.parquet", "species")``, ``fit(batches, -1)``; none for rows
+            that were opened with ``sl.read(..., group_by="species")``.
         sample_weight : array (n_samples,), optional
             Weights of the rows of an array or frame; whole numbers are exactly repetition.
 
@@ -215,7 +217,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
                 f"fit_sketch takes a table with one Sketch a class, got {type(sketch).__name__}; for rows use fit"
             )
         self._check_sketch(next(iter(sketch.values())))
-        self._set_columns(sketch.features.dim, sketch.features.columns)
+        self._set_columns(sketch.features.inputs, sketch.features.input_columns)
         self._labels = {key: key for key in sketch}
         self._take(sketch, self._random()[1][1], 1.0)  # type: ignore[arg-type]
         self._solve()
@@ -366,8 +368,9 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
             del self._pilot_labels
         else:
             features = self.sketch_.features
+        wanted = features.input_columns
         source = open_source(
-            rows.data, Selection.of(group_by=codes.tolist(), sample_weight=rows.weights, expected=features.columns)
+            rows.data, Selection.of(group_by=codes.tolist(), sample_weight=rows.weights, expected=wanted)
         )
         found = run(source, features, workers=self.workers, progress=self.progress, on_invalid=self.on_invalid)
         assert isinstance(found, SketchTable)
@@ -385,14 +388,15 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
                 "sample_weight is for rows in memory: read the weights with the rows, with "
                 "sl.read(..., weight_column=...)"
             )
-        if y is None or not isinstance(y, str | int | np.integer):
+        groups = isinstance(X, Source) and X.grouped
+        if groups != (y is None) or not (groups or isinstance(y, str | int | np.integer)):
             raise ValueError("say which column holds the labels: fit('data.parquet', 'species') or fit(batches, -1)")
         known = self.features if random is not None else self.sketch_.features
-        label = y if isinstance(y, str) else int(y)
-        source = open_source(X, Selection.of(group_by=label, expected=None if known is None else known.columns))
+        label = y if y is None or isinstance(y, str) else int(y)
+        source = open_source(X, Selection.of(group_by=label, expected=None if known is None else known.input_columns))
         if random is not None:
             sample = None if known is not None else source.sample(PILOT_ROWS, seed=int(random.randint(2**31 - 1)))
-            width = sample.shape[1] if sample is not None else known.dim  # type: ignore[union-attr]
+            width = sample.shape[1] if sample is not None else known.inputs  # type: ignore[union-attr]
             names = source.names if source.names is not None and len(source.names) == width else None
             self._set_columns(width, names)
             self._pilot_labels = None

@@ -8,16 +8,19 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.metrics import pairwise_distances, pairwise_distances_argmin_min
+from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.designs.kmeans import sample_map
 from sketchlearn.designs.spread import standard_units
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.kernels.nearest import nearest
 from sketchlearn.learn.labels import LabelledRows
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.kmeans import KMeansModel
 from sketchlearn.learn.rows import checked_weights
+from sketchlearn.sources import Selection, open_source
 
 Array = npt.NDArray[np.float64]
 
@@ -36,6 +39,7 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     )
     counted: ClassVar[str] = "n_clusters"
     metric: ClassVar[bool] = True
+    projects: ClassVar[bool] = True
     cluster_centers_: Array
     weights_: Array
     centers_std_: Array | None
@@ -47,6 +51,7 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         n_clusters: int | str = 8,
         *,
         standardize: bool = False,
+        projection: int | None = None,
         features: FeatureMap | None = None,
         sketch_size: int | None = None,
         decoder: str = "auto",
@@ -58,6 +63,7 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     ) -> None:
         self.n_clusters = n_clusters
         self.standardize = standardize
+        self.projection = projection
         self.features = features
         self.sketch_size = sketch_size
         self.decoder = decoder
@@ -139,6 +145,34 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """
         return self._nearest(X)[0]
 
+    def cluster_means(self, X: Any) -> Array:
+        """Mean row of each cluster, in the columns of the rows, by one pass over them.
+
+        The centres of a sketch of projected rows are projections: this finds what they are projections of.
+
+        Parameters
+        ----------
+        X : array, frame, or anything that :func:`sketchlearn.sketch` reads
+            Rows; those that hold NaN or infinity are left out.
+
+        Returns
+        -------
+        ndarray (n_clusters, n_features)
+            NaN for a cluster that no row belongs to.
+        """
+        check_is_fitted(self)
+        features = self.sketch_.features
+        sums, counts = np.zeros((len(self.cluster_centers_), features.inputs)), np.zeros(len(self.cluster_centers_))
+        for block in open_source(X, Selection.for_map(features)):
+            rows = np.asarray(block, np.float64)
+            rows = rows[np.isfinite(rows).all(1)]
+            few = rows if features.projection is None else features.projection(rows)
+            labels = nearest(few, self.cluster_centers_, characteristic(features, "clustering").spread)
+            counts += np.bincount(labels, minlength=len(counts))
+            np.add.at(sums, labels, rows)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(sums / counts[:, None])
+
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Distances of the rows to the centres.
 
@@ -186,6 +220,9 @@ class CompressiveKMeans(SketchedClustering):
     standardize : bool
         Distances count every column in units of its own spread, which is taken from a pilot sample and kept in the
         feature map; centres come back in the units of the rows.  A map given as `features` has units of its own.
+    projection : int, optional
+        For hundreds of columns: cluster so many random projections of the rows, which become part of the feature map.
+        Centres are then those of projected rows; :meth:`cluster_means` finds them in the columns by one more pass.
     features : FeatureMap, optional
         The map to sketch with; by default one is designed from up to 2000 of the rows.
     sketch_size : int, optional
@@ -207,7 +244,7 @@ class CompressiveKMeans(SketchedClustering):
     Attributes
     ----------
     cluster_centers_ : ndarray (n_clusters, n_features)
-        Centres.
+        Centres; of projected rows, if there is a `projection`.
     weights_ : ndarray (n_clusters,)
         Estimated share of each cluster.
     centers_std_, weights_std_ : ndarray (n_clusters, n_features), (n_clusters,), or None

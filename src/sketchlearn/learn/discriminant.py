@@ -62,6 +62,7 @@ class CompressiveLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compress
     ((150, 1), array([0.99]), True)
     """
 
+    projects: ClassVar[bool] = False
     learned: ClassVar[tuple[str, ...]] = (
         *CompressiveClassifier.learned,
         "scalings_",

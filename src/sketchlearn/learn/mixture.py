@@ -39,6 +39,9 @@ class CompressiveGaussianMixture(SketchedMixture):
         (``sweep_`` has the table).
     covariance_type : {"full", "tied", "diag", "spherical"}
         Shape of the covariances.
+    projection : int, optional
+        For hundreds of columns: the mixture is that of so many random projections of the rows, which become part of
+        the feature map.  Rows are given as they are; means, covariances and samples are projected ones.
     sketch_size : int, optional
         Number of frequencies; by default ten per parameter of the mixture.
     features : FeatureMap, optional
@@ -94,6 +97,7 @@ class CompressiveGaussianMixture(SketchedMixture):
     """
 
     task: ClassVar[str] = "gmm"
+    projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = GaussianMixtureModel
     learned: ClassVar[tuple[str, ...]] = (
         *SketchedMixture.learned,
@@ -114,6 +118,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         n_components: int | str = 1,
         *,
         covariance_type: str = "full",
+        projection: int | None = None,
         sketch_size: int | None = None,
         features: FeatureMap | None = None,
         decoder: str = "auto",
@@ -125,6 +130,7 @@ class CompressiveGaussianMixture(SketchedMixture):
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
+        self.projection = projection
         self.sketch_size = sketch_size
         self.features = features
         self.decoder = decoder
@@ -261,7 +267,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         numbers = random.multinomial(n_samples, self.weights_)
         roots = np.linalg.cholesky(self._full_covariances())
         rows = [
-            self.means_[l] + random.standard_normal((c, self.n_features_in_)) @ roots[l].T
+            self.means_[l] + random.standard_normal((c, self.means_.shape[1])) @ roots[l].T
             for l, c in enumerate(numbers)
         ]
         return np.concatenate(rows), np.repeat(np.arange(len(numbers)), numbers)

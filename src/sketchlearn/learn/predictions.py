@@ -54,8 +54,14 @@ def predictions(
     >>> [batch["cluster"].tolist() for batch in predictions(model, np.array([[3.0], [np.nan]]))]
     [[1, None]]
     """
-    names = model.inputs if model.named else None
+    names, projection = model.inputs if model.named else None, model.projection
+    if projection is not None:
+        names = projection.columns
     source = open_source(data, Selection.of(group_by=id_column, expected=names, encoder=model.encoder, **options))
+    if projection is not None:
+        if names is not None and source.names is not None and source.names != names:
+            raise ValueError(f"the model needs the columns {', '.join(names[:8])}, ... in this order")
+        source = source.map(projection, projection.names)
     return _labelled(model, source, proba, None if id_column is None else str(id_column))
 
 

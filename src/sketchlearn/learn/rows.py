@@ -68,7 +68,7 @@ class Rows:
         if self.sample is not None:
             return int(self.sample.shape[1])
         assert features is not None
-        return features.dim
+        return features.inputs
 
     def pilot(self, random: np.random.RandomState) -> tuple[npt.NDArray[Any], Array | None]:
         """At most :data:`PILOT_ROWS` rows and their weights.

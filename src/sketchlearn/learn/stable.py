@@ -76,6 +76,7 @@ class CompressiveStableMixture(SketchedMixture):
     """
 
     task: ClassVar[str] = "stable"
+    projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = StableMixtureModel
     learned: ClassVar[tuple[str, ...]] = (*SketchedMixture.learned, "alphas_", "locations_", "scatters_")
     heavy_tails: ClassVar[bool] = True

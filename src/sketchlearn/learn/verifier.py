@@ -99,6 +99,7 @@ class CompressiveVerifier(SketchEstimator):
     """
 
     task: ClassVar[str] = "gmm"
+    projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = VerifierModel
     learned: ClassVar[tuple[str, ...]] = ("mixture_", "between_", "session_", "space_", "_axes")
     heavy_tails: ClassVar[bool] = False
@@ -214,7 +215,7 @@ class CompressiveVerifier(SketchEstimator):
             if missing:
                 raise ValueError(f"speakers does not say who {missing[0]!r} is")
         self._check_sketch(next(iter(sketch.values())))
-        self._set_columns(sketch.features.dim, sketch.features.columns)
+        self._set_columns(sketch.features.inputs, sketch.features.input_columns)
         self._begin(sketch, speakers, self._random()[1][1], 1.0)
         self._solve()
         return self

@@ -178,14 +178,14 @@ class Accumulator:
             Weights; see :func:`sketchlearn.sketch`.
         """
         block = as_rows(rows, "rows")
-        if block.shape[1] != self.features.dim:
+        if block.shape[1] != self.features.inputs:
             raise ValueError(
-                f"the rows have {block.shape[1]} columns, the feature map was drawn for {self.features.dim}"
+                f"the rows have {block.shape[1]} columns, the feature map was drawn for {self.features.inputs}"
             )
         weights = as_weights(sample_weight, len(block))
         if not len(block):
             return
-        names = self.features.columns
+        names = self.features.input_columns
         column = None if names is None else lambda k, _: f"column {names[k]!r}"
         try:
             self.add(summed(self.features.summer, block, weights, self.on_invalid == "skip", column))

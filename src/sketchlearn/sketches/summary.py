@@ -22,6 +22,8 @@ def facts(sketch: Sketch) -> dict[str, str]:
         "features": f"{sketch.features.size} ({sketch.features.describe()})",
         "size": f"{sketch.nbytes:,} bytes",
     }
+    if sketch.features.projection is not None:
+        found["columns"] += f": {sketch.features.projection.describe()}"
     if sketch.weight and sketch.effective_count != sketch.count:
         found["rows"] += f", as good as {sketch.effective_count:,.6g} of equal weight"
     if sketch.weight:

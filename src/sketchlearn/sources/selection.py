@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.sources.conditions import OPERATORS, Condition, Filter, Junction, parse_condition
 
@@ -105,6 +106,13 @@ class Selection:
                 raise ValueError("columns and an encoder: the encoder says which columns are read")
             options["expected"] = options["encoder"].columns
         return cls(columns=columns, where=tuple(map(parse_condition, where)), dtype=dtype, **options)
+
+    @classmethod
+    def for_map(cls, features: FeatureMap | None, **options: Any) -> Selection:
+        """Rows for a feature map, if there is one yet: its columns by name, encoded as its recipe says."""
+        if features is None:
+            return cls.of(**options)
+        return cls.of(expected=features.input_columns, encoder=features.encoder, **options)
 
     def refuse(self, kind: str, *names: str) -> None:
         """Options that make no sense for this kind of data are errors, not silently ignored."""

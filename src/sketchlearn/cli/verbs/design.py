@@ -48,6 +48,9 @@ def register(app: typer.Typer) -> None:
         standardize: Annotated[
             bool, typer.Option("--standardize", help="Offset and spread per column, kept in the map.")
         ] = False,
+        projection: Annotated[
+            int | None, typer.Option("--projection", help="For hundreds of columns: this many random projections.")
+        ] = None,
         first: Annotated[
             list[str] | None,
             typer.Option("--first", help="For 'independence': columns of the first of two groups, by commas."),
@@ -76,16 +79,18 @@ def register(app: typer.Typer) -> None:
 
         if components < 1:
             raise usage(f"-k must be at least 1, got {components}")
+        if projection is not None and projection < 1:
+            raise usage(f"--projection must be at least 1, got {projection}")
         check_task(task)
         bounds = _bounds(lower, upper)
         if bool(data) == (bounds is not None):
             raise usage("give either data or both --lower and --upper")
-        if first and (bounds is not None or encode or standardize or task != "kmeans"):
+        if first and (bounds is not None or encode or standardize or projection or task != "kmeans"):
             raise usage("--first needs data, and nothing else: columns are taken in their own units")
         check_output(output)
         if bounds is not None:
-            if standardize or encode:
-                raise usage("--standardize and --encode need data")
+            if standardize or encode or projection:
+                raise usage("--standardize, --encode and --projection need data")
             phi = sketchlearn.design(bounds=bounds, n_components=components, task=task, seed=seed)
             names = names_in(columns)
             phi = phi if names is None else phi.with_columns(names)
@@ -96,7 +101,8 @@ def register(app: typer.Typer) -> None:
             if missing not in ("mean", "median", "error"):
                 raise usage(f"--missing is mean, median or error, got {missing}")
             given_text = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-            phi = _encoding(data, names_in(columns), missing, components, task, seed, standardize, format, given_text)
+            how = {"n_components": components, "task": task, "seed": seed, "standardize": standardize}
+            phi = _encoding(data, names_in(columns), missing, format, given_text, projection=projection, **how)
         else:
             assert data is not None
             options: dict[str, Any] = {
@@ -109,13 +115,14 @@ def register(app: typer.Typer) -> None:
             if first:
                 phi = _split(sample, source.names, names_in(first, "--first") or [], seed)
             else:
-                phi = designed(sample, source.names, components, task, seed, standardize)
+                phi = designed(sample, source.names, components, task, seed, standardize, projection)
         write_bytes(output, recipe_text(phi))
         if output != "-":
+            few = "" if phi.projection is None else f", {phi.projection.describe()}"
             emit(
                 {"output": output, **json.loads(phi.recipe_json())},
                 as_json,
-                f"{output}: {phi.size} features for {phi.dim} columns ({phi.describe()})",
+                f"{output}: {phi.size} features for {phi.dim} columns{few} ({phi.describe()})",
             )
 
 
@@ -132,12 +139,9 @@ def _encoding(
     data: list[str],
     columns: Any,
     missing: str,
-    components: int,
-    task: str,
-    seed: int,
-    standardize: bool,
     format: str | None,
     text: dict[str, str | None],
+    **how: Any,
 ) -> FeatureMap:
     """A map whose recipe says what becomes of missing values and categories."""
     from sketchlearn.cli.pilot import PILOT_ROWS
@@ -145,9 +149,9 @@ def _encoding(
 
     pilot = first_rows(data, PILOT_ROWS, format=format, **text)
     encoder = sketchlearn.Encoder.fit(pilot, columns=columns, missing=missing)
-    return sketchlearn.design(
-        pilot, n_components=components, task=task, seed=seed, standardize=standardize, encoder=encoder
-    )
+    phi = sketchlearn.design(pilot, encoder=encoder, **how)
+    assert isinstance(phi, sketchlearn.FeatureMap)
+    return phi
 
 
 def _bounds(lower: str | None, upper: str | None) -> tuple[list[float], list[float]] | None:

@@ -109,7 +109,7 @@ def _of_sketch(s: Sketch) -> tuple[dict[str, Any], str | None]:
         "noise_level": s.noise_level if s.weight else None,
     }
     shown = s.summary()
-    if columns:
+    if columns and s.features.projection is None:
         some = ", ".join(map(one_line, columns[:12])) + (", ..." if len(columns) > 12 else "")
         shown["columns"] = f"{len(columns)}: {some}"
     spread = getattr(s.features, "spread", None)

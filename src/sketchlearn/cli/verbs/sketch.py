@@ -61,6 +61,9 @@ def register(app: typer.Typer) -> None:
         standardize: Annotated[
             bool, typer.Option("--standardize", help="Offset and spread per column, kept in the feature map.")
         ] = False,
+        projection: Annotated[
+            int | None, typer.Option("--projection", help="For hundreds of columns: this many random projections.")
+        ] = None,
         columns: Columns = None,
         weight_column: Annotated[
             str | None, typer.Option("--weight-column", help="Column of row weights (name or number).")
@@ -110,7 +113,7 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.files import locked
         from sketchlearn.sources import Selection
 
-        for name, value in (("-k", components), ("--workers", workers)):
+        for name, value in (("-k", components), ("--workers", workers), ("--projection", projection)):
             if value is not None and value < 1:
                 raise usage(f"{name} must be at least 1, got {value}")
         if engine not in ENGINES:
@@ -133,18 +136,19 @@ def register(app: typer.Typer) -> None:
         check_output(output)
         given = None if features is None else read_features(features)
         design = Design(
-            lambda source: _designed(source, components, task, seed, standardize),
-            f"-k {components} --task {task} --seed {seed}" + " --standardize" * standardize,
+            lambda source: _designed(source, components, task, seed, standardize, projection),
+            f"-k {components} --task {task} --seed {seed}"
+            + " --standardize" * standardize
+            + ("" if projection is None else f" --projection {projection}"),
         )
         options = Options("skip" if skip_invalid else "raise", engine, workers, progress)
 
         def selection(phi: FeatureMap | None) -> Selection:
             # tables may have more columns than the map was made for
-            return Selection.of(
-                columns=names_in(columns), weight_column=weight_column, group_by=group_by, where=where, query=query,
-                dataset=dataset, format=format, dtype=dtype, delimiter=delimiter, decimal=decimal,
-                encoding=encoding, expected=phi.columns if phi else None,
-                encoder=phi.encoder if phi else None,
+            return Selection.for_map(
+                phi, columns=names_in(columns), weight_column=weight_column, group_by=group_by, where=where,
+                query=query, dataset=dataset, format=format, dtype=dtype, delimiter=delimiter, decimal=decimal,
+                encoding=encoding,
             )  # fmt: skip
 
         plain = output != "-" and (Path(output).is_file() or not Path(output).exists())
@@ -172,10 +176,13 @@ def register(app: typer.Typer) -> None:
             _tell(result, output, as_json)
 
 
-def _designed(source: Source, components: int, task: str, seed: int, standardize: bool) -> FeatureMap:
+def _designed(
+    source: Source, components: int, task: str, seed: int, standardize: bool, projection: int | None
+) -> FeatureMap:
     from sketchlearn.cli.pilot import PILOT_ROWS, announce, designed
 
-    phi = designed(source.sample(PILOT_ROWS, seed), source.names, components, task, seed, standardize)
+    sample = source.sample(PILOT_ROWS, seed)
+    phi = designed(sample, source.names, components, task, seed, standardize, projection)
     announce(phi)
     return phi
 

@@ -187,7 +187,7 @@ class Whitened:
         """The model of the sketch, (2 m,)."""
         return real(self.atoms(state) @ state.weights)
 
-    def tangents(self, state: State) -> tuple[Array, Array]:
+    def tangents(self, state: State, dtype: npt.DTypeLike = np.float64) -> tuple[npt.NDArray[Any], Array]:
         """Derivatives of the model, one column a parameter, and the model.
 
         Means (k d), weights along directions that keep their sum (k - 1), then the free numbers of the covariances.
@@ -199,10 +199,11 @@ class Whitened:
         kind = state.kind
         a, b = np.tril_indices(d)
         count = {"shared": 1, "spherical": k, "diag": k * d, "full": k * len(a)}[kind]
-        out = np.empty((2 * m, k * d + k - 1 + count))
+        out = np.empty((2 * m, k * d + k - 1 + count), dtype)
         means = out[:, : k * d].reshape(2, m, k, d)
-        np.multiply(-weighted.imag[:, :, None], w[:, None, :], out=means[0])
-        np.multiply(weighted.real[:, :, None], w[:, None, :], out=means[1])
+        along = w.astype(dtype)[:, None, :]
+        np.multiply(-weighted.imag.astype(dtype)[:, :, None], along, out=means[0])
+        np.multiply(weighted.real.astype(dtype)[:, :, None], along, out=means[1])
         if k > 1:
             out[:, k * d : k * d + k - 1] = real(g @ simplex_basis(k))
         if kind in ("shared", "spherical"):
@@ -247,16 +248,19 @@ class Whitened:
         Six of them, or one where each is costly and the search has left little to do.
         """
         start = self.state.means.copy()
-        tangents, model = self.tangents(self.state)
+        many = self.state.means.size + len(self.state.means) > _MANY
+        dtype = np.float32 if many else np.float64  # (of many, single precision finds a direction as good)
+        tangents, model = self.tangents(self.state, dtype)
         residual = self.white(self.y - model)
         best, damping = float(residual @ residual), 1e-6
         if steps is None:
-            steps = _STEPS if tangents.shape[1] <= _MANY else _FEW_STEPS
+            steps = _FEW_STEPS if many else _STEPS
         for _ in range(steps):
             columns = self.white(tangents)
-            scale = np.sqrt((columns * columns).sum(0)) + 1e-300
-            columns /= scale
-            normal, slope = columns.T @ columns, columns.T @ residual
+            normal = (columns.T @ columns).astype(np.float64)
+            scale = np.sqrt(np.diag(normal)) + 1e-150
+            normal /= scale[:, None] * scale
+            slope = (columns.T @ residual.astype(dtype)) / scale
             gain = 0.0
             for _ in range(6):
                 system = normal.copy()
@@ -276,7 +280,7 @@ class Whitened:
                 damping = max(10 * damping, 1e-6)
             if gain * self.n < 1e-2:
                 break
-            tangents = self.tangents(self.state)[0]
+            tangents = self.tangents(self.state, dtype)[0]
         return float(np.max(np.sqrt(((self.state.means - start) ** 2).sum(1)) / self.state.widths))
 
     def settle(self, rounds: int = 2) -> float:

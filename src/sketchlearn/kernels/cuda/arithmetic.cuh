@@ -59,19 +59,62 @@ __device__ __forceinline__ u64 order_key(double v) {
 
 // -- the kinds of features -------------------------------------------------------------------
 //
-// Raw bits are added as they are: modulo 2^32 for rows of weight 1 (no more than SL_BLOCK_ROWS of them, whose true sum
+// Raw bits are added as they are: modulo 2^32 for rows of weight 1 (no more than SL_FLUSH_ROWS of them, whose true sum
 // has 31 bits), or modulo 2^64 times the weight.  What the bits of 3.0 (or 2.0) contribute is taken off afterwards.
+// The second number is what the plan has for a frequency beside it.
 
 struct Turns {  // cosine and sine
     static const int PARTS = 2;
     static const u32 ZERO = SL_ZERO32;
+    static const u64 FAR_ZERO = SL_ZERO64;
     __device__ __forceinline__ static void of(float t, float, u32* bits) { turned(t, bits[0], bits[1]); }
+    __device__ __forceinline__ static void of_far(double t, double, u64* bits) { turned_far(t, bits[0], bits[1]); }
+};
+
+struct Signs {  // whether they are negative, once the dither is added to the phase
+    static const int PARTS = 2;
+    static const u32 ZERO = 0;
+    static const u64 FAR_ZERO = 0;
+    __device__ __forceinline__ static u32 odd(float t) { return (u32)__float_as_int(__fadd_rn(t, SL_PARITY32)) & 1; }
+    __device__ __forceinline__ static u64 odd(double t) {
+        return (u64)__double_as_longlong(__dadd_rn(t, SL_PARITY64)) & 1;
+    }
+    __device__ __forceinline__ static void of(float t, float dither, u32* bits) {
+        t = __fadd_rn(t, dither);
+        bits[0] = odd(t), bits[1] = odd(__fsub_rn(t, 0.5f));
+    }
+    __device__ __forceinline__ static void of_far(double t, double dither, u64* bits) {
+        t = __dadd_rn(t, dither);
+        bits[0] = odd(t), bits[1] = odd(__dsub_rn(t, 0.5));
+    }
 };
 
 struct Squares {  // the square of a projection
     static const int PARTS = 1;
     static const u32 ZERO = SL_ZERO_SQUARE;
     __device__ __forceinline__ static void of(float t, float scale, u32* bits) { bits[0] = squared(t, scale); }
+};
+
+struct Rounded {  // the square of a projection on a structured direction
+    static const int PARTS = 1;
+    static const u32 ZERO = 0;
+    __device__ __forceinline__ static void of(float t, float, u32* bits) {
+        bits[0] = (u32)(int)rintf(__fmul_rn(__fmul_rn(t, t), SL_UNITS));
+    }
+};
+
+struct Powers {  // the second, third and fourth power of a projection
+    static const int PARTS = 3;
+    static const u32 ZERO = SL_ZERO32;
+    __device__ __forceinline__ static void of(float t, float scale, u32* bits) {
+        float s = __fmul_rn(t, scale);
+        s = s < 1.0f ? s : 1.0f;
+        s = s > -1.0f ? s : -1.0f;
+        const float square = __fmul_rn(s, s);
+        bits[0] = (u32)__float_as_int(__fadd_rn(square, SL_ROUND32));
+        bits[1] = (u32)__float_as_int(__fadd_rn(__fmul_rn(square, s), SL_ROUND32));
+        bits[2] = (u32)__float_as_int(__fadd_rn(__fmul_rn(square, square), SL_ROUND32));
+    }
 };
 
 // -- copies that run while the block computes ------------------------------------------------

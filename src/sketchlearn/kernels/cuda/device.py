@@ -164,6 +164,10 @@ class Device(ABC):
     def arrays(self, lane: Lane) -> AbstractContextManager[Any]:
         """What is to arrays on this device, in the order of a lane, what NumPy is to those of the host."""
 
+    def held(self, array: Any) -> Any:
+        """An array that was made by :meth:`arrays`, as rows of a device want it."""
+        return array
+
     @abstractmethod
     def view(self, address: int, like: npt.NDArray[Any]) -> Any:
         """Memory of the device as an array with the shape and type of one of the host, without strides."""

@@ -3,9 +3,10 @@
 
 enum { FAR_ROWS = 8, FAR_COLUMNS = 32 };
 
-template <typename Real, int D, int EACH, int THREADS>
+template <typename Terms, typename Real, int D, int EACH, int THREADS>
 __device__ __forceinline__ void sum_far(
-    Rows<Real> X, Far far, const double* __restrict__ center, const float* __restrict__ by_column, int size, u64* sums
+    Rows<Real> X, Far far, const double* __restrict__ center, const float* __restrict__ by_column,
+    const float* __restrict__ scales, int size, u64* sums
 ) {
     __shared__ __align__(16) double x[FAR_COLUMNS][FAR_ROWS];
     __shared__ i64 weights[FAR_ROWS];
@@ -73,10 +74,10 @@ __device__ __forceinline__ void sum_far(
             for (int f = 0; f < EACH; f++) {
                 const int j = first + f * THREADS;
                 u64 bits[2];
-                turned_far(t[a][f], bits[0], bits[1]);
+                Terms::of_far(t[a][f], scales && j < size ? (double)scales[j] : 0.0, bits);
                 #pragma unroll
                 for (int p = 0; p < 2; p++) {
-                    const u64 units = (bits[p] - SL_ZERO64) * weight;
+                    const u64 units = (bits[p] - Terms::FAR_ZERO) * weight;
                     if (!mixed) totals[f][p] += units;
                     else if (j < size) atomicAdd(&sums[((i64)runs[a] * 2 + p) * size + j], units);
                 }

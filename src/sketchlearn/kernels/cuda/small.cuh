@@ -1,5 +1,5 @@
 // Few coordinates: a thread keeps EACH frequencies in registers and walks over staged rows, which all threads of the
-// block read from shared memory (the same address at the same time), two rows at a time, while the next tile arrives.
+// block read from shared memory (the same address at the same time), SL_ROWS rows at a time, while the next tile arrives.
 // Blocks are THREADS * FULL frequencies apart; the last one may have fewer for its threads.
 
 template <typename Terms, int D, int WIDTH, int EACH, int FULL, int THREADS, bool WEIGHTED>
@@ -63,34 +63,40 @@ __device__ __forceinline__ void sum_small(
             if (run >= 0) flush(run);
             run = owner;
         }
-        const int count = (tiles.row_count(tile) + 1) & ~1;  // a row of zeros more, if need be
+        const int count = (tiles.row_count(tile) + SL_ROWS - 1) / SL_ROWS * SL_ROWS;  // rows of zeros more, if need be
         u32 part[EACH][P];
         #pragma unroll
         for (int f = 0; f < EACH; f++)
             #pragma unroll
             for (int p = 0; p < P; p++) part[f][p] = 0;
-        for (int i = 0; i < count; i += 2) {
-            float x[2][WIDTH];
+        const i64* weight = row_weights[WEIGHTED ? slot : 0];
+        const float *row = rows[slot], *const end = row + count * WIDTH;
+        #pragma unroll 1
+        for (; row != end; row += SL_ROWS * WIDTH) {
+            float x[SL_ROWS][WIDTH];
             #pragma unroll
-            for (int k = 0; k < WIDTH; k += 4) {
-                const float4 a = *(const float4*)&rows[slot][i * WIDTH + k];
-                const float4 b = *(const float4*)&rows[slot][(i + 1) * WIDTH + k];
-                x[0][k] = a.x, x[0][k + 1] = a.y, x[0][k + 2] = a.z, x[0][k + 3] = a.w;
-                x[1][k] = b.x, x[1][k + 1] = b.y, x[1][k + 2] = b.z, x[1][k + 3] = b.w;
-            }
-            #pragma unroll
-            for (int f = 0; f < EACH; f++) {
-                u32 a[P], b[P];
-                Terms::of(phase(x[0], f), scale[f], a);
-                Terms::of(phase(x[1], f), scale[f], b);
+            for (int a = 0; a < SL_ROWS; a++)
                 #pragma unroll
-                for (int p = 0; p < P; p++) {
-                    if (WEIGHTED)
-                        totals[f][p] += a[p] * (u64)row_weights[slot][i] + b[p] * (u64)row_weights[slot][i + 1];
-                    else
-                        part[f][p] += a[p] + b[p];
+                for (int k = 0; k < WIDTH; k += 4) {
+                    const float4 v = *(const float4*)(row + a * WIDTH + k);
+                    x[a][k] = v.x, x[a][k + 1] = v.y, x[a][k + 2] = v.z, x[a][k + 3] = v.w;
                 }
-            }
+            #pragma unroll
+            for (int f = 0; f < EACH; f++)
+                #pragma unroll
+                for (int a = 0; a < SL_ROWS; a += 2) {  // two at a time: one instruction adds both
+                    u32 one[P], two[P];
+                    Terms::of(phase(x[a], f), scale[f], one);
+                    Terms::of(phase(x[a + 1], f), scale[f], two);
+                    #pragma unroll
+                    for (int p = 0; p < P; p++) {
+                        if (WEIGHTED)
+                            totals[f][p] += one[p] * (u64)weight[a] + two[p] * (u64)weight[a + 1];
+                        else
+                            part[f][p] += one[p] + two[p];
+                    }
+                }
+            if (WEIGHTED) weight += SL_ROWS;
         }
         if (!WEIGHTED) {
             #pragma unroll

@@ -6,7 +6,7 @@ registers; beyond, blocks of rows and frequencies meet in register tiles, as in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -15,14 +15,34 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.kernels import _constants as K
+from sketchlearn.kernels._hash_numpy import MIX
+from sketchlearn.kernels.cuda import structured
 
 TILE: Final = 128
 """Rows that are staged together; the kernels know it as SL_TILE."""
 SMALL_DIM: Final = 16
 """Largest number of columns whose frequencies are kept in registers."""
-FILES: Final = ("arithmetic.cuh", "staging.cuh", "small.cuh", "tiled.cuh", "far.cuh", "products.cuh", "entries.cuh")
-ENTRIES: Final = ("stage_float", "stage_double", "sum_plain", "sum_weighted", "far_float", "far_double")
+SMALL_ROWS: Final = 4
+"""Rows that a thread takes at a time then."""
+FILES: Final = (
+    "arithmetic.cuh", "staging.cuh", "small.cuh", "tiled.cuh", "far.cuh", "products.cuh", "hadamard.cuh", "rows.cuh",
+    "entries.cuh",
+)  # fmt: skip
+ENTRIES: Final = (
+    "stage_float", "stage_double", "sum_plain", "sum_weighted", "far_float", "far_double", "whiten_float",
+    "whiten_double", "box_float", "box_double", "pick_float", "pick_double",
+)  # fmt: skip
 FAR_THREADS, FAR_EACH = 128, 4
+EACH_LOG, FAR_EACH_LOG = 5, 4
+"""Binary logarithms of how many of the numbers of a structured block a thread holds, near and far."""
+MOST_LOG: Final = 12
+"""Largest binary logarithm of the length of a structured block: beyond, its numbers don't fit into shared memory."""
+STAGE_CHUNK, STAGE_BLOCKS = 32, 8
+"""Columns of long rows that are staged at a time, and blocks that do so on a multiprocessor."""
+FLUSH_ROWS: Final = 480
+"""Rows whose integers are added modulo 2**32: their true sum is less than 2**31 in absolute value."""
+WHITEN_ROWS: Final = 16
+"""Rows that a block whitens at a time."""
 PRODUCT_SIDE: Final = 64
 """Side of the squares of products that a block takes."""
 
@@ -33,11 +53,12 @@ class Shape:
 
     Attributes
     ----------
-    kernel : {"small", "tiled", "products"}
+    kernel : {"small", "tiled", "products", "hadamard", "rows"}
     dim : int
         Columns of the rows.
-    terms : {"Turns", "Squares"}
-        Cosines and sines, or squares of projections.
+    terms : {"Turns", "Signs", "Squares", "Rounded", "Powers"}
+        Cosines and sines, how many are negative, squares of projections (also on structured directions), or their
+        second, third and fourth powers.
     threads, blocks : int
         Threads of a block of the summing kernel, and blocks that a multiprocessor should hold at least.
     columns : int
@@ -63,11 +84,26 @@ class Shape:
     @property
     def panels(self) -> bool:
         """Whether staged rows are coordinate by coordinate."""
-        return self.kernel != "small"
+        return self.kernel in ("tiled", "products")
+
+    @property
+    def clipped(self) -> bool:
+        """Whether rows are clipped to a ball."""
+        return self.terms in ("Squares", "Rounded", "Powers")
+
+    @property
+    def far_threads(self) -> int:
+        """Threads of a block of the kernel for far rows."""
+        return max(FAR_THREADS, self.columns >> FAR_EACH_LOG) if self.kernel == "hadamard" else FAR_THREADS
+
+    @property
+    def far_columns(self) -> int:
+        """Frequencies that such a block takes."""
+        return self.columns if self.kernel == "hadamard" else FAR_THREADS * FAR_EACH
 
     def processed(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Staged rows that the summing kernel takes of tiles with so many rows, zeros included."""
-        return np.full_like(rows, TILE) if self.panels else (rows + 1) & ~1
+        return -(-rows // SMALL_ROWS) * SMALL_ROWS if self.kernel == "small" else np.full_like(rows, TILE)
 
     @property
     def weighted(self) -> Shape:
@@ -76,7 +112,7 @@ class Shape:
             return small(self.dim, self.terms, each=4, blocks=3)
         if self.kernel == "tiled":
             return tiled(self.dim, self.terms, self.columns, 8, 8, self.depth, 3, 1)
-        return self
+        return replace(self, blocks=2) if self.kernel == "hadamard" else self
 
     def arrange(self, frequencies: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Frequencies (m, d) as the kernel reads them: as they are, or in panels, coordinate by coordinate."""
@@ -114,6 +150,23 @@ def products(dim: int) -> Shape:
     return Shape("products", dim, "Squares", 256, 1, PRODUCT_SIDE, dim, 8)
 
 
+def rows(dim: int) -> Shape:
+    """Nothing but what is done to rows themselves."""
+    return Shape("rows", dim, "Turns", TILE, 1, 1, dim)
+
+
+def hadamard(dim: int, terms: str, log: int, transforms: int, permuted: bool) -> Shape:
+    """Blocks of 2**log structured frequencies."""
+    (steps, size), (far_steps, far_size) = (structured.room(log, each) for each in (EACH_LOG, FAR_EACH_LOG))
+    defines: dict[str, Any] = {
+        "SL_ROOM": size, "SL_ROOM_STEPS": ", ".join(map(str, steps or [0])),
+        "SL_FAR_ROOM": far_size, "SL_FAR_ROOM_STEPS": ", ".join(map(str, far_steps or [0])),
+        "SL_HADAMARD": 1, "SL_LOG": log, "SL_EACH_LOG": EACH_LOG, "SL_FAR_EACH_LOG": FAR_EACH_LOG,
+        "SL_TRANSFORMS": transforms, "SL_PERMUTED": int(permuted),
+    }  # fmt: skip
+    return Shape("hadamard", dim, terms, TILE, 4, 1 << log, -(-dim // 4) * 4, defines=tuple(defines.items()))
+
+
 def shape_of(dim: int, size: int, terms: str) -> Shape:
     """The kernel that is fastest for rows of `dim` columns and `size` frequencies."""
     if dim <= SMALL_DIM:
@@ -137,13 +190,16 @@ def source(shape: Shape, entry: str) -> str:
         "SL_TILE": TILE,
         "SL_DIM": shape.dim,
         "SL_PADDED": shape.padded,
-        "SL_CLIPPED": int(shape.terms == "Squares"),
+        "SL_CLIPPED": int(shape.clipped),
+        "SL_ROWS": SMALL_ROWS,
+        "SL_SECOND": int(shape.terms == "Signs"),
         "SL_PANELS": int(shape.panels),
         "SL_TERMS": shape.terms,
-        "SL_STAGE_BLOCKS": 8 if shape.dim <= SMALL_DIM else 6,  # beyond, shared memory is the limit
+        "SL_CHUNK": STAGE_CHUNK,
+        "SL_STAGE_BLOCKS": 8 if shape.dim <= SMALL_DIM else STAGE_BLOCKS,  # beyond, shared memory is the limit
         "SL_THREADS": shape.threads,
         "SL_BLOCKS": shape.blocks,
-        "SL_FAR_THREADS": FAR_THREADS,
+        "SL_FAR_THREADS": shape.far_threads,
         "SL_FAR_EACH": FAR_EACH,
         **dict(shape.defines),
     }
@@ -177,7 +233,9 @@ def _constants() -> dict[str, Any]:
         "SL_ZERO_SQUARE": bits(np.float32(2.0)),
         "SL_MAX2": double(K.MAX_PHASE**2),
         "SL_FAR2": double(K.FAR_PHASE**2),
-        "SL_BLOCK_ROWS": K.BLOCK_ROWS,
+        "SL_UNITS": single(2.0**K.GRID_BITS),
+        "SL_FLUSH_ROWS": FLUSH_ROWS,
+        **{f"SL_MIX_{i + 1}": bits(np.uint64(c)) for i, c in enumerate(MIX)},
     }
 
 

@@ -23,11 +23,12 @@ struct Far {  // list of the rows to be computed in float64
     i64* weight;
 };
 
-struct Staged {  // what the staging leaves
+struct Staged {  // what the staging leaves; without `lower` no box, and for those who make it then, what rows became
     float* rows;
     i64* weights;
     Far far;
     u64 *lower, *upper, *linear, *counts;
+    unsigned char* fates;
 };
 
 struct Clip {  // quadratic features: rows over the radius; `rounded` to the grid of `step`
@@ -40,8 +41,8 @@ struct Clip {  // quadratic features: rows over the radius; `rounded` to the gri
 template <typename Real, int D>
 struct Chunk {
     static const int LIMIT = sizeof(Real) == 4 ? 64 : 32;
-    static const int WIDTH = D < LIMIT ? D : LIMIT, PITCH = WIDTH | 1;
     static const bool WHOLE = D <= LIMIT;
+    static const int WIDTH = WHOLE ? D : SL_CHUNK, PITCH = WIDTH | 1;
 };
 
 template <typename Real, int D>
@@ -104,7 +105,7 @@ __device__ __forceinline__ void stage_tiles(
     typedef Chunk<Real, D> C;
     __shared__ Real chunk[SL_TILE * C::PITCH];
     // short rows are staged on the way to their length, and written out by sixteen bytes
-    const bool SHORT = !CLIPPED && !PANELS && C::WHOLE;
+    const bool SHORT = !CLIPPED && !PANELS && PADDED <= 16;
     __shared__ __align__(16) float staged[SHORT ? SL_TILE * PADDED : 4];
     __shared__ double shrink[CLIPPED ? SL_TILE : 1];
     __shared__ unsigned char fate[SL_TILE];
@@ -125,7 +126,7 @@ __device__ __forceinline__ void stage_tiles(
             atomicAdd(&count[WEIGHT], weight_used), atomicAdd(&count[NEAR_WEIGHT], weight_near);
         }
         used = near_rows = weight_used = weight_near = 0;
-        if (C::WHOLE) {  // one thread a column: thousands of blocks end at the same time, all with these few addresses
+        if (C::WHOLE && to.lower) {  // one thread a column: thousands of blocks end at the same time, all with these few addresses
             extents[thread] = extent;
             extent.any = false;
             __syncthreads();
@@ -178,6 +179,7 @@ __device__ __forceinline__ void stage_tiles(
         const bool is_far = !CLIPPED && valid && !(square <= SL_FAR2);
         const bool is_near = valid && !is_far;
         fate[thread] = is_near ? IS_NEAR : is_far ? IS_FAR : ABSENT;
+        if (to.fates) to.fates[(i64)tile * SL_TILE + thread] = fate[thread];
         if (CLIPPED) {
             shrink[thread] = square <= 1.0 ? 1.0 : __ddiv_rn(1.0, __dsqrt_rn(square));
             row_weight[thread] = weight;
@@ -225,7 +227,7 @@ __device__ __forceinline__ void stage_tiles(
                 }
                 const i64 at = (i64)run * D + k0 + column;
                 if (CLIPPED && sum) atomicAdd(&to.linear[at], (u64)sum);
-                if (!C::WHOLE) extent.hand_over(to.lower + at, to.upper + at);
+                if (!C::WHOLE && to.lower) extent.hand_over(to.lower + at, to.upper + at);
             }
             auto value = [&](int r, int k) {
                 if (k >= width || fate[r] != IS_NEAR) return 0.0f;
@@ -241,9 +243,16 @@ __device__ __forceinline__ void stage_tiles(
                 const int end = C::WHOLE ? PADDED : PADDED - k0 < C::WIDTH ? PADDED - k0 : C::WIDTH;
                 #pragma unroll 4
                 for (int k = 0; k < end; k++) out[(i64)(k0 + k) * SL_TILE + thread] = value(thread, k);
-            } else {
+            } else if (C::WHOLE) {
                 #pragma unroll 4
                 for (int e = thread; e < SL_TILE * PADDED; e += SL_TILE) out[e] = value(e / PADDED, e % PADDED);
+            } else {
+                const int end = PADDED - k0 < C::WIDTH ? PADDED - k0 : C::WIDTH;
+                #pragma unroll 4
+                for (int e = thread; e < SL_TILE * C::WIDTH; e += SL_TILE) {
+                    const int r = e / C::WIDTH, k = e % C::WIDTH;
+                    if (k < end) out[(i64)r * PADDED + k0 + k] = value(r, k);
+                }
             }
             if (C::WHOLE) break;
         }

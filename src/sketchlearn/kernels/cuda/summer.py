@@ -8,18 +8,16 @@ the sums, so a call that is given many rows does not wait for the device until t
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.kernels import _constants as K
-from sketchlearn.kernels.cuda import source
+from sketchlearn.kernels.cuda import source, structured
 from sketchlearn.kernels.cuda.device import Device, Lane, OutOfDeviceMemory, devices
-from sketchlearn.kernels.cuda.floating import FloatSummer
 from sketchlearn.kernels.cuda.placement import Placement, too_little
+from sketchlearn.kernels.cuda.recipes import ZERO_BITS, Recipe, recipe_of
 from sketchlearn.kernels.cuda.rows import DeviceRows, HostRows, rows_of
 from sketchlearn.kernels.cuda.source import TILE, Shape
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, prepare
@@ -29,90 +27,9 @@ _STAGED_BYTES = 2**29  # of a chunk of rows that are on the device
 _COPIED_BYTES = 2**27  # of a chunk of rows that come from the host
 _FEWEST_TILES = 8
 _USED, _SKIPPED, _NEAR, _FIRST_INVALID, _WEIGHT, _NEAR_WEIGHT, _COUNTS = range(7)
-# what a row of zeros adds to the sum of cosines (and nothing to that of sines)
-_UNIT = int((np.float32(K.COS32[0]) + np.float32(K.ROUND32)).view(np.int32)) - int(np.float32(K.ROUND32).view(np.int32))
-_ZERO = {
-    "Turns": int(np.float32(K.ROUND32).view(np.uint32)),
-    "Squares": int(np.float32(2.0).view(np.uint32)),
-}
 
-
+_View = tuple[int, np.int64, np.int64]
 _TileTable = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What the kernels need of a plan."""
-
-    shape: Shape
-    center: npt.NDArray[np.float64]
-    frequencies: npt.NDArray[np.float32] | None = None  # (m, d)
-    factors: npt.NDArray[np.float64] | None = None  # per column: rms frequency
-    scales: npt.NDArray[np.float32] | None = None  # per frequency
-    inverse: float = 1.0  # of the radius
-    step: float = 1.0  # units of the grid in one unit of a clipped row
-    rounded: bool = False  # whether staged rows are rounded to the grid
-    second: int = 0  # sign of the second half of the directions, 0 if there is none
-
-    @property
-    def width(self) -> int:
-        """Sums per part."""
-        d = self.shape.dim
-        return d * (d + 1) // 2 if self.frequencies is None else len(self.frequencies)
-
-    @property
-    def parts(self) -> int:
-        return 2 if self.shape.terms == "Turns" else 1
-
-
-def fourier(plan: Plan) -> Recipe:
-    """Cosines and sines."""
-    return Recipe(
-        source.shape_of(plan.dim, len(plan.arrays["half_turns"]), "Turns"),
-        plan.arrays["center"],
-        plan.arrays["half_turns"],
-        factors=plan.arrays["rms"],
-    )
-
-
-def squares(plan: Plan) -> Recipe:
-    """Squares of projections of clipped rows, on the grid."""
-    radius = float(plan.numbers["radius"])
-    return Recipe(
-        source.shape_of(plan.dim, len(plan.arrays["directions"]), "Squares"),
-        plan.arrays["center"],
-        plan.arrays["directions"].astype(np.float32),
-        scales=(1.0 / plan.arrays["bounds"]).astype(np.float32),
-        inverse=1.0 / radius,
-        step=2.0**K.GRID_BITS,
-        second=int(plan.numbers["second"]),
-    )
-
-
-def products(plan: Plan) -> Recipe:
-    """Products of columns of clipped and rounded rows."""
-    radius = float(plan.numbers["radius"])
-    return Recipe(
-        source.products(plan.dim), plan.arrays["center"], inverse=1.0 / radius, step=2.0**15, rounded=True
-    )  # fmt: skip
-
-
-_RECIPES: dict[str, Callable[[Plan], Recipe]] = {"fourier": fourier, "squares": squares, "products": products}
-
-
-def on_grid(plan: Plan) -> bool:
-    """Whether the kernels make the sums of a plan: those on an integer grid, of the kinds that are known here."""
-    return plan.kind in _RECIPES and np.issubdtype(plan.sums_dtype, np.integer)
-
-
-def runs_on_device(plan: Plan) -> bool:
-    """Whether a device can make the sums of a plan."""
-    return plan.kind in _RECIPES
-
-
-def device_summer(plan: Plan, on: Sequence[Device] | None = None) -> Summer:
-    """The summer of a plan on devices: that of the kernels, or for sums without a grid that of float64."""
-    return CudaSummer(plan, on) if on_grid(plan) else FloatSummer(plan, devices() if on is None else on)
 
 
 class _Tables:
@@ -121,18 +38,39 @@ class _Tables:
     def __init__(self, device: Device, recipe: Recipe) -> None:
         self.device, shape = device, recipe.shape
         self._kept: list[Any] = []
-        self.center = self._put(np.ascontiguousarray(recipe.center, np.float64))
+        self.center = self.origin = self._put(np.ascontiguousarray(recipe.center, np.float64))
         self.factors = self._put(recipe.factors)
-        self.frequencies = self.by_column = self.scales = 0
-        if recipe.frequencies is not None:
-            # shapes for rows with and without weights differ in nothing that is seen here
-            self.frequencies = self._put(shape.arrange(recipe.frequencies))
-            if shape.terms == "Turns":
-                self.by_column = self._put(np.ascontiguousarray(recipe.frequencies.T))
+        self.whitening = 0
+        if recipe.whitening is not None:
+            self.whitening = self._put(np.ascontiguousarray(recipe.whitening.T))
+            self.origin = self._put(np.zeros(shape.dim))
+        # what the kernels for near and for far rows know of the frequencies
+        self.near: tuple[int, int] = 0, 0
+        self.far: tuple[int, int] = 0, 0
+        if recipe.structured is not None:
+            self.near = self._blocks(recipe, source.EACH_LOG)
+            if not shape.clipped:
+                self.far = self._blocks(recipe, source.FAR_EACH_LOG)
+        elif recipe.frequencies is not None:
+            scales = 0
             if recipe.scales is not None:
-                padded = np.ones(-(-len(recipe.scales) // shape.columns) * shape.columns, np.float32)
-                padded[: len(recipe.scales)] = recipe.scales
-                self.scales = self._put(padded)
+                padded = np.ones(-(-recipe.size // shape.columns) * shape.columns, np.float32)
+                padded[: recipe.size] = recipe.scales
+                scales = self._put(padded)
+            # shapes for rows with and without weights differ in nothing that is seen here
+            self.near = self._put(shape.arrange(recipe.frequencies)), scales
+            if not shape.clipped:
+                self.far = self._put(np.ascontiguousarray(recipe.frequencies.T)), scales
+
+    def _blocks(self, recipe: Recipe, each_log: int) -> tuple[int, int]:
+        blocks = recipe.structured
+        assert blocks is not None
+        log = recipe.shape.columns.bit_length() - 1
+        planes = structured.arrange(
+            log, each_log, blocks.stretch, blocks.diagonals, blocks.radius, recipe.scales
+        )  # fmt: skip
+        permutation = structured.arrange_permutation(log, each_log, blocks.permutation)
+        return self._put(planes), self._put(permutation) if permutation.size else 0
 
     def _put(self, array: npt.NDArray[Any] | None) -> int:
         if array is None:
@@ -169,10 +107,8 @@ class CudaSummer(Summer):
 
     def __init__(self, plan: Plan, on: Sequence[Device] | None = None) -> None:
         super().__init__(plan)
-        if not on_grid(plan):
-            raise ValueError(f"there are no kernels for sums of the kind {plan.kind!r} ({plan.sums_dtype}) on a GPU")
+        self._recipe = recipe_of(plan)
         self._placement = Placement(devices() if on is None else on)
-        self._recipe = _RECIPES[plan.kind](plan)
         self._tables: dict[int, _Tables] = {}
         self._lock = threading.Lock()
 
@@ -211,7 +147,8 @@ class CudaSummer(Summer):
             return self._tables[device.number]
 
     def _tile_bytes(self) -> int:
-        return TILE * (4 * self._recipe.shape.padded + 28)
+        shape = self._recipe.shape
+        return TILE * (4 * shape.padded + 28 + (0 if self._recipe.whitening is None else 8 * shape.dim + 1))
 
     def _attempt(
         self,
@@ -228,8 +165,8 @@ class CudaSummer(Summer):
             "counts": runs * _COUNTS,
             "lower": runs * d,
             "upper": runs * d,
-            "linear": runs * d if shape.terms == "Squares" else 0,
-            "sums": runs * recipe.parts * recipe.width,
+            "linear": runs * d if shape.clipped else 0,
+            "sums": runs * recipe.parts * recipe.size,
         }
         with device.lane() as lane:
             result = lane.buffer("result", 8 * sum(sizes.values()))
@@ -255,6 +192,38 @@ class CudaSummer(Summer):
         table_of_tiles: _TileTable, at: dict[str, Any], runs: int,
     ) -> None:  # fmt: skip
         """Start the copies and kernels of some tiles; slots take turns: one is filled while the other is read."""
+        inputs, view, lists, real = self._staged(lane, slot, tables, rows, weights, table_of_tiles, at, runs)
+        recipe, shape, device, tiles = self._recipe, self._recipe.shape, tables.device, len(table_of_tiles[0])
+        cut = shape if weights is None else shape.weighted
+        kernel = device.kernel(cut, "sum_plain" if weights is None else "sum_weighted")
+        grid = tables.grid(kernel, cut.threads, self._blocks(cut), tiles)
+        tail = np.int32(recipe.size), int(at["sums"])
+        if shape.kernel == "products":
+            lane.launch(kernel, grid, cut.threads, (*inputs, int(at["sums"])))
+        else:
+            lane.launch(kernel, grid, cut.threads, (*inputs, *tables.near, *tail))
+        if not shape.clipped:
+            kernel = device.kernel(shape, f"far_{real}")
+            blocks = -(-recipe.size // shape.far_columns)
+            lane.launch(
+                kernel,
+                tables.grid(kernel, shape.far_threads, blocks, tiles * TILE),
+                shape.far_threads,
+                (*view, *lists, tables.center, *tables.far, *tail),
+            )
+
+    def _blocks(self, cut: Shape) -> int:
+        """Blocks of a summing kernel beside each other."""
+        if cut.kernel == "products":
+            side = -(-cut.dim // source.PRODUCT_SIDE)
+            return side * (side + 1) // 2
+        return -(-self._recipe.size // cut.columns)
+
+    def _staged(
+        self, lane: Lane, slot: int, tables: _Tables, rows: HostRows | DeviceRows, weights: Weights | None,
+        table_of_tiles: _TileTable, at: dict[str, Any], runs: int,
+    ) -> tuple[tuple[Any, ...], _View, tuple[int, ...], str]:  # fmt: skip
+        """Start the copies and the staging: arguments of the sums, rows as they are, list of far ones, their type."""
         first, count, owner = table_of_tiles
         recipe, shape, device = self._recipe, self._recipe.shape, tables.device
         tiles = len(first)
@@ -274,43 +243,45 @@ class CudaSummer(Summer):
             weight = lane.send(f"weights {slot}", np.asarray(weights[low:high], np.int64)) - 8 * (low - base)
         staged = lane.buffer("staged", 4 * tiles * TILE * shape.padded)
         staged_weights = lane.buffer("staged weights", 8 * tiles * TILE) if weights is not None else 0
-        far = lane.buffer("far", 20 * tiles * TILE + 16) if shape.terms == "Turns" else 0
+        far = 0 if shape.clipped else lane.buffer("far", 20 * tiles * TILE + 16)
         lists = (far, far + 16, far + 16 + 16 * tiles * TILE, far + 16 + 8 * tiles * TILE) if far else (0, 0, 0, 0)
         if far:
             lane.zero(far, 16)
         where = (*table, np.int64(low - base), np.int64(high - base), np.int32(tiles))
         view = data, np.int64(row_stride), np.int64(column_stride)
+        lower, upper, linear, counts = (int(at[name]) for name in ("lower", "upper", "linear", "counts"))
+        fates = 0
+        if recipe.whitening is not None:
+            # the box is that of the rows as they are, everything else that of whitened ones
+            fates = lane.buffer("fates", tiles * TILE)
+            view, real = self._whitened(lane, tables, view, real, low - base, high - base), "double"
         kernel = device.kernel(shape, f"stage_{real}")
         lane.launch(
             kernel,
             (min(tiles, 2 * device.resident(kernel, TILE)), 1),
             TILE,
             (
-                *view, *where, np.int64(base), weight, tables.center, tables.factors, np.float64(recipe.inverse),
+                *view, *where, np.int64(base), weight, tables.origin, tables.factors, np.float64(recipe.inverse),
                 np.float64(recipe.step), np.int32(recipe.rounded), staged, staged_weights,
-                *lists, *(int(at[name]) for name in ("lower", "upper", "linear", "counts")),
+                *lists, *((0, 0) if fates else (lower, upper)), linear, counts, fates,
             ),
         )  # fmt: skip
-        cut = shape if weights is None else shape.weighted
-        kernel = device.kernel(cut, "sum_plain" if weights is None else "sum_weighted")
-        inputs = staged, staged_weights, *where
-        if recipe.frequencies is None:
-            side = -(-shape.dim // source.PRODUCT_SIDE)
-            grid = tables.grid(kernel, cut.threads, side * (side + 1) // 2, tiles)
-            lane.launch(kernel, grid, cut.threads, (*inputs, int(at["sums"])))
-            return
-        grid = tables.grid(kernel, cut.threads, -(-recipe.width // cut.columns), tiles)
-        tail = np.int32(recipe.width), int(at["sums"])
-        lane.launch(kernel, grid, cut.threads, (*inputs, tables.frequencies, tables.scales, *tail))
-        if far:
-            kernel = device.kernel(shape, f"far_{real}")
-            blocks = -(-recipe.width // (source.FAR_THREADS * source.FAR_EACH))
-            lane.launch(
-                kernel,
-                tables.grid(kernel, source.FAR_THREADS, blocks, tiles * TILE),
-                source.FAR_THREADS,
-                (*view, *lists, tables.center, tables.by_column, np.int32(recipe.width), int(at["sums"])),
-            )
+        if fates:
+            raw = data, np.int64(row_stride), np.int64(column_stride)
+            kernel = device.kernel(shape, f"box_{'float' if rows.dtype == np.float32 else 'double'}")
+            grid = min(tiles, 2 * device.resident(kernel, TILE)), 1
+            lane.launch(kernel, grid, TILE, (*raw, *where, fates, lower, upper))
+        return (staged, staged_weights, *where), view, lists, real
+
+    def _whitened(self, lane: Lane, tables: _Tables, view: _View, real: str, begin: int, end: int) -> _View:
+        """Rows begin..end about the centre times the matrix, in float64, numbered as the rows are."""
+        d = self._recipe.shape.dim
+        white = lane.buffer("white", 8 * (end - begin) * d) - 8 * begin * d
+        kernel = tables.device.kernel(self._recipe.shape, f"whiten_{real}")
+        blocks = min(-(-(end - begin) // source.WHITEN_ROWS), 8 * tables.device.resident(kernel, TILE))
+        numbers = np.int64(begin), np.int64(end), tables.center, tables.whitening, white
+        lane.launch(kernel, (blocks, 1), TILE, (*view, *numbers))
+        return white, np.int64(d), np.int64(1)
 
     def _collected(
         self,
@@ -323,13 +294,13 @@ class CudaSummer(Summer):
         recipe, shape = self._recipe, self._recipe.shape
         runs = len(starts) - 1
         counts = values["counts"].reshape(runs, _COUNTS)
-        sums = values["sums"].reshape(runs, recipe.parts, recipe.width)
-        if recipe.frequencies is not None:
+        sums = values["sums"].reshape(runs, recipe.parts, recipe.size)
+        if shape.kernel != "products":
             if weighted:
-                sums -= (counts[:, _NEAR_WEIGHT] * np.uint64(_ZERO[shape.terms]))[:, None, None]
-            elif shape.terms == "Turns":
+                sums -= (counts[:, _NEAR_WEIGHT] * np.uint64(ZERO_BITS[shape.terms]))[:, None, None]
+            elif recipe.zero_row is not None:
                 zeros = processed.astype(np.uint64) - counts[:, _NEAR]
-                sums[:, 0] -= (zeros * np.uint64(_UNIT))[:, None]
+                sums -= zeros[:, None, None] * recipe.zero_row.astype(np.uint64)
         lower = _numbers(~values["lower"]).reshape(runs, shape.dim)
         upper = _numbers(values["upper"]).reshape(runs, shape.dim)
         invalid = ~counts[:, _FIRST_INVALID]
@@ -354,11 +325,11 @@ class CudaSummer(Summer):
         self, sums: npt.NDArray[np.int64], values: dict[str, npt.NDArray[np.uint64]], run: int
     ) -> npt.NDArray[np.int64]:
         """The sums of one run in the shape of the plan."""
-        if self._recipe.shape.terms == "Turns":
+        if not self._recipe.shape.clipped:
             return sums
         d = self._recipe.shape.dim
         linear = values["linear"].view(np.int64)[run * d : (run + 1) * d]
-        flat = sums[0]
+        flat = sums.reshape(-1)
         if self._recipe.second:
             half = len(flat) // 2
             flat = flat[:half] + self._recipe.second * flat[half:]

@@ -13,7 +13,7 @@ __device__ __forceinline__ void sum_tiled(
     const int P = Terms::PARTS;
     const int TX = COLUMNS / TN, TY = SL_TILE / TM, THREADS = TX * TY;
     const int WX = TX < 8 ? TX : 8, WY = 32 / WX;  // a warp is 8 threads wide: few addresses in a load
-    const int FLUSH_TILES = SL_BLOCK_ROWS / TM;
+    const int FLUSH_TILES = SL_FLUSH_ROWS / TM;
     __shared__ __align__(16) float xs[STAGES][DEPTH * SL_TILE];
     __shared__ __align__(16) float ws[STAGES][DEPTH * COLUMNS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -20,6 +20,7 @@ from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import Profile, residual_profile
 from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.encoder import Encoder
+from sketchlearn.features.projection import Projection
 from sketchlearn.files import sealed
 from sketchlearn.learn.models.file import FORMAT, VERSION, Reader, plain
 from sketchlearn.learn.models.table import Column, Table, number
@@ -166,8 +167,9 @@ class Model:
                 facts[name] = edge.tolist()
         if isinstance(phi, CharacteristicMap):
             facts["noise_level"] = sketch.noise_level
-        if phi.encoder is not None:
-            facts["encoder"] = phi.encoder.to_json()
+        for name in ("encoder", "projection"):
+            if getattr(phi, name) is not None:
+                facts[name] = getattr(phi, name).to_json()
         if sketch.privacy is not None:
             facts["privacy"] = sketch.privacy.to_json()
         said: dict[str, Any] = {name: getattr(solution, name, None) for name in _VERDICT}
@@ -292,6 +294,12 @@ class Model:
         return None if given is None else Encoder.from_json(given)
 
     @property
+    def projection(self) -> Projection | None:
+        """How rows become the columns of the model, if these are random projections."""
+        given = self.sketch.get("projection")
+        return None if given is None else Projection.from_json(given)
+
+    @property
     def privacy(self) -> PrivacyRecord | None:
         """What was promised to the people behind a private sketch; the model keeps it without further noise."""
         given = self.sketch.get("privacy")
@@ -344,18 +352,20 @@ class Model:
         return self.probabilities(self._checked(X))
 
     def _checked(self, X: Any) -> Array:
-        names, encoder = self.inputs, self.encoder
+        encoder, projection = self.encoder, self.projection
+        names = (self.inputs if self.named else None) if projection is None else projection.columns
+        width = len(self.inputs) if projection is None else projection.dim
         if encoder is not None and hasattr(X, "columns"):
             X = np.concatenate(list(read(X, encoder=encoder)))
-        elif self.named and hasattr(X, "columns"):
+        elif names is not None and hasattr(X, "columns"):
             X = X[list(names)]  # a frame may have more columns, in another order
         rows = np.asarray(X, np.float64)
-        if rows.ndim != 2 or rows.shape[1] != len(names):
-            raise ValueError(f"expected rows with {len(names)} columns, got an array of shape {rows.shape}")
+        if rows.ndim != 2 or rows.shape[1] != width:
+            raise ValueError(f"expected rows with {width} columns, got an array of shape {rows.shape}")
         bad = ~np.isfinite(rows).all(1)
         if bad.any():
             raise ValueError(f"row {int(np.argmax(bad))} (counting from 0) holds NaN or infinity")
-        return rows
+        return rows if projection is None else projection(rows)
 
     def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
         """What :meth:`predict` returns, for rows that were checked."""

@@ -27,6 +27,8 @@ class CCAModel(Model):
         Canonical correlations, and how probable they are by chance.
     x_rotations, y_rotations : ndarray (p, k), (q, k)
         Centred rows times these are the scores.
+    y_loadings : ndarray (q, k)
+        Covariances of the second group with its scores.
     x_mean, y_mean, x_spread, y_spread : ndarray (p,), (q,)
         Means and standard deviations of the columns.
     x_columns, y_columns : tuple of str
@@ -38,7 +40,7 @@ class CCAModel(Model):
     >>> from sketchlearn.learn.models import CCAModel
     >>> one = np.ones(1)
     >>> CCAModel(rows=10, columns=("a", "b"), correlations=one, p_values=0 * one, x_rotations=one[:, None],
-    ...          y_rotations=one[:, None], x_mean=one, y_mean=one, x_spread=one, y_spread=one,
+    ...          y_rotations=one[:, None], y_loadings=one[:, None], x_mean=one, y_mean=one, x_spread=one, y_spread=one,
     ...          x_columns=("a",), y_columns=("b",))
     Model(cca: 1 pair of 1 and 1 columns, 10 rows)
     """
@@ -49,6 +51,7 @@ class CCAModel(Model):
         "p_values": ("k",),
         "x_rotations": ("p", "k"),
         "y_rotations": ("q", "k"),
+        "y_loadings": ("q", "k"),
         "x_mean": ("p",),
         "y_mean": ("q",),
         "x_spread": ("p",),
@@ -64,6 +67,7 @@ class CCAModel(Model):
     p_values: Array
     x_rotations: Array
     y_rotations: Array
+    y_loadings: Array
     x_mean: Array
     y_mean: Array
     x_spread: Array
@@ -114,16 +118,22 @@ class CCAModel(Model):
                 columns.append(Column(name, row, "number", 3, row / unit))
         return Table("pairs", "Pairs", tuple(columns), "Weights of the columns in the scores, per standard deviation.")
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def scores(self, rows: Array) -> Array:
         """Scores of the first group, (n, k)."""
         return np.asarray((rows - self.x_mean) @ self.x_rotations)
 
+    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+        """The second group as the scores predict it, (n, q), or (n,) if it has one column."""
+        found = self.y_mean + self.scores(rows) @ (self.y_loadings * self.correlations).T
+        return np.asarray(found[:, 0] if len(self.y_columns) == 1 else found)
+
     def answers(self, rows: Array, proba: bool = False) -> dict[str, npt.NDArray[Any]]:
-        """Scores of the first group."""
+        """Scores of the first group, and what they say about the second."""
         if proba:
             self.probabilities(rows)
-        scores = self.predict_rows(rows)
-        return {f"score {l + 1}": scores[:, l] for l in range(self.size)}
+        scores, others = self.scores(rows), self.predict_rows(rows).reshape(len(rows), -1)
+        found = {f"score {l + 1}": scores[:, l] for l in range(self.size)}
+        return found | {f"predicted {name}": others[:, j] for j, name in enumerate(self.y_columns)}
 
     @classmethod
     def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:

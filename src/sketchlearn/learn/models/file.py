@@ -15,6 +15,7 @@ from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import Profile
 from sketchlearn.exceptions import ModelFileError
 from sketchlearn.features.encoder import Encoder
+from sketchlearn.features.projection import Projection
 from sketchlearn.files import check_seal
 from sketchlearn.limits import LimitError, check_json
 from sketchlearn.sketches.record import PrivacyRecord
@@ -34,6 +35,7 @@ _SKETCH: dict[str, Any] = {
     "upper": list,
     "noise_level": (int, float),
     "encoder": Encoder,
+    "projection": Projection,
     "privacy": PrivacyRecord,
 }
 
@@ -178,7 +180,7 @@ class Reader:
             value = given.get(key)
             if value is None:
                 continue
-            if kind in (Encoder, PrivacyRecord):
+            if kind in (Encoder, Projection, PrivacyRecord):
                 try:
                     out[key] = kind.from_json(value).to_json()
                 except ValueError as error:

@@ -1,0 +1,69 @@
+"""Compiled loops of limited memory: what an iteration does besides its objective, without the interpreter."""
+
+# mypy: ignore-errors
+from sketchlearn.kernels._compile import compiled
+
+_SUMS = {"contract", "nsz", "reassoc"}
+
+
+@compiled(fastmath=_SUMS)
+def descend(x, gradient, lower, upper, steps, changes, bends, factors, count, last, scale, out):
+    """See :func:`sketchlearn.kernels._lbfgs_numpy.descend`."""
+    n, memory = len(x), len(bends)
+    for i in range(n):
+        g = gradient[i]
+        blocked = (x[i] <= lower[i] and g > 0.0) or (x[i] >= upper[i] and g < 0.0)
+        out[i] = 0.0 if blocked else g
+    for t in range(count):
+        row = (last - t) % memory
+        total = 0.0
+        for i in range(n):
+            total += steps[row, i] * out[i]
+        total /= bends[row]
+        factors[row] = total
+        for i in range(n):
+            out[i] -= total * changes[row, i]
+    for i in range(n):
+        out[i] *= scale
+    for t in range(count - 1, -1, -1):
+        row = (last - t) % memory
+        total = 0.0
+        for i in range(n):
+            total += changes[row, i] * out[i]
+        total = factors[row] - total / bends[row]
+        for i in range(n):
+            out[i] += total * steps[row, i]
+    slope = 0.0
+    for i in range(n):
+        g = gradient[i]
+        blocked = (x[i] <= lower[i] and g > 0.0) or (x[i] >= upper[i] and g < 0.0)
+        v = 0.0 if blocked else -out[i]
+        out[i] = v
+        slope += v * g
+    return slope
+
+
+@compiled(fastmath=_SUMS)
+def advance(x, direction, length, lower, upper, gradient, trial):
+    """See :func:`sketchlearn.kernels._lbfgs_numpy.advance`."""
+    promised = 0.0
+    for i in range(len(x)):
+        v = x[i] + length * direction[i]
+        v = v if v > lower[i] else lower[i]
+        v = v if v < upper[i] else upper[i]
+        trial[i] = v
+        promised += (v - x[i]) * gradient[i]
+    return promised
+
+
+@compiled(fastmath=_SUMS)
+def remember(x, trial, gradient, new, step, change):
+    """See :func:`sketchlearn.kernels._lbfgs_numpy.remember`."""
+    bend, square = 0.0, 0.0
+    for i in range(len(x)):
+        s, y = trial[i] - x[i], new[i] - gradient[i]
+        step[i] = s
+        change[i] = y
+        bend += s * y
+        square += y * y
+    return bend, square
