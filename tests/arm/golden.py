@@ -40,6 +40,7 @@ def maps(dim, size):
     made["quartic"] = sl.QuarticFeatures.draw(dim=dim, size=size, seed=9, whitening=np.eye(dim) + 0.1)
     made["quartic random"] = sl.QuarticFeatures.draw(dim=dim, size=size, seed=9, pairs=False)
     made["embedded"] = sl.EmbeddedFeatures.of(plain)
+    made["fourier projected"] = draw(2, 20, 1.5, seed=12).with_projection(sl.Projection.draw(dim, 2, seed=13))
     made["split"] = SplitFeatures.of(draw(2, 21, 1.5, seed=10), draw(dim - 2, 30, 1.5, seed=11), [0, dim - 1])
     return made
 

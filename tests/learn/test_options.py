@@ -91,3 +91,29 @@ def test_the_number_of_clusters_is_chosen_by_a_sweep(rows):
     km.partial_fit(gaussian_clusters(3, 2, 400, n=6000, seed=0)[0][3000:])  # other rows of the same clusters
     assert "sweep_" not in vars(km)
     assert len(km.cluster_centers_) == 3
+
+
+@pytest.mark.parametrize("method", ["ridge", "lda", "mixture", "mean"])
+def test_classifiers_leave_out_invalid_rows(method):
+    rng = np.random.default_rng(3)
+    y = np.arange(400) % 2
+    X = rng.normal(size=(400, 2)) + 6.0 * y[:, None]
+    dirty = X.copy()
+    dirty[[3, 8, 50], [0, 1, 0]] = np.nan, np.inf, np.nan
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        sl.CompressiveClassifier(method, sketch_size=40, random_state=0).fit(dirty, y)
+    found = sl.CompressiveClassifier(method, sketch_size=40, on_invalid="skip", random_state=0).fit(dirty, y)
+    assert found.class_counts_.tolist() == [198, 199]
+    assert found.score(X, y) > 0.98
+    found.partial_fit(dirty, y)
+    assert found.class_counts_.tolist() == [396, 398]
+
+
+def test_other_estimators_leave_out_invalid_rows():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 2))
+    y, dirty = X @ [1.0, 2.0], np.where(np.arange(300)[:, None] == 7, np.nan, X)
+    regressor = sl.CompressiveMixtureRegressor(1, on_invalid="skip", random_state=0).fit(dirty, y)
+    assert regressor.sketch_.count == 299
+    np.testing.assert_allclose(regressor.predict(X), y, atol=1e-3)
+    assert sl.CompressiveLDA(1, on_invalid="skip").fit(dirty, y > 0).class_counts_.sum() == 299

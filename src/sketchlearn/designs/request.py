@@ -38,7 +38,13 @@ class Request:
     def rows(self) -> Array:
         """The pilot sample, checked."""
         sample: Any = self.sample
-        rows = np.asarray(sample.toarray() if hasattr(sample, "tocsr") else sample, np.float64)
+        try:
+            rows = np.asarray(sample.toarray() if hasattr(sample, "tocsr") else sample, np.float64)
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"the pilot sample holds something else than numbers ({error}): choose columns of numbers, or give "
+                "encoder=sl.Encoder.fit(sample) for categories and missing values"
+            ) from None
         if rows.ndim != 2 or len(rows) < 1 or rows.shape[1] < 1:
             raise ValueError(f"the pilot sample must have rows and columns, got shape {rows.shape}")
         bad = ~np.isfinite(rows).all(axis=1)

@@ -61,6 +61,8 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
     sketch_size : int, optional
         Cosines and sines of the embedding (1000), or frequencies of the other methods.  Least squares keeps half
         the square of it in integers a class.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     workers : int, optional
         Threads of the pass.
     progress : bool or callable, optional
@@ -123,6 +125,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         class_weight: dict[Any, float] | str | None = None,
         features: FeatureMap | None = None,
         sketch_size: int | None = None,
+        on_invalid: str = "raise",
         workers: int | None = None,
         progress: Any = None,
         random_state: Any = None,
@@ -135,6 +138,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         self.class_weight = class_weight
         self.features = features
         self.sketch_size = sketch_size
+        self.on_invalid = on_invalid
         self.workers = workers
         self.progress = progress
         self.random_state = random_state
@@ -343,7 +347,8 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         first = random is not None
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        array, labels = validate_data(self, X, y, reset=first, dtype=list(self.row_types))
+        strict = self.on_invalid == "raise"
+        array, labels = validate_data(self, X, y, reset=first, dtype=list(self.row_types), ensure_all_finite=strict)
         check_classification_targets(labels)
         rows = self._weighted(array, sample_weight, self._names(), first)
         known, codes = np.unique(labels, return_inverse=True)
@@ -355,6 +360,8 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
             chosen, pilot_weights = Rows(at, rows.weights).pilot(random)
             where = chosen[:, 0].astype(np.intp)
             assert kept[where].all()
+            good = np.isfinite(array[where]).all(axis=1)
+            where, pilot_weights = where[good], None if pilot_weights is None else pilot_weights[good]
             self._pilot_labels: npt.NDArray[Any] | None = codes[where]
             pilot = Rows(array[where], pilot_weights, names=rows.names)
             features = self._map(pilot, random, seed, whole=True)
@@ -365,7 +372,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         source = open_source(
             rows.data, Selection.of(group_by=codes.tolist(), sample_weight=rows.weights, expected=wanted)
         )
-        found = run(source, features, workers=self.workers, progress=self.progress)
+        found = run(source, features, workers=self.workers, progress=self.progress, on_invalid=self.on_invalid)
         assert isinstance(found, SketchTable)
         labelled = {keys[code]: s for code, s in found.items() if s.weight > 0}
         if not labelled:
@@ -398,7 +405,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         else:
             assert known is not None
             features = known
-        table = run(source, features, workers=self.workers, progress=self.progress)
+        table = run(source, features, workers=self.workers, progress=self.progress, on_invalid=self.on_invalid)
         assert isinstance(table, SketchTable)
         self._check_expected(np.array([key for key in table if key is not None]), expected)
         self._labels = {**self.__dict__.get("_labels", {}), **{key: key for key in table}}

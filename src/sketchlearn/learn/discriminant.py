@@ -30,6 +30,8 @@ class CompressiveLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compress
         Factors of the rows of each class, applied to the sketches.
     features : QuadraticFeatures, optional
         The map to sketch with; by default all products of columns.
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     workers : int, optional
         Threads of the pass.
     progress : bool or callable, optional
@@ -81,6 +83,7 @@ class CompressiveLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compress
         shrinkage: float = 0.0,
         class_weight: dict[Any, float] | str | None = None,
         features: FeatureMap | None = None,
+        on_invalid: str = "raise",
         workers: int | None = None,
         progress: Any = None,
         random_state: Any = None,
@@ -89,6 +92,7 @@ class CompressiveLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compress
         self.shrinkage = shrinkage
         self.class_weight = class_weight
         self.features = features
+        self.on_invalid = on_invalid
         self.workers = workers
         self.progress = progress
         self.random_state = random_state

@@ -53,6 +53,8 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         The map to sketch with, for the columns of X followed by those of y.
     decoder : str
         A decoder of mixtures (see :func:`sketchlearn.decode`).
+    on_invalid : {"raise", "skip"}
+        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     workers : int, optional
         Threads of the pass.
     progress : bool or callable, optional
@@ -112,6 +114,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         sketch_size: int | None = None,
         features: FeatureMap | None = None,
         decoder: str = "auto",
+        on_invalid: str = "raise",
         workers: int | None = None,
         progress: Any = None,
         random_state: Any = None,
@@ -121,6 +124,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         self.sketch_size = sketch_size
         self.features = features
         self.decoder = decoder
+        self.on_invalid = on_invalid
         self.workers = workers
         self.progress = progress
         self.random_state = random_state
