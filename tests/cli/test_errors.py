@@ -490,7 +490,7 @@ CASES = [
     ("compare one row", ["compare", "good.sketch", "one.sketch"], 4, "two rows"),
     ("no such encoding", [*SKETCH, "good.csv", "--encoding", "klingon"], 2, "--encoding 'klingon' is not known"),
     ("a delimiter of two", [*SKETCH, "good.csv", "--delimiter", ";;"], 2, "--delimiter ';;': give one"),
-    ("no components", ["learn", "kmeans", "good.sketch", "-k", "0", "-o", "out"], 2, "-k"),
+    ("no clusters", ["learn", "kmeans", "good.sketch", "-k", "0", "-o", "out"], 2, "-k"),
     ("negative seed", ["learn", "kmeans", "good.sketch", "-k", "2", "--seed", "-1", "-o", "out"], 2, "--seed"),
     ("no privacy", ["privatize", "good.sketch", "--epsilon", "nan", "-o", "out"], 2, "--epsilon must be positive"),
     ("alpha out of range", ["compare", "good.sketch", "part.sketch", "--alpha", "2"], 2, "between 0 and 1"),

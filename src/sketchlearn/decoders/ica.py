@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import nnls
 
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.features.base import FeatureMap
@@ -270,7 +271,8 @@ class _Fit(NamedTuple):
 def _explained(cumulants: Array, V: Array, start: Array, count: float, rng: np.random.Generator, near: bool) -> _Fit:
     """Least squares in the metric of normal sources, then in that of the sources that were found, twice.
 
-    Rows that are clipped `near` share their length: what that adds to squares of any two sources is no misfit.
+    Rows that are clipped `near` share their length, so that of two sources one is small where the other is large: what
+    that takes from the products of their squares is no misfit.  What they have in addition is one.
     """
     metric = _Metric(V, None)
     rotation, kurtosis, _, rounds = _turned(cumulants, V, start, metric)
@@ -283,10 +285,11 @@ def _explained(cumulants: Array, V: Array, start: Array, count: float, rng: np.r
     if near:
         P = V @ rotation
         i, j = np.triu_indices(d, 1)
-        linear = metric.whiten(np.concatenate([P**4, (P[:, i] * P[:, j]) ** 2], axis=1))
-        target = metric.whiten(cumulants)
-        value = float(np.sum((target - linear @ np.linalg.lstsq(linear, target, rcond=None)[0]) ** 2))
-        freedom -= len(i)
+        own = np.linalg.qr(metric.whiten(P**4))[0]
+        pairs, target = metric.whiten((P[:, i] * P[:, j]) ** 2), metric.whiten(cumulants)
+        taken, rest = nnls(own @ (own.T @ pairs) - pairs, target - own @ (own.T @ target), maxiter=30 * len(i))
+        value = rest**2
+        freedom -= int(np.count_nonzero(taken))
     ratio = value * count / freedom if freedom >= 1.0 else float("nan")
     whole = metric.whiten(_linearised(V @ rotation, kurtosis))
     information = whole.T @ whole

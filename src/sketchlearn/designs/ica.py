@@ -19,6 +19,7 @@ _ROUNDS, _TURNS = 20, 200
 _ROWS_PER_COLUMN = 20  # of a pilot that is separated, and not only made uncorrelated
 _FLOOR = 1e-6
 _NEARER, _PEAKED = 0.625, 1.0
+_TOGETHER = 2.0  # standard deviations of one correlation of lengths; the average of those of independent sources is below
 
 
 def design_ica(
@@ -74,11 +75,11 @@ def design_ica(
 
 
 def peaked(sources: Array, weights: Array | None = None) -> bool:
-    """Whether all of some about independent columns have an excess kurtosis above 1.
+    """Whether all of some about independent columns have an excess kurtosis above 1, and none is large with others.
 
     Fourth powers of such sources are mostly the noise of a few large values, and a rotation doesn't notice the ball
     that rows are clipped to: the nearer it is, the better the rotation is known.  Flat or nearly normal sources would
-    lose what tells them apart.
+    lose what tells them apart, and sources that are large together would look independent after it.
 
     Examples
     --------
@@ -87,11 +88,19 @@ def peaked(sources: Array, weights: Array | None = None) -> bool:
     >>> rng = np.random.default_rng(0)
     >>> peaked(rng.laplace(size=(2000, 3))), peaked(rng.normal(size=(2000, 3)))
     (True, False)
+    >>> peaked(rng.laplace(size=(2000, 3)) * rng.uniform(0.2, 1.8, size=(2000, 1)))
+    False
     """
     w = np.ones(len(sources)) if weights is None else weights
     apart = sources - np.average(sources, axis=0, weights=w)
     squares, fourth = (np.average(apart**power, axis=0, weights=w) for power in (2, 4))
-    return bool((fourth > (3.0 + _PEAKED) * squares**2).all())
+    if not (fourth > (3.0 + _PEAKED) * squares**2).all():
+        return False
+    lengths = np.abs(apart) - np.average(np.abs(apart), axis=0, weights=w)
+    common = (w[:, None] * lengths).T @ lengths / w.sum()
+    together = common / np.sqrt(np.outer(np.diag(common), np.diag(common)))
+    pairs = together[np.triu_indices(len(common), 1)]
+    return bool(not len(pairs) or pairs.mean() < _TOGETHER / np.sqrt(len(apart)))
 
 
 def _units(rows: Array, w: Array) -> tuple[Array, Array]:
