@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.literature.amp import decode_amp
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Problem, location_and_scale
@@ -136,17 +137,21 @@ def decode_cleaned(decoder: Callable[..., Any], sketch: Sketch, k: int, **option
     """
     known = inspect.signature(decoder).parameters
     rough = {"rough": True} if "rough" in known else {}
-    clean, least, stalled = sketch, 1.0, 0
+    clean, least, stalled, asked = sketch, 1.0, 0, not rough
     now, found, seen = decoder(sketch, k, **options, **rough), None, sketch
     for _ in range(_ROUNDS):
         model = getattr(now, "mixture", None)
         if not isinstance(now, Solution) or not isinstance(model, Mixture):
             break
         after, share, mixture = _polished(sketch, seen, model)
+        asked = asked or found is not None
         if share < _GAIN * least:
             start = {"start": mixture.means} if "start" in known and mixture.n_components == k else {}
             clean, least, stalled = after, share, 0
             now = found = decoder(clean, k, **(options | start))
+        elif not asked:  # a search that goes wrong in so much noise; messages go other ways
+            now, asked = decode_amp(sketch, k, rng=options["rng"]), True
+            continue
         elif found is None:
             now = found = decoder(clean, k, **options) if rough else now
         else:

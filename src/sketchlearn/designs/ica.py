@@ -19,7 +19,9 @@ _ROUNDS, _TURNS = 20, 200
 _ROWS_PER_COLUMN = 20  # of a pilot that is separated, and not only made uncorrelated
 _FLOOR = 1e-6
 _NEARER, _PEAKED = 0.625, 1.0
-_TOGETHER = 2.0  # standard deviations of one correlation of lengths; the average of those of independent sources is below
+_TOGETHER = (
+    2.0  # standard deviations of one correlation of lengths; the average of those of independent sources is below
+)
 
 
 def design_ica(

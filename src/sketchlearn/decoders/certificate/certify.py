@@ -17,6 +17,8 @@ from sketchlearn.decoders.problem import Problem
 
 _FEWEST = 500  # frequencies that are looked at if there are so many,
 _PER_PARAMETER = 1.5  # and as many per parameter, if that is more
+_NOISY = 0.3  # noise that was added, over that of rows: then every frequency tells something new,
+_MOST = 10**9  # and as many are taken as make so many products
 _MANY = 800  # parameters, beyond which one frequency each must do
 _STRAYS = 10.0  # rows far from all clusters that do not cost the certificate
 _LEAST_STRAY = 0.5  # rows: what has fewer is nothing
@@ -70,6 +72,8 @@ class Certifier:
         wanted = max(_FEWEST, int((_PER_PARAMETER if count <= _MANY else 1.0) * count))
         if d <= FEW:
             wanted = max(DENSE, wanted // 2)
+        if self.problem.n * float(self.view.added.mean()) > _NOISY:
+            wanted = max(wanted, _MOST // count**2)
         index: npt.NDArray[np.intp] = np.arange(size)
         if wanted < size and not everything:
             index = np.sort(np.random.default_rng(size).permutation(size)[:wanted])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders import verdicts
+from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.partition import check_criterion, partition, task_of
@@ -76,6 +76,8 @@ def reduced(problem: Problem, means: Array, variance: float, k: int, rng: np.ran
 def _doubt(problem: Problem, fit: Fit, value: float) -> str:
     """Why a model with a small misfit need not be the right one; empty if nothing speaks against it."""
     k, d = fit.means.shape
+    if noise.drowned(problem.n, problem.added):
+        return "most of its noise was added to it: wrong centres may explain it as well"
     if 2 * problem.size < _EQUATIONS * k * (d + 2):
         return "the sketch has hardly more numbers than the model: almost anything fits it; use a larger one"
     gram, _ = problem.gram(fit.means, fit.covariances)
