@@ -183,12 +183,12 @@ def standard_errors(
     pull = pull / (np.maximum(mixture.weights, 1e-12)[None, :, None] * total[:, None, None])
     places, amounts = covariance[: k * d, : k * d].reshape(k, d, k, d), covariance[k * d :, k * d :]
     mixed = covariance[: k * d, k * d :].reshape(k, d, k)
-    own = np.stack([places[:, i, :, i] for i in range(d)])  # (d, k, k)
-    variance = np.einsum("jl,ilm,jm->ji", share, own, share)
-    variance += np.einsum("jli,lm,jmi->ji", pull, amounts, pull)
-    variance += 2.0 * np.einsum("jl,lim,jmi->ji", share, mixed, pull)
+    variance = np.empty((k, d))
+    for i in range(d):
+        own, towards = places[:, i, :, i], pull[:, :, i]
+        variance[:, i] = ((share @ own) * share + (towards @ amounts + 2.0 * share @ mixed[:, i]) * towards).sum(1)
     part = mass / np.maximum(mixture.weights, 1e-12)
-    weights = np.einsum("jl,lm,jm->j", part, amounts, part)
+    weights = ((part @ amounts) * part).sum(1)
     return np.sqrt(np.maximum(variance, 0.0)), np.sqrt(np.maximum(weights, 0.0))
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotri
 
 from sketchlearn.decoders.certificate.whitened import Array, Whitened, quadratic, simplex_basis
 
@@ -64,7 +65,9 @@ class Tangent:
         state = self.problem.state
         k, d = state.means.shape
         count = k * d + k - 1
-        inverse = self.solve(np.eye(len(self.scale))[:, :count])[:count]
+        lower, _ = dpotri(self._factor[0], lower=1)  # (half the work of solving for every column)
+        lower = np.tril(lower)[:count, :count]
+        inverse = lower + np.tril(lower, -1).T
         with np.errstate(divide="ignore"):
             units = 1.0 / np.where(np.isinf(self.scale[:count]), 1e-12, self.scale[:count])
         inverse = inverse * np.outer(units, units)
