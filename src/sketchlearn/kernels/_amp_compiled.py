@@ -1,17 +1,12 @@
 """Compiled output step of message passing: the loop over the points of a grid is vectorised by the compiler."""
 
 # mypy: ignore-errors
-import math
 
 import numpy as np
 
-from sketchlearn.kernels import _constants as K
-from sketchlearn.kernels._atoms_compiled import _EXP2, _LOG2E, _as_float
+from sketchlearn.kernels._atoms_compiled import _EXP2, _LOG2E, _as_float, turned
 from sketchlearn.kernels._compile import compiled
 
-_INV_PI = np.float32(1 / math.pi)
-_COS = tuple(np.float32(c) for c in K.COS32[::-1])
-_SIN = tuple(np.float32(c) for c in K.SIN32[::-1])
 _TINY = np.float32(-125.0)
 _RESOLVED = np.float32(0.5)  # variance over the squared step from which the sum is exact to a thousandth
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
@@ -71,21 +66,7 @@ def moments(cosine, sine, spread, amplitude, sums, sketch, nugget, widths, reach
             for attempt in range(2):
                 for n in range(points):
                     x = first + zoom * grid[n]
-                    t = g * x * _INV_PI
-                    q = np.rint(t)
-                    r = t - q
-                    u = r * r
-                    ct, st = _COS[0], _SIN[0]
-                    ct = ct * u + _COS[1]
-                    st = st * u + _SIN[1]
-                    ct = ct * u + _COS[2]
-                    st = st * u + _SIN[2]
-                    ct = ct * u + _COS[3]
-                    st = st * u + _SIN[3]
-                    ct = ct * u + _COS[4]
-                    st = st * u + _SIN[4]
-                    st = st * r
-                    sign = np.float32(np.int32(1) - np.int32(2) * (np.int32(q) & np.int32(1)))
+                    ct, st, sign = turned(g * x)
                     double = (_ONE + _ONE) * st
                     value = (
                         sign * (along * ct + across * st)

@@ -33,7 +33,7 @@ def _as_float(typingctx, bits):
 
 
 @njit(inline="always", error_model="numpy")
-def _turned(phase):
+def turned(phase):
     """Cosine and sine of a phase up to the sign that they share, and that sign."""
     t = phase * _INV_PI
     q = np.rint(t)
@@ -63,7 +63,7 @@ def atoms(phases, damping, weights, cosine, sine, model):
         a = weights[i]
         row = 0 if shared else i
         for j in range(m):
-            c, s, sign = _turned(phases[i, j])
+            c, s, sign = turned(phases[i, j])
             x = damping[row, j] * _LOG2E
             x = x if x > _TINY else _TINY
             n = np.rint(x)
@@ -95,7 +95,7 @@ def shared(phases, envelope, squares, z, u, weights, cosine, weighted, along):
     for i in range(k):
         a = weights[i]
         for j in range(m):
-            c, s, sign = _turned(phases[i, j])
+            c, s, sign = turned(phases[i, j])
             c = c * sign
             s = s * sign
             cosine[i, j] = c
@@ -130,7 +130,7 @@ def correlate(phases, target, along):
     for i in range(k):
         total = np.float32(0.0)
         for j in range(m):
-            c, s, sign = _turned(phases[i, j])
+            c, s, sign = turned(phases[i, j])
             x, y = target[0, j] * sign, target[1, j] * sign
             total += x * c + y * s
             phases[i, j] = y * c - x * s
