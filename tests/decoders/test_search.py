@@ -47,6 +47,16 @@ def test_partition_of_a_mixture(criterion):
     assert cost == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.parametrize("width", [0.0, 1e-320, 1e-30])
+@pytest.mark.parametrize("place", [0.0, 1.0])
+def test_medians_of_points_without_width(width, place):
+    means = place * np.array([[0.0, 0.0], [9.0, 1.0]])
+    mixture = sl.Mixture(np.array([0.7, 0.3]), means, np.full(2, width))
+    centers, _, cost = partition(mixture, 2, np.random.default_rng(0), start=means, criterion="medians")
+    np.testing.assert_allclose(centers, means, atol=1e-12)
+    assert cost == pytest.approx(0.0, abs=1e-6)
+
+
 def test_samples_have_the_moments_of_the_mixture():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(3, 2, 2))

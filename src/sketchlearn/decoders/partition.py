@@ -248,7 +248,11 @@ def _overlap(mixture: Mixture, x: Array, w: Array, owner: npt.NDArray[np.intp]) 
 
 def _weiszfeld(x: Array, w: Array, centers: Array, rounds: int = 60) -> Array:
     """Lloyd's alternation with geometric medians instead of means."""
-    scale = np.sqrt(np.average(_squared_distances(x, centers).min(1), weights=w)) + 1e-300
+    scale = np.sqrt(np.average(_squared_distances(x, centers).min(1), weights=w))
+    # distances below the rounding of a squared coordinate are none: points on their centres pull no harder than this
+    scale = max(scale, 1e-8 * float(np.abs(x).max()))
+    if scale == 0.0:
+        return centers
     for _ in range(rounds):
         d2 = _squared_distances(x, centers)
         labels = d2.argmin(1)
