@@ -12,11 +12,12 @@ import numpy as np
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.lowrank.burer_monteiro import burer_monteiro
 from sketchlearn.decoders.lowrank.greedy import greedy
+from sketchlearn.decoders.lowrank.linear import linear
 from sketchlearn.decoders.lowrank.nuclear import nuclear
 from sketchlearn.decoders.lowrank.positive import positive
 from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
 from sketchlearn.decoders.lowrank.thresholding import thresholding
-from sketchlearn.decoders.noise import added_variance
+from sketchlearn.decoders.noise import added_variance, sums_with_shrunk_mean
 from sketchlearn.decoders.solution import LowRankSolution
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.sketches.value import Sketch
@@ -27,6 +28,7 @@ METHODS: dict[str, Callable[..., Estimate]] = {
     "nuclear": nuclear,
     "thresholding": thresholding,
     "greedy": greedy,
+    "linear": linear,
 }
 
 
@@ -87,9 +89,10 @@ def decode_second_moment(
         raise ValueError("the sketch is empty: there is nothing to decode")
     rank = max(1, min(rank, features.dim))
     weight, count = float(sketch.weight), sketch.effective_count
-    mean = features.row_mean_from_sums(sketch.sums, weight)
+    sums = sums_with_shrunk_mean(sketch, features)
+    mean = features.row_mean_from_sums(sums, weight)
     if centred:
-        y = features.centred_mean_from_sums(sketch.sums, weight)
+        y = features.centred_mean_from_sums(sums, weight)
     else:
         y = features.mean_from_sums(sketch.sums, weight)
     added = added_variance(sketch)
@@ -97,7 +100,8 @@ def decode_second_moment(
         return _from_matrix(features, y, mean, rank, count, added)
     if tolerance is None:
         tolerance = min(max(0.004 * math.sqrt(2.0 / count), 1e-7), 1e-3)
-    problem = Problem.from_features(features, y, tolerance, added)
+    laplace = sketch.privacy is not None and sketch.privacy.mechanism == "discrete-laplace"
+    problem = Problem.from_features(features, y, tolerance, added, laplace)
     if not np.abs(y).max() > 0:
         estimate = Estimate(np.zeros((features.dim, rank)), 0.0, 0, True)
     else:
@@ -112,6 +116,7 @@ decode_positive = partial(decode_second_moment, method="positive")
 decode_nuclear = partial(decode_second_moment, method="nuclear")
 decode_thresholding = partial(decode_second_moment, method="thresholding")
 decode_greedy = partial(decode_second_moment, method="greedy")
+decode_linear = partial(decode_second_moment, method="linear")
 
 
 def full_matrix(features: SecondMomentMap, triangle: Array) -> Array:
