@@ -174,7 +174,7 @@ class QuadraticFeatures(MomentSums):
         chosen = structured.choose(structure, self.dim, self.size, None)
         if chosen not in ("dense", "hadamard"):
             raise ValueError(f"structure={structure!r}: quadratic features know dense, hadamard and auto")
-        if chosen == "dense" or self.variant != "sphere":
+        if chosen == "dense" or self.variant not in ("sphere", "orthogonal"):
             if structure == "hadamard":
                 raise ValueError(f"variant={self.variant!r} has no structure")
             return self

@@ -129,6 +129,16 @@ class Problem:
         """The directions as a matrix, for the decoders that work on matrices."""
         return np.ascontiguousarray(self.operator.forward(np.eye(self.dim)).T)
 
+    def traceless_lengths(self) -> Array:
+        """Squared Frobenius norm of what each measurement sees beyond the trace, (m,)."""
+        rows, m, d = self._rows, self.size, self.dim
+        lengths = self.factors * np.einsum("ij,ij->i", rows, rows)
+        squares = _grouped(lengths**2, m)
+        if len(lengths) > m:
+            inner = np.einsum("ij,ij->i", rows[:m], rows[m:])
+            squares = squares + 2.0 * self.factors[:m] * self.factors[m:] * inner**2
+        return np.asarray(squares - _grouped(lengths, m) ** 2 / d)
+
     def balanced(self, v: Array) -> Array:
         """Residuals with their mean weighed down, as in the loss."""
         return v - (1.0 - self.mean_weight) * v.mean()
