@@ -248,7 +248,7 @@ def test_no_clipped_row_exceeds_the_quadratic_bounds(variant, dim, size):
 
 
 def test_orthogonal_features_have_the_smallest_sum():
-    """r bases add up to r: the sum of absolute values of independent directions is (1 + sqrt(r))^2, three times that."""
+    """r bases add up to r; of independent directions the sum is (1 + sqrt(r))^2 at most, three times as much."""
     d, bases = 64, 2
     found = {}
     for variant in ("orthogonal", "sphere"):

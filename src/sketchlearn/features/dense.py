@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -28,8 +29,8 @@ def unit_directions(kind: str, dim: int, size: int, seed: int) -> npt.NDArray[np
 def integer_bases(dim: int, size: int, seed: int, steps: float) -> npt.NDArray[np.int8]:
     """The first `size` rows of a stack of random orthonormal bases, in whole steps of ``1 / (steps sqrt(dim))``.
 
-    Up to 128 columns a basis is uniform among all.  Beyond, it is a product of layers of smaller ones, between which the
-    columns are shuffled: every entry depends on every column, and the work grows like the square of dim, not its cube.
+    Up to 128 columns a basis is uniform among all.  Beyond, it is a product of layers of smaller ones, between which
+    the columns are shuffled: every entry depends on every column, and the work grows like the square of dim, not its cube.
     Rounding makes them orthogonal up to about ``0.6 / steps``.
     """
     bits, order = portable.Bits(seed, 9), portable.Bits(seed, 10)
@@ -51,7 +52,7 @@ def _mixed_basis(dim: int, bits: portable.Bits, order: portable.Bits) -> npt.NDA
     basis = np.eye(dim)
     for _ in range(1 + math.ceil(math.log(dim) / math.log(_PART))):
         basis = basis[:, order.permutation(dim)]
-        for a, b in zip(edges, edges[1:], strict=False):
+        for a, b in itertools.pairwise(edges):
             small = portable.orthonormalize(bits.normals((b - a) ** 2).reshape(b - a, b - a))
             basis[:, a:b] = product(basis[:, a:b], small)
     return basis

@@ -1,13 +1,13 @@
-"""The decoder for measurements that noise nearly hides: its formulas by integration and Monte Carlo, and what it finds."""
+"""The decoder for measurements that noise nearly hides: its formulas by integration and Monte Carlo."""
 
 import numpy as np
 import pytest
 from scipy import integrate
 
 import sketchlearn as sl
+from sketchlearn.decoders.lowrank.burer_monteiro import burer_monteiro
 from sketchlearn.decoders.lowrank.problem import Problem
 from sketchlearn.decoders.lowrank.shrunk import _conditional, _expected, seen, shrunk, shrunk_entries
-from sketchlearn.decoders.noise import sums_with_shrunk_mean
 
 
 def _problem(S, variant="orthogonal", bases=3, noise=0.0, laplace=False, seed=0):
@@ -23,6 +23,7 @@ def _problem(S, variant="orthogonal", bases=3, noise=0.0, laplace=False, seed=0)
 @pytest.mark.parametrize(("s", "b"), [(1.0, 0.3), (0.2, 1.0), (1.0, 1.0)])
 def test_conditional_expectation_behind_laplace_noise(s, b):
     for y in (-3.0, 0.1, 1.7):
+
         def joint(z, power, y=y):
             return z**power * np.exp(-0.5 * (z / s) ** 2 - abs(y - z) / b)
 
@@ -72,9 +73,9 @@ def test_noise_alone_gives_its_own_linear_estimate_and_little_noise_the_matrix()
 
 def test_the_law_of_the_noise_is_worth_as_much_as_its_variance():
     """In one setting, many draws: captured energy with Laplace's law, with its variance alone, and of least squares."""
-    d, k, bases = 40, 2, 6
+    d, k, bases = 30, 2, 6
     gains, over = [], []
-    for seed in range(12):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         V = np.linalg.qr(rng.normal(size=(d, k)))[0]
         S = V @ V.T
@@ -86,30 +87,11 @@ def test_the_law_of_the_noise_is_worth_as_much_as_its_variance():
         for each in (problem, plain):
             U = np.linalg.svd(shrunk(each, k, rng).factor, full_matrices=False)[0][:, :k]
             energy.append(np.trace(U.T @ S @ U) / k)
-        from sketchlearn.decoders.lowrank.burer_monteiro import burer_monteiro
-
         U = np.linalg.svd(burer_monteiro(problem, k, rng).factor, full_matrices=False)[0][:, :k]
         gains.append(energy[0] - energy[1])
         over.append(energy[0] - np.trace(U.T @ S @ U) / k)
     assert np.mean(gains) > 0
     assert np.mean(over) > 0
-
-
-def test_a_mean_of_noise_is_not_taken_off():
-    """Its noise would be; a mean that stands out stays."""
-    rng = np.random.default_rng(0)
-    d = 20
-    for offset, least, most in ((0.0, 0.0, 0.5), (0.5, 0.97, 1.0)):
-        X = 0.2 * rng.normal(size=(20_000, d)) / np.sqrt(d) + offset / np.sqrt(d)
-        phi = sl.QuadraticFeatures.draw(dim=d, size=2 * d, variant="orthogonal", radius=1.0)
-        s = sl.privatize(sl.sketch(X, phi), 0.05, public_map=True)
-        kept = sums_with_shrunk_mean(s, phi)[phi.size :].astype(float) @ s.sums[phi.size :] / (
-            s.sums[phi.size :].astype(float) ** 2
-        ).sum()
-        assert least <= kept <= most
-        np.testing.assert_array_equal(sums_with_shrunk_mean(s, phi)[: phi.size], s.sums[: phi.size])
-    exact = sl.sketch(X, phi)
-    assert sums_with_shrunk_mean(exact, phi) is exact.sums
 
 
 def test_what_is_seen_of_normal_noise_is_all_of_it():
