@@ -90,8 +90,9 @@ def test_maps_for_a_release_of_so_many_rows(tmp_path, capsys):
     bounds = ["--lower", ",".join(["-1"] * 30), "--upper", ",".join(["1"] * 30)]
     common = ["design", "-o", out, *bounds, "-k", 3, "--task", "pca"]
     assert run(*common, "--rows", 100_000, "--epsilon", 0.001) == 0
-    assert "no useful result" in capsys.readouterr().out
-    assert sl.FeatureMap.from_recipe(json.loads(out.read_text())).variant == "orthogonal"
+    text = capsys.readouterr().out
+    assert "no useful result" in text
+    assert "orthogonal" in text
     assert run(*common, "--rows", 100_000, "--epsilon", 1, "--delta", 1e-6, "--json") == 0
     said = json.loads(capsys.readouterr().out)
     assert "all 465 products" in said["expect"]

@@ -30,8 +30,8 @@ def integer_bases(dim: int, size: int, seed: int, steps: float) -> npt.NDArray[n
     """The first `size` rows of a stack of random orthonormal bases, in whole steps of ``1 / (steps sqrt(dim))``.
 
     Up to 128 columns a basis is uniform among all.  Beyond, it is a product of layers of smaller ones, between which
-    the columns are shuffled: every entry depends on every column, and the work grows like the square of dim, not its cube.
-    Rounding makes them orthogonal up to about ``0.6 / steps``.
+    the columns are shuffled: every entry depends on every column, and the work grows like the square of dim.  Rounding
+    makes them orthogonal up to about ``0.6 / steps``.
     """
     bits, order = portable.Bits(seed, 9), portable.Bits(seed, 10)
     out: npt.NDArray[np.int8] = np.empty((size, dim), np.int8)

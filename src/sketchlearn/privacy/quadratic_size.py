@@ -3,7 +3,7 @@
 Without delta, r orthonormal bases of d directions (m = r d features) have sensitivity r, and each feature gets noise of
 variance ``2 (r / (n epsilon))**2``.  Besides, few measurements of a matrix C see each other's share of it: to the
 estimate ``sum_j y_j a_j a_j'`` that is noise of variance ``2 |C|_F**2 / d**2``.  A component of variance c has there
-the eigenvalue ``2 r c / d``, and noise fills a semicircle of radius ``2 sqrt(r variance)``; the ratio of both, squared, is
+the eigenvalue ``2 r c / d``, and noise fills a semicircle of radius ``2 sqrt(r variance)``; the squared ratio is
 
     r c**2 / (d**2 variance),    variance = 2 (r / (n epsilon))**2 + 2 |C|_F**2 / d**2,
 

@@ -2,8 +2,8 @@
 
 Least squares of low rank follows the noise where there is much of it.  Here the matrix is ``t I + S + T``: S of low
 rank and found already (at first 0), and T of trace 0 with no direction preferred, ``E <A, T> <B, T> = 2 v <A0, B0>``
-for the parts A0, B0 of A, B without trace.  Of all estimates that are linear in the residuals r = y - <A, S>, the one with
-the least squared error is
+for the parts A0, B0 of A, B without trace.  Of all estimates that are linear in the residuals r = y - <A, S>, the one
+with the least squared error is
 
     R = sum_j x_j A_j0,    (<A_i0, A_j0> + diag(noise) / (2 v)) x = r - mean(r).
 
