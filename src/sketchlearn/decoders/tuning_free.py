@@ -364,7 +364,8 @@ def _richer(
     """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
     k, d = found.means.shape
     count = min(2 * k + min(k, _EXTRA if d <= 20 else _EXTRA // 2), max(problem.size // (2 * (d + 2)), k))
-    rank = _rank(d)
+    # numbers of the model are at most four times those of the sketch (shrinkage does the rest)
+    rank = min(_rank(d), max(8 * problem.size // (count * d) - 2, 1))
     axes = _axes(problem, found, rank, rng)
 
     def fitted(own: np.random.Generator) -> Fit:
