@@ -307,7 +307,7 @@ def _least_squares(matrix: Array, values: Array) -> Array:
 def _width_in_noise(power: Array, added: Array, norms: npt.NDArray[Any], spread: float) -> float:
     """The width whose Gaussian has these squared moduli, of most likelihood.
 
-    No logarithms: in noise of the size of the averages some moduli exceed 1, and those that stand above it are too large.
+    No logarithms: in noise of the size of the averages some moduli exceed 1, and those that stand above it are biased.
     """
     widths = np.geomspace(1e-3, 4.0, 400) * spread
     model = np.exp(-np.outer(widths**2, norms**2))
