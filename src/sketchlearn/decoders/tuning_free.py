@@ -56,6 +56,7 @@ _AXES_STEPS, _DIAGONAL_STEPS, _STEPS = 40, 60, 100
 _MORE_STEPS = 150  # for all factors in eleven to twenty dimensions
 _REPLACEMENTS = 4
 _DECODES = 3  # pooled fits of the richer model
+_EXTRA = 10  # components of it besides two a cluster: few clusters need more to show their shapes
 _ENOUGH = 4.0  # frequencies per number of the model that the search looks at,
 _WHOLE_STEPS = 30  # and steps with all of them afterwards
 _AGREE = 1.05  # two searches with misfits that close have found what there is
@@ -371,7 +372,7 @@ def _richer(
 ) -> _Outcome:
     """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
     k, d = found.means.shape
-    count = min(2 * k, max(problem.size // (2 * (d + 2)), k))
+    count = min(2 * k + min(k, _EXTRA if d <= 20 else _EXTRA // 2), max(problem.size // (2 * (d + 2)), k))
     rank = _rank(d)
     axes = _axes(problem, found, rank, rng)
 
