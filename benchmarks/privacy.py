@@ -286,12 +286,13 @@ def _pca(d, k, n, epsilon, seed):
     noise = np.triu(rng.laplace(scale=2 * d / (n * epsilon), size=(d, d)))
     noisy = clipped.T @ clipped / n / radius**2 + noise + np.triu(noise, 1).T
     baseline = energy(np.linalg.eigh(noisy)[1][:, -k:])
-    phi = sl.QuadraticFeatures.draw(dim=d, radius=radius)
-    s = sl.sketch(X, phi)
-    found = [
-        energy(sl.decode(released(s, epsilon, delta), k, task="pca", random_state=seed).vectors[:, :k])
-        for delta in (0.0, DELTA)
-    ]
+    corner = radius / np.sqrt(d)
+    found = []
+    for delta in (0.0, DELTA):
+        size, _ = sl.privacy.private_size(k, d, epsilon, delta, rows=n, task="pca")
+        s = sl.sketch(X, sl.design(bounds=(-corner, corner), dim=d, n_components=k, task="pca", size=size, seed=seed))
+        noisy = released(s, epsilon, delta)
+        found.append(energy(sl.decode(noisy, k, task="pca", random_state=seed).vectors[:, :k]))
     return [baseline, *found]
 
 

@@ -83,3 +83,20 @@ def test_merging_private_sketches_asks_who_is_behind_them(exact, tmp_path, capsy
     assert sl.load(out).privacy.epsilon == 1.0
     assert run("merge", a, b, "-o", out, "--users", "same") == 0
     assert sl.load(out).privacy.epsilon == 2.0
+
+
+def test_maps_for_a_release_of_so_many_rows(tmp_path, capsys):
+    out = tmp_path / "map.json"
+    bounds = ["--lower", ",".join(["-1"] * 30), "--upper", ",".join(["1"] * 30)]
+    common = ["design", "-o", out, *bounds, "-k", 3, "--task", "pca"]
+    assert run(*common, "--rows", 100_000, "--epsilon", 0.001) == 0
+    text = capsys.readouterr().out
+    assert "no useful result" in text
+    assert "orthogonal" in text
+    assert run(*common, "--rows", 100_000, "--epsilon", 1, "--delta", 1e-6, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert "all 465 products" in said["expect"]
+    for wrong in (["--rows", 10], ["--epsilon", 1], ["--delta", 0.1], ["--rows", 0, "--epsilon", 1],
+                  ["--rows", 10, "--epsilon", -1], ["--rows", 10, "--epsilon", 1, "--task", "gmm"]):  # fmt: skip
+        assert run(*common, *wrong) == 2
+    assert run("design", "rows.csv", "-o", out, "--rows", 10, "--epsilon", 1) == 2

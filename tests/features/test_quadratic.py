@@ -37,6 +37,7 @@ def test_mean_squares_are_those_of_theory(variant):
     expected = {
         "gaussian": 2 * frobenius + trace,
         "sphere": (2 * frobenius + trace) / (d * (d + 2)),
+        "orthogonal": (2 * frobenius + trace) / (d * (d + 2)),
         "complex": frobenius + trace,
         "difference": frobenius,
     }[variant]
@@ -95,6 +96,21 @@ def test_recipes_travel():
         assert sl.Sketch.from_bytes(s.to_bytes(embed_frequencies=True)) == s
         assert variant in repr(phi)
         assert variant in phi.describe()
+
+
+@pytest.mark.parametrize(("dim", "size"), [(1, 3), (2, 4), (7, 18), (100, 250), (200, 450)])
+def test_bases_are_orthonormal_up_to_rounding(dim, size):
+    phi = sl.QuadraticFeatures.draw(dim=dim, size=size, variant="orthogonal", seed=2)
+    q = phi.directions / np.sqrt(phi.squared_norms)[:, None]
+    for start in range(0, size, dim):
+        gram = q[start : start + dim] @ q[start : start + dim].T
+        np.testing.assert_allclose(gram, np.eye(len(gram)), atol=0.15 if dim < 10 else 0.02)
+    if dim > 1:  # other bases are others
+        assert np.abs(q[:dim] @ q[dim : 2 * dim].T).max() < 0.999
+    if dim > 10:  # entries of a uniform direction: fourth moment 3 d / (d + 2), Monte Carlo error below 0.1
+        assert np.mean((q * np.sqrt(dim)) ** 4) == pytest.approx(3 * dim / (dim + 2), abs=0.1)
+    again = sl.QuadraticFeatures.draw(dim=dim, size=max(1, size - 1), variant="orthogonal", seed=2)
+    np.testing.assert_array_equal(again.directions, phi.directions[: size - 1])
 
 
 def test_compression_only_where_it_compresses():

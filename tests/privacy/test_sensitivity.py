@@ -199,7 +199,8 @@ def test_a_group_of_rows_reaches_so_many_times_as_far(records, relation):
 # -- quadratic -------------------------------------------------------------------------------
 
 VARIANTS = [("exact", 6, None), ("sphere", 8, 24), ("gaussian", 5, 12), ("complex", 6, 15), ("difference", 6, 15),
-            ("sphere", 3, 2), ("sphere", 1, 4), ("sphere", 30, 100)]  # fmt: skip
+            ("sphere", 3, 2), ("sphere", 1, 4), ("sphere", 30, 100), ("orthogonal", 6, 11),
+            ("orthogonal", 30, 60)]  # fmt: skip
 
 
 def worst_directions(phi, rng, starts=30, steps=60):
@@ -244,6 +245,21 @@ def test_no_clipped_row_exceeds_the_quadratic_bounds(variant, dim, size):
     assert max(squared for _, squared, _ in pairs) <= bounds.replaced.l2_squared
     # not absurdly loose: within a factor of the best row found (in length, not squared)
     assert math.sqrt(bounds.added.l2_squared) <= 1.75 * math.sqrt(max(s for _, s, _ in found))
+
+
+def test_orthogonal_features_have_the_smallest_sum():
+    """r bases add up to r; of independent directions the sum is (1 + sqrt(r))^2 at most, three times as much."""
+    d, bases = 64, 2
+    found = {}
+    for variant in ("orthogonal", "sphere"):
+        phi = sl.QuadraticFeatures.draw(dim=d, size=bases * d, variant=variant, radius=1.0, seed=0)
+        bounds = row_bounds(phi)
+        (_, times), (_, linear) = bounds.multipliers
+        found[variant] = (bounds.added.l1 / 2**22 - linear * math.sqrt(d)) / times
+        if variant == "orthogonal":  # the sums of the columns take a sixth at most
+            assert linear * math.sqrt(d) < 0.17 * bounds.added.l1 / 2**22
+    assert bases <= found["orthogonal"] < 1.05 * bases
+    assert found["sphere"] > 2 * found["orthogonal"]
 
 
 def test_replacing_a_row_reaches_beyond_adding_one():

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.features.characteristic import CharacteristicMap
+from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -51,6 +52,24 @@ def added_variance(sketch: Sketch) -> Array:
     else:
         ideal = sketch.features.feature_variances(sketch.sums, float(sketch.weight))
     return np.maximum(sketch.variances - ideal / sketch.effective_count, 0.0)
+
+
+def sums_with_shrunk_mean(sketch: Sketch, features: SecondMomentMap) -> npt.NDArray[Any]:
+    """The sums of a map of second moments, with the sums of the columns less their noise.
+
+    The mean of a released sketch may be nothing but noise, and its square would be taken off the second moment: it is
+    shrunk by the share of noise in its length (James and Stein 1961, the positive part).  Of other sketches: as is.
+    """
+    if sketch.privacy is None:
+        return sketch.sums
+    noise = np.broadcast_to(np.asarray(sketch.privacy.variances_of_sums()), sketch.sums.size).reshape(sketch.sums.shape)
+    columns = (..., slice(features.size, features.size + features.dim))
+    sums = sketch.sums.copy()
+    linear = sums[columns].astype(np.float64)
+    energy = 4.0**sketch.weight_bits * float(noise[columns].sum())
+    length = float((linear * linear).sum())
+    sums[columns] = np.rint(linear * max(0.0, 1.0 - energy / max(length, 1e-300)))
+    return sums
 
 
 def empty_variance(n: float, added: Array) -> Array:

@@ -100,6 +100,7 @@ _LOW_RANK = {
     "nuclear": "sketchlearn.decoders.lowrank.solution:decode_nuclear",
     "thresholding": "sketchlearn.decoders.lowrank.solution:decode_thresholding",
     "greedy": "sketchlearn.decoders.lowrank.solution:decode_greedy",
+    "shrunk": "sketchlearn.decoders.lowrank.solution:decode_shrunk",
 }
 _CLASSES = "sketchlearn.decoders.classifier"
 _CLASSIFIERS = {

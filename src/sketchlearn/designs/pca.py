@@ -4,6 +4,9 @@ Size.  k components of d columns have ``k d - k (k - 1) / 2`` parameters.  Exact
 as many features; full-rank data needs more, for the tail of its spectrum acts as noise: with ``8 k d`` the risk is
 within a percent of that of PCA for spectra falling like 1/j or faster (see ``benchmarks/quadratic.py``).  Where that
 is not less than the d (d + 1) / 2 products of columns, those are kept instead, and nothing is lost.
+
+Directions are independent.  With public bounds, which is how releases are designed, they are orthonormal bases instead:
+the features of a clipped row have the smallest sum that is possible, and so has the noise of a release without delta.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from sketchlearn.features.quadratic import QuadraticFeatures
 SIZE = 8
 """Features per component and column."""
 _EXACT_COLUMNS = 2000  # regression keeps all products up to here: 16 MB
+_ORTHOGONAL_COLUMNS = 2048  # bases up to here take seconds to draw
 
 
 def design_pca(
@@ -56,7 +60,10 @@ def design_pca(
     """
     d, center, radius, origin = _place(sample, dim, bounds)
     m = SIZE * n_components * d if size is None else size
-    phi = QuadraticFeatures.draw(dim=d, size=m, seed=seed, center=center, radius=radius)
+    variant = "auto"
+    if bounds is not None and d <= _ORTHOGONAL_COLUMNS and m < d * (d + 1) // 2:
+        variant = "orthogonal"
+    phi = QuadraticFeatures.draw(dim=d, size=m, seed=seed, center=center, radius=radius, variant=variant)
     if phi.is_exact:
         kept = f"all {phi.size} products of {d} columns (no more than the {m} random features asked for)"
     else:

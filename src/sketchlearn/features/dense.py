@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.features import portable
 
 _ORTHOGONAL_ROWS = 64  # rows per orthogonal block in high dimension; exact blocks up to this dimension
+_WHOLE, _PART = 128, 64  # columns up to which a basis is orthonormalised at once; of the parts of larger ones
 
 
 def unit_directions(kind: str, dim: int, size: int, seed: int) -> npt.NDArray[np.float64]:
@@ -20,6 +24,38 @@ def unit_directions(kind: str, dim: int, size: int, seed: int) -> npt.NDArray[np
     step = max(1, 2**18 // (rows * dim))
     parts = [portable.orthonormalize(stack[i : i + step]) for i in range(0, blocks, step)]
     return np.concatenate(parts).reshape(-1, dim)[:size]
+
+
+def integer_bases(dim: int, size: int, seed: int, steps: float) -> npt.NDArray[np.int8]:
+    """The first `size` rows of a stack of random orthonormal bases, in whole steps of ``1 / (steps sqrt(dim))``.
+
+    Up to 128 columns a basis is uniform among all.  Beyond, it is a product of layers of smaller ones, between which
+    the columns are shuffled: every entry depends on every column, and the work grows like the square of dim.  Rounding
+    makes them orthogonal up to about ``0.6 / steps``.
+    """
+    bits, order = portable.Bits(seed, 9), portable.Bits(seed, 10)
+    out: npt.NDArray[np.int8] = np.empty((size, dim), np.int8)
+    together = max(1, 2**18 // (dim * dim)) if dim <= _WHOLE else 1
+    for start in range(0, size, together * dim):
+        part = out[start : start + together * dim]
+        if dim <= _WHOLE:
+            blocks = -(-len(part) // dim)
+            rows = portable.orthonormalize(bits.normals(blocks * dim * dim).reshape(blocks, dim, dim)).reshape(-1, dim)
+        else:
+            rows = _mixed_basis(dim, bits, order)
+        part[:] = np.clip(np.rint(rows[: len(part)] * (math.sqrt(dim) * steps)), -127, 127)
+    return out
+
+
+def _mixed_basis(dim: int, bits: portable.Bits, order: portable.Bits) -> npt.NDArray[np.float64]:
+    edges = [dim * i // (dim // _PART) for i in range(dim // _PART + 1)]
+    basis = np.eye(dim)
+    for _ in range(1 + math.ceil(math.log(dim) / math.log(_PART))):
+        basis = basis[:, order.permutation(dim)]
+        for a, b in itertools.pairwise(edges):
+            small = portable.orthonormalize(bits.normals((b - a) ** 2).reshape(b - a, b - a))
+            basis[:, a:b] = product(basis[:, a:b], small)
+    return basis
 
 
 def product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

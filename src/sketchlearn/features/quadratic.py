@@ -30,13 +30,14 @@ import numpy.typing as npt
 
 from sketchlearn.features import portable, structured
 from sketchlearn.features.base import register
+from sketchlearn.features.dense import integer_bases
 from sketchlearn.features.moments import MomentSums
 from sketchlearn.features.operator import IntegerOperator, Operator
 from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import Plan
 from sketchlearn.kernels.directions import project, squared_norms
 
-VARIANTS = ("gaussian", "sphere", "complex", "difference", "hadamard", "exact")
+VARIANTS = ("gaussian", "sphere", "orthogonal", "complex", "difference", "hadamard", "exact")
 _STEPS = 29.0
 _DOUBLE_ENTRIES = 2**27  # structured products are float64 up to here
 
@@ -69,6 +70,9 @@ class QuadraticFeatures(MomentSums):
         Columns of the data and number of features.
     variant : str
         ``"gaussian"``: ``(a·x)**2`` with standard normal a.  ``"sphere"``: the same with unit vectors.
+        ``"orthogonal"``: with unit vectors that are, dim at a time, an orthonormal basis (up to rounding of their
+        integers): the features of a row add up to ``size / dim`` times its squared length, less than those of any
+        other directions can be sure of, which makes releases without delta least noisy.
         ``"complex"``: ``|a·x|**2`` with complex normal a.  ``"difference"``: ``((a·x)**2 - (b·x)**2) / 2``, whose
         mean square is the squared Frobenius norm of the second moment.  ``"hadamard"``: like sphere, with unit vectors
         that are rows of structured blocks (see :mod:`sketchlearn.features.structured`): for tens of thousands of
@@ -119,7 +123,7 @@ class QuadraticFeatures(MomentSums):
             Number of features; without it, all products of two columns.
         seed : int
             The same seed and parameters give the same directions on any machine.
-        variant : {"auto", "gaussian", "sphere", "complex", "difference", "hadamard", "exact"}
+        variant : {"auto", "gaussian", "sphere", "orthogonal", "complex", "difference", "hadamard", "exact"}
             ``"auto"`` is ``"sphere"``, or ``"exact"`` where `size` is at least dim (dim + 1) / 2.
         radius : float, optional
             A public bound: rows are clipped to this distance from `center`.
@@ -170,7 +174,7 @@ class QuadraticFeatures(MomentSums):
         chosen = structured.choose(structure, self.dim, self.size, None)
         if chosen not in ("dense", "hadamard"):
             raise ValueError(f"structure={structure!r}: quadratic features know dense, hadamard and auto")
-        if chosen == "dense" or self.variant != "sphere":
+        if chosen == "dense" or self.variant not in ("sphere", "orthogonal"):
             if structure == "hadamard":
                 raise ValueError(f"variant={self.variant!r} has no structure")
             return self
@@ -259,6 +263,8 @@ class QuadraticFeatures(MomentSums):
     def draw_array(self) -> npt.NDArray[np.int8]:
         if self.variant == "hadamard":
             return structured.Blocks.draw("hadamard", self.dim, self.seed, np.full(self.size, 1.0)).to_array()
+        if self.variant == "orthogonal":
+            return integer_bases(self.dim, self.size, self.seed, _STEPS)
         return integer_normals(np.empty(self.random_shape, np.int8), self.seed)
 
     def direction_operator(self) -> Operator:
@@ -280,7 +286,7 @@ class QuadraticFeatures(MomentSums):
         unit = 1.0 / float((table * table).mean())  # makes the entries of q standard
         if self.variant == "hadamard":
             return np.ones(self.size)
-        if self.variant == "sphere":
+        if self.variant in ("sphere", "orthogonal"):
             return 1.0 / self.squared_norms
         if self.variant == "gaussian":
             return np.full(self.size, unit)

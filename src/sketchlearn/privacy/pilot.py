@@ -17,6 +17,7 @@ from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.privacy.composition import combined_record
 from sketchlearn.privacy.mechanism import choose_mechanism
+from sketchlearn.privacy.quadratic_size import pca_release_size
 from sketchlearn.privacy.release import privatize
 from sketchlearn.privacy.sensitivity import phase_bounds
 from sketchlearn.sketches.record import PrivacyRecord
@@ -44,14 +45,16 @@ def private_size(
     delta: float = 0.0,
     *,
     rows: int,
+    task: str = "kmeans",
     relation: str = "add-remove",
     records_per_user: int = 1,
 ) -> tuple[int, str]:
-    """How many Fourier features to release of at least `rows` rows, and what to expect of them, in words.
+    """How many features to release of at least `rows` rows, and what to expect of them, in words.
 
     Under pure epsilon the noise of every feature grows with their number: too many are worse than few.  With delta it
     grows with the root of it, and more features make up for that.  The error is compared with what k-means was seen
-    to tolerate (Chatalic 2020, section 9.2, has the argument).
+    to tolerate (Chatalic 2020, section 9.2, has the argument).  Quadratic features follow a law of their own, see
+    :mod:`sketchlearn.privacy.quadratic_size`.
 
     Parameters
     ----------
@@ -61,6 +64,9 @@ def private_size(
         As in :func:`sketchlearn.privatize`.
     rows : int
         A public lower bound of the number of rows.
+    task : {"kmeans", "pca"}
+        Fourier features for centres, or quadratic ones for principal components; give the number to
+        :func:`sketchlearn.design` with the same task and public bounds.
 
     Examples
     --------
@@ -70,9 +76,15 @@ def private_size(
     >>> size, why = private_size(10, 10, 0.01, rows=10**4)
     >>> size, "no useful result" in why
     (600, True)
+    >>> private_size(5, 100, 0.1, rows=10**5, task="pca")[0]
+    1100
     """
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
         raise ValueError(f"rows must be a public lower bound of their number, got {rows!r}")
+    if task == "pca":
+        return pca_release_size(n_components, dim, epsilon, delta, int(rows), relation, records_per_user)
+    if task != "kmeans":
+        raise ValueError(f"task={task!r}: sizes of releases are known for kmeans and pca")
     unit = max(1, n_components * dim)
 
     def error(per_unit: int) -> float:

@@ -39,7 +39,8 @@ from sketchlearn.privacy.sensitivity import Bounds, Reach, sqrt_above
 
 Array = npt.NDArray[np.float64]
 _LARGEST = 6000  # dimension up to which eigenvalues are certified by a Cholesky factor: some seconds
-_LINEAR_SHARE = 2  # the mean needs less precision than the second moment: its sums count half
+_LINEAR_SHARE = 2  # the mean needs less precision than the second moment: its sums count half,
+_FEW_SHARE = 5  # and of few orthogonal features no more than a part of so many of their absolute values
 # float64 arithmetic of the clipping: |u| <= 1 + this
 _SLACK = Fraction(1, 2**36)
 
@@ -92,17 +93,20 @@ def _random(features: QuadraticFeatures) -> Bounds:
     unit = 2**GRID_BITS * (1 + _SLACK) ** 2
     linear = 2**GRID_BITS * (1 + _SLACK) + sqrt_above(Fraction(d)) / 2
     root_m, root_d = sqrt_above(Fraction(m)), sqrt_above(Fraction(d))
+    times = _LINEAR_SHARE
+    if features.variant == "orthogonal":
+        times = max(times, math.ceil(_FEW_SHARE * math.sqrt(d) / l1))
 
     def together(l1: float, l2_squared: float, rows: int) -> Reach:
         quadratic = unit * sqrt_above(Fraction(l2_squared)) + rows * root_m * off
         absolute = unit * Fraction(l1) + rows * m * off
         return Reach(
-            math.ceil(_LINEAR_SHARE * absolute + rows * root_d * linear),
-            math.ceil((_LINEAR_SHARE * quadratic) ** 2 + (rows * linear) ** 2),
+            math.ceil(times * absolute + rows * root_d * linear),
+            math.ceil((times * quadratic) ** 2 + (rows * linear) ** 2),
         )
 
     added, replaced = together(l1, s4, 1), together(l1_replaced, s4_replaced, 2)
-    return Bounds(added, replaced, ((m, _LINEAR_SHARE), (d, 1)), proof)
+    return Bounds(added, replaced, ((m, times), (d, 1)), proof)
 
 
 def _certified(features: QuadraticFeatures) -> tuple[float, float, float, float, str]:

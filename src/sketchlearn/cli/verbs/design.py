@@ -45,6 +45,14 @@ def register(app: typer.Typer) -> None:
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the features.")] = 0,
         lower: Annotated[str | None, typer.Option("--lower", help="Public lower bounds, by commas.")] = None,
         upper: Annotated[str | None, typer.Option("--upper", help="Public upper bounds, by commas.")] = None,
+        rows: Annotated[
+            int | None, typer.Option("--rows", help="For a private release: so many rows at least, a public number.")
+        ] = None,
+        epsilon: Annotated[
+            float | None,
+            typer.Option("--epsilon", help="With --rows: what the release will spend."),
+        ] = None,
+        delta: Annotated[float, typer.Option("--delta", help="The same for delta.")] = 0.0,
         standardize: Annotated[
             bool, typer.Option("--standardize", help="Offset and spread per column, kept in the map.")
         ] = False,
@@ -87,11 +95,19 @@ def register(app: typer.Typer) -> None:
             raise usage("give either data or both --lower and --upper")
         if first and (bounds is not None or encode or standardize or projection or task != "kmeans"):
             raise usage("--first needs data, and nothing else: columns are taken in their own units")
+        if (rows is None) != (epsilon is None) or (delta and rows is None):
+            raise usage("a map for a private release needs --rows and --epsilon (and --delta)")
+        if rows is not None and bounds is None:
+            raise usage("--rows and --epsilon need public bounds: --lower and --upper")
         check_output(output)
+        words = ""
         if bounds is not None:
             if standardize or encode or projection:
                 raise usage("--standardize, --encode and --projection need data")
-            phi = sketchlearn.design(bounds=bounds, n_components=components, task=task, seed=seed)
+            size = None
+            if rows is not None and epsilon is not None:
+                size, words = _released_size(components, len(bounds[0]), epsilon, delta, rows, task)
+            phi = sketchlearn.design(bounds=bounds, n_components=components, task=task, seed=seed, size=size)
             names = names_in(columns)
             phi = phi if names is None else phi.with_columns(names)
         elif encode:
@@ -119,11 +135,22 @@ def register(app: typer.Typer) -> None:
         write_bytes(output, recipe_text(phi))
         if output != "-":
             few = "" if phi.projection is None else f", {phi.projection.describe()}"
-            emit(
-                {"output": output, **json.loads(phi.recipe_json())},
-                as_json,
-                f"{output}: {phi.size} features for {phi.dim} columns{few} ({phi.describe()})",
-            )
+            facts = {"output": output, **json.loads(phi.recipe_json()), **({"expect": words} if words else {})}
+            said = f"{output}: {phi.size} features for {phi.dim} columns{few} ({phi.describe()})"
+            emit(facts, as_json, f"{said}\n{words}" if words else said)
+
+
+def _released_size(k: int, dim: int, epsilon: float, delta: float, rows: int, task: str) -> tuple[int, str]:
+    """Number of features of a map for a private release, and what to expect of it."""
+    from sketchlearn.privacy import private_size
+
+    if not epsilon > 0 or not 0 <= delta < 1:
+        raise usage(f"--epsilon must be positive and --delta in [0, 1), got {epsilon:g} and {delta:g}")
+    if rows < 1:
+        raise usage(f"--rows must be at least 1, got {rows}")
+    if task not in ("kmeans", "pca"):
+        raise usage(f"--rows and --epsilon are for the tasks kmeans and pca, got {task}")
+    return private_size(k, dim, epsilon, delta, rows=rows, task=task)
 
 
 def _split(sample: Any, names: tuple[str, ...] | None, first: list[str], seed: int) -> FeatureMap:

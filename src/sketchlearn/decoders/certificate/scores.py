@@ -207,8 +207,9 @@ def _split_evenly(tangent: Tangent) -> tuple[Array, Array]:
 
     For component l, let H be the information on changes D of its covariance without trace: a sum over frequencies of
     ``o_j v_j v_j'`` with v_j the matrix ww' without its trace.  The scores have the covariance c H H + e H, with
-    c = 2 s^4 / a of the component's own sample covariance and e the rest of the noise; traces of powers of H come from
-    the products ``(w_i·w_j)^2 - |w_i|^2 |w_j|^2 / d``.  A change of the trace is tested alone.
+    c = 2 s^4 / a of the component's own sample covariance and e the rest of the noise.  H has the eigenvalues of
+    ``sqrt(o_i) K_ij sqrt(o_j)`` with the products ``K_ij = (w_i·w_j)^2 - |w_i|^2 |w_j|^2 / d``, whose powers have the
+    traces that random signs measure.  A change of the trace is tested alone.
     """
     problem = tangent.problem
     w, state = problem.w, problem.state
@@ -232,10 +233,11 @@ def _split_evenly(tangent: Tangent) -> tuple[Array, Array]:
         for l in range(k):
             if l == 0 or state.kind != "shared":  # (components of one width differ by the squares of their weights)
                 o = used * strength[:, l] / state.weights[l] ** 2
-                once = kernel @ (o[:, None] * probes)
-                twice = kernel @ (o[:, None] * once)
-                parts = probes * twice, once * twice, twice * twice
-                powers = [float(o @ np.diag(kernel)), *(float((o[:, None] * part).sum()) / _PROBES for part in parts)]
+                root = np.sqrt(o)[:, None]
+                once = root * (kernel @ (root * probes))
+                twice = root * (kernel @ (root * once))
+                parts = once * once, once * twice, twice * twice
+                powers = [float(o @ np.diag(kernel)), *(float(part.sum()) / _PROBES for part in parts)]
                 e = float((rest[:, l] * o) @ np.diag(kernel)) / max(powers[0], 1e-300)
             first, second, third, fourth = (max(x, 0.0) * state.weights[l] ** (2 * i + 2) for i, x in enumerate(powers))
             c = sampling[l]

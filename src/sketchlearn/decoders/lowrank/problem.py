@@ -40,6 +40,8 @@ class Problem:
         Residual, relative to the measurements, below which there is nothing left to fit.
     added : ndarray (m,)
         Variance of each measurement beyond that of sampling rows.
+    laplace : bool
+        Whether that noise follows Laplace's law.
     """
 
     operator: Operator
@@ -48,10 +50,15 @@ class Problem:
     has_trace: bool
     tolerance: float = 1e-6
     added: Array = field(default_factory=lambda: np.zeros(1))
+    laplace: bool = False
 
     @staticmethod
     def from_features(
-        features: SecondMomentMap, y: Array, tolerance: float = 1e-6, added: Array | float = 0.0
+        features: SecondMomentMap,
+        y: Array,
+        tolerance: float = 1e-6,
+        added: Array | float = 0.0,
+        laplace: bool = False,
     ) -> Problem:
         """The problem behind average features y of a map with random directions; `added` is their added variance."""
         if features.is_exact:
@@ -61,7 +68,7 @@ class Problem:
         tiled = np.tile(identity, len(factors) // size)
         # a difference of two squares can't see the identity
         has_trace = not bool((factors < 0).any())
-        return Problem(operator, factors / tiled, y / identity, has_trace, tolerance, added / identity**2)
+        return Problem(operator, factors / tiled, y / identity, has_trace, tolerance, added / identity**2, laplace)
 
     @property
     def size(self) -> int:
@@ -121,6 +128,16 @@ class Problem:
     def _rows(self) -> Array:
         """The directions as a matrix, for the decoders that work on matrices."""
         return np.ascontiguousarray(self.operator.forward(np.eye(self.dim)).T)
+
+    def traceless_lengths(self) -> Array:
+        """Squared Frobenius norm of what each measurement sees beyond the trace, (m,)."""
+        rows, m, d = self._rows, self.size, self.dim
+        lengths = self.factors * np.einsum("ij,ij->i", rows, rows)
+        squares = _grouped(lengths**2, m)
+        if len(lengths) > m:
+            inner = np.einsum("ij,ij->i", rows[:m], rows[m:])
+            squares = squares + 2.0 * self.factors[:m] * self.factors[m:] * inner**2
+        return np.asarray(squares - _grouped(lengths, m) ** 2 / d)
 
     def balanced(self, v: Array) -> Array:
         """Residuals with their mean weighed down, as in the loss."""

@@ -15,8 +15,9 @@ from sketchlearn.decoders.lowrank.greedy import greedy
 from sketchlearn.decoders.lowrank.nuclear import nuclear
 from sketchlearn.decoders.lowrank.positive import positive
 from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
+from sketchlearn.decoders.lowrank.shrunk import drowned, shrunk, shrunk_entries
 from sketchlearn.decoders.lowrank.thresholding import thresholding
-from sketchlearn.decoders.noise import added_variance
+from sketchlearn.decoders.noise import added_variance, sums_with_shrunk_mean
 from sketchlearn.decoders.solution import LowRankSolution
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.sketches.value import Sketch
@@ -27,7 +28,10 @@ METHODS: dict[str, Callable[..., Estimate]] = {
     "nuclear": nuclear,
     "thresholding": thresholding,
     "greedy": greedy,
+    "shrunk": shrunk,
 }
+
+_MATRIX = 3000  # columns up to which matrices of them are kept
 
 
 def default_rank(features: SecondMomentMap, n_components: int) -> int:
@@ -58,8 +62,9 @@ def decode_second_moment(
     rng : numpy Generator
         Source of the random starts.
     method : str
-        ``"burer-monteiro"``, ``"greedy"`` (both without d x d matrices), ``"positive"``, ``"nuclear"`` or
-        ``"thresholding"``.
+        ``"burer-monteiro"``, ``"greedy"`` (both without d x d matrices), ``"positive"``, ``"nuclear"``,
+        ``"thresholding"`` or ``"shrunk"``, which knows the noise of a release.  Where that is large, ``"shrunk"`` takes
+        the place of ``"burer-monteiro"``, up to 3000 columns.
     centred : bool
         Of the rows minus their mean (the covariance) or of the rows as they are.
     starts, max_iterations : int
@@ -87,17 +92,22 @@ def decode_second_moment(
         raise ValueError("the sketch is empty: there is nothing to decode")
     rank = max(1, min(rank, features.dim))
     weight, count = float(sketch.weight), sketch.effective_count
-    mean = features.row_mean_from_sums(sketch.sums, weight)
+    sums = sums_with_shrunk_mean(sketch, features)
+    mean = features.row_mean_from_sums(sums, weight)
     if centred:
-        y = features.centred_mean_from_sums(sketch.sums, weight)
+        y = features.centred_mean_from_sums(sums, weight)
     else:
         y = features.mean_from_sums(sketch.sums, weight)
     added = added_variance(sketch)
+    record = sketch.privacy  # (of several releases together the noise is a sum, and no longer Laplace's)
+    laplace = record is not None and record.mechanism == "discrete-laplace" and "parts" not in record.details
     if features.is_exact:
-        return _from_matrix(features, y, mean, rank, count, added)
+        return _from_matrix(features, y, mean, rank, count, added, laplace)
     if tolerance is None:
         tolerance = min(max(0.004 * math.sqrt(2.0 / count), 1e-7), 1e-3)
-    problem = Problem.from_features(features, y, tolerance, added)
+    problem = Problem.from_features(features, y, tolerance, added, laplace)
+    if method == "burer-monteiro" and sketch.privacy is not None and features.dim <= _MATRIX and drowned(problem):
+        method = "shrunk"
     if not np.abs(y).max() > 0:
         estimate = Estimate(np.zeros((features.dim, rank)), 0.0, 0, True)
     else:
@@ -112,6 +122,7 @@ decode_positive = partial(decode_second_moment, method="positive")
 decode_nuclear = partial(decode_second_moment, method="nuclear")
 decode_thresholding = partial(decode_second_moment, method="thresholding")
 decode_greedy = partial(decode_second_moment, method="greedy")
+decode_shrunk = partial(decode_second_moment, method="shrunk")
 
 
 def full_matrix(features: SecondMomentMap, triangle: Array) -> Array:
@@ -122,9 +133,11 @@ def full_matrix(features: SecondMomentMap, triangle: Array) -> Array:
 
 
 def _from_matrix(
-    features: SecondMomentMap, triangle: Array, mean: Array, rank: int, count: float, added: Array
+    features: SecondMomentMap, triangle: Array, mean: Array, rank: int, count: float, added: Array, laplace: bool
 ) -> LowRankSolution:
     S = full_matrix(features, triangle)
+    if laplace:
+        S = shrunk_entries(S, added, laplace)
     unit = float(np.abs(S).max(initial=0.0)) or 1.0
     values, vectors = np.linalg.eigh(S / unit)
     values, vectors = np.maximum(values[::-1], 0.0) * unit, vectors[:, ::-1]
