@@ -289,6 +289,15 @@ def anomaly(arguments):
         ("cancer, benign usual", cancer.data, cancer.target == 1, False),
         ("cancer, standardised", cancer.data, cancer.target == 1, True),
     ]
+    rng = np.random.default_rng(arguments.seeds[0])
+    for name, X in {
+        "normal": rng.normal(size=(4000, 5)),
+        "Student, 5 degrees of freedom": rng.standard_t(5, size=(4000, 5)),
+        "exponential": rng.exponential(size=(4000, 4)),
+        "six clusters": rng.normal(size=(4000, 10)) + 4 * rng.normal(size=(6, 10))[rng.integers(6, size=4000)],
+    }.items():
+        far = X[rng.permutation(4000)] * rng.choice([-1.5, 1.5], size=X.shape)
+        data.append((name, np.concatenate([X, far]), np.arange(8000) < 4000, False))
     for name, X, usual, standardize in data:
         table = {}
         for seed in arguments.seeds:
@@ -301,6 +310,9 @@ def anomaly(arguments):
                 table.setdefault(f"sketch, {method}: AUC", []).append(roc_auc_score(truth, found.score_samples(Q)))
                 alarms = np.mean(found.predict(Q[: len(fresh)]) == -1)
                 table.setdefault(f"sketch, {method}: alarms for 5 %", []).append(alarms)
+                alone = sl.CompressiveAnomalyDetector(method, random_state=seed).fit_sketch(found.sketch_)
+                alarms = np.mean(alone.predict(Q[: len(fresh)]) == -1)
+                table.setdefault(f"sketch, {method}: the same without rows", []).append(alarms)
             mixture = sl.CompressiveGaussianMixture(3, covariance_type="diag", random_state=seed).fit(T)
             table.setdefault("sketch, mixture of 3: AUC", []).append(roc_auc_score(truth, mixture.score_samples(Q)))
             for label, peer in (

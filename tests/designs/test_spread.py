@@ -23,6 +23,18 @@ def test_wild_values_are_told_from_wide_columns():
     assert usual(np.repeat([[0.0], [1.0], [1e6]], [600, 300, 100], axis=0)).all()  # unless all numbers are such
 
 
+def test_pictures_have_no_wild_values():
+    rng = np.random.default_rng(3)
+    shares = np.geomspace(0.001, 1.0, 300)  # of the pictures in which a pixel is not black, with faint ones
+    rows = np.where(rng.random((2000, 300)) < shares, np.clip(rng.normal(0.4, 0.4, (2000, 300)), 0.01, 1.0), 0.0)
+    assert remarks(rows, None, True) == []
+    rows[:5, 100:110] = 255.0
+    found = remarks(rows, None, True)
+    assert len(found) == 4
+    assert "column 100 holds 5 values" in found[0]
+    assert found[3] == "7 more columns hold values far from all others of theirs"
+
+
 def test_scale_and_units_ignore_wild_values():
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(3000, 2)) * [1.0, 20.0]

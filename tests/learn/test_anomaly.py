@@ -53,10 +53,21 @@ def test_leaving_a_row_out(digits):
     scores = -found.score_samples(train[:5])
     for row, score in zip(train[:5], scores, strict=True):
         rest = found.sketch_ - sl.sketch(row[None], phi)
-        alone = sl.CompressiveAnomalyDetector().fit_sketch(rest)
-        assert -alone.score_samples(row[None])[0] == pytest.approx(
-            found.solution_.unseen(np.array([score]))[0], rel=0.05
-        )
+        alone = sl.decode(rest, 1, task="anomaly")
+        assert alone.distance(row[None])[0] == pytest.approx(found.solution_.unseen(np.array([score]))[0], rel=0.05)
+
+
+def test_a_threshold_without_rows():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(6000, 3)) * [1.0, 2.0, 5.0]
+    s = sl.sketch(X[:3000], sl.design(X[:500], task="anomaly", size=200, seed=0))
+    found = sl.CompressiveAnomalyDetector(false_alarms=0.05, random_state=0).fit_sketch(s)
+    scores = -found.score_samples(X[3000:])
+    # as if features were normal there would be three times as many alarms
+    assert np.mean(scores > found.solution_.threshold(0.05)) > 0.13
+    assert np.mean(scores > -found.offset_) == pytest.approx(0.05, abs=0.03)
+    few = sl.CompressiveAnomalyDetector().fit_sketch(sl.sketch(X[:30], s.features))
+    assert few.offset_ == -few.solution_.threshold(0.05)
 
 
 def test_columns_are_the_mahalanobis_distance():

@@ -92,8 +92,12 @@ def test_one_component_is_linear_regression(line):
     peer = LinearRegression().fit(X, y)
     np.testing.assert_allclose(reg.predict(X), peer.predict(X), rtol=1e-9)
     std = reg.predict(X, return_std=True)[1]
-    rest = np.sum((y - peer.predict(X)) ** 2) / (len(X) - 3)
-    np.testing.assert_allclose(std, np.sqrt(rest), rtol=1e-9)  # unbiased, as in any book
+    freedom = len(X) - 3
+    rest = np.sum((y - peer.predict(X)) ** 2) / freedom
+    ones = np.column_stack([np.ones(len(X)), X])
+    far = np.einsum("ni,ij,nj->n", ones, np.linalg.inv(ones.T @ ones), ones)
+    textbook = np.sqrt(rest * (1 + far) * freedom / (freedom - 2))
+    np.testing.assert_allclose(std, textbook, rtol=1e-5)
     low, high = reg.predict_interval(X, 0.9)
     assert np.mean((low < y) & (y < high)) == pytest.approx(0.9, abs=0.04)
     assert reg.reliable_
@@ -103,6 +107,24 @@ def test_one_component_is_linear_regression(line):
         reg.sketch_ - sl.sketch(np.c_[X, y][:999], reg.sketch_.features)
     )
     np.testing.assert_allclose(without.predict(X), LinearRegression().fit(X[999:], y[999:]).predict(X), rtol=1e-7)
+
+
+def test_intervals_know_how_many_rows_there_were():
+    rng = np.random.default_rng(5)
+    held = []
+    for _ in range(60):
+        X = rng.normal(size=(220, 3))
+        y = X @ [1.0, -1.0, 2.0] + rng.normal(size=220)
+        low, high = sl.CompressiveMixtureRegressor(1).fit(X[:20], y[:20]).predict_interval(X[20:], 0.9)
+        held.append(np.mean((low < y[20:]) & (y[20:] < high)))
+    # with the residual variance alone they would hold 0.85
+    assert np.mean(held) == pytest.approx(0.9, abs=4 * np.std(held) / np.sqrt(60))
+    joint = sl.Mixture(np.ones(1), np.zeros((1, 2)), np.eye(2)[None])
+    law = ConditionalMixture(joint, np.array([0]), np.array([1]), rows=12)
+    given = np.array([[0.0], [3.0], [np.nan]])
+    np.testing.assert_allclose(law.variance(given)[:, 0], [13 / 12 * 10 / 8, 22 / 12 * 10 / 8, 13 / 12 * 11 / 9])
+    draws = law.sample(np.repeat(given[1:2], 20_000, 0), random_state=0)
+    assert draws.var() == pytest.approx(law.variance(given[1:2])[0, 0], rel=5 * np.sqrt(2 / 20_000))
 
 
 def test_few_rows_are_regressed_linearly_by_default():

@@ -30,6 +30,7 @@ def models():
         "anomaly": sl.CompressiveAnomalyDetector(sketch_size=6, random_state=0).fit(X),
         "verifier": sl.CompressiveVerifier(1, sketch_size=20, random_state=0).fit(X).enroll("a", X[:100] + 1.0),
         "subspaces": sl.CompressiveSubspaces(1, random_state=0).fit(X[:500]),
+        "spectral": sl.CompressiveSpectralClustering(3, random_state=0).fit(X[:300]),
         "cca": sl.CompressiveCCA(1).fit(X[:, :2], X[:, 2:]),
         "ica": sl.CompressiveICA(random_state=0).fit(np.random.default_rng(0).laplace(size=(3000, 2))),
         "least squares": sl.CompressiveClassifier(sketch_size=6, random_state=0).fit(X, X.argmax(1)),
@@ -41,7 +42,7 @@ def models():
 
 NAMES = [
     *("kmeans", "medians", "stable", "pca", "regression", "full", "tied", "diag", "spherical"),
-    *("mixture-regression", "densities", "least squares", "anomaly", "verifier", "subspaces", "cca", "ica"),
+    *("mixture-regression", "densities", "least squares", "anomaly", "verifier", "subspaces", "spectral", "cca", "ica"),
 ]
 
 

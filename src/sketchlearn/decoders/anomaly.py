@@ -19,6 +19,9 @@ from sketchlearn.decoders.classifier.ridge import feature_moments
 from sketchlearn.decoders.classifier.rules import embedded
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.embedded import EmbeddedFeatures
+from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.kernels import GRID_BITS, PRODUCT_BITS
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -89,9 +92,52 @@ class AnomalySolution(Solution):
         """Scores that rows of the sketch would have, had they not been sketched."""
         return np.asarray(scores / np.maximum(1.0 - scores / self.rows, 1e-3))
 
-    def threshold(self, share: float) -> float:
-        """The score that a share of new rows exceeds, if features are normal."""
-        return float(self.unseen(np.array(chdtri(max(self.freedom, 1e-6), share))))
+    def threshold(self, share: float, draws: npt.NDArray[Any] | None = None) -> float:
+        """The score that a share of new rows exceeds: that of normal features, or more, if draws speak for it.
+
+        Draws from a model of the rows have larger scores than rows, where the model fills what rows leave empty.  But
+        the mean score of rows is known, so that draws only have to tell how far above the mean a score may be.
+
+        Parameters
+        ----------
+        share : float
+            Of false alarms.
+        draws : ndarray (n, d), optional
+            Rows of a rough model.
+        """
+        normal = float(self.unseen(np.array(chdtri(max(self.freedom, 1e-6), share))))
+        if draws is None:
+            return normal
+        scores = self.distance(draws)
+        mean = float(self.unseen(np.array(self.freedom)))
+        return max(normal, mean * float(np.quantile(scores, 1.0 - share)) / max(float(scores.mean()), 1e-300))
+
+
+def embedding_means(sketch: Sketch) -> Sketch | None:
+    """The sketch of the Fourier features alone that a sketch of their products holds; None if there is none.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.decoders.anomaly import embedding_means
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> phi = sl.design(X, task="anomaly", size=50)
+    >>> found = embedding_means(sl.sketch(X, phi))
+    >>> bool(np.allclose(found.mean, sl.sketch(X, phi.inner).mean, atol=1e-4))
+    True
+    """
+    phi = sketch.features
+    if (
+        not isinstance(phi, EmbeddedFeatures)
+        or sketch.privacy is not None
+        or not isinstance(phi.inner, FourierFeatures)
+    ):
+        return None
+    means = sketch.sums[phi.size :].reshape(phi.inner.sums_shape) * 2 ** (GRID_BITS - PRODUCT_BITS)
+    return Sketch(
+        features=phi.inner, sums=means, weight=sketch.weight, weight_bits=sketch.weight_bits, lower=sketch.lower,
+        upper=sketch.upper, squared_weights=sketch.squared_weights,
+    )  # fmt: skip
 
 
 def decode_anomaly(

@@ -18,12 +18,21 @@ Columns = npt.NDArray[np.intp]
 _ROWS = 4096  # at a time
 
 
+_LEAST_FREEDOM = 3.0  # degrees of freedom of a variance: with fewer, Student's law has no variance
+
+
 class _Law(NamedTuple):
-    """Of each row a mixture: gates (n, k), means (n, k, t); covariances (k, t, t) are the same for all rows."""
+    """Of each row a mixture: gates (n, k), means (n, k, t); covariances (k, t, t) times factors of the rows (n, k)."""
 
     gates: Array
     means: Array
     covariances: Array
+    factors: Array
+
+    def variances(self) -> Array:
+        """Of the outputs, (n, k, t)."""
+        own = np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2), 0.0)
+        return self.factors[:, :, None] * own
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +42,19 @@ class ConditionalMixture:
     In every component the outputs are linear in the inputs; gates say how probable the components are, given the
     inputs.  Inputs that are NaN are taken out of the condition.
 
+    A mixture that was learned from rows is not known exactly.  With the number of rows, the law of a new row takes that
+    into account as linear regression does: in a component with n rows and p inputs, at a squared Mahalanobis distance q
+    of the inputs, variances are multiplied by ``1 + (1 + q) / n`` for the plane, and for the residual variance by ``v /
+    (v - 2)``, ``v = n - p - 1``: those of Student's law, which is replaced by the normal one of the same variance.
+
     Attributes
     ----------
     mixture : Mixture
         The law of all columns together.
     inputs, outputs : ndarray of int
         Columns that are given, and columns that are predicted.
+    rows : float
+        Rows that the mixture was learned from; without end if the mixture is the truth.
 
     Examples
     --------
@@ -53,6 +69,7 @@ class ConditionalMixture:
     mixture: Mixture
     inputs: Columns
     outputs: Columns
+    rows: float = float("inf")
 
     def mean(self, X: Array) -> Array:
         """Expected outputs, (n, t)."""
@@ -65,8 +82,7 @@ class ConditionalMixture:
         """Variances of the outputs about :meth:`mean`, (n, t)."""
         out = np.empty((len(X), len(self.outputs)))
         for at, law in self._laws(X):
-            own = np.diagonal(law.covariances, axis1=1, axis2=2)
-            second = np.einsum("nk,nkt->nt", law.gates, law.means**2 + own)
+            second = np.einsum("nk,nkt->nt", law.gates, law.means**2 + law.variances())
             out[at] = second - np.einsum("nk,nkt->nt", law.gates, law.means) ** 2
         return np.maximum(out, 0.0)
 
@@ -75,10 +91,9 @@ class ConditionalMixture:
         wanted = np.atleast_1d(np.asarray(p, np.float64))
         out = np.empty((len(X), len(self.outputs), len(wanted)))
         for at, law in self._laws(X):
-            spreads = np.sqrt(np.maximum(np.diagonal(law.covariances, axis1=1, axis2=2), 0.0))
+            spreads = np.sqrt(law.variances())
             for t in range(len(self.outputs)):
-                wide = np.broadcast_to(spreads[:, t], law.gates.shape)
-                out[at, t] = mixture_quantiles(law.gates, law.means[:, :, t], wide, wanted)
+                out[at, t] = mixture_quantiles(law.gates, law.means[:, :, t], spreads[:, :, t], wanted)
         return out
 
     def sample(self, X: Array, random_state: RandomState = None) -> Array:
@@ -89,8 +104,9 @@ class ConditionalMixture:
             chosen = (law.gates.cumsum(1) < rng.random((len(law.gates), 1))).sum(1).clip(max=law.gates.shape[1] - 1)
             values, vectors = np.linalg.eigh(law.covariances)
             roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-            noise = rng.standard_normal((len(chosen), len(self.outputs)))
-            out[at] = law.means[np.arange(len(chosen)), chosen] + np.einsum("nij,nj->ni", roots[chosen], noise)
+            own = np.arange(len(chosen)), chosen
+            noise = rng.standard_normal((len(chosen), len(self.outputs))) * np.sqrt(law.factors[own])[:, None]
+            out[at] = law.means[own] + np.einsum("nij,nj->ni", roots[chosen], noise)
         return out
 
     def log_density(self, X: Array) -> Array:
@@ -122,13 +138,26 @@ class ConditionalMixture:
             own = full[:, t[:, None], t]
             if not len(x):
                 gates = np.repeat(self.mixture.weights[None], len(at), 0)
-                yield at, _Law(gates, np.repeat(means[None, :, t], len(at), 0), own)
+                factors = self._factors(np.zeros(gates.shape), 0)
+                yield at, _Law(gates, np.repeat(means[None, :, t], len(at), 0), own, factors)
                 continue
             logs = self.mixture.marginal(x.tolist()).log_densities(rows)
             gates = np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True))
-            across = full[:, x[:, None], t]
-            slopes = np.linalg.solve(full[:, x[:, None], x], across)
+            across, inside = full[:, x[:, None], t], full[:, x[:, None], x]
+            slopes = np.linalg.solve(inside, across)
             apart = rows[:, None, :] - means[None, :, x]
+            far = np.zeros(gates.shape)
+            if np.isfinite(self.rows):
+                solved = np.linalg.solve(inside, np.moveaxis(apart, 0, 2))  # (k, x, n)
+                far = np.maximum(np.einsum("nkx,kxn->nk", apart, solved), 0.0)
             given = means[None, :, t] + np.einsum("nkx,kxt->nkt", apart, slopes)
             left = own - np.swapaxes(slopes, 1, 2) @ across
-            yield at, _Law(gates, given, 0.5 * (left + np.swapaxes(left, 1, 2)))
+            yield at, _Law(gates, given, 0.5 * (left + np.swapaxes(left, 1, 2)), self._factors(far, len(x)))
+
+    def _factors(self, far: Array, inputs: int) -> Array:
+        """What multiplies variances because the mixture was learned; `far` are squared distances of rows, (n, k)."""
+        if not np.isfinite(self.rows):
+            return np.ones(far.shape)
+        counts = np.maximum(self.rows * self.mixture.weights, 1.0)
+        freedom = np.maximum(counts - inputs - 1.0, _LEAST_FREEDOM)
+        return (1.0 + (1.0 + far) / counts) * (freedom / (freedom - 2.0))

@@ -77,6 +77,11 @@ class Passing:
         """Centres of one run from random ones."""
         return self.run(self.somewhere(), rounds).means
 
+    def known(self, weights: Array, means: Array, width: float) -> State:
+        """Components that are known to about their width, one for all."""
+        a, t = np.maximum(weights, 1e-6), np.full(self.k, max(width, 1e-8))
+        return State(means.copy(), np.maximum(t, 1e-3), a / a.sum(), t, damping=self.damping)
+
     def released(self, fit: Fit, failures: int) -> State:
         """A fit whose least important components are unknown again, and all others known to about their width."""
         k = self.k
@@ -121,8 +126,12 @@ class Passing:
                 best, least = replace(state), value
             if settled and waited > state.patience:
                 break
-        low, high = self.problem.box
-        return Fit(np.clip(best.means, low, high), best.weights, np.maximum(best.widths, 1e-8), least)
+        return self.fit(best, least)
+
+    def fit(self, state: State, value: float | None = None) -> Fit:
+        """The means and parameters of a state, with its misfit if that is not known yet."""
+        value = self._misfit(state)[0] if value is None else value
+        return Fit(np.clip(state.means, *self.problem.box), state.weights, np.maximum(state.widths, 1e-8), value)
 
     def _misfit(self, state: State) -> tuple[float, float]:
         """Weighted misfit of the model, and its plain mean square."""

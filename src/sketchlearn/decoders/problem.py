@@ -304,6 +304,18 @@ def _least_squares(matrix: Array, values: Array) -> Array:
     return np.asarray(np.linalg.lstsq(matrix, values, rcond=None)[0])
 
 
+def _width_in_noise(power: Array, added: Array, norms: npt.NDArray[Any], spread: float) -> float:
+    """The width whose Gaussian has these squared moduli, of most likelihood.
+
+    No logarithms: in noise of the size of the averages some moduli exceed 1, and those that stand above it are biased.
+    """
+    widths = np.geomspace(1e-3, 4.0, 400) * spread
+    model = np.exp(-np.outer(widths**2, norms**2))
+    variance = 2.0 * model * added + added**2 + 1e-12
+    badness = ((power - added - model) ** 2 / variance + np.log(variance)).sum(1)
+    return float(widths[badness.argmin()])
+
+
 def location_and_scale(view: View) -> tuple[Array, float]:
     """Mean of the data and root mean square of its columns' standard deviations, from the sketch alone.
 
@@ -325,10 +337,13 @@ def location_and_scale(view: View) -> tuple[Array, float]:
         # the lowest frequencies only: further out clusters show, and the Gaussian approximation fails
         low = order[:count]
         seen = low[visible[low]]
-        if len(seen) < 2:
+        if noise.drowned(view.n, view.added):
+            scale = _width_in_noise(np.abs(mean[low]) ** 2, view.added[low], norms[low], spread)
+        elif len(seen) < 2:
             break
-        exponent = -2.0 * np.log(modulus[seen])
-        scale = float(np.sqrt(max(np.sum(exponent * norms[seen] ** 2) / np.sum(norms[seen] ** 4), 0.0))) or spread
+        else:
+            exponent = -2.0 * np.log(modulus[seen])
+            scale = float(np.sqrt(max(np.sum(exponent * norms[seen] ** 2) / np.sum(norms[seen] ** 4), 0.0))) or spread
         new = max(int(np.searchsorted(norms[order], 1.0 / scale)), fewest)
         if new == count:
             break

@@ -9,7 +9,8 @@
 3. If it is not, and some components are clusters while others are not, the search has failed, and mending starts from
    those.  Otherwise the model is wrong: an over-complete mixture, with a diagonal plus a few factors as covariance of
    each component, is fitted several times, with shrinkage scaled to the misfit, and the fits are pooled.
-4. k-means (or k-medians) on the decoded mixture gives the centres.
+4. k-means (or k-medians) on the decoded mixture gives the centres; where added noise hides them, on that and on others
+   that are as likely (:mod:`sketchlearn.decoders.posterior`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from sketchlearn.decoders.partition import (
     task_of,
 )
 from sketchlearn.decoders.passing import Passing
+from sketchlearn.decoders.posterior import believed, pooled
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.refine import Fit, misfit, noise_floor, refine
 from sketchlearn.decoders.search import Found, left_over, refine_shared, search
@@ -92,10 +94,11 @@ def decode_tuning_free(
         if found.ratio < _MISSING:
             found = _look_closer(problem, found, rng, trace)
         fit = _explained(certifier, found, rng, n_decodes, trace)
-    if fit.mixture.n_components > k:
-        cells = partition_thoroughly(fit.mixture, k, rng, criterion)
+    rows = believed(problem, fit.mixture, rng) if _hidden(problem, fit) else fit.mixture
+    if rows.n_components > k:
+        cells = partition_thoroughly(rows, k, rng, criterion)
     else:
-        cells = partition(fit.mixture, k, rng, start=fit.mixture.means, criterion=criterion)
+        cells = partition(rows, k, rng, start=rows.means, criterion=criterion)
     code, verdict = verdicts.of_clusters(fit.ratio, fit.path, k, found.ratio, _findings(problem, fit))
     return ClusterSolution(
         task=task_of(criterion),
@@ -115,6 +118,12 @@ def decode_tuning_free(
         criterion=criterion,
         **_known(problem, fit, cells.centers, rng),
     )
+
+
+def _hidden(problem: Problem, fit: _Outcome) -> bool:
+    """Whether noise that was added leaves the centres uncertain by more than the clusters are wide."""
+    seen = fit.certified
+    return noise.drowned(problem.n, problem.added) and seen is not None and not seen.examination.determined
 
 
 def _known(problem: Problem, fit: _Outcome, centers: Array, rng: np.random.Generator) -> dict[str, Any]:
@@ -364,7 +373,8 @@ def _richer(
     """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
     k, d = found.means.shape
     count = min(2 * k + min(k, _EXTRA if d <= 20 else _EXTRA // 2), max(problem.size // (2 * (d + 2)), k))
-    rank = _rank(d)
+    # numbers of the model are at most four times those of the sketch (shrinkage does the rest)
+    rank = min(_rank(d), max(8 * problem.size // (count * d) - 2, 1))
     axes = _axes(problem, found, rank, rng)
 
     def fitted(own: np.random.Generator) -> Fit:
@@ -375,15 +385,10 @@ def _richer(
         return Fit(fit.means @ axes, fit.weights, axes.T @ s @ axes, fit.value)
 
     fits = in_parallel(fitted, rng.spawn(n_decodes or _DECODES))
-    pool = _mixture(
-        np.concatenate([np.maximum(f.weights, 0.0) / np.maximum(f.weights, 0.0).sum() for f in fits]),
-        np.concatenate([f.means for f in fits]),
-        np.concatenate([f.covariances for f in fits]),
-    )
     value = float(np.mean([f.value for f in fits]))
     floor = float(np.mean([noise_floor(problem, f, "full")[0] for f in fits]))
     shape = f"covariances of rank {rank} plus diagonal" if rank else "widths of their own"
-    return _Outcome(pool, value, floor, f"{len(fits)} pooled fits of {count} components with {shape}")
+    return _Outcome(pooled(fits), value, floor, f"{len(fits)} pooled fits of {count} components with {shape}")
 
 
 def _rank(d: int) -> int:

@@ -19,6 +19,7 @@ Array = npt.NDArray[np.float64]
 
 WIDTH = 1000
 """Cosines and sines of an embedding by default."""
+_CELLS, _FARTHEST = 16.0, 2.0  # unit cells that the frequencies fill; the radius that is far enough in few columns
 _MEAN_SIZE, _MEAN_SCALE, _SHRINKAGE = 2000, 1.5, 0.1
 
 
@@ -50,18 +51,18 @@ def design_classifier(
 def lengths(dim: int) -> MultiscaleLaw:
     """The law of lengths of frequencies, in radians per standard deviation.
 
-    From 0.3 to 2 with a tail up to 4 in few columns, where classes may be folded finely.  In many columns distances
-    between rows are all alike, and a kernel that tells them apart has frequencies of one length, about 0.7: others are
-    too many to pay for.  There the law is from 0.5 to 1, with a tail up to 2.
+    From 0.3 to 2 with a tail up to 4 in few columns, where classes may be folded finely.  To fill a ball of frequencies
+    takes as many of them as its radius to the power of the number of columns: the same hundreds reach less far in more
+    columns, to a radius of ``16 ** (1 / dim)``.  In very many the law is from 0.5 to 1, with a tail up to 2.
 
     Examples
     --------
     >>> from sketchlearn.designs.classifier import lengths
-    >>> lengths(2).low, lengths(100).low
-    (0.3, 0.5)
+    >>> [round(lengths(d).knee, 2) for d in (2, 4, 8, 16, 100)]
+    [2.0, 2.0, 1.41, 1.19, 1.03]
     """
-    many = min(max(math.log2(dim / 16.0) / 2.0, 0.0), 1.0)  # 16 columns are few, 64 many
-    return MultiscaleLaw(low=round(0.3 + 0.2 * many, 6), knee=2.0 ** (1.0 - many), high=2.0 ** (2.0 - many), decay=2.0)
+    knee = round(min(_CELLS ** (1.0 / dim), _FARTHEST), 6)
+    return MultiscaleLaw(low=round(0.7 - 0.2 * knee, 6), knee=knee, high=2.0 * knee, decay=2.0)
 
 
 def design_class_means(

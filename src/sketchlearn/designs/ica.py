@@ -18,7 +18,8 @@ Array = npt.NDArray[np.float64]
 _ROUNDS, _TURNS = 20, 200
 _ROWS_PER_COLUMN = 20  # of a pilot that is separated, and not only made uncorrelated
 _FLOOR = 1e-6
-_NEARER, _PEAKED = 0.625, 1.0
+_NEARER = 0.625  # of the usual radius
+_PEAKED, _LOPSIDED = 1.0, 1.0  # excess kurtosis, skewness
 _TOGETHER = (
     2.0  # standard deviations of one correlation of lengths; the average of those of independent sources is below
 )
@@ -77,11 +78,12 @@ def design_ica(
 
 
 def peaked(sources: Array, weights: Array | None = None) -> bool:
-    """Whether all of some about independent columns have an excess kurtosis above 1, and none is large with others.
+    """Whether about independent columns have excess kurtoses above 1, no large skewness, and none is large with others.
 
     Fourth powers of such sources are mostly the noise of a few large values, and a rotation doesn't notice the ball
     that rows are clipped to: the nearer it is, the better the rotation is known.  Flat or nearly normal sources would
-    lose what tells them apart, and sources that are large together would look independent after it.
+    lose what tells them apart, and sources that are large together would look independent after it.  Skewed ones are
+    known well enough, and clipped on one side only they would no longer look independent.
 
     Examples
     --------
@@ -92,11 +94,13 @@ def peaked(sources: Array, weights: Array | None = None) -> bool:
     (True, False)
     >>> peaked(rng.laplace(size=(2000, 3)) * rng.uniform(0.2, 1.8, size=(2000, 1)))
     False
+    >>> peaked(rng.exponential(size=(2000, 3)))
+    False
     """
     w = np.ones(len(sources)) if weights is None else weights
     apart = sources - np.average(sources, axis=0, weights=w)
-    squares, fourth = (np.average(apart**power, axis=0, weights=w) for power in (2, 4))
-    if not (fourth > (3.0 + _PEAKED) * squares**2).all():
+    squares, third, fourth = (np.average(apart**power, axis=0, weights=w) for power in (2, 3, 4))
+    if not (fourth > (3.0 + _PEAKED) * squares**2).all() or (np.abs(third) > _LOPSIDED * squares**1.5).any():
         return False
     lengths = np.abs(apart) - np.average(np.abs(apart), axis=0, weights=w)
     common = (w[:, None] * lengths).T @ lengths / w.sum()

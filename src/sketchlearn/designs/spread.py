@@ -21,20 +21,22 @@ Array = npt.NDArray[np.float64]
 _FAR = 50.0  # robust standard deviations beyond which a value says nothing about the spread of the others
 _FEW = 0.05  # of the rows: more than that are no accident
 _CODES = 3
-_RANGES = ((25.0, 75.0, 1.349), (5.0, 95.0, 3.290), (1.0, 99.0, 4.653))
-"""Percentiles and how many standard deviations of a normal law they are apart; the wider for columns with many ties."""
+_QUARTILES, _HALF = 1.349, 0.6745  # standard deviations of a normal law between quartiles, and to one of them
+_NAMED = 3  # columns with such values that are spoken of one by one
+_SAY = 0.1  # of the variance, with which a column decides something
 _WIDER = 30.0  # times as wide as another column, from which on distances are about one column only
 
 
 def far(sample: Array) -> npt.NDArray[np.bool_]:
     """Which values are so far out that they say nothing about the spread of their column, (n, d)."""
-    middle = np.median(sample, axis=0)
-    width = np.zeros(sample.shape[1])
-    for low, high, deviations in _RANGES:
-        a, b = np.percentile(sample, [low, high], axis=0)
-        width = np.where(width > 0, width, (b - a) / deviations)
+    low, middle, high = np.percentile(sample, [25.0, 50.0, 75.0], axis=0)
+    width = (high - low) / _QUARTILES
     with np.errstate(over="ignore"):  # distances may be infinite: far enough
-        out = np.abs(sample - middle) > _FAR * np.where(width > 0, width, np.inf)
+        apart = np.abs(sample - middle)
+        for k in np.flatnonzero(width == 0).tolist():  # half of the values are one, as in pictures: the others count
+            others = apart[apart[:, k] > 0, k]
+            width[k] = np.median(others) / _HALF if len(others) else np.inf
+        out = apart > _FAR * width
     few = out.mean(axis=0) <= _FEW
     codes = [not f and _are_codes(column[o], column[~o]) for f, o, column in zip(few, out.T, sample.T, strict=True)]
     return np.asarray(out & (few | codes))
@@ -82,7 +84,8 @@ def remarks(sample: Array, names: Sequence[str] | None, distances: bool) -> list
     """What the owner of some pilot rows should know; `distances`: whether the widths of columns are compared."""
     out = []
     wild = far(sample)
-    for k in np.flatnonzero(wild.any(axis=0)).tolist():
+    columns = np.flatnonzero(wild.any(axis=0)).tolist()
+    for k in columns[:_NAMED]:
         values = sample[wild[:, k], k]
         worst = values[np.argmax(np.abs(values - np.median(sample[:, k])))]
         out.append(
@@ -90,6 +93,8 @@ def remarks(sample: Array, names: Sequence[str] | None, distances: bool) -> list
             f"all others (such as {worst:.6g}) among {len(sample)} rows: are they real? They are part of what is "
             "learned, but not of the scale"
         )
+    if len(columns) > _NAMED:
+        out.append(f"{len(columns) - _NAMED} more columns hold values far from all others of theirs")
     if distances and sample.shape[1] > 1:
         out += _of_units(np.where(wild, np.nan, sample), names)
     return out
@@ -102,6 +107,8 @@ def _of_units(sample: Array, names: Sequence[str] | None) -> list[str]:
     if not spread[wide] > _WIDER * spread[narrow] > 0:
         return []
     share = spread[wide] ** 2 / (spread**2).sum()
+    if share < _SAY:
+        return []  # one of many wide ones, as in pictures
     column = _named(wide, names, len(spread))
     return [f"column {column} has {share:.1%} of the variance; standardize=True gives every column the same say"]
 

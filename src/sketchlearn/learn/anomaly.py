@@ -9,7 +9,8 @@ import numpy.typing as npt
 from sklearn.base import OutlierMixin
 
 from sketchlearn.decoders import decode
-from sketchlearn.decoders.anomaly import AnomalySolution
+from sketchlearn.decoders.anomaly import AnomalySolution, embedding_means
+from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.anomaly import design_anomaly
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
@@ -19,6 +20,8 @@ from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.rows import Rows
 
 Array = npt.NDArray[np.float64]
+
+_COMPONENTS, _DRAWS, _FEWEST = 3, 20_000, 50  # of a rough model of the rows; rows that are too few for one
 
 
 class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore[misc]
@@ -54,7 +57,8 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
     ----------
     offset_ : float
         Score below which a row is called an anomaly: what `false_alarms` of the rows of the pilot fall below, corrected
-        for their having been sketched; from a sketch alone, what they would if features were normal.
+        for their having been sketched; from a sketch alone, what it is for normal features, or more, if draws from a
+        rough mixture that is decoded from the sketch speak for it.
     sketch_ : Sketch
         What was learned from.
     solution_ : AnomalySolution
@@ -134,7 +138,7 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
         """The threshold: rows of the pilot, where there are any, know more than a law does."""
         pilot: tuple[Array, Array | None] | None = self.__dict__.get("_pilot")
         if pilot is None:
-            self.offset_ = -solution.threshold(float(self.false_alarms))
+            self.offset_ = -solution.threshold(float(self.false_alarms), self._draws())
             return
         scores = solution.unseen(solution.distance(pilot[0]))
         order = np.argsort(scores)
@@ -142,6 +146,15 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
         mass = np.cumsum(weights[order])
         at = int(np.searchsorted(mass, (1.0 - float(self.false_alarms)) * mass[-1]))
         self.offset_ = -float(scores[order[min(at, len(order) - 1)]])
+
+    def _draws(self) -> Array | None:
+        """Rows of a rough mixture, decoded from the means of the features that the sketch holds."""
+        means = embedding_means(self.sketch_)
+        if means is None or means.effective_count < _FEWEST:
+            return None
+        rough = decode(means, _COMPONENTS, task="gmm", decoder="auto", covariance_type="diag", random_state=self._seed)
+        assert isinstance(rough, MixtureSolution)
+        return rough.mixture.sample(_DRAWS, self._seed)[0]
 
     def make_model(self) -> Model:
         """The distance and the threshold."""

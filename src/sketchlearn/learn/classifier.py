@@ -40,10 +40,10 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
     Parameters
     ----------
     method : {"auto", "ridge", "lda", "qda", "naive-bayes", "mixture", "mean"}
-        ``"ridge"`` (``"auto"``): least squares on Fourier features of many scales.  ``"lda"``, ``"qda"``,
-        ``"naive-bayes"``: normal classes, from exact moments of the columns, as in scikit-learn.  ``"mixture"``: a
-        Gaussian mixture a class.  ``"mean"``: the nearest class mean in feature space, for sketches of a few
-        kilobytes; its probabilities are not calibrated.
+        ``"ridge"`` (``"auto"``): least squares on Fourier features of many scales; three classes or more are normal in
+        the space of its scores, unless `alpha` is given.  ``"lda"``, ``"qda"``, ``"naive-bayes"``: normal classes, from
+        exact moments of the columns, as in scikit-learn.  ``"mixture"``: a Gaussian mixture a class.  ``"mean"``: the
+        nearest class mean in feature space, for sketches of a few kilobytes; its probabilities are not calibrated.
     n_components : int
         Components a class, of mixtures.
     covariance_type : {"full", "tied", "diag", "spherical"}

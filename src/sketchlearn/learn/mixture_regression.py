@@ -223,7 +223,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         X : array (n_samples, n_features)
             Predictors.
         return_std : bool
-            Also return the standard deviations of the targets about the expectation.
+            Also return the standard deviations of the targets about the expectation, what isn't known of it included.
 
         Returns
         -------
@@ -339,7 +339,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
     @property
     def _law(self) -> ConditionalMixture:
         check_is_fitted(self)
-        return ConditionalMixture(self.mixture_, self._predictors, self._targets)
+        return ConditionalMixture(self.mixture_, self._predictors, self._targets, float(self.sketch_.effective_count))
 
     def _inputs(self, X: Any) -> Array:
         check_is_fitted(self)

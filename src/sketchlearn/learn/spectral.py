@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,10 +11,12 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
+from sketchlearn.decoders.solution import Code
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.clustering import CompressiveKMeans
 from sketchlearn.learn.graphs import checked_graph, neighbour_graph, spectral_embedding
 from sketchlearn.learn.models.base import Model
+from sketchlearn.learn.models.spectral import SpectralModel
 from sketchlearn.learn.rows import as_random_state
 from sketchlearn.sketches.value import Sketch
 
@@ -192,10 +195,19 @@ class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         return self.kmeans_.predict(embedding)
 
     def to_model(self) -> Model:
-        """Centres among the embedded nodes, as a model of k-means that can be saved, loaded and drawn."""
+        """Centres among the embedded nodes and eigenvalues, as a model that can be saved, loaded and drawn."""
         if "kmeans_" not in self.__dict__:
             raise ValueError("this CompressiveSpectralClustering has learned nothing yet: call fit or fit_sketch")
-        return self.kmeans_.to_model()
+        model = SpectralModel.from_solution(self.sketch_, self.solution_)
+        if not model.named:
+            names = tuple(f"eigenvector {i + 1}" for i in range(len(model.columns)))
+            model = replace(model, columns=names, named=True)
+        if "eigenvalues_" not in self.__dict__:
+            return model
+        code = str(Code.RELIABLE if self.reliable_ else Code.UNCERTIFIED)
+        return replace(
+            model, eigenvalues=self.eigenvalues_, verdict=self.verdict_, reliable=self.reliable_, code=code, ratio=None
+        )
 
     # -- pieces --------------------------------------------------------------------------------
 
@@ -238,6 +250,8 @@ def _verdict(k: int, values: Array, parts: int, means: CompressiveKMeans) -> tup
         return False, f"not certified: the graph has {parts} connected parts, more than {k} clusters; {cost}"
     if len(values) <= k:
         return False, f"not certified: {len(values)} eigenvalues say nothing about a gap after the {k}th; {cost}"
+    if parts == k:
+        return True, f"reliable: the graph has {parts} connected parts, as many as clusters; {cost}"
     gap = float(values[k] / max(values[k - 1], 1e-12))
     text = f"eigenvalue {k + 1} of the graph is {gap:.3g} times eigenvalue {k}"
     if gap >= _GAP:

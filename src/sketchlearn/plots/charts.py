@@ -101,12 +101,12 @@ def sweep(table: Sweep, *, ax: Any = None) -> Any:
 
 
 def spectrum(model: Any, *, ax: Any = None) -> Any:
-    """Variance along each principal component, and how much the first of them explain together.
+    """Variances along principal components, and how much they explain together; or the eigenvalues of a graph.
 
     Parameters
     ----------
     model : estimator, Model or path
-        PCA.
+        PCA, or spectral clustering: there the eigenvalues before the gap, and after it, have different colours.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -122,9 +122,12 @@ def spectrum(model: Any, *, ax: Any = None) -> Any:
     'variance'
     """
     model = as_model(model)
-    found = model.pictures().get("spectrum")
+    pictures = model.pictures()
+    if "eigenvalues" in pictures:
+        return _eigenvalues(model, **pictures["eigenvalues"], ax=ax)
+    found = pictures.get("spectrum")
     if found is None:
-        raise ValueError(f"a spectrum needs a PCA model, this one is {model.task}")
+        raise ValueError(f"a spectrum needs a model of PCA or of spectral clustering, this one is {model.task}")
     variances, shares = found["variances"], found["shares"]
     ax = tidy(axes(ax))
     k = np.arange(1, len(variances) + 1)
@@ -143,6 +146,25 @@ def spectrum(model: Any, *, ax: Any = None) -> Any:
         ax.set_xticks(k)
     ax.set_title(caption(f"{model.headline}: {shares.sum():.1%} of the variance"))
     ax.legend(frameon=False, loc="center right")
+    return ax
+
+
+def _eigenvalues(model: Any, values: Any, clusters: int, ax: Any) -> Any:
+    """Eigenvalues of a graph's Laplacian: small ones, and then a gap, if there are so many clusters."""
+    ax = tidy(axes(ax))
+    k = np.arange(1, len(values) + 1)
+    for some, shade, label in (
+        (k <= clusters, color(0), f"the first {clusters}"),
+        (k > clusters, color(4), "after them"),
+    ):
+        if some.any():
+            ax.bar(k[some], np.asarray(values)[some], color=shade, width=0.7, label=label)
+    ax.set_xlabel("eigenvalue")
+    ax.set_ylabel("of the normalised Laplacian")
+    if len(k) <= 20:
+        ax.set_xticks(k)
+    ax.set_title(caption(model.headline))
+    ax.legend(frameon=False, loc="upper left")
     return ax
 
 

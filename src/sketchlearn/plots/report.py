@@ -141,6 +141,11 @@ def _tiles(model: Model) -> str:
 
 _PICTURES = {
     "spectrum": "<section><h2>Spectrum</h2><div class='picture' id='spectrum'></div></section>",
+    "eigenvalues": (
+        "<section><h2>Eigenvalues of the graph</h2><div class='picture' id='eigenvalues'></div>"
+        "<p class='soft'>Of the normalised Laplacian: as many small ones as there are clusters, then a gap.</p>"
+        "</section>"
+    ),
     "regression": (
         "<section><h2>Effects</h2><div class='picture' id='coefficients'></div>"
         "<p class='soft'>Lines: two standard errors.</p></section>"

@@ -4,7 +4,8 @@ With the indicators t of the classes, ``E|t - W'f - b|^2 + lambda |W|^2`` needs 
 in each class, which the sketches hold.  For every penalty the residual sum and the effective number of parameters
 follow from one eigendecomposition, hence ``GCV = RSS / (1 - (df + 1) / n)^2`` (Golub, Heath and Wahba 1979).  The
 same for parts of the features: frequencies are sorted by length into bands, and unions of neighbouring bands are
-kernels of several scales, of which the best is taken.
+kernels of several scales, of which the best is taken.  Three classes or more are then told apart by their means and
+covariances in the space of the fitted indicators, which follow from the sketches too.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.classifier.rules import ClassSolution, LinearRule
+from sketchlearn.decoders.classifier.rules import ClassSolution, DiscriminantRule, LinearRule, MixtureRule
 from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.embedded import EmbeddedFeatures
@@ -28,6 +30,8 @@ Array = npt.NDArray[np.float64]
 _PENALTIES = np.logspace(-8.0, 2.0, 41)
 _BANDS = 6
 _MOST_PARAMETERS = 0.95  # of the rows: beyond that cross-validation says nothing
+_DRAWN, _WIDTH, _MOST_OPTIMISM = 0.5, 1e-6, 100.0  # of covariances of scores: drawn to their mean, least width, factor
+_CAUTION = 40.0  # rows: with so few, the best of many fits is best by chance, and parameters count twice
 
 
 class Moments(NamedTuple):
@@ -128,7 +132,7 @@ def decode_ridge(
         fit = _fit(total[at], across[chosen], spread, n, None if alpha is None else alpha / n, band, chosen)
         if trace is not None and fit is not None:
             trace.append({"band": band, "penalty": fit.penalty * n, "gcv": fit.gcv, "parameters": fit.parameters})
-        if fit is not None and (found is None or fit.gcv < found.gcv):
+        if fit is not None and (found is None or fit.criterion < found.criterion):
             found = fit
         if alpha is not None:
             break  # a given penalty is for all features
@@ -137,6 +141,7 @@ def decode_ridge(
     weights[found.chosen] = found.coefficients
     intercepts = moments.shares - moments.mean @ weights
     code, verdict = _verdict(found, spread, n)
+    rule = LinearRule(table.features, weights, intercepts)
     return ClassSolution(
         task="classifier",
         decoder="ridge",
@@ -144,7 +149,7 @@ def decode_ridge(
         code=code,
         verdict=verdict,
         trace=trace or [],
-        rule=LinearRule(table.features, weights, intercepts),
+        rule=rule if alpha is not None else _refined(rule, moments, found),
         counts=counts,
         typical=moments.means @ weights + intercepts,
         facts={
@@ -155,6 +160,29 @@ def decode_ridge(
             "explained": 1.0 - found.gcv / spread if spread > 0 else 0.0,
         },
     )
+
+
+def _refined(rule: LinearRule, moments: Moments, fit: _Fit) -> LinearRule | DiscriminantRule:
+    """Normal classes in the space of the scores, whose moments the sketches know, where there are three or more.
+
+    Scores of rows that were fitted are closer to their targets than those of new rows, as far as cross-validation says;
+    covariances of the classes are drawn halfway to their mean (Friedman 1989).
+    """
+    if len(rule.intercepts) < 3 or not isinstance(rule.features, EmbeddedFeatures):
+        return rule
+    w = rule.coefficients[:, :-1]
+    means = moments.means @ w + rule.intercepts[:-1]
+    own = np.stack([w.T @ covariance @ w for covariance in moments.covariances])
+    pooled = np.einsum("c,cij->ij", moments.shares, own)
+    level = float(np.trace(pooled)) / len(pooled)
+    if not level > 1e-12 or not (moments.shares > 0).all():
+        return rule
+    optimism = min(fit.gcv / fit.residual, _MOST_OPTIMISM) if fit.residual > 0 else _MOST_OPTIMISM
+    values, vectors = np.linalg.eigh((1.0 - _DRAWN) * own + _DRAWN * pooled)
+    values = optimism * np.maximum(values, _WIDTH * level)  # (sums to which noise was added may have negative ones)
+    own = (vectors * values[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+    laws = tuple(Mixture(np.ones(1), mean[None], s[None]) for mean, s in zip(means, own, strict=True))
+    return DiscriminantRule(rule, MixtureRule(np.log(moments.shares), laws))
 
 
 def one_component(k: int, what: str) -> None:
@@ -189,6 +217,7 @@ class _Fit(NamedTuple):
     coefficients: Array
     penalty: float
     gcv: float
+    criterion: float
     residual: float
     parameters: float
     band: str
@@ -209,26 +238,28 @@ def _fit(
     values = np.maximum(values, 0.0)
     rotated = vectors.T @ across
     unit = float(values.mean()) or 1.0
-    best: tuple[float, float, float, float] | None = None
+    price = 1.0 + _CAUTION / n
+    best: tuple[float, float, float, float, float] | None = None
     for level in _PENALTIES * unit if penalty is None else [penalty]:
         shrink = 1.0 / np.where(values + level > 0, values + level, np.inf)
         parameters = float((values * shrink).sum())
         weights = shrink[:, None] * rotated
         residual = spread - 2.0 * float((weights * rotated).sum()) + float((values[:, None] * weights**2).sum())
-        if penalty is None and parameters + 1.0 > _MOST_PARAMETERS * n:
+        if penalty is None and price * (parameters + 1.0) > _MOST_PARAMETERS * n:
             continue
-        left = max(1.0 - (parameters + 1.0) / n, 1e-12)
-        gcv = max(residual, 0.0) / left**2
-        if best is None or gcv < best[1]:
-            best = (float(level), gcv, residual, parameters)
+        gcv, criterion = (
+            max(residual, 0.0) / max(1.0 - each * (parameters + 1.0) / n, 1e-12) ** 2 for each in (1.0, price)
+        )
+        if best is None or criterion < best[2]:
+            best = (float(level), gcv, criterion, residual, parameters)
     if best is None and penalty is None and band == "all":
         # a handful of rows: the largest penalty, and the verdict says what that is worth
         return _fit(total, across, spread, n, float(_PENALTIES[-1] * unit), band, chosen)
     if best is None:
         return None
-    level, gcv, residual, parameters = best
+    level, gcv, criterion, residual, parameters = best
     shrink = 1.0 / np.where(values + level > 0, values + level, np.inf)
-    return _Fit(vectors @ (shrink[:, None] * rotated), level, gcv, residual, parameters, band, chosen)
+    return _Fit(vectors @ (shrink[:, None] * rotated), level, gcv, criterion, residual, parameters, band, chosen)
 
 
 def _verdict(fit: _Fit, spread: float, n: float) -> tuple[Code, str]:

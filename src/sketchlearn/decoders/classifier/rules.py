@@ -113,12 +113,50 @@ class MixtureRule:
         return _softmax(self.scores(rows))
 
 
+@dataclass(frozen=True, eq=False)
+class DiscriminantRule:
+    """Bayes' rule for classes that are normal in the space of a linear rule's scores.
+
+    Where classes lie one behind the other, the one in the middle has the largest score nowhere, though scores tell it
+    apart: what is typical for a class is not that its own score is large (Hastie, Tibshirani and Buja 1994).
+
+    Attributes
+    ----------
+    linear : LinearRule
+        Scores that sum to 1.
+    classes : MixtureRule
+        Densities of all of them but the last.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.decoders.classifier.rules import DiscriminantRule, LinearRule, MixtureRule
+    >>> linear = LinearRule(sl.QuadraticFeatures.draw(dim=1), np.array([[1.0, -1.0]]), np.array([0.5, 0.5]))
+    >>> parts = tuple(sl.Mixture(np.ones(1), np.array([[m]]), np.full(1, 0.1)) for m in (0.2, 0.8))
+    >>> DiscriminantRule(linear, MixtureRule(np.log([0.5, 0.5]), parts)).probabilities(np.array([[0.0]]))
+    array([[0.5, 0.5]])
+    """
+
+    linear: LinearRule
+    classes: MixtureRule
+
+    kind: ClassVar[str] = "discriminant"
+
+    def scores(self, rows: npt.NDArray[Any]) -> Array:
+        """``log prior + log density`` of each class, (n, c)."""
+        return self.classes.scores(self.linear.scores(rows)[:, :-1])
+
+    def probabilities(self, rows: npt.NDArray[Any]) -> Array:
+        """Posterior probabilities, (n, c)."""
+        return _softmax(self.scores(rows))
+
+
 def _softmax(scores: Array) -> Array:
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-Rule = LinearRule | MixtureRule
+Rule = LinearRule | MixtureRule | DiscriminantRule
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -127,7 +165,7 @@ class ClassSolution(Solution):
 
     Attributes
     ----------
-    rule : LinearRule or MixtureRule
+    rule : LinearRule, MixtureRule or DiscriminantRule
         Scores of rows, a column a class, in the order of the table's groups.
     counts : ndarray (c,)
         Rows of each class.

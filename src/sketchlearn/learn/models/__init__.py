@@ -11,6 +11,7 @@ from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
 from sketchlearn.learn.models.mixtures import GaussianMixtureModel, StableMixtureModel
 from sketchlearn.learn.models.pca import PCAModel
 from sketchlearn.learn.models.regression import RegressionModel
+from sketchlearn.learn.models.spectral import SpectralModel
 from sketchlearn.learn.models.subspaces import SubspacesModel
 from sketchlearn.learn.models.table import Column, Table
 from sketchlearn.learn.models.verifier import VerifierModel
@@ -31,6 +32,7 @@ __all__ = [
     "PCAModel",
     "Reader",
     "RegressionModel",
+    "SpectralModel",
     "StableMixtureModel",
     "SubspacesModel",
     "Table",

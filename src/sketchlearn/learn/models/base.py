@@ -189,7 +189,7 @@ class Model:
         return replace(model, profile=residual_profile(sketch, model.mixture, kind))
 
     @classmethod
-    def from_solution(cls, sketch: Sketch, solution: Any) -> Model:
+    def from_solution(cls, sketch: Sketch, solution: Any) -> Self:
         """The model that a decoder found: the fields of the class are attributes of its solution."""
         names = [name for name in cls.layout if hasattr(solution, name)]
         return cls.from_sketch(sketch, solution, **{name: getattr(solution, name) for name in names})

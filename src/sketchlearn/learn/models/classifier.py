@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.classifier.rules import LinearRule, MixtureRule, Rule, embedded
+from sketchlearn.decoders.classifier.rules import DiscriminantRule, LinearRule, MixtureRule, Rule, embedded
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.models.base import Model, register_model
@@ -43,7 +43,7 @@ class ClassifierModel(Model):
     typical : ndarray (c, c)
         What the rows of a class get on average, a column a class: scores of a linear rule, else shares.
     log_priors, mixtures : ndarray (c,), tuple of Mixture, or None
-        Class densities, of a rule that has them.
+        Class densities, of a rule that has them: of the columns, or of all scores of a linear rule but the last.
     recipe, coefficients, intercepts, softness : dict, ndarray (f, c), ndarray (c,), float, or None
         The feature map and what its features are multiplied by, of a linear rule.
 
@@ -91,6 +91,8 @@ class ClassifierModel(Model):
         """The fields that hold a rule."""
         if isinstance(rule, MixtureRule):
             return {"log_priors": rule.log_priors, "mixtures": rule.mixtures}
+        if isinstance(rule, DiscriminantRule):
+            return ClassifierModel.rule_fields(rule.linear) | ClassifierModel.rule_fields(rule.classes)
         return {
             "recipe": rule.features.recipe(),
             "coefficients": rule.coefficients,
@@ -101,14 +103,18 @@ class ClassifierModel(Model):
     @property
     def rule(self) -> Rule:
         """The rule behind :meth:`predict`."""
+        densities = None
         if self.mixtures is not None and self.log_priors is not None:
-            return MixtureRule(self.log_priors, self.mixtures)
-        assert self.recipe is not None
+            densities = MixtureRule(self.log_priors, self.mixtures)
+        if self.recipe is None:
+            assert densities is not None
+            return densities
         assert self.coefficients is not None
         assert self.intercepts is not None
-        return LinearRule(
+        linear = LinearRule(
             FeatureMap.from_recipe(dict(self.recipe)), self.coefficients, self.intercepts, self.softness or 0.0
         )
+        return linear if densities is None else DiscriminantRule(linear, densities)
 
     @property
     def labels(self) -> npt.NDArray[Any]:
@@ -127,14 +133,14 @@ class ClassifierModel(Model):
 
     def own_numbers(self) -> list[tuple[str, str]]:
         """How often a class gets its own label, if its density is true."""
-        if self.mixtures is None:
+        if self.recipe is not None:
             return []
         right = float(self.counts @ np.diag(self.typical) / self.counts.sum())
         return [(f"{right:.1%}", "told right, if the densities are true")]
 
     def table(self) -> Table:
         """Rows, share and what the rows of a class typically get."""
-        linear = self.mixtures is None
+        linear = self.recipe is not None
         share = self.counts / self.counts.sum()
         columns = [
             Column("class", self.classes, "text"),
@@ -155,7 +161,7 @@ class ClassifierModel(Model):
 
     def parts(self) -> Mixture:
         """All components of all classes, weighted by the classes' shares."""
-        if self.mixtures is None or self.log_priors is None:
+        if self.mixtures is None or self.log_priors is None or self.recipe is not None:
             return super().parts()
         priors = np.exp(self.log_priors)
         weights = np.concatenate([p * m.weights for p, m in zip(priors, self.mixtures, strict=True)])
@@ -190,15 +196,18 @@ class ClassifierModel(Model):
         if "log_priors" in found and (found["log_priors"] > 1e-9).any():
             raise reader.fail("the priors should be logarithms of shares")
         if reader.has("mixtures"):
-            found["mixtures"] = _mixtures(reader)
+            # of the columns, or of all scores of coefficients but the last
+            scored = reader.has("recipe")
+            found["mixtures"] = _mixtures(reader, len(found["classes"]) - 1 if scored else None)
             if len(found["mixtures"]) != len(found["classes"]) or "log_priors" not in found:
                 raise reader.fail("a density and a prior for each class")
-        else:
+        if reader.has("recipe") or not reader.has("mixtures"):
             found["recipe"] = _recipe(reader, found)
         return found
 
 
-def _mixtures(reader: Reader) -> tuple[Mixture, ...]:
+def _mixtures(reader: Reader, dim: int | None) -> tuple[Mixture, ...]:
+    """A density a class, of so many columns; None: of the columns of the model."""
     given = reader.facts["mixtures"]
     if not isinstance(given, list):
         raise reader.fail("the field 'mixtures' should be a list")
@@ -206,8 +215,8 @@ def _mixtures(reader: Reader) -> tuple[Mixture, ...]:
     for item in given:
         part = Reader({"class": item}, reader.name)
         out.append(part.mixture("class"))
-        reader.lengths.setdefault("d", out[-1].dim)
-        if out[-1].dim != reader.lengths["d"]:
+        wanted = reader.lengths.setdefault("d", out[-1].dim) if dim is None else dim
+        if out[-1].dim != wanted:
             raise reader.fail("densities of different numbers of columns")
     return tuple(out)
 

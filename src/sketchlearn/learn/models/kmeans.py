@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +80,7 @@ class KMeansModel(ComponentModel):
     closest: float | None = None
 
     @classmethod
-    def from_solution(cls, sketch: Sketch, solution: Any) -> KMeansModel:
+    def from_solution(cls, sketch: Sketch, solution: Any) -> Self:
         """Centres with what the decoder knows about them."""
         spread = characteristic(sketch.features, "a model of clusters").spread
         return cls.from_sketch(
@@ -111,7 +111,7 @@ class KMeansModel(ComponentModel):
         what = "mean distance to the centre" if self.criterion == "medians" else "mean squared distance"
         units = ", columns in units of their spread" if self.spread is not None else ""
         out = [(number(self.inertia), f"{what} (estimated{units})")]
-        if self.smallest is not None:
+        if self.smallest is not None and self.smallest < 1.0:
             out.append(
                 (f"{100 * self.smallest:.2g} %", "of the rows: another cluster of that size would have been noticed")
             )

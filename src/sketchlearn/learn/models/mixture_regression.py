@@ -70,7 +70,7 @@ class MixtureRegressionModel(ComponentModel):
     def conditional(self) -> ConditionalMixture:
         """The law of the targets given the predictors."""
         at = [np.array([self.columns.index(name) for name in names]) for names in (self.predictors, self.targets)]
-        return ConditionalMixture(self.mixture, *at)
+        return ConditionalMixture(self.mixture, at[0], at[1], float(self.rows))
 
     @property
     def headline(self) -> str:

@@ -330,6 +330,11 @@
     const words = variances.map((v, i) => `component ${i + 1}: variance ${format(v)}\n${percent(shares[i])}, together ${percent((sum += shares[i]))}`);
     bars($("spectrum"), words, variances, variances.map(() => 0), ["principal component", "variance", variances.map((_, i) => String(i + 1))]);
   });
+  if ($("eigenvalues")) redraws.push(() => {
+    const { values, clusters } = data.eigenvalues;
+    const words = values.map((v, i) => `eigenvalue ${i + 1}: ${format(v)}${i === clusters ? `\n${format(v / Math.max(values[i - 1], 1e-12))} times the one before` : ""}`);
+    bars($("eigenvalues"), words, values, values.map(() => 0), ["eigenvalue", "of the Laplacian", values.map((_, i) => String(i + 1))]);
+  });
   if ($("coefficients")) redraws.push(() => {
     const r = data.regression;
     const words = r.names.map((name, i) => `${name}\n${r.axis}: ${format(r.effects[i])}\ncoefficient ${format(r.coefficients[i])}`);

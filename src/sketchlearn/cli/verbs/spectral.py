@@ -1,0 +1,199 @@
+"""``sketchlearn spectral``: clusters of a graph, or of rows through the graph of their nearest neighbours."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sketchlearn.cli.app import (
+    Columns,
+    Dataset,
+    Debug,
+    Decimal,
+    Delimiter,
+    Dtype,
+    Encoding,
+    Format,
+    Json,
+    Query,
+    Where,
+    check_output,
+    emit,
+    names_in,
+    usage,
+    working,
+    write_bytes,
+    writing,
+)  # fmt: skip
+
+_KINDS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
+_ROWS = 65536  # written at a time
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command()
+    def spectral(
+        data: Annotated[
+            list[str],
+            typer.Argument(help="Rows: files, globs, folders, a database URL or -. Or a graph: .npz of scipy.sparse."),
+        ],
+        k: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")],
+        output: Annotated[str, typer.Option("-o", "--output", help="Where to write the model (JSON).")],
+        labels: Annotated[
+            str | None, typer.Option("--labels", help="Where to write the cluster of each row: .parquet or .csv.")
+        ] = None,
+        nodes: Annotated[
+            str | None, typer.Option("--nodes", help="Where to write the embedded nodes: .parquet or .csv.")
+        ] = None,
+        sketch: Annotated[
+            str | None, typer.Option("--sketch", help="Where to write the sketch of the embedded nodes.")
+        ] = None,
+        neighbors: Annotated[
+            int, typer.Option("--neighbors", min=1, help="Nearest rows that each row is joined with.")
+        ] = 10,
+        components: Annotated[
+            int | None, typer.Option("--components", min=1, help="Eigenvectors; as many as clusters.")
+        ] = None,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")] = 0,
+        id_column: Annotated[str | None, typer.Option("--id", help="Column that is copied to the labels.")] = None,
+        columns: Columns = None,
+        where: Where = None,
+        query: Query = None,
+        dataset: Dataset = None,
+        format: Format = None,
+        dtype: Dtype = None,
+        delimiter: Delimiter = None,
+        decimal: Decimal = None,
+        encoding: Encoding = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Cluster the nodes of a graph by its eigenvectors; rows are joined with their nearest ones.
+
+        The graph has to be in memory as a whole.
+        """
+        if output == "-":
+            raise usage("-o needs the name of a file")
+        if id_column is not None and labels is None:
+            raise usage("--id is copied to the labels: say where with --labels")
+        tables = {path: _kind(path) for path in (labels, nodes) if path is not None}
+        outputs = [path for path in (output, labels, nodes, sketch) if path is not None]
+        for path in outputs:
+            check_output(path, *data)
+        if len({Path(path).resolve() for path in outputs}) < len(outputs):
+            raise usage("two outputs have the same name")
+        options: dict[str, Any] = {
+            "columns": names_in(columns), "where": where, "query": query, "dataset": dataset, "format": format,
+            "dtype": dtype, "delimiter": delimiter, "decimal": decimal, "encoding": encoding,
+        }  # fmt: skip
+        is_graph = any(Path(path).suffix.lower() == ".npz" for path in data)
+        if is_graph:
+            if len(data) > 1:
+                raise usage("a graph (.npz) is one file, without others")
+            if id_column is not None or any(value is not None for value in options.values()):
+                raise usage("a graph (.npz) has no columns: leave out --id, --columns and other options of rows")
+        from sklearn.exceptions import ConvergenceWarning
+
+        from sketchlearn.learn import CompressiveSpectralClustering
+
+        with working("reading"):
+            given, names = (_graph(data[0]), None) if is_graph else _rows(data, id_column, options)
+        estimator = CompressiveSpectralClustering(
+            k,
+            affinity="precomputed" if is_graph else "nearest_neighbors",
+            n_neighbors=neighbors,
+            n_components=components,
+            random_state=seed,
+        )
+        with working(f"looking for {k} clusters"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict says it
+            found = estimator.fit(given)
+        model = found.to_model()
+        if labels is not None:
+            table: dict[str, Any] = {} if id_column is None else {id_column: names}
+            _table(labels, tables[labels], table | {"cluster": found.labels_})
+        if nodes is not None:
+            _table(nodes, tables[nodes], dict(zip(model.columns, found.embedding_.T, strict=True)))
+        if sketch is not None:
+            write_bytes(sketch, found.sketch_.to_bytes())
+        write_bytes(output, model.to_json().encode())  # the last one: where it is, all are
+        facts = {name: path for name, path in (("labels", labels), ("nodes", nodes), ("sketch", sketch)) if path}
+        line = f"{output}: {model.headline}; {found.verdict_}"
+        emit({"output": output, **facts, "task": model.task, **model.summary()}, as_json, line)
+
+
+def _kind(path: str) -> str:
+    kind = _KINDS.get(Path(path).suffix.lower())
+    if kind is None:
+        raise usage(f"{path}: tables are .parquet or .csv; give the output such a suffix")
+    return kind
+
+
+def _graph(path: str) -> Any:
+    """A sparse matrix that ``scipy.sparse.save_npz`` wrote."""
+    from scipy.sparse import load_npz
+
+    from sketchlearn.exceptions import SourceError
+
+    try:
+        found: Any = load_npz(path)
+        return found.tocsr()
+    except (zipfile.BadZipFile, ValueError, KeyError, EOFError):
+        raise SourceError(f"{path}: is no sparse matrix that scipy.sparse.save_npz wrote") from None
+
+
+def _rows(data: list[str], id_column: str | None, options: dict[str, Any]) -> tuple[Any, list[Any] | None]:
+    """All rows, and a name for each of them if there is a column for that."""
+    import numpy as np
+
+    from sketchlearn.arrays import RowError
+    from sketchlearn.sources import read
+
+    given: Any = sys.stdin.buffer if data == ["-"] else data if len(data) > 1 else data[0]
+    source = read(given, group_by=id_column, **options)
+    reading = source.stream(_ROWS)
+    parts, names, seen = [], [], 0
+    try:
+        for batch in reading:
+            good = np.isfinite(batch.rows).all(1)
+            if not good.all():
+                row = seen + int(good.argmin())
+                raise RowError("it holds NaN or infinity, leave such rows out with --where or clean the data", row)
+            parts.append(batch.rows)
+            seen += len(batch.rows)
+            if id_column is not None:
+                kept = np.array([*(batch.labels or ()), None], object)[:-1]
+                names += kept[batch.groups].tolist()
+    except RowError as error:
+        raise error.placed(reading.place) from None
+    finally:
+        reading.close()
+    if not parts:
+        raise ValueError("there are no rows in the data")
+    return np.concatenate(parts), names if id_column is not None else None
+
+
+def _table(path: str, kind: str, columns: dict[str, Any]) -> None:
+    """Write columns of as many rows."""
+    from sketchlearn.files import whole
+    from sketchlearn.learn.predictions import PredictionWriter
+
+    with writing(path), whole(Path(path).resolve()) as file:
+        writer = PredictionWriter(file, kind)
+        for batch in _batches(columns):
+            writer.write(batch)
+        writer.close()
+
+
+def _batches(columns: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    rows = len(next(iter(columns.values())))
+    for i in range(0, rows, _ROWS):
+        yield {name: values[i : i + _ROWS] for name, values in columns.items()}

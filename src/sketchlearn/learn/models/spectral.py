@@ -1,0 +1,82 @@
+"""Clusters of the nodes of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.learn.models.base import register_model
+from sketchlearn.learn.models.file import Reader
+from sketchlearn.learn.models.kmeans import KMeansModel
+from sketchlearn.learn.models.table import number
+
+Array = npt.NDArray[np.float64]
+
+
+@register_model
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SpectralModel(KMeansModel):
+    """Centres among the embedded nodes of a graph, with the graph's eigenvalues; columns are eigenvectors.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray (e,) or None
+        Smallest eigenvalues of the normalised Laplacian; None if only a sketch of the embedded nodes was known.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> from sklearn.datasets import make_moons
+    >>> X, _ = make_moons(300, noise=0.05, random_state=0)
+    >>> model = sl.CompressiveSpectralClustering(2, random_state=0).fit(X).to_model()
+    >>> model, model.columns
+    (Model(spectral: 2 clusters of 300 nodes, 2 eigenvectors), ('eigenvector 1', 'eigenvector 2'))
+    """
+
+    task: ClassVar[str] = "spectral"
+    layout: ClassVar[Mapping[str, Any]] = {**KMeansModel.layout, "eigenvalues": ("e",)}
+    praise: ClassVar[str] = "The graph has a gap after so many clusters"
+
+    eigenvalues: Array | None = None
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """The kind of model in words."""
+        return "Spectral clustering"
+
+    @property
+    def headline(self) -> str:
+        """What it is, in a few words."""
+        clusters = f"{self.size} cluster{'s' * (self.size != 1)}"
+        columns = f"{len(self.columns)} eigenvector" + "s" * (len(self.columns) != 1)
+        return f"{clusters} of {self.row_count} nodes, {columns}"
+
+    def own_numbers(self) -> list[tuple[str, str]]:
+        """The gap of the eigenvalues, and the cost."""
+        found = super().own_numbers()
+        k = self.size
+        if self.eigenvalues is None or len(self.eigenvalues) <= k or self.eigenvalues[k - 1] < 1e-9:  # parts
+            return found
+        gap = float(self.eigenvalues[k] / self.eigenvalues[k - 1])
+        return [(number(gap), f"eigenvalue {k + 1} / eigenvalue {k} (a gap: the graph has {k} clusters)"), *found]
+
+    def pictures(self) -> dict[str, Any]:
+        """Eigenvalues, and how many of them are before the gap."""
+        if self.eigenvalues is None:
+            return {}
+        return {"eigenvalues": {"values": np.maximum(self.eigenvalues, 0.0), "clusters": self.size}}
+
+    def sweep_options(self) -> dict[str, Any] | None:
+        """Other numbers of clusters have other eigenvectors."""
+        return None
+
+    @classmethod
+    def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:
+        """Eigenvalues rise."""
+        super().check(reader, found)
+        if "eigenvalues" in found and (np.diff(found["eigenvalues"]) < -1e-6).any():
+            raise reader.fail("the eigenvalues should rise")
