@@ -48,8 +48,8 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         Features of the sketch; by default ``8 * n_components * n_features``, or all products of columns where
         those are fewer or at most 64 columns make them.
     decoder : str
-        ``"auto"``, ``"burer-monteiro"``, ``"greedy"``, ``"positive"``, ``"nuclear"``, ``"thresholding"``, or the
-        name of a decoder of your own (see :func:`sketchlearn.decode`).
+        ``"auto"``, ``"burer-monteiro"``, ``"greedy"``, ``"positive"``, ``"nuclear"``, ``"thresholding"``,
+        ``"shrunk"``, or the name of a decoder of your own (see :func:`sketchlearn.decode`).
     rank : int, optional
         Rank to decode at before truncating; by default ``2 * n_components``.
     n_starts : int
