@@ -49,7 +49,8 @@ _RESTARTS = 3
 _MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missing
 _MISSING = 100.0
 _CROWDED_RESTARTS = 6  # where noise that was added leaves little else
-_HANDED_RESTARTS = 2  # of messages, where searches have failed
+_HANDED_RESTARTS = 2  # of messages, where searches have failed,
+_HANDED_SIZE = 2000  # and k d up to which they take seconds
 _SHRINKAGE = 0.1
 _NOISE_CAP = 0.01  # frequencies count at most 1 / this times more than those with the full noise
 _AXES_STEPS, _DIAGONAL_STEPS, _STEPS = 40, 60, 100
@@ -170,7 +171,8 @@ def _found(
         return _best_of_restarts(problem, k, rng, start, trace)
     if problem.size < 1.2 * enough:
         found = _best_of_restarts(problem, k, rng, start, trace)
-        return found if found.certified else _handed_over(problem, found, rng)
+        small = k * problem.dim <= _HANDED_SIZE
+        return _handed_over(problem, found, rng) if small and not found.certified else found
     chosen = problem.operator.sample(enough, rng)
     part = problem.subset(chosen) if len(chosen) < problem.size else problem
     found = _best_of_restarts(part, k, rng, start, trace)
