@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sketchlearn.features import operator
 from sketchlearn.features.operator import DenseOperator, DerivedOperator, IntegerOperator, Operator
 
 
@@ -46,9 +47,13 @@ def operators():
     }
 
 
+@pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("name", operators())
-def test_products_are_those_of_the_matrix(name):
+def test_products_are_those_of_the_matrix(name, few, monkeypatch):
+    if not few:  # products of coordinates, which would be too many
+        monkeypatch.setattr(operator, "_MATRIX_ENTRIES", 10)
     op, w = operators()[name]
+    assert (op.as_matrix() is op) == (not few or isinstance(op, DenseOperator))
     rng = np.random.default_rng(1)
     x, v = rng.normal(size=(3, 5)), rng.normal(size=(3, len(w)))
     root = rng.normal(size=(3, 5, 5))

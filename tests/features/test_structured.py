@@ -248,3 +248,8 @@ def test_short_transforms_are_a_matrix_where_that_is_cheaper():
     x = np.random.default_rng(0).normal(size=(3, 20))
     assert not isinstance(short.cheapest(), structured.StructuredOperator)
     np.testing.assert_allclose(short.cheapest().forward(x), short.forward(x), atol=1e-12)
+    part = long.rows(np.array([3, 5, 200])).as_matrix()
+    assert part.as_matrix() is part
+    y = np.random.default_rng(1).normal(size=(2, long.shape[1]))
+    np.testing.assert_allclose(part.forward(y), long.forward(y)[:, [3, 5, 200]], atol=1e-5)
+    np.testing.assert_allclose(long.as_matrix().quadratic(y**2), long.quadratic(y**2), rtol=1e-5)

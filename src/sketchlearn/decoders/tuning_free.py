@@ -377,6 +377,7 @@ def _richer(
     count = min(2 * k + min(k, _EXTRA if d <= 20 else _EXTRA // 2), max(problem.size // (2 * (d + 2)), k))
     # numbers of the model are at most four times those of the sketch (shrinkage does the rest)
     rank = min(_rank(d), max(8 * problem.size // (count * d) - 2, 1))
+    problem = replace(problem, operator=problem.operator.as_matrix())
     axes = _axes(problem, found, rank, rng)
 
     def fitted(own: np.random.Generator) -> Fit:

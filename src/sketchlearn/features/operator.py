@@ -21,6 +21,7 @@ Index = npt.NDArray[np.intp]
 
 _DOUBLE_ENTRIES = 2**24  # integer directions are kept in float64 up to here, in float32 up to 8 times as many,
 _SINGLE_ENTRIES = 2**27  # and beyond that as the bytes they are drawn as
+_MATRIX_ENTRIES = 2**26  # operators are turned into matrices up to here: 256 MB
 _BLOCK = 2**22  # entries of the frequencies that are looked at together
 
 
@@ -110,6 +111,13 @@ class Operator(ABC):
         """The same operator in the form whose products with many points cost the least."""
         return self
 
+    def as_matrix(self) -> Operator:
+        """The same with its entries at hand, whose squares are then too, unless they are more than fit well."""
+        size, dim = self.shape
+        if size * dim > _MATRIX_ENTRIES:
+            return self
+        return DenseOperator(np.ascontiguousarray(self.forward(np.eye(dim, dtype=self.dtype)).T))
+
     def sample(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
         """At least so many frequencies that stand for all of them, in order: those whose products are cheap."""
         return np.sort(rng.permutation(self.shape[0])[:count])
@@ -152,6 +160,9 @@ class DenseOperator(Operator):
     def __init__(self, matrix: Real) -> None:
         self._matrix = np.ascontiguousarray(matrix)
 
+    def as_matrix(self) -> DenseOperator:
+        return self
+
     @classmethod
     def of(cls, frequencies: Real, dtype: npt.DTypeLike = np.float32) -> DenseOperator:
         """From frequencies in the units of the points."""
@@ -183,6 +194,12 @@ class DenseOperator(Operator):
     def _squares(self) -> Real:
         return self._matrix * self._matrix
 
+    @property
+    def _wide(self) -> bool:
+        """Whether there are more products of coordinates than fit well."""
+        size, dim = self.shape
+        return size * dim * (dim + 1) // 2 > _MATRIX_ENTRIES
+
     @cached_property
     def _products(self) -> Real:
         """Products w_a w_b for a >= b, doubled off the diagonal, (size, dim (dim + 1) / 2)."""
@@ -195,6 +212,8 @@ class DenseOperator(Operator):
             return super().quadratic(s)
         if s.ndim == 2:
             return np.asarray(s @ self._squares.T)
+        if self._wide:
+            return np.stack([np.einsum("ij,ij->i", self._matrix @ matrix, self._matrix) for matrix in s])
         a, b = lower_triangle(self.shape[1])
         return np.asarray(s[:, a, b] @ self._products.T)
 
@@ -204,6 +223,8 @@ class DenseOperator(Operator):
             return np.asarray(v @ self.squared_norms)
         if like == "diag":
             return np.asarray(v @ self._squares)
+        if self._wide:
+            return np.stack([(row * self._transposed) @ self._matrix for row in v])
         d = self.shape[1]
         a, b = lower_triangle(d)
         packed = (v @ self._products) / np.where(a == b, 1, 2).astype(self.dtype)

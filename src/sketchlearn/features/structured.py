@@ -239,7 +239,7 @@ class StructuredOperator(Operator):
         size, dim = self.shape
         if self._blocks.p > _SHORT or size * dim > _DENSE_ENTRIES:
             return self
-        return DenseOperator(np.ascontiguousarray(self.forward(np.eye(dim, dtype=self._dtype)).T))
+        return self.as_matrix()
 
     def sample(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
         """The first blocks: they are independent, and a part of a block costs as much as the whole."""
