@@ -27,7 +27,8 @@ def run(capfdbinary, monkeypatch, tmp_path):
 def designed(monkeypatch):
     """A plain stand-in for the design, so that these tests are about the command line alone."""
 
-    def design(sample=None, *, bounds=None, n_components, task, seed, standardize=False, projection=None):
+    def design(sample=None, *, bounds=None, n_components, task, seed, size=None, standardize=False, projection=None):
+        assert size is None
         assert projection is None
         if task not in ("kmeans", "gmm"):
             raise ValueError(f"task={task!r}: choose kmeans or gmm")
