@@ -43,7 +43,7 @@ from sketchlearn.decoders.search import noise_floor as noise_floor_shared
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.threads import in_parallel
+from sketchlearn.threads import in_parallel, limited
 
 _RESTARTS = 3
 _MORE_RESTARTS = 10  # while the misfit is so large that a cluster must be missing
@@ -57,6 +57,7 @@ _AXES_STEPS, _DIAGONAL_STEPS, _STEPS = 40, 60, 100
 _MORE_STEPS = 150  # for all factors in eleven to twenty dimensions
 _REPLACEMENTS = 4
 _DECODES = 3  # pooled fits of the richer model
+_LONG = 2**20  # numbers of a step; below, threads wait for the interpreter and each other more than they compute
 _EXTRA = 10  # components of it besides two a cluster: few clusters need more to show their shapes
 _ENOUGH = 4.0  # frequencies per number of the model that the search looks at,
 _WHOLE_STEPS = 30  # and steps with all of them afterwards
@@ -387,7 +388,8 @@ def _richer(
         s = fit.covariances if rank else fit.covariances[:, :, None] * np.eye(d)
         return Fit(fit.means @ axes, fit.weights, axes.T @ s @ axes, fit.value)
 
-    fits = in_parallel(fitted, rng.spawn(n_decodes or _DECODES))
+    with limited(None if problem.size * count * d > _LONG else 1):
+        fits = in_parallel(fitted, rng.spawn(n_decodes or _DECODES))
     value = float(np.mean([f.value for f in fits]))
     floor = float(np.mean([noise_floor(problem, f, "full")[0] for f in fits]))
     shape = f"covariances of rank {rank} plus diagonal" if rank else "widths of their own"
