@@ -15,10 +15,12 @@ import numpy as np
 
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.lbfgs import lbfgs
+from sketchlearn.decoders.literature.outcome import doubt_of
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.partition import check_criterion, nearest_cost, task_of
 from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.refine import Fit
 from sketchlearn.decoders.search import noise_floor, refine_shared, solve_weights
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.features.characteristic import characteristic
@@ -84,7 +86,8 @@ def decode_clompr(
     ratio = value / floor
     mixture = Mixture(weights / weights.sum(), means, np.zeros(len(means)))
     name = "CL-OMPR" if replacement else "CL-OMP"
-    code, verdict = verdicts.of_points(ratio, name)
+    doubt = doubt_of(problem, Fit(means, weights, np.zeros(len(means))), value)
+    code, verdict = verdicts.of_points(ratio, name, doubt)
     return ClusterSolution(
         task=task_of(criterion),
         decoder=f"{name} ({init} starts, {starts} candidates, {replicates} replicates)",

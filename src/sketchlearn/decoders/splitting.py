@@ -13,6 +13,7 @@ import numpy as np
 
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.clompr import best_atom
+from sketchlearn.decoders.literature.outcome import doubt_of
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.partition import check_criterion, partition, task_of
@@ -46,7 +47,7 @@ def decode_splitting(
     weights = np.maximum(fit.weights, 1e-12)
     mixture = Mixture(weights / weights.sum(), fit.means, fit.covariances)
     centers, shares, cost = partition(mixture, n_components, rng, start=fit.means, restarts=0, criterion=criterion)
-    code, verdict = verdicts.of_splitting(ratio)
+    code, verdict = verdicts.of_splitting(ratio, doubt_of(problem, fit, fit.value))
     return ClusterSolution(
         task=task_of(criterion),
         decoder=f"splitting ({starts} starts, {replicates} replicates)",

@@ -115,12 +115,12 @@ def of_few_rows(rows: float, k: int) -> Verdict:
     )
 
 
-def of_points(ratio: float, name: str) -> Verdict:
-    """Points without width."""
-    text = f"{name}: the residual is {ratio:.3g} times the sampling noise of the sketch"
-    if ratio <= CLUSTERS:
-        return Code.RELIABLE, text
-    return Code.MISFIT, text + "; points don't explain it (clusters have width, or the scale doesn't suit the data)"
+def of_points(ratio: float, name: str, doubt: str = "") -> Verdict:
+    """Points without width; `doubt` as in :func:`of_search`."""
+    text = f"{name}: the residual is {ratio:.3g} times the noise of the sketch"
+    if not ratio <= CLUSTERS:
+        return Code.MISFIT, text + "; points don't explain it (clusters have width, or the scale doesn't suit the data)"
+    return (Code.UNDETERMINED, f"{text}, but {doubt}") if doubt else (Code.RELIABLE, text)
 
 
 def of_search(ratio: float, name: str, doubt: str = "") -> Verdict:
@@ -136,12 +136,12 @@ def of_search(ratio: float, name: str, doubt: str = "") -> Verdict:
     return Code.RELIABLE, text + ", though nothing tested whether small clusters are missing"
 
 
-def of_splitting(ratio: float) -> Verdict:
-    """Components that were split from one."""
+def of_splitting(ratio: float, doubt: str = "") -> Verdict:
+    """Components that were split from one; `doubt` as in :func:`of_search`."""
     text = f"hierarchical splitting: the misfit is {ratio:.3g} times the noise floor"
-    if ratio <= CLUSTERS:
-        return Code.RELIABLE, text
-    return Code.MISFIT, text + "; components are missing or have another shape"
+    if not ratio <= CLUSTERS:
+        return Code.MISFIT, text + "; components are missing or have another shape"
+    return (Code.UNDETERMINED, f"{text}, but {doubt}") if doubt else (Code.RELIABLE, text)
 
 
 def of_mixture(ratio: float, limit: float, k: int, kind: str, unreliable: Sequence[int]) -> Verdict:

@@ -73,7 +73,7 @@ def reduced(problem: Problem, means: Array, variance: float, k: int, rng: np.ran
     return np.clip(kept, *problem.box), np.maximum(weights, 0.0)
 
 
-def _doubt(problem: Problem, fit: Fit, value: float) -> str:
+def doubt_of(problem: Problem, fit: Fit, value: float) -> str:
     """Why a model with a small misfit need not be the right one; empty if nothing speaks against it."""
     k, d = fit.means.shape
     if noise.drowned(problem.n, problem.added):
@@ -106,7 +106,7 @@ def solution(
     weights = np.maximum(fit.weights, _LIGHTEST)
     mixture = Mixture(weights / weights.sum(), fit.means, fit.covariances)
     centers, shares, cost = partition(mixture, k, rng, start=fit.means, restarts=0, criterion=criterion)
-    code, verdict = verdicts.of_search(ratio, name, _doubt(problem, fit, value))
+    code, verdict = verdicts.of_search(ratio, name, doubt_of(problem, fit, value))
     return ClusterSolution(
         task=task_of(criterion),
         decoder=name,
