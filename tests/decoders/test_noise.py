@@ -49,6 +49,17 @@ def test_plain_sketches_have_nothing_added():
     assert not noise.added_variance(q).any()
 
 
+@pytest.mark.parametrize("decoder", ["clompr", "clomp", "splitting", "cl-amp", "sketch-and-shift"])
+def test_published_decoders_call_nothing_reliable_that_noise_hides(decoder):
+    """Their misfit is near the floor for wrong centres too: there is no certificate that would tell."""
+    X = rows(5000, 1)
+    s = sl.sketch(X, sl.design(X[:1000], n_components=3, size=60, seed=0))
+    solution = sl.decode(with_noise(s, 0.03, 0), 3, decoder=decoder, random_state=0)
+    assert solution.ratio < 3.0
+    assert not solution.reliable
+    assert "most of its noise was added" in solution.verdict
+
+
 @pytest.mark.parametrize("uneven", [False, True])
 @pytest.mark.parametrize("times", [1.0, 30.0])
 def test_the_right_model_is_certified_with_a_ratio_near_one(times, uneven):
