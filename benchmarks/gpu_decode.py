@@ -12,8 +12,10 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -223,7 +225,7 @@ def main():
         return
     cores = sorted(os.sched_getaffinity(0))
     for k in arguments.k:
-        path = f"/tmp/gpu-decode-{k}.sketch"
+        path = str(Path(tempfile.gettempdir()) / f"gpu-decode-{k}.sketch")
         sketch_of(k).save(path)
         for what, held in (("cpu", cores[:2]), ("cpu", cores), ("gpu", cores)):
             print(f"d={DIM} k={k} m={5 * k * DIM}, {len(held)} cores{', objective on the GPU' * (what == 'gpu')}:")

@@ -87,3 +87,26 @@ def test_rows_that_have_no_neighbours(run, tmp_path):
     assert (code, "row 1" in err) == (4, True)
     (tmp_path / "empty.csv").write_text("a,b\n")
     assert run("spectral", "empty.csv", "-k", 2, "-o", "model.json")[0] == 4
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "words"),
+    [
+        ("indices", 2_000_000_000, "no sparse matrix"),
+        ("indices", -5, "no sparse matrix"),
+        ("indptr", 200_000_000, "no sparse matrix"),
+        ("data", np.nan, "finite numbers"),
+    ],
+)
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_graphs_that_point_outside_themselves_are_refused(run, tmp_path, part, value, words, format):
+    """Compiled loops would read there."""
+    save_npz(tmp_path / "graph.npz", csr_matrix(np.ones((30, 30))).asformat(format))
+    with np.load(tmp_path / "graph.npz") as file:
+        parts = dict(file)
+    parts[part][7] = value
+    np.savez(tmp_path / "graph.npz", **parts)
+    code, _, err = run("spectral", "graph.npz", "-k", 2, "-o", "model.json")
+    assert code == 3
+    assert words in err
+    assert not (tmp_path / "model.json").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,6 +35,10 @@ from sketchlearn.cli.app import (
 
 _KINDS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 _ROWS = 65536  # written at a time
+_BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, RuntimeError),  # (RuntimeError: versions and ciphers of archives)
+    *(ValueError, KeyError, TypeError, IndexError, AttributeError),
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -138,16 +143,22 @@ def _kind(path: str) -> str:
 
 
 def _graph(path: str) -> Any:
-    """A sparse matrix that ``scipy.sparse.save_npz`` wrote."""
+    """A sparse matrix that ``scipy.sparse.save_npz`` wrote, with places that are within it."""
+    import numpy as np
     from scipy.sparse import load_npz
 
     from sketchlearn.exceptions import SourceError
 
     try:
         found: Any = load_npz(path)
-        return found.tocsr()
-    except (zipfile.BadZipFile, ValueError, KeyError, EOFError):
+        if hasattr(found, "check_format"):
+            found.check_format(full_check=True)  # compiled loops trust it
+        graph = found.tocsr()
+    except _BROKEN:
         raise SourceError(f"{path}: is no sparse matrix that scipy.sparse.save_npz wrote") from None
+    if not np.issubdtype(graph.dtype, np.number) or not np.isfinite(graph.data).all():
+        raise SourceError(f"{path}: a graph has finite numbers as weights")
+    return graph
 
 
 def _rows(data: list[str], id_column: str | None, options: dict[str, Any]) -> tuple[Any, list[Any] | None]:
