@@ -10,10 +10,10 @@ from clusters import gaussian_clusters, mean_cost
 import sketchlearn as sl
 from sketchlearn.decoders import Code
 from sketchlearn.decoders.kmeans import default
-from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.greedy import Found
+from sketchlearn.decoders.steps.messages import Passing
 
 DECODERS = ["cl-amp", "sketch-and-shift", "sliding-frank-wolfe", "adcg", "thresholding", "particle-flow"]
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.families import GAUSSIANS
+from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.profile import characteristic, residual_profile
 from sketchlearn.decoders.state import State

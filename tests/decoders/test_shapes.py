@@ -1,7 +1,18 @@
 import numpy as np
 import pytest
 
-from sketchlearn.decoders.families import DIAGONAL, FULL, GAUSSIANS, SHARED, SPHERICAL, TIED, Factors, Known, Stable, sample_stable
+from sketchlearn.decoders.families import (
+    DIAGONAL,
+    FULL,
+    GAUSSIANS,
+    SHARED,
+    SPHERICAL,
+    TIED,
+    Factors,
+    Known,
+    Stable,
+    sample_stable,
+)
 from sketchlearn.features.operator import DenseOperator
 
 MATRIX = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.5]])

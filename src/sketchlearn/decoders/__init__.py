@@ -113,7 +113,7 @@ def decode(
 
             found = decode_cleaned(chosen, sketch, k, **options)
         else:
-            found = chosen.decoder(sketch, k, **options)
+            found = chosen(sketch, k, **options)
     if isinstance(found, Solution):
         seconds = perf_counter() - begin
         staged = any("stage" in step for step in found.trace)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.noise import Averages
 from sketchlearn.decoders.problem import Problem, location_and_scale
 from sketchlearn.decoders.registry import DECODERS, Entry
 from sketchlearn.decoders.solution import Solution
@@ -71,7 +72,7 @@ class Cleaned:
         return self.sketch.weight
 
     @property
-    def count(self) -> int:
+    def count(self) -> float:
         """Number of rows."""
         return self.sketch.count
 
@@ -94,9 +95,6 @@ class Cleaned:
     def privacy(self) -> Any:
         """Record of a release."""
         return self.sketch.privacy
-
-
-Averages = Sketch | Cleaned
 
 
 def characteristic_values(features: PhaseMap, mixture: Mixture, spread: Array) -> tuple[Complex, Complex, Array]:

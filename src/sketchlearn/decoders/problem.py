@@ -21,7 +21,6 @@ from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.state import State
 from sketchlearn.features.operator import F32, Operator
 from sketchlearn.kernels import tiers
-from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 _MANY_COLUMNS = 200  # beyond, normal equations are used: singular values take ten times as long
@@ -76,7 +75,7 @@ class Problem:
     _cuts: dict[int, list[tuple[slice, Operator]]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def from_sketch(cls, sketch: Sketch, metric: Array | None = None) -> Problem:
+    def from_sketch(cls, sketch: noise.Averages, metric: Array | None = None) -> Problem:
         """Normalise a sketch in a metric; ValueError if it holds nothing that could be decoded."""
         return cls.from_view(View.of(sketch, metric), metric)
 
@@ -236,9 +235,7 @@ class Problem:
         r = self.residual(state)
         return float(self.u @ (r[0] ** 2 + r[1] ** 2))
 
-    def slopes(
-        self, family: Family, weights: Array, means: Array, shapes: Array
-    ) -> tuple[float, Array, Array, Array]:
+    def slopes(self, family: Family, weights: Array, means: Array, shapes: Array) -> tuple[float, Array, Array, Array]:
         """Misfit of a mixture, and its gradient in weights, means and shapes."""
         k = len(means)
         means32, weights32 = means.astype(np.float32), weights.astype(np.float32)

@@ -37,6 +37,11 @@ class Entry:
     start: bool = False
     rough: bool = False
 
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Run the decoder."""
+        assert callable(self.decoder)
+        return self.decoder(*args, **options)
+
 
 class Decoders(Mapping[str, Decoder]):
     """Decoders of one task by name; the first one is the default.
@@ -97,7 +102,7 @@ class Decoders(Mapping[str, Decoder]):
 
 
 _PUBLISHED = "sketchlearn.decoders.kmeans.published"
-_CLUSTERS = {
+_CLUSTERS: dict[str, Entry | str] = {
     "tuning-free": Entry("sketchlearn.decoders.kmeans.default:decode_tuning_free", start=True, rough=True),
     "clompr": f"{_PUBLISHED}.clompr:decode_clompr",
     "clomp": f"{_PUBLISHED}.clompr:decode_clomp",

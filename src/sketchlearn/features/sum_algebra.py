@@ -55,9 +55,7 @@ class SumAlgebra:
         """Average features from their sums and the total weight."""
         return np.asarray(sums / (weight * 2.0**GRID_BITS))
 
-    def ideal_variances(
-        self, mean: npt.NDArray[Any], sums: npt.NDArray[Any], weight: float
-    ) -> npt.NDArray[np.float64]:
+    def ideal_variances(self, mean: npt.NDArray[Any], sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
         """Variances over the rows that decoders count as sampling noise; what features have beyond is additive."""
         return self.feature_variances(sums, weight)
 

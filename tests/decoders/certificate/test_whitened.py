@@ -14,7 +14,6 @@ from sketchlearn.decoders.certificate.whitened import (
 from sketchlearn.decoders.families import DIAGONAL, FULL, SHARED, SPHERICAL
 from sketchlearn.decoders.state import State
 
-
 FAMILIES = {"shared": SHARED, "spherical": SPHERICAL, "diag": DIAGONAL, "full": FULL}
 
 

@@ -47,7 +47,7 @@ from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import in_parallel, limited
 
 # Each line: a name, its value, its unit and why.  benchmarks/ablation.py says what each is worth.
-CLUSTERS_MISSING = 100.0  # misfit over noise floor from which on a cluster must be missing: searches go on, weights stay
+CLUSTERS_MISSING = 100.0  # misfit over noise floor from which on a cluster must be missing: searches go on
 RESTARTS, MORE_RESTARTS, NOISY_RESTARTS = 3, 10, 6  # searches: usually, while clusters are missing, in additive noise
 AGREE = 1.05  # ratio of two misfits that close: both searches have found what there is
 ENOUGH = 4.0  # frequencies per number of the model that the search looks at
@@ -313,9 +313,7 @@ def _turned(problem: Problem, axes: Array) -> Problem:
     return replace(problem, operator=problem.operator.transformed(axes), box=(middle - half, middle + half))
 
 
-def _with_factors(
-    problem: Problem, found: State, rank: int, first: int, steps: int, rng: np.random.Generator
-) -> State:
+def _with_factors(problem: Problem, found: State, rank: int, first: int, steps: int, rng: np.random.Generator) -> State:
     """Diagonals, then some factors, shrunk to the pooled diagonal in proportion to the misfit."""
     widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
     lightest = 1e-4  # weight of a component that is not given up

@@ -4,8 +4,8 @@ Centres of the least expected cost are those of k-means on rows as they are to b
 all mixtures that could be behind it, each as often as it is likely.  Where the sketch determines the mixture that is
 the best fit.  Where noise was added and the errors of the centres are as large as the clusters, the best fit has
 followed the noise: its centres are too far apart, and it commits itself to one of several ways of explaining the
-sketch.  Two runs of messages (:mod:`sketchlearn.decoders.steps.messages`), which end in posterior means, stand for the others:
-one that begins at the fit, and the best of some that know nothing of it.
+sketch.  Two runs of message passing (:mod:`sketchlearn.decoders.steps.messages`), which end in posterior means, stand
+for the others: one that begins at the fit, and the best of some that know nothing of it.
 """
 
 from __future__ import annotations

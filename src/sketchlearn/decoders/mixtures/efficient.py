@@ -16,9 +16,9 @@ import numpy as np
 from sketchlearn.decoders.certificate.examine import RESIDUAL, residual_test
 from sketchlearn.decoders.certificate.tangent import Tangent, remainders
 from sketchlearn.decoders.certificate.whitened import Whitened
+from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.metric import whiten
 from sketchlearn.decoders.mixtures.certificate import in_rows
-from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.decoders.state import State

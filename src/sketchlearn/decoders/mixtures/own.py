@@ -9,10 +9,10 @@ import numpy as np
 
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.families import Family
-from sketchlearn.decoders.steps.pursuit import clompr
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import FamilySolution
 from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.pursuit import clompr
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from sketchlearn.decoders import noise
@@ -74,7 +76,7 @@ class Setting:
         )
 
     @property
-    def limits(self) -> dict[str, float]:
+    def limits(self) -> dict[str, Any]:
         """Variances of components, at least and at most."""
         return {"smallest": self.smallest, "largest": _LARGEST}
 

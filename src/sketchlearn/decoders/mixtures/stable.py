@@ -173,9 +173,7 @@ def _attempt(
     return state, rounds
 
 
-def _move(
-    problem: Problem, state: State, variance: float, limits: dict[str, float], rng: np.random.Generator
-) -> State:
+def _move(problem: Problem, state: State, variance: float, limits: dict[str, float], rng: np.random.Generator) -> State:
     """One component more where the residual is large, then one less."""
     residual, (k, d) = problem.residual(state), state.means.shape
     points = rng.standard_normal((max(24, 2 * k), d))

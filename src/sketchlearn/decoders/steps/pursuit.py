@@ -10,6 +10,7 @@ published, with one addition that can be switched off: the choice of the best of
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def clompr(
     variance = first_variance(problem, k)
     shapes = family.rounded([variance], d)
     state = State(family, np.zeros(0), np.zeros((0, d)), shapes if family.shared else shapes[:0])
-    limits = {"smallest": smallest, "largest": largest}
+    limits: dict[str, Any] = {"smallest": smallest, "largest": largest}
     rounds = k * (2 if replacement else 1)
     for step in range(rounds):
         points = normal_places(problem, candidates, rng) if places is None else places(state)
@@ -72,7 +73,9 @@ def clompr(
         state = state.joined(*ascend(problem, family, residual, points, shapes, refined=refined, **limits))
         if state.k > k:
             state = heaviest(problem, state, k)
-        state = refine(problem, reweighted(problem, state), _FINAL if step == rounds - 1 else _INNER, boxed=True, **limits)
+        state = refine(
+            problem, reweighted(problem, state), _FINAL if step == rounds - 1 else _INNER, boxed=True, **limits
+        )
     return state
 
 
@@ -87,7 +90,7 @@ def splitting(
     largest: float = 4.0,
 ) -> State:
     """One component, then two, four, ... until there are k, refitting after every doubling."""
-    limits = {"smallest": smallest, "largest": largest}
+    limits: dict[str, Any] = {"smallest": smallest, "largest": largest}
     state = refine(problem, State(family, np.ones(1), place, shape), _INNER, **limits)
     while state.k < k:
         step = _longest_axes(state)

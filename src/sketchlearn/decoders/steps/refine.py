@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from sketchlearn.decoders.families import Family
 from sketchlearn.decoders.families.charts import Frame
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
@@ -78,7 +77,9 @@ class Objective:
             value += self.strength * penalty
             g_s = g_s + self.strength * g_penalty
         gradient = self._packed(
-            self.chart.pull_means(g_c) * self.unit_t, g_a * self.unit_a, self.chart.pull(g_s, shapes, kept) * self.unit_p
+            self.chart.pull_means(g_c) * self.unit_t,
+            g_a * self.unit_a,
+            self.chart.pull(g_s, shapes, kept) * self.unit_p,
         )
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
             return 1e12, np.zeros(len(v))
@@ -156,8 +157,3 @@ def refine_shared(
     v, value, _ = lbfgs(objective, np.clip(v0, lower, upper), lower, upper, steps, tolerance=1e-6)
     c, w, s = unpack(v)
     return State(start.family, w, c, np.array([s]), value * unit_f)
-
-
-def converted(problem: Problem, state: State, family: Family, steps: int, **limits: float) -> State:
-    """The state in another family, refined there."""
-    return refine(problem, state.to(family), steps, **limits)

@@ -64,8 +64,9 @@ def decode_adcg(
     most = k + int(np.ceil(surplus * k))
     damped = problem.u * np.exp(-0.5 * variance * problem.operator.squared_norms)  # atoms have this envelope
     state = State.shared(np.zeros(0), np.zeros((0, problem.dim)), variance)
-    least, waited, round_ = np.inf, 0, 0
-    for round_ in range(1, 3 * most + 1):
+    least, waited, rounds = np.inf, 0, 0
+    while rounds < 3 * most:
+        rounds += 1
         near = np.clip(rng.standard_normal((starts, problem.dim)), *problem.box)
         atom = best_point(problem.reweighted(damped), problem.residual(state), near)
         state = corrected(problem, state.joined(atom[None], state.shapes))
@@ -76,7 +77,7 @@ def decode_adcg(
         if waited >= _PATIENCE or state.k >= most or done:
             break
     state = descended(problem, outcome.reduced(problem, state, k, rng), free=width is None, polish=polish)
-    return outcome.solution(problem, state, "alternating descent", criterion, rng, rounds=round_, trace=trace)
+    return outcome.solution(problem, state, "alternating descent", criterion, rng, rounds=rounds, trace=trace)
 
 
 def corrected(problem: Problem, state: State) -> State:

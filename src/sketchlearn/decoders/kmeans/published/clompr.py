@@ -74,6 +74,7 @@ def decode_clompr(
     weighted = Problem.from_sketch(sketch, standard_metric(features))
     problem = weighted.reweighted(1.0 / features.importance_weights**2)
     rows = None if sample is None else problem.normalised(sample)
+
     def places(state: State) -> Array:
         return _candidates(problem, state.means, rng, init, starts, rows)
 

@@ -61,8 +61,9 @@ def decode_thresholding(
     problem = outcome.prepared(sketch, criterion)
     k, variance = n_components, outcome.envelope(problem, n_components, width)
     state = State.shared(np.zeros(0), np.zeros((0, problem.dim)), variance)
-    best, waited, round_ = state, 0, 0
-    for round_ in range(1, rounds + 1):
+    best, waited, done = state, 0, 0
+    while done < rounds:
+        done += 1
         residual = problem.residual(state)
         points = climb(problem, residual, variance, rng.standard_normal((2 * more, problem.dim)), [0.1, 0.0], k)
         union = state.joined(pick(problem, residual, variance, points, more), state.shapes)
@@ -80,4 +81,4 @@ def decode_thresholding(
         if waited >= _PATIENCE:
             break
     state = descended(problem, outcome.reduced(problem, best, k, rng), free=width is None, polish=polish)
-    return outcome.solution(problem, state, "thresholding", criterion, rng, rounds=round_, trace=trace)
+    return outcome.solution(problem, state, "thresholding", criterion, rng, rounds=done, trace=trace)

@@ -144,7 +144,7 @@ def _decode(
     best: tuple[float, Certificate] | None = None
     with single_blas_thread:
         setting = Setting.of(base, family, k, rng)
-        for start in range(starts):
+        for _ in range(starts):
             found = run(problem, family, 1e-2 / base.effective_radius(k) ** 2)
             certificate = certify(setting, found.with_weights(np.maximum(found.weights, 1e-6)))
             setting.rounds += 1
