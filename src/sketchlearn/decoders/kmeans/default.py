@@ -22,9 +22,8 @@ import numpy.typing as npt
 
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.certificate import Certified, Certifier
-from sketchlearn.decoders.certificate.scores import SPLIT
 from sketchlearn.decoders.drive import Run, Stage, drive
-from sketchlearn.decoders.families import DIAGONAL, SPHERICAL, Factors
+from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.kmeans.partition import (
     check_criterion,
     partition,
@@ -41,10 +40,10 @@ from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import best_of_runs
 from sketchlearn.decoders.steps.greedy import Found, search, widest
 from sketchlearn.decoders.steps.messages import Passing
+from sketchlearn.decoders.steps.overcomplete import over_complete_fits
 from sketchlearn.decoders.steps.refine import refine, refine_shared
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.threads import in_parallel, limited
 
 # Each line: a name, its value, its unit and why.  benchmarks/ablation.py says what each is worth.
 CLUSTERS_MISSING = 100.0  # misfit over noise floor from which on a cluster must be missing: searches go on
@@ -59,10 +58,7 @@ WHOLE, FEW_WHOLE = 0.4, 0.1  # share of components that must be clusters for rep
 ROWS_PER_COMPONENT = 20  # rows below which nothing can be said of shapes
 LEAST_NOISE = 0.01  # of a row's variance: weights of frequencies grow to at most one over this
 DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
-EXTRA = 10  # components of these besides two a cluster: few clusters need more to show their shapes
-SHRINKAGE = 0.1  # of the misfit per number: strength of the penalty on covariances
-STEPS, MORE_STEPS, WHOLE_STEPS = 100, 150, 30  # L-BFGS iterations: of a refinement, with all factors, after a search
-PARALLEL = 2**20  # multiply-adds of an iteration below which threads wait for the interpreter
+STEPS, WHOLE_STEPS = 100, 30  # L-BFGS iterations: of a refinement, after a search
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,71 +259,12 @@ def coarse_to_fine(run: Decoding) -> Fit | None:
 
 def over_complete(run: Decoding) -> Fit:
     """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
-    problem, (k, d) = run.problem, run.found.state.means.shape
-    extra = EXTRA if d <= 20 else EXTRA // 2
-    count = min(2 * k + min(k, extra), max(problem.size // (2 * (d + 2)), k))
-    # numbers of the model are at most four times those of the sketch (shrinkage does the rest)
-    rank = min(_rank(d), max(8 * problem.size // (count * d) - 2, 1))
-    problem = replace(problem, operator=problem.operator.as_matrix())
-    axes = _axes(problem, run.found.state, rank, run.rng)
-
-    def fitted(rng: np.random.Generator) -> State:
-        part = _turned(problem, axes)
-        start = search(part, count, rng, replacements=4).state
-        steps = MORE_STEPS if 10 < d <= 20 else STEPS
-        return _with_factors(part, start, rank, 60, steps, rng).turned(axes.T)
-
-    with limited(None if problem.size * count * d > PARALLEL else 1):
-        fits = in_parallel(fitted, run.rng.spawn(run.n_decodes))
+    fits = over_complete_fits(run.problem, run.found.state, run.n_decodes, run.rng)
     value = float(np.mean([f.value for f in fits]))
-    floor = float(np.mean([problem.floor(f)[0] for f in fits]))
-    shape = f"covariances of rank {rank} plus diagonal" if rank else "widths of their own"
-    run.best = Fit(pooled(fits), value, floor, f"{len(fits)} pooled fits of {count} components with {shape}")
+    floor = float(np.mean([run.problem.floor(f)[0] for f in fits]))
+    path = f"{len(fits)} pooled fits of {fits[0].k} components with covariances of their own"
+    run.best = Fit(pooled(fits), value, floor, path)
     return run.best
-
-
-def _rank(d: int) -> int:
-    """Factors of a covariance: all in up to twenty dimensions, where they cost little, if five would not do."""
-    if d <= 20:
-        return min(5, d - 1) if d <= 10 else d - 1
-    return max(10, d // 5)
-
-
-def _axes(problem: Problem, found: State, rank: int, rng: np.random.Generator) -> Array:
-    """Orthonormal axes (rows) in which components are diagonal on average: factors are then left for what is their own.
-
-    Where the columns are correlated within all clusters alike, as those of word vectors are, this is worth more than
-    any number of factors.
-    """
-    if problem.dim == 1:
-        return np.eye(1)
-    fit = _with_factors(problem, found, rank, 40, 40, rng)
-    average = np.tensordot(fit.simplex, fit.covariances, 1)
-    return np.ascontiguousarray(np.linalg.eigh(average)[1].T)
-
-
-def _turned(problem: Problem, axes: Array) -> Problem:
-    """The problem in other orthonormal axes, with buffers of its own."""
-    low, high = problem.box
-    middle, half = axes @ (0.5 * (low + high)), np.abs(axes) @ (0.5 * (high - low))
-    return replace(problem, operator=problem.operator.transformed(axes), box=(middle - half, middle + half))
-
-
-def _with_factors(problem: Problem, found: State, rank: int, first: int, steps: int, rng: np.random.Generator) -> State:
-    """Diagonals, then some factors, shrunk to the pooled diagonal in proportion to the misfit."""
-    widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
-    lightest = 1e-4  # weight of a component that is not given up
-    k, d = found.means.shape
-    start = State(
-        DIAGONAL, np.maximum(found.weights, lightest), found.means, np.full((k, d), max(float(found.shapes[0]), 1e-6))
-    )
-    fit = refine(problem, start, first, largest=widest)
-    if not rank:
-        return fit
-    family, weights = Factors(rank), np.maximum(fit.weights, lightest)
-    start = State(family, weights, fit.means, family.widened(fit.shapes, weights, rng))
-    strength = SHRINKAGE * 2.0 * fit.value / problem.size
-    return refine(problem, start, steps, largest=widest, strength=strength)
 
 
 def _certified(run: Decoding, certified: Certified, path: str, fit: Fit) -> Fit:
@@ -455,7 +392,12 @@ def _solution(run: Decoding, fit: Fit, criterion: str) -> ClusterSolution:
         cells = partition_thoroughly(rows, k, rng, criterion)
     else:
         cells = partition(rows, k, rng, start=rows.means, criterion=criterion)
-    code, verdict = verdicts.of_clusters(fit.ratio, fit.path, k, run.found.ratio, _findings(problem, fit))
+    seen = None if fit.certified is None else fit.certified.examination
+    place = None if seen is None else problem.points(seen.missing_at[None])[0]
+    strays = 0 if fit.certified is None else len(fit.certified.strays)
+    code, verdict = verdicts.of_clusters(
+        fit.ratio, fit.path, k, run.found.ratio, seen, place=place, total=problem.n, strays=strays
+    )
     return ClusterSolution(
         task=task_of(criterion),
         decoder=f"tuning-free ({fit.path})",
@@ -496,28 +438,3 @@ def _known(problem: Problem, fit: Fit, centers: Array, rng: np.random.Generator)
         columns = 1.0 if problem.metric is None else 1.0 / np.diag(problem.metric)
         out |= {"centers_std": means * problem.scale * columns, "weights_std": weights}
     return out
-
-
-def _findings(problem: Problem, fit: Fit) -> verdicts.Findings | None:
-    """What the examination found, in the units of the rows."""
-    if fit.certified is None:
-        return None
-    seen, state = fit.certified.examination, fit.certified.state
-    return verdicts.Findings(
-        passed=seen.passed,
-        explained=seen.explained,
-        determined=seen.determined,
-        residual=seen.residual,
-        missing=seen.missing / seen.limit,
-        place=problem.points(seen.missing_at[None])[0],
-        rows=seen.missing_weight * problem.n,
-        split=seen.split / SPLIT,
-        component=seen.split_at,
-        error=max(seen.worst_coordinate, seen.worst_distance / 2.0),
-        worst=seen.worst,
-        reach=seen.reach,
-        smallest=seen.smallest,
-        closest=float(seen.closest[: state.k].max()),
-        total=problem.n,
-        strays=len(fit.certified.strays),
-    )
