@@ -42,8 +42,8 @@ class Location(SketchEstimator):
     def __init__(self, n_components=1, random_state=None):
         self.n_components, self.random_state = n_components, random_state
 
-    def design_features(self, rows, weights, size, seed):
-        return sl.design(rows, n_components=2, seed=seed)
+    def design_request(self):
+        return {"task": "kmeans", "n_components": 2}
 
     def set_learned(self, solution):
         self.location_ = solution.location

@@ -54,11 +54,15 @@ def usual(sample: Array) -> npt.NDArray[np.bool_]:
 
 
 def standard_units(
-    sample: Array, names: Sequence[str] | None = None, indicators: npt.NDArray[np.bool_] | None = None
+    sample: Array,
+    names: Sequence[str] | None = None,
+    indicators: npt.NDArray[np.bool_] | None = None,
+    weights: Array | None = None,
 ) -> tuple[Array, Array]:
     """Offset and spread of each column, without values that are far out; ValueError for constant columns.
 
-    `indicators` that are constant in the sample have a spread of 1: their other value may come later.
+    `indicators` that are constant in the sample have a spread of 1: their other value may come later.  The numbers have
+    single precision: weights and repetition, which differ in the last bits, give the same ones.
 
     Examples
     --------
@@ -70,8 +74,11 @@ def standard_units(
     array([ 1., 98.])
     """
     wild = far(sample)
-    plain = np.where(wild, np.nan, sample)
-    offset, spread = np.nanmean(plain, axis=0), np.nanstd(plain, axis=0)
+    near = np.where(wild, 0.0, 1.0 if weights is None else weights[:, None])
+    total = near.sum(axis=0)
+    offset = (near * sample).sum(axis=0) / total
+    spread = np.sqrt((near * (sample - offset) ** 2).sum(axis=0) / total)
+    offset, spread = (np.asarray(v.astype(np.float32), np.float64) for v in (offset, spread))
     if indicators is not None:
         spread = np.where(indicators & (spread == 0), 1.0, spread)
     if not (spread > 0).all():

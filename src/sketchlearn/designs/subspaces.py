@@ -74,11 +74,15 @@ def design_subspaces(
     return FourierFeatures.draw(dim=x.shape[1], size=size, scale=_SCALE * length, radial="adapted", seed=seed)
 
 
-@register_design("subspaces", size=lambda k, d, _: default_size(k, d))
+@register_design("subspaces", size=lambda k, d, _: default_size(k, d), projects=False)
 def _from_request(request: Request) -> tuple[FourierFeatures, str]:
     why = "needs a sample and nothing else to go by"
     if request.sample is None:
         raise ValueError(f"task='subspaces' {why}")
     request.refuse("bounds", "scale", "radial", "covariance_type", why=why)
-    phi = design_subspaces(request.rows(), request.n_components, request.seed, size=request.size)
-    return phi, f"{phi.size} features in all directions, at the scale of the lengths of the pilot rows"
+    rows, weights = request.weighted()
+    phi = design_subspaces(rows, request.n_components, request.seed, size=request.size, sample_weight=weights)
+    return phi, (
+        f"{phi.size} features in all directions, at the scale {phi.scale:.4g}: {_SCALE:g} times the length of "
+        f"{len(rows)} pilot rows"
+    )

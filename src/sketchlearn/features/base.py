@@ -55,6 +55,9 @@ class FeatureMap(SumAlgebra, ABC):
         Names of the columns the map is for, if it knows them.
     encoder, projection : Encoder, Projection, or None
         What becomes of rows before the map sees them: first the one, then the other.
+    reason : str
+        Why this kind, size and scale were chosen, in words, if :func:`sketchlearn.design` chose them.  No part of the
+        recipe: maps that differ in it alone are equal.  Map files keep it, sketches don't.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class FeatureMap(SumAlgebra, ABC):
     columns: tuple[str, ...] | None = field(default=None, kw_only=True)
     encoder: Encoder | None = field(default=None, kw_only=True)
     projection: Projection | None = field(default=None, kw_only=True)
+    reason: str = field(default="", kw_only=True)
     _expected: str | None = field(default=None, kw_only=True)
     _embedded: npt.NDArray[Any] | None = field(default=None, kw_only=True)
 
@@ -187,6 +191,18 @@ class FeatureMap(SumAlgebra, ABC):
         made.__dict__.update(self.__dict__ | changes)
         return made
 
+    def explained(self: _M, reason: str) -> _M:
+        """The map with the words that say why it was chosen.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=3)
+        >>> phi.explained("a guess").reason, phi.explained("a guess") == phi
+        ('a guess', True)
+        """
+        return self._with(reason=str(reason))
+
     def with_encoder(self: _M, encoder: Encoder | None) -> _M:
         """The same features of encoded rows: tables are read and encoded by its rules, which become part of the recipe.
 
@@ -235,9 +251,23 @@ class FeatureMap(SumAlgebra, ABC):
         state = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return type(self)(**{**state, **changes})
 
+    # -- other maps ----------------------------------------------------------------------------
+
+    def standardized(self: _M, offset: npt.ArrayLike, spread: npt.ArrayLike) -> _M:
+        """The map for raw rows that this one is for standardised rows; ValueError for kinds that have none."""
+        raise ValueError(f"standardize=True needs Fourier features, {self.kind} features keep their units")
+
+    def redrawn(self: _M, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None) -> _M:
+        """A map of the same law, scale and seed with another structure; ValueError for kinds that have none."""
+        if quantized or features_per_row is not None:
+            raise ValueError(f"{self.kind} features are neither quantised nor subsampled")
+        if structure != "dense":
+            raise ValueError(f"{self.kind} features have no structure")
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         # pickles hold the recipe, not the drawn numbers; the class goes along so that its kind is known there
-        return _rebuild, (type(self), self.recipe(), self._expected, self._embedded)
+        return _rebuild, (type(self), self.recipe(), self._expected, self._embedded, self.reason)
 
     def recipe_json(self) -> str:
         """The recipe as canonical JSON text: equal maps have equal text."""
@@ -408,11 +438,11 @@ def register(cls: _Map) -> _Map:
 
 
 def _rebuild(
-    cls: type[FeatureMap], recipe: Recipe, expected: str | None, embedded: npt.NDArray[Any] | None
+    cls: type[FeatureMap], recipe: Recipe, expected: str | None, embedded: npt.NDArray[Any] | None, reason: str = ""
 ) -> FeatureMap:
     phi = FeatureMap.from_recipe(recipe)
     phi = phi if embedded is None else phi.with_random_array(embedded)
-    return phi if expected is None else phi.expecting(expected)
+    return (phi if expected is None else phi.expecting(expected)).explained(reason)
 
 
 def _parts(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

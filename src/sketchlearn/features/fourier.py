@@ -162,7 +162,7 @@ class FourierFeatures(PhaseMap):
         return phi.redrawn(structure=structure, quantized=quantized, features_per_row=features_per_row)
 
     def redrawn(
-        self, *, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None
+        self, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None
     ) -> FourierFeatures:
         """A map of the same law, scale and seed with another structure, of one bit, or with fewer features per row.
 
