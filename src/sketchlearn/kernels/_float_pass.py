@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.kernels import pairs, tiers
-from sketchlearn.kernels._quadratic_numpy import squared_lengths
-from sketchlearn.kernels._quadratic_rows import PackedDirections, block_rows, present
+from sketchlearn.kernels._quadratic_rows import PackedDirections, block_rows, present, squared_lengths
 from sketchlearn.kernels.directions import project
 from sketchlearn.kernels.hadamard import Blocks
 from sketchlearn.kernels.sums import RowSums

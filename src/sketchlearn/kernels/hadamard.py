@@ -34,6 +34,16 @@ def loops(p: int, tier: str | None = None, sums: bool = False) -> ModuleType:
     return lanes if sums and p >= lanes.SMALLEST else tiers.module_of("hadamard", "plain")
 
 
+def levels(q: int, stage: int) -> list[int]:
+    """The order of the levels of a transform of 2**q numbers: the widest first, except in the second stage.
+
+    The second transform of a block has the levels of bits 2, 1 and 0 before those of bits 5, 4 and 3: what one
+    transform shuffled within vectors the next one can then put back without shuffling more.
+    """
+    last = (2, 1, 0, 5, 4, 3) if stage == 1 else (5, 4, 3, 2, 1, 0)
+    return [*range(q - 1, 5, -1), *(bit for bit in last if bit < q)]
+
+
 def diagonals(signs: npt.NDArray[np.uint8], normals: npt.NDArray[np.float32], p: int) -> npt.NDArray[np.float32]:
     """The diagonals of all blocks, (blocks, stages, p) float32: signs from their bits, then the normal numbers."""
     bits = np.unpackbits(signs, axis=-1, count=p, bitorder="little")

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from sketchlearn.kernels import _constants as K
 from sketchlearn.kernels import hadamard
-from sketchlearn.kernels._numpy import signs as signs_of
 from sketchlearn.kernels.cuda import source
 from sketchlearn.kernels.cuda.source import Shape
+from sketchlearn.kernels.fourier import signs as signs_of
 from sketchlearn.kernels.plan import Plan
 
 PARTS = {"Turns": 2, "Signs": 2, "Squares": 1, "Rounded": 1, "Powers": 3}

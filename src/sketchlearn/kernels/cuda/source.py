@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.kernels import _constants as K
-from sketchlearn.kernels._hash_numpy import MIX
+from sketchlearn.kernels._constants import MIX
 from sketchlearn.kernels.cuda import structured
 
 TILE: Final = 128

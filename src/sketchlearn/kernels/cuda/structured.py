@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.kernels._hadamard_numpy import levels
+from sketchlearn.kernels.hadamard import levels
 
 
 def places(log: int, each_log: int, transform: int, number: int) -> npt.NDArray[np.int64]:
