@@ -29,7 +29,9 @@ def _blobs(n=3000, seed=0):
 @pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore::sklearn.exceptions.SkipTestWarning"
 )
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=["gaussian", "stable"])
+@pytest.mark.parametrize(
+    "estimator", [ESTIMATORS[0], pytest.param(ESTIMATORS[1], marks=pytest.mark.slow)], ids=["gaussian", "stable"]
+)
 def test_scikit_learn_conventions(estimator):
     failed = [r for r in check_estimator(estimator, on_fail=None, on_skip=None) if r["status"] == "failed"]
     assert not failed, failed
