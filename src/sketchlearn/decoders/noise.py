@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.sketches.value import Sketch
 
@@ -47,7 +46,7 @@ def sampling_variance(power: Array) -> Array:
 
 def added_variance(sketch: Sketch) -> Array:
     """Variance of each average beyond that of sampling rows with ideal features, (m,)."""
-    if isinstance(sketch.features, CharacteristicMap):
+    if sketch.features.as_characteristic is not None:
         ideal = sampling_variance(np.abs(sketch.mean) ** 2)
     else:
         ideal = sketch.features.feature_variances(sketch.sums, float(sketch.weight))

@@ -10,25 +10,30 @@ sums and adds them by the map's own algebra, and the file stores the recipe.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.encoder import Encoder
+from sketchlearn.features.fingerprint import check_fingerprint, digest
 from sketchlearn.features.projection import Projection
 from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.features.sum_algebra import SumAlgebra
 from sketchlearn.kernels import GRID_BITS, Plan, RowSums, Summer, prepare
 from sketchlearn.limits import check
+
+if TYPE_CHECKING:
+    from sketchlearn.features.characteristic import CharacteristicMap
+    from sketchlearn.features.embedded import EmbeddedFeatures
+    from sketchlearn.features.quartic import QuarticFeatures
+    from sketchlearn.features.second_moment import SecondMomentMap
 
 Recipe = dict[str, Any]
 _M = TypeVar("_M", bound="FeatureMap")
@@ -300,6 +305,28 @@ class FeatureMap(SumAlgebra, ABC):
         own = ", ".join(f"{k}={v!r}" for k, v in self.parameters().items() if not isinstance(v, dict | list))
         return f"{type(self).__name__}({own})"
 
+    # -- what its averages are: decoders ask these, and never for a class -------------------------
+
+    @property
+    def as_characteristic(self) -> CharacteristicMap | None:
+        """The map, if its averages are values of the characteristic function."""
+        return None
+
+    @property
+    def as_second_moment(self) -> SecondMomentMap | None:
+        """The map, if its averages are linear in the second moment of the rows."""
+        return None
+
+    @property
+    def as_embedded(self) -> EmbeddedFeatures | None:
+        """The map, if its averages are the second moment of embedded rows."""
+        return None
+
+    @property
+    def as_quartic(self) -> QuarticFeatures | None:
+        """The map, if its averages are powers of projections up to the fourth."""
+        return None
+
     # -- numbers -----------------------------------------------------------------------------
 
     @abstractmethod
@@ -437,6 +464,13 @@ def register(cls: _Map) -> _Map:
     return cls
 
 
+def checked_map(features: Any) -> FeatureMap:
+    """The feature map that was given; TypeError for anything else."""
+    if not isinstance(features, FeatureMap):
+        raise TypeError(f"features must be a feature map, got {type(features).__name__}; make one with sl.design(...)")
+    return features
+
+
 def _rebuild(
     cls: type[FeatureMap], recipe: Recipe, expected: str | None, embedded: npt.NDArray[Any] | None, reason: str = ""
 ) -> FeatureMap:
@@ -448,24 +482,6 @@ def _rebuild(
 def _parts(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Real and imaginary parts one after the other, for complex numbers."""
     return np.concatenate([values.real, values.imag], axis=1) if np.iscomplexobj(values) else values
-
-
-def digest(array: npt.NDArray[Any]) -> str:
-    """Fingerprint of an array: 128 bits of BLAKE2b over its shape and little-endian bytes."""
-    h = hashlib.blake2b(digest_size=16)
-    h.update(repr(array.shape).encode())
-    plain = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
-    h.update(plain.reshape(-1).view(np.uint8).data)  # without a copy: arrays may be large
-    return h.hexdigest()
-
-
-def check_fingerprint(expected: str | None, actual: str) -> None:
-    """Refuse random numbers that are not the ones a sketch was made with."""
-    if expected is not None and expected != actual:
-        raise SketchFileError(
-            f"the frequencies redrawn from the recipe have fingerprint {actual}, the sketch was made with "
-            f"{expected}: this machine draws other numbers; use a file that embeds the frequencies"
-        )
 
 
 def _plain(value: Any) -> Any:

@@ -342,7 +342,7 @@ class FourierFeatures(PhaseMap):
         if self.structure == "dense":
             w = self.half_turns.astype(np.float64) * math.pi
         else:
-            w = np.ascontiguousarray(self.operator(dtype=np.float64).forward(np.eye(self.dim)).T)
+            w = self.operator(dtype=np.float64).frequencies()
         w.flags.writeable = False
         return w
 

@@ -116,7 +116,11 @@ class Operator(ABC):
         size, dim = self.shape
         if size * dim > _MATRIX_ENTRIES:
             return self
-        return DenseOperator(np.ascontiguousarray(self.forward(np.eye(dim, dtype=self.dtype)).T))
+        return DenseOperator(self.frequencies())
+
+    def frequencies(self) -> Real:
+        """All frequencies as a matrix (size, dim), for what needs every entry: `size` times `dim` numbers."""
+        return np.ascontiguousarray(self.forward(np.eye(self.shape[1], dtype=self.dtype)).T)
 
     def sample(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
         """At least so many frequencies that stand for all of them, in order: those whose products are cheap."""
@@ -162,6 +166,9 @@ class DenseOperator(Operator):
 
     def as_matrix(self) -> DenseOperator:
         return self
+
+    def frequencies(self) -> Real:
+        return self._matrix.copy()
 
     @classmethod
     def of(cls, frequencies: Real, dtype: npt.DTypeLike = np.float32) -> DenseOperator:

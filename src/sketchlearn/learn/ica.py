@@ -10,10 +10,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.decoders import decode
-from sketchlearn.decoders.ica import ICASolution, quartic
+from sketchlearn.decoders.ica import ICASolution
 from sketchlearn.designs.ica import design_ica
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.quartic import quartic
 from sketchlearn.learn.base import SketchEstimator
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.ica import ICAModel

@@ -19,7 +19,6 @@ from sketchlearn.designs.request import Request
 from sketchlearn.designs.scale import column_units
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
-from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.learn.joint import JointEstimator
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
@@ -169,7 +168,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
     def decode_sketch(self, seed: int) -> MixtureSolution:
         """A mixture of all columns, with full covariances."""
         phi = self.sketch_.features
-        if isinstance(phi, SecondMomentMap) and self.decoder == "auto":
+        if phi.as_second_moment is not None and self.decoder == "auto":
             k = 1 if self.n_components == "auto" else int(self.n_components)
             return self._decoded(k, seed, "moments", used=len(self._predictors) + 1)
         k = self._fitting(phi.dim, self.sketch_.effective_count)

@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.exceptions import SketchFileError
-from sketchlearn.features.base import FeatureMap, digest
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.fingerprint import digest
 from sketchlearn.files import write
 from sketchlearn.limits import check, check_json
 from sketchlearn.sketches.parts import Parts
