@@ -167,7 +167,7 @@ class FeatureMap(SumAlgebra, ABC):
         return phi if encoder is None else phi.with_encoder(Encoder.from_json(encoder))
 
     def with_columns(self: _M, names: Iterable[str] | None) -> _M:
-        """The same features for columns with these names.
+        """A map of equal features for columns with these names.
 
         The names are part of the recipe: tables are read by name, and sketches of other columns don't add.
 
@@ -191,7 +191,7 @@ class FeatureMap(SumAlgebra, ABC):
         return self._with(columns=columns)
 
     def _with(self: _M, **changes: Any) -> _M:
-        """The same map, read otherwise: what was drawn stays drawn, for this changes no number of it."""
+        """A copy with some attributes changed that no drawn number depends on: what was drawn stays drawn."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__ | changes)
         return made
@@ -209,7 +209,7 @@ class FeatureMap(SumAlgebra, ABC):
         return self._with(reason=str(reason))
 
     def with_encoder(self: _M, encoder: Encoder | None) -> _M:
-        """The same features of encoded rows: tables are read and encoded by its rules, which become part of the recipe.
+        """A map of equal features of encoded rows; the rules of the encoder become part of the recipe.
 
         Examples
         --------
@@ -225,7 +225,7 @@ class FeatureMap(SumAlgebra, ABC):
         return (self if encoder is None else self.with_columns(encoder.names))._with(encoder=encoder)
 
     def with_projection(self: _M, projection: Projection | None) -> _M:
-        """The same features of projected rows; the projection becomes part of the recipe.
+        """A map of equal features of projected rows; the projection becomes part of the recipe.
 
         Examples
         --------
@@ -252,7 +252,7 @@ class FeatureMap(SumAlgebra, ABC):
         return self.columns if self.projection is None else self.projection.columns
 
     def replace(self: _M, **changes: Any) -> _M:
-        """The same map with some fields changed; nothing that was drawn is kept."""
+        """A copy with some fields changed; nothing that was drawn is kept."""
         state = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return type(self)(**{**state, **changes})
 
@@ -363,7 +363,7 @@ class FeatureMap(SumAlgebra, ABC):
         return entries + 8 * (self.dim + math.prod(self.sums_shape))
 
     def with_random_array(self: _M, array: npt.NDArray[Any]) -> _M:
-        """The same map, taking its random numbers from `array` instead of redrawing them."""
+        """An equal map that takes its random numbers from `array` instead of redrawing them."""
         if array.shape != self.random_shape or array.dtype != self.random_dtype:
             raise ValueError(
                 f"embedded random numbers are {array.dtype} {array.shape}, "
@@ -374,7 +374,7 @@ class FeatureMap(SumAlgebra, ABC):
         return self.replace(_embedded=np.array(array))
 
     def expecting(self: _M, fingerprint: str) -> _M:
-        """The same map, which refuses to work if its random numbers don't have this fingerprint."""
+        """An equal map that refuses to work if its random numbers don't have this fingerprint."""
         return self.replace(_expected=fingerprint)
 
     @cached_property
@@ -431,7 +431,7 @@ class FeatureMap(SumAlgebra, ABC):
 
     @cached_property
     def summer(self) -> Summer:
-        """The same for rows as they come."""
+        """The plan for rows before any projection, ready to run on this processor."""
         if self.projection is None:
             return self.own_summer
         check(9 * self.projection.dim * self.projection.size, f"a projection of {self.projection.dim:,} columns")

@@ -92,7 +92,7 @@ class Operator(ABC):
         values : ndarray (k, size)
             One row per covariance.
         like : {"spherical", "diag", "full"}
-            The trace ``(k,)``, the diagonal ``(k, dim)`` or all of it ``(k, dim, dim)``.
+            The trace ``(k,)``, the diagonal ``(k, dim)`` or the whole matrix ``(k, dim, dim)``.
         """
         v = np.asarray(values, self.dtype)
         if like == "spherical":
@@ -108,11 +108,11 @@ class Operator(ABC):
         return out
 
     def cheapest(self) -> Operator:
-        """The same operator in the form whose products with many points cost the least."""
+        """An equal operator in the form whose products with many points cost the least."""
         return self
 
     def as_matrix(self) -> Operator:
-        """The same with its entries at hand, whose squares are then too, unless they are more than fit well."""
+        """An equal operator that keeps its entries and their squares in memory, unless they are too many."""
         size, dim = self.shape
         if size * dim > _MATRIX_ENTRIES:
             return self
@@ -155,7 +155,7 @@ class Operator(ABC):
 
     @abstractmethod
     def astype(self, dtype: npt.DTypeLike) -> Operator:
-        """The same in another precision."""
+        """An equal operator in another precision."""
 
 
 class DenseOperator(Operator):

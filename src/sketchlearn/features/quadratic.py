@@ -1,4 +1,4 @@
-"""Quadratic features: random measurements of the second moment, or all of it.
+"""Quadratic features: random measurements of the second moment, or all its entries.
 
 A feature is ``(a·x)**2`` for a random direction a, or a combination of two such squares.  Averaged over rows it is
 ``<a a', E x x'>``: linear in the second moment, of which a few times ``k * dim`` such numbers determine the k

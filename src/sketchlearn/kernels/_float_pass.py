@@ -83,7 +83,7 @@ def sum_structured_squares(
     weights: npt.NDArray[np.int64] | None,
     skip_invalid: bool,
 ) -> RowSums:
-    """The same for structured directions."""
+    """Sums of squares in float64 for structured directions."""
     staging, dim = tiers.loops("quadratic"), X.shape[1]
 
     def run(chunk: _Chunk) -> tuple[npt.NDArray[np.float64], float]:

@@ -17,7 +17,7 @@ def descend(x, gradient, lower, upper, steps, changes, bends, factors, count, la
     steps, changes : float64 (memory, n)
         The last steps and changes of the gradient, in a ring.
     bends, factors : float64 (memory,)
-        Their products, and room.
+        Their products, and a buffer.
     count, last : int
         How many rows of the ring are in use, and the newest.
     scale : float

@@ -130,7 +130,7 @@ class Blocks:
         self._tables = *self._module.pack(blocks, permutation), padded
 
     def astype(self, dtype: npt.DTypeLike) -> Blocks:
-        """The same in another precision."""
+        """Equal blocks in another precision."""
         return self if self.dtype == dtype else Blocks(*self._made_of, dtype)
 
     @property
@@ -144,7 +144,7 @@ class Blocks:
         return sum(table.nbytes for table in self._tables) + self._stretch.nbytes
 
     def parts(self, entries: int) -> Iterator[tuple[slice, Blocks]]:
-        """The same blocks, some at a time: those of about so many frequencies, and which frequencies they are."""
+        """The blocks in parts of about `entries` frequencies, each with the frequencies that it holds."""
         step = max(1, entries // self._p)
         table, permutation, padded = self._tables
         for b in range(0, len(table), step):
@@ -191,5 +191,5 @@ class Blocks:
         self._module.add_squares(rows, count, self._tables, sums, self._scratch())
 
     def add_rounded_squares(self, rows: Numbers, count: int, weights: Weights, sums: Numbers) -> None:
-        """The same in units of 2**-22, times weights, to int64 sums."""
+        """Add squares in units of 2**-22, times weights, to int64 sums."""
         self._module.add_rounded_squares(rows, count, weights, self._tables, sums, self._scratch())

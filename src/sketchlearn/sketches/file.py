@@ -43,7 +43,7 @@ _DTYPES = {"<i8", "<f8", "<f4", "|i1"}
 
 
 def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
-    """Bytes of a sketch: of version 1 if that has a place for all of it, so that older readers can read it."""
+    """Bytes of a sketch: of version 1 if that has a place for everything, so that older readers can read it."""
     features = sketch.features
     version = 1 if _is_plain(sketch) else 2
     arrays: dict[str, npt.NDArray[Any]] = {

@@ -125,7 +125,7 @@ def placed(trail: Sequence[tuple[int, str]], row: int, filtered: bool) -> str:
 
 
 def _counted(batches: Iterator[Batch], start: int) -> Generator[Batch, None, None]:
-    """The same batches, the first of which begins with row `start`; errors about a row count from there."""
+    """Batches, the first of which begins with row `start`; errors about a row count from there."""
     position = start
     try:
         for batch in batches:
@@ -140,7 +140,7 @@ def _counted(batches: Iterator[Batch], start: int) -> Generator[Batch, None, Non
 
 
 def located(batches: Iterator[Batch], place: Callable[[int], str]) -> Iterator[Batch]:
-    """The same batches; errors about a row say which one it is."""
+    """Batches whose errors about a row say which row it is."""
     try:
         yield from _counted(batches, 0)
     except RowError as error:
@@ -230,7 +230,7 @@ class Source:
         names: Sequence[str] | None = None,
         mark: str | None = None,
     ) -> Source:
-        """The same source with other columns: blocks of rows go through a function as they are read.
+        """A source with other columns: blocks of rows go through a function as they are read.
 
         Weights, groups and the order of rows stay.  An engine of several processes needs a function that pickles.
 

@@ -120,7 +120,7 @@ def choose(rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None, seed: i
 
 
 def stride(length: int) -> int:
-    """Step between the rows in memory that are looked at: they are spread over all of it, for sorted data is common."""
+    """Step between the rows in memory that are looked at: they are spread evenly, because sorted data is common."""
     return max(1, length // LOOKED_AT)
 
 

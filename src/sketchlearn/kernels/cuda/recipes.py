@@ -86,7 +86,7 @@ def fourier(plan: Plan) -> Recipe:
 
 
 def structured(plan: Plan) -> Recipe:
-    """The same of structured phases."""
+    """Cosines and sines of structured phases, or how many are negative."""
     terms, dither, zero_row = _phases(plan)
     blocks, shape = _blocks(plan, terms, plan.arrays["stretch"], plan.arrays["radius"])
     return Recipe(
