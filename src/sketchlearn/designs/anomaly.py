@@ -39,7 +39,7 @@ def design_anomaly(
     """
     x, w = weighted_rows(rows, weights)
     near = usual(x)
-    if not near.all() and w[near].sum() > 0:  # a single wild value would set the scale of everything
+    if not near.all() and w[near].sum() > 0:  # a single outlier would set the scale of everything
         x, w = x[near], w[near] / w[near].sum()
     d = x.shape[1]
     offset, units = column_units(x, w) if standardize else (w @ x, np.ones(d))

@@ -99,7 +99,7 @@ def design_gmm(
     if size is None:
         size = default_size(k, d, covariance_type)
     rows = usual(x)
-    if not rows.all() and w[rows].sum() > 0:  # a single wild value would set the scale of everything
+    if not rows.all() and w[rows].sum() > 0:  # a single outlier would set the scale of everything
         x, w = x[rows], w[rows] / w[rows].sum()
     center = w @ x
     with threadpool_limits(1):  # the sample is small: threads would only get in each other's way

@@ -1,9 +1,9 @@
-"""Offset and spread of columns that a few wild values can't move, and what there is to say about columns.
+"""Offset and spread of columns that a few outliers can't move, and remarks about columns.
 
 A pilot's variance is decided by its largest values: one row of 10⁹, or three sentinels of -999999, would set the scale
 of every frequency.  Values that lie more than fifty robust standard deviations from the median are left out of
-moments; they stay in the data and in the sketch.  So are many, if they are the same few numbers: codes for what is
-missing.
+moments; they stay in the data and in the sketch.  Many equal values are left out
+too, if they are codes for what is missing.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def remarks(sample: Array, names: Sequence[str] | None, distances: bool) -> list
 
 
 def _of_units(sample: Array, names: Sequence[str] | None) -> list[str]:
-    """Distances are decided by the widest column: say so where another has no say."""
+    """Distances are decided by the widest column: a remark where another column hardly counts."""
     spread = np.nanstd(sample, axis=0)
     wide, narrow = int(np.argmax(spread)), int(np.argmin(np.where(spread > 0, spread, np.inf)))
     if not spread[wide] > _WIDER * spread[narrow] > 0:
@@ -117,7 +117,7 @@ def _of_units(sample: Array, names: Sequence[str] | None) -> list[str]:
     if share < _SAY:
         return []  # one of many wide ones, as in pictures
     column = _named(wide, names, len(spread))
-    return [f"column {column} has {share:.1%} of the variance; standardize=True gives every column the same say"]
+    return [f"column {column} has {share:.1%} of the variance; standardize=True gives every column the same weight"]
 
 
 def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, level: int = 3) -> None:

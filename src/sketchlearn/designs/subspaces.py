@@ -64,7 +64,7 @@ def design_subspaces(
         raise ValueError(f"the number of subspaces must be a positive integer, got {n_subspaces!r}")
     x, w = weighted_rows(sample, sample_weight)
     near = usual(x)
-    if not near.all() and w[near].sum() > 0:  # a single wild value would set the scale of everything
+    if not near.all() and w[near].sum() > 0:  # a single outlier would set the scale of everything
         x, w = x[near], w[near] / w[near].sum()
     length = math.sqrt(float(w @ (x * x).sum(1)))
     if not length > 0:

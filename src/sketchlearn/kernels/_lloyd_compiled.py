@@ -23,7 +23,7 @@ def cells(products, lengths, x, squares, weights, labels, nearest, distances, ma
     labels : int32 (n,)
         The cells that points were in (-1: in none), replaced by those that they are in now.
     nearest, distances : int32 and float32 (n,)
-        Room; the squared distances.
+        A buffer; the squared distances.
     mass, sums : float64 (k,) and (k, d)
         Weights of the cells and sums of their points: those that have moved are taken from one and added to another.
     """

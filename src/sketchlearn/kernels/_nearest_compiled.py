@@ -19,7 +19,7 @@ def nearest(x, inverse, centers, labels, tile, best, distances):
     labels : int32 (n,)
         Results.
     tile, best, distances : float64 (d, width), (width,), (width,)
-        Room to work in: `width` points are looked at together.
+        Buffers: `width` points are looked at together.
     """
     d, n = x.shape
     width = best.shape[0]

@@ -183,7 +183,7 @@ class Blocks:
         return out[:, : len(self._stretch)] * self._stretch
 
     def padded_rows(self, count: int) -> Numbers:
-        """Room for rows padded with zeros."""
+        """A buffer for rows padded with zeros."""
         return np.zeros((count, self._p), self.dtype)
 
     def add_squares(self, rows: Numbers, count: int, sums: Numbers) -> None:
