@@ -65,7 +65,7 @@ def test_every_task_has_an_estimator_here():
 
 
 @pytest.mark.parametrize("task", ESTIMATORS)
-def test_three_doors_one_map(task, table, monkeypatch):
+def test_three_doors_one_map(task, table, monkeypatch, capsys):
     from sketchlearn.cli import main
 
     rows, folder = table
@@ -82,6 +82,8 @@ def test_three_doors_one_map(task, table, monkeypatch):
     written = json.loads((folder / f"{task}.json").read_text())
     assert sl.FeatureMap.from_recipe(written["features"]) == asked
     assert written["reason"] == asked.reason
+    assert main(["info", f"{task}.json"]) == 0
+    assert asked.reason in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("standardize", [False, True])
