@@ -180,14 +180,19 @@ def of_stable(ratio: float, k: int, unreliable: Sequence[int]) -> Verdict:
     return Code.RELIABLE, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves"
 
 
-def of_family(ratio: float, k: int) -> Verdict:
-    """A mixture of a family of atoms, whose noise floor is an upper bound."""
-    if ratio > FAMILY:
+def of_family(ratio: float, k: int, seen: Examination | None = None) -> Verdict:
+    """A mixture of any family, whose noise floor is an upper bound; `seen` is what the certificate's tests found."""
+    failed = [] if seen is None else [f for f in seen.findings if not f.passed]
+    if ratio > FAMILY or any(f.question == "explained" for f in failed):
+        why = f" ({failed[0]})" if failed else ""
         return Code.MISFIT, (
-            f"not certified: the misfit is {ratio:.3g} times the noise floor, so the rows are not a mixture of {k} "
-            "such components (or components were missed: try another seed or a larger sketch)"
+            f"not certified: the misfit is {ratio:.3g} times the noise floor{why}, so the rows are not a mixture of "
+            f"{k} such components (or components were missed: try another seed or a larger sketch)"
         )
-    return Code.RELIABLE, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves at most"
+    if failed:
+        return Code.UNDETERMINED, f"not certified: {k} components explain the data, but one test failed: {failed[0]}"
+    tests = "" if seen is None else ", and all tests of the certificate pass"
+    return Code.RELIABLE, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves at most{tests}"
 
 
 def of_low_rank(residual: float, ratio: float, rank: int, converged: bool) -> Verdict:

@@ -81,8 +81,9 @@ class Certifier:
             index = np.sort(np.random.default_rng(size).permutation(size)[:wanted])
         w = self.view.operator.rows(index).frequencies()
         z = self.view.mean[index] * np.exp(-1j * (w @ self.problem.center))
-        # (additive noise is alike in both parts)
-        return Whitened(w * self.problem.scale, z, self.problem.n, state, 0.5 * self.view.added[index])
+        # (additive noise is alike in both parts; shortcuts for blocks know Gaussian rows only)
+        dense = None if state.family.projected else True
+        return Whitened(w * self.problem.scale, z, self.problem.n, state, 0.5 * self.view.added[index], dense)
 
     def certify(self, state: State, *, mend: bool = True) -> Certified:
         """Polish and examine a fit; if it fails, repair it where the tests point."""
