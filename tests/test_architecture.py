@@ -12,6 +12,7 @@ LEVELS = [
     {"features"},
     {"sketches", "designs"},
     {"sources", "engines", "atoms"},
+    {"models"},
     {"decoders"},
     {"comparison"},
     {"learn", "privacy", "federation"},

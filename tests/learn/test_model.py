@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchlearn as sl
-from sketchlearn.learn.models import MODELS
+from sketchlearn.models import MODELS
 
 
 def data(n=4000, seed=0):

@@ -13,7 +13,7 @@ import pytest
 from scipy.linalg import LinAlgWarning
 
 import sketchlearn as sl
-from sketchlearn.learn.models import KMeansModel
+from sketchlearn.models import ClusterModel
 
 NASTY = ["age", "in</script><script>bad()</script>", "a & b", "'q\"<i>", "größe 漢"]
 
@@ -99,7 +99,7 @@ def test_very_many_covariances_are_left_out():
     k, d = 30, 90
     rng = np.random.default_rng(0)
     mixture = sl.Mixture(np.full(k, 1 / k), rng.normal(size=(k, d)), np.repeat(np.eye(d)[None], k, 0))
-    model = KMeansModel(
+    model = ClusterModel(
         rows=1000,
         columns=tuple(f"c{i}" for i in range(d)),
         centers=mixture.means,
@@ -109,7 +109,7 @@ def test_very_many_covariances_are_left_out():
     assert len(sl.plots.report(model)) < 1_000_000
     many = sl.Mixture(np.full(700, 1 / 700), np.zeros((700, 300)), np.ones((700, 300)))
     columns = tuple(f"c{i}" for i in range(300))
-    sl.plots.report(KMeansModel(rows=1000, columns=columns, centers=many.means, weights=many.weights, mixture=many))
+    sl.plots.report(ClusterModel(rows=1000, columns=columns, centers=many.means, weights=many.weights, mixture=many))
 
 
 def test_columns_far_from_zero_keep_their_digits():

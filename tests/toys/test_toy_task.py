@@ -9,7 +9,7 @@ import sketchlearn as sl
 from sketchlearn.decoders import Code, Solution, register_decoder
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.learn import SketchEstimator
-from sketchlearn.learn.models import Model, register_model
+from sketchlearn.models import Model, register_model
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -37,7 +37,7 @@ from sketchlearn.words import one_line, printable
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
-    from sketchlearn.learn.models import Model
+    from sketchlearn.models import Model
     from sketchlearn.sketches import Sketch
 
 
@@ -364,7 +364,7 @@ def warnings_as_notes() -> Iterator[None]:
 
 def read_model(path: str) -> Model:
     """A model that `learn` wrote, from a file or from standard input for ``-``."""
-    from sketchlearn.learn.models import Model
+    from sketchlearn.models import Model
     from sketchlearn.sketches.file import MAGIC
 
     if path == "-":

@@ -27,6 +27,7 @@ from sketchlearn.decoders.solution import (
     StableSolution,
 )
 from sketchlearn.decoders.sweep import Sweep, sweep_by_certificate
+from sketchlearn.models.base import Model
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
@@ -86,9 +87,9 @@ def decode(
 
     Returns
     -------
-    Solution
-        :class:`~sketchlearn.decoders.solution.ClusterSolution` for k-means and k-medians, and a class of its own for
-        each other task.
+    Model
+        :class:`~sketchlearn.models.ClusterModel` for k-means and k-medians, and a class of its own for each other task;
+        for ``"pca"`` and ``"family"`` a :class:`~sketchlearn.Solution` that models are made from.
 
     Examples
     --------
@@ -112,6 +113,8 @@ def decode(
             found = decode_cleaned(chosen, sketch, k, **options)
         else:
             found = chosen(sketch, k, **options)
+    if isinstance(found, Model):
+        found = found.of_sketch(sketch if isinstance(sketch, Sketch) else sketch.union())
     if not isinstance(sketch, Sketch) or not isinstance(found, Solution):
         return found  # a decoder of another package may return what it likes
     if sketch.has_box:

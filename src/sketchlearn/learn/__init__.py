@@ -6,7 +6,7 @@ Estimators are loaded when first named: a process that only reads models doesn't
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sketchlearn.learn.models import Model, register_model
+from sketchlearn.models import Model, register_model
 
 if TYPE_CHECKING:
     from sketchlearn.learn.anomaly import CompressiveAnomalyDetector

@@ -15,9 +15,9 @@ from sketchlearn.designs.anomaly import design_anomaly
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.models.anomaly import AnomalyModel
-from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.rows import Rows
+from sketchlearn.models.anomaly import AnomalyModel
+from sketchlearn.models.base import Model
 
 Array = npt.NDArray[np.float64]
 

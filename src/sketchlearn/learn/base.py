@@ -22,7 +22,6 @@ from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import CharacteristicMap
-from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.rows import (
     PILOT_ROWS,
     Rows,
@@ -32,6 +31,7 @@ from sketchlearn.learn.rows import (
     on_grid,
     weight_scale,
 )
+from sketchlearn.models.base import Model
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Selection, open_source
 from sketchlearn.threads import limited

@@ -14,8 +14,8 @@ from sketchlearn.decoders.cca import CHANCE, CCASolution
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.cca import CCAModel
+from sketchlearn.models.base import Model
+from sketchlearn.models.cca import CCAModel
 
 Array = npt.NDArray[np.float64]
 

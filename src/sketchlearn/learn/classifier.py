@@ -12,16 +12,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from sketchlearn.decoders import decode
-from sketchlearn.decoders.classifier.rules import ClassSolution
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.classifier import design_class_means, design_class_mixtures, design_classifier
 from sketchlearn.engines import run
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.classifier import ClassifierModel
 from sketchlearn.learn.rows import PILOT_ROWS, Rows, is_source
+from sketchlearn.models.base import Model
+from sketchlearn.models.classifier import ClassifierModel
+from sketchlearn.models.rules import ClassSolution
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sources import Selection, Source, open_source
 

@@ -17,9 +17,9 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.kernels.nearest import nearest
 from sketchlearn.learn.labels import LabelledRows
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.kmeans import KMeansModel
 from sketchlearn.learn.rows import checked_weights
+from sketchlearn.models.base import Model
+from sketchlearn.models.kmeans import ClusterModel
 from sketchlearn.sources import Selection, open_source
 
 Array = npt.NDArray[np.float64]
@@ -28,7 +28,7 @@ Array = npt.NDArray[np.float64]
 class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, LabelledRows):  # type: ignore[misc]
     """What k-means and k-medians share."""
 
-    model: ClassVar[type[Model]] = KMeansModel
+    model: ClassVar[type[Model]] = ClusterModel
     learned: ClassVar[tuple[str, ...]] = (
         "cluster_centers_",
         "weights_",

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from sketchlearn.decoders.classifier.discriminant import discriminants
-from sketchlearn.decoders.classifier.rules import ClassSolution, MixtureRule
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.classifier import CompressiveClassifier
+from sketchlearn.models.discriminant import discriminants
+from sketchlearn.models.rules import ClassSolution, MixtureRule
 
 Array = npt.NDArray[np.float64]
 

@@ -14,8 +14,8 @@ from sketchlearn.decoders.ica import ICASolution, quartic
 from sketchlearn.designs.ica import design_ica
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.ica import ICAModel
+from sketchlearn.models.base import Model
+from sketchlearn.models.ica import ICAModel
 from sketchlearn.threads import limited
 
 Array = npt.NDArray[np.float64]

@@ -11,14 +11,14 @@ from scipy.special import logsumexp
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.gmm import check_covariance_type, default_size, design_gmm, parameter_count
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.mixtures import GaussianMixtureModel
 from sketchlearn.learn.rows import as_random_state
+from sketchlearn.models.base import Model
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.mixtures import GaussianMixtureModel
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]

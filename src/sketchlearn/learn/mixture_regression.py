@@ -10,8 +10,6 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchlearn.decoders import decode
-from sketchlearn.decoders.conditional import ConditionalMixture
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs import default_size
 from sketchlearn.designs.gmm import design_gmm
@@ -20,9 +18,11 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
 from sketchlearn.learn.rows import Rows
+from sketchlearn.models.base import Model
+from sketchlearn.models.conditional import ConditionalMixture
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.mixture_regression import MixtureRegressionModel
 
 Array = npt.NDArray[np.float64]
 

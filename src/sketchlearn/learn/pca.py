@@ -16,11 +16,11 @@ from sketchlearn.decoders.lowrank import default_rank
 from sketchlearn.decoders.solution import LowRankSolution
 from sketchlearn.designs.pca import design_pca
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.second_moment import SecondMomentMap, second_moment
+from sketchlearn.features.second_moment import second_moment
 from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.pca import PCAModel
 from sketchlearn.learn.rows import Rows
+from sketchlearn.models.base import Model
+from sketchlearn.models.pca import PCAModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Selection, Source, open_source
 
@@ -351,37 +351,3 @@ def _check_choice(choice: Any) -> None:
     elif isinstance(choice, float | np.floating) and 0.0 < choice < 1.0:
         return
     raise ValueError(f"n_components must be a positive integer, a number in (0, 1), 'auto' or None, got {choice!r}")
-
-
-def _choose(
-    choice: Any,
-    variances: Array,
-    total: float,
-    solution: LowRankSolution,
-    phi: SecondMomentMap,
-    count: float,
-    most: int,
-) -> int:
-    """Number of components."""
-    most = min(most, len(variances))
-    if isinstance(choice, int | np.integer):
-        return int(choice)
-    if choice is None and phi.is_exact:
-        # directions without variance are arbitrary: rounding alone would choose them
-        return max(1, min(most, int(np.sum(variances > 1e-13 * len(variances) * variances[0]))))
-    if isinstance(choice, float | np.floating):
-        part = np.cumsum(variances) / total if total > 0 else np.ones(len(variances))
-        return min(int(np.searchsorted(part, float(choice))) + 1, most)
-    # white noise of variance s in n rows has sample variances up to s (1 + sqrt(d / n))^2 (Marchenko and Pastur)
-    ratio = phi.dim / count
-    edge = (1.0 + math.sqrt(ratio)) ** 2
-    if phi.is_exact:
-        # the median of what noise there is; exact for ratio -> 0, and at most 3 % off up to ratio 1/2
-        present = variances[:most]
-        noise = float(np.median(present)) / (1.0 - min(ratio, 1.0) / 3.0)
-        above = int(np.sum(present > noise * edge))
-    else:
-        # twice the edge: the residual is neither quite random nor quite normal
-        level = max(2.0 * solution.resolution, solution.isotropic * (edge - 1.0))
-        above = int(np.sum(solution.values > level))
-    return max(1, min(above, most))

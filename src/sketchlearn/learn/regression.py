@@ -16,8 +16,8 @@ from sketchlearn.designs.pca import design_regression
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.regression import RegressionModel
+from sketchlearn.models.base import Model
+from sketchlearn.models.regression import RegressionModel
 
 Array = npt.NDArray[np.float64]
 

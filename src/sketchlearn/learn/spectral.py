@@ -15,9 +15,9 @@ from sketchlearn.decoders.solution import Code
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.clustering import CompressiveKMeans
 from sketchlearn.learn.graphs import checked_graph, neighbour_graph, spectral_embedding
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.spectral import SpectralModel
 from sketchlearn.learn.rows import as_random_state
+from sketchlearn.models.base import Model
+from sketchlearn.models.spectral import SpectralModel
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]

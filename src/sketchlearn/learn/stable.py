@@ -13,9 +13,9 @@ from sketchlearn.decoders.solution import StableSolution
 from sketchlearn.designs.stable import default_size, design_stable
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.mixtures import StableMixtureModel
 from sketchlearn.learn.rows import as_random_state
+from sketchlearn.models.base import Model
+from sketchlearn.models.mixtures import StableMixtureModel
 
 Array = npt.NDArray[np.float64]
 

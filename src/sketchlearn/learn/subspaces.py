@@ -13,9 +13,9 @@ from sketchlearn.decoders.subspaces.rows import assign
 from sketchlearn.designs.subspaces import default_size, design_subspaces
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.labels import LabelledRows
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.subspaces import SubspacesModel
 from sketchlearn.learn.rows import checked_weights
+from sketchlearn.models.base import Model
+from sketchlearn.models.subspaces import SubspacesModel
 
 Array = npt.NDArray[np.float64]
 

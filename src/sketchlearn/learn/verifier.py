@@ -11,17 +11,17 @@ from sklearn.utils.validation import check_consistent_length
 
 from sketchlearn.comparison.detection import DetectionErrors, detection_errors
 from sketchlearn.comparison.verification import MeanSpace, log_ratio, shift_variance
+from sketchlearn.comparison.verifier_model import VerifierModel
 from sketchlearn.decoders import decode
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs import default_size
 from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.verifier import VerifierModel
 from sketchlearn.learn.rows import is_source
+from sketchlearn.models.base import Model
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.checks import check_same_features
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders import Code, Sweep
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.learn.models import Column, Model, Table
-from sketchlearn.learn.models.table import decimals, number
+from sketchlearn.models import Column, Model, Table
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.table import decimals, number
 from sketchlearn.plots.axes import COLORS
 from sketchlearn.plots.geometry import Plane, as_model, column_units, plane_of
 from sketchlearn.sketches import file as sketch_file

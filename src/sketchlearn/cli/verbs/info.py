@@ -12,7 +12,7 @@ from sketchlearn.exceptions import SketchFileError
 from sketchlearn.words import one_line
 
 if TYPE_CHECKING:
-    from sketchlearn.learn.models import Model
+    from sketchlearn.models import Model
     from sketchlearn.sketches import Sketch
 
 _CANNOT = "single rows, which rows touched the box, order and time of rows, columns that were not read"
@@ -65,8 +65,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _of_json(data: bytes, name: str) -> tuple[dict[str, Any], str]:
-    from sketchlearn.learn.models import FORMAT, Model
     from sketchlearn.limits import check_json
+    from sketchlearn.models import FORMAT, Model
 
     check_json(len(data), name)
     try:

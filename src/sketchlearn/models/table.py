@@ -69,7 +69,7 @@ class Table:
 
     Examples
     --------
-    >>> from sketchlearn.learn.models import Column, Table
+    >>> from sketchlearn.models import Column, Table
     >>> table = Table("parts", "Parts", (Column("part", ["a", "b"], "text"), Column("share", [0.25, 0.75], "share")))
     >>> print(table.text())
       part   share

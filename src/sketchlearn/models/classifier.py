@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.classifier.rules import DiscriminantRule, LinearRule, MixtureRule, Rule, embedded
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.models.base import Model, register_model
-from sketchlearn.learn.models.file import Reader
-from sketchlearn.learn.models.table import Column, Table
+from sketchlearn.models.base import Model, register_model
+from sketchlearn.models.discriminant import discriminants
+from sketchlearn.models.file import Reader
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.rules import DiscriminantRule, LinearRule, MixtureRule, Rule, embedded
+from sketchlearn.models.table import Column, Table
 
 Array = npt.NDArray[np.float64]
 
+_TYPES = {"bool": bool, "int": int, "float": float}
 _LABELS: dict[str, Callable[[str], Any]] = {
     "str": str,
     "int": int,
@@ -42,23 +43,26 @@ class ClassifierModel(Model):
         Rows of each class.
     typical : ndarray (c, c)
         What the rows of a class get on average, a column a class: scores of a linear rule, else shares.
-    log_priors, mixtures : ndarray (c,), tuple of Mixture, or None
-        Class densities, of a rule that has them: of the columns, or of all scores of a linear rule but the last.
-    recipe, coefficients, intercepts, softness : dict, ndarray (f, c), ndarray (c,), float, or None
-        The feature map and what its features are multiplied by, of a linear rule.
+    rule : LinearRule, MixtureRule or DiscriminantRule
+        Scores of rows, a column a class.  A file holds its parts: priors and densities of the classes, or the recipe of
+        a feature map with coefficients, intercepts and softness.
+    facts : dict
+        What was chosen on the way: the penalty, the band of frequencies, generalised cross-validation.  A file leaves
+        them out.
 
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.learn.models import ClassifierModel
+    >>> from sketchlearn.models import ClassifierModel
+    >>> from sketchlearn.models.rules import MixtureRule
     >>> parts = tuple(sl.Mixture(np.ones(1), np.array([[m]]), np.ones(1)) for m in (0.0, 4.0))
     >>> model = ClassifierModel(rows=10, columns=("x",), classes=("low", "high"), counts=np.array([5.0, 5.0]),
-    ...                         typical=np.eye(2), log_priors=np.log([0.5, 0.5]), mixtures=parts)
+    ...                         typical=np.eye(2), rule=MixtureRule(np.log([0.5, 0.5]), parts))
     >>> model, model.predict([[3.0]])
     (Model(classifier: 2 classes of 10 rows, 1 column), array(['high'], dtype='<U4'))
     """
 
-    task: ClassVar[str] = "classifier"
+    task: str = "classifier"
     layout: ClassVar[Mapping[str, Any]] = {
         "classes": list,
         "label_type": str,
@@ -75,46 +79,58 @@ class ClassifierModel(Model):
     thing: ClassVar[str] = "class"
     praise: ClassVar[str] = "The sketches are good enough for this"
 
-    classes: tuple[str, ...]
+    attributes: ClassVar[Mapping[str, str]] = {
+        "classes_": "labels",
+        "class_counts_": "counts",
+        "facts_": "facts",
+    }
+
     counts: Array
     typical: Array
+    rule: Rule
+    classes: tuple[str, ...] = ()
     label_type: str = "str"
-    log_priors: Array | None = None
-    mixtures: tuple[Mixture, ...] | None = None
-    recipe: Mapping[str, Any] | None = None
-    coefficients: Array | None = None
-    intercepts: Array | None = None
-    softness: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
-    @staticmethod
-    def rule_fields(rule: Rule) -> dict[str, Any]:
-        """The fields that hold a rule."""
-        if isinstance(rule, MixtureRule):
-            return {"log_priors": rule.log_priors, "mixtures": rule.mixtures}
-        if isinstance(rule, DiscriminantRule):
-            return ClassifierModel.rule_fields(rule.linear) | ClassifierModel.rule_fields(rule.classes)
-        return {
-            "recipe": rule.features.recipe(),
-            "coefficients": rule.coefficients,
-            "intercepts": rule.intercepts,
-            "softness": rule.softness,
-        }
+    def labelled(self, labels: Sequence[Any]) -> Self:
+        """The model with other labels of its classes, in their order."""
+        given = [label.item() if isinstance(label, np.generic) else label for label in labels]
+        kind = next((name for name, of in _TYPES.items() if type(given[0]) is of), "str")
+        return replace(self, classes=tuple(str(label) for label in given), label_type=kind)
 
     @property
-    def rule(self) -> Rule:
-        """The rule behind :meth:`predict`."""
-        densities = None
-        if self.mixtures is not None and self.log_priors is not None:
-            densities = MixtureRule(self.log_priors, self.mixtures)
-        if self.recipe is None:
-            assert densities is not None
-            return densities
-        assert self.coefficients is not None
-        assert self.intercepts is not None
-        linear = LinearRule(
-            FeatureMap.from_recipe(dict(self.recipe)), self.coefficients, self.intercepts, self.softness or 0.0
+    def linear(self) -> LinearRule | None:
+        """What is linear in features, of a rule that is."""
+        return (
+            self.rule.linear
+            if isinstance(self.rule, DiscriminantRule)
+            else (self.rule if isinstance(self.rule, LinearRule) else None)
         )
-        return linear if densities is None else DiscriminantRule(linear, densities)
+
+    @property
+    def densities(self) -> MixtureRule | None:
+        """Priors and densities of the classes, of a rule that has them."""
+        return (
+            self.rule.classes
+            if isinstance(self.rule, DiscriminantRule)
+            else (self.rule if isinstance(self.rule, MixtureRule) else None)
+        )
+
+    def filed(self, name: str) -> Any:
+        """A file holds the parts of the rule."""
+        if name in ("log_priors", "mixtures"):
+            return getattr(self.densities, name, None)
+        if name == "recipe":
+            return None if self.linear is None else self.linear.features.recipe()
+        if name in ("coefficients", "intercepts", "softness"):
+            return getattr(self.linear, name, None)
+        return super().filed(name)
+
+    @cached_property
+    def discriminants(self) -> tuple[Array, Array, Array]:
+        """Centre, directions and shares of the variance between classes, of the rule of LDA."""
+        assert isinstance(self.rule, MixtureRule)
+        return discriminants(self.rule)
 
     @property
     def labels(self) -> npt.NDArray[Any]:
@@ -133,14 +149,14 @@ class ClassifierModel(Model):
 
     def own_numbers(self) -> list[tuple[str, str]]:
         """How often a class gets its own label, if its density is true."""
-        if self.recipe is not None:
+        if self.linear is not None:
             return []
         right = float(self.counts @ np.diag(self.typical) / self.counts.sum())
         return [(f"{right:.1%}", "told right, if the densities are true")]
 
     def table(self) -> Table:
         """Rows, share and what the rows of a class typically get."""
-        linear = self.recipe is not None
+        linear = self.linear is not None
         share = self.counts / self.counts.sum()
         columns = [
             Column("class", self.classes, "text"),
@@ -161,20 +177,33 @@ class ClassifierModel(Model):
 
     def parts(self) -> Mixture:
         """All components of all classes, weighted by the classes' shares."""
-        if self.mixtures is None or self.log_priors is None or self.recipe is not None:
+        if not isinstance(self.rule, MixtureRule):
             return super().parts()
-        priors = np.exp(self.log_priors)
-        weights = np.concatenate([p * m.weights for p, m in zip(priors, self.mixtures, strict=True)])
-        means = np.concatenate([m.means for m in self.mixtures])
-        return Mixture(weights / weights.sum(), means, np.concatenate([m.full_covariances() for m in self.mixtures]))
+        priors, mixtures = np.exp(self.rule.log_priors), self.rule.mixtures
+        weights = np.concatenate([p * m.weights for p, m in zip(priors, mixtures, strict=True)])
+        means = np.concatenate([m.means for m in mixtures])
+        return Mixture(weights / weights.sum(), means, np.concatenate([m.full_covariances() for m in mixtures]))
 
     def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
         """The class of each row."""
         return np.asarray(self.labels[self.rule.scores(rows).argmax(1)])
 
+    def probabilities(self, rows: npt.NDArray[Any]) -> Array:
+        """Probability of each class."""
+        return np.asarray(self.rule.probabilities(rows))
+
+    def decisions(self, rows: npt.NDArray[Any]) -> Array:
+        """Scores of the classes, (n, c); the second one's minus the first one's, (n,), if there are two."""
+        scores = self.rule.scores(rows)
+        return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
+
+    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+        """The class."""
+        return {"class": self.predict_rows(rows)}
+
     def summary(self) -> dict[str, Any]:
-        """What was learned, and the share of each class."""
-        return {k: v for k, v in super().summary().items() if k != "softness"} | {"n_classes": self.size}
+        """What was learned, and the number of classes."""
+        return super().summary() | {"n_classes": self.size}
 
     @classmethod
     def read(cls, reader: Reader) -> dict[str, Any]:
@@ -195,15 +224,19 @@ class ClassifierModel(Model):
             raise reader.fail("the counts must be numbers of rows, not negative nor all zero")
         if "log_priors" in found and (found["log_priors"] > 1e-9).any():
             raise reader.fail("the priors should be logarithms of shares")
+        linear = _linear(reader, found) if reader.has("recipe") or not reader.has("mixtures") else None
+        densities = None
         if reader.has("mixtures"):
             # of the columns, or of all scores of coefficients but the last
-            scored = reader.has("recipe")
-            found["mixtures"] = _mixtures(reader, len(found["classes"]) - 1 if scored else None)
-            if len(found["mixtures"]) != len(found["classes"]) or "log_priors" not in found:
+            mixtures = _mixtures(reader, None if linear is None else len(found["classes"]) - 1)
+            if len(mixtures) != len(found["classes"]) or "log_priors" not in found:
                 raise reader.fail("a density and a prior for each class")
-        if reader.has("recipe") or not reader.has("mixtures"):
-            found["recipe"] = _recipe(reader, found)
-        return found
+            densities = MixtureRule(found["log_priors"], mixtures)
+        if linear is None or densities is None:
+            rule: Any = densities if linear is None else linear
+        else:
+            rule = DiscriminantRule(linear, densities)
+        return {name: found[name] for name in ("classes", "label_type", "counts", "typical")} | {"rule": rule}
 
 
 def _mixtures(reader: Reader, dim: int | None) -> tuple[Mixture, ...]:
@@ -221,19 +254,11 @@ def _mixtures(reader: Reader, dim: int | None) -> tuple[Mixture, ...]:
     return tuple(out)
 
 
-def _recipe(reader: Reader, found: Mapping[str, Any]) -> dict[str, Any]:
-    given = reader.facts.get("recipe")
+def _linear(reader: Reader, found: Mapping[str, Any]) -> LinearRule:
     if "coefficients" not in found or "intercepts" not in found:
         raise reader.fail("neither densities nor coefficients")
-    try:
-        phi = FeatureMap.from_recipe(given)  # type: ignore[arg-type]
-        width = embedded(phi, np.zeros((1, phi.dim))).shape[1]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise reader.fail(f"the recipe of its features: {error}") from None
-    if width != reader.lengths["f"]:
-        raise reader.fail(f"{reader.lengths['f']} coefficients a class for {width} features")
-    if not math.isfinite(float(found.get("softness", 0.0))) or float(found.get("softness", 0.0)) < 0:
+    phi, softness = reader.recipe(), float(found.get("softness", 0.0))
+    reader.check_features(phi, embedded)
+    if softness < 0:
         raise reader.fail("a negative softness")
-    reader.lengths["d"] = phi.dim
-    assert isinstance(given, dict)
-    return given
+    return LinearRule(phi, found["coefficients"], found["intercepts"], softness)
