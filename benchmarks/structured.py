@@ -344,7 +344,7 @@ def main():
         "projected": lambda: projected(seeds),
     }
     for name in arguments.what:
-        print(f"-- {name} (kernel {sl.active_kernel()})", flush=True)
+        print(f"-- {name} (kernel {sketchlearn.kernels.active_kernel()})", flush=True)
         sections[name]()
 
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         QuadraticFeatures,
         QuarticFeatures,
     )
-    from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
         CompressiveAnomalyDetector,
         CompressiveCCA,
@@ -47,9 +46,9 @@ if TYPE_CHECKING:
         CompressiveKMeans,
         CompressiveKMedians,
         CompressiveLDA,
+        CompressiveLinearRegression,
         CompressiveMixtureRegressor,
         CompressivePCA,
-        CompressiveRegression,
         CompressiveSpectralClustering,
         CompressiveStableMixture,
         CompressiveSubspaces,
@@ -96,7 +95,6 @@ _ROOMS = {
         "QuadraticFeatures",
         "QuarticFeatures",
     ),
-    "kernels": ("active_kernel",),
     "learn": (
         "CompressiveCCA",
         "CompressiveAnomalyDetector",
@@ -108,7 +106,7 @@ _ROOMS = {
         "CompressiveLDA",
         "CompressiveMixtureRegressor",
         "CompressivePCA",
-        "CompressiveRegression",
+        "CompressiveLinearRegression",
         "CompressiveSpectralClustering",
         "CompressiveStableMixture",
         "CompressiveSubspaces",
@@ -133,9 +131,9 @@ __all__ = [
     "CompressiveKMeans",
     "CompressiveKMedians",
     "CompressiveLDA",
+    "CompressiveLinearRegression",
     "CompressiveMixtureRegressor",
     "CompressivePCA",
-    "CompressiveRegression",
     "CompressiveSpectralClustering",
     "CompressiveStableMixture",
     "CompressiveSubspaces",
@@ -165,7 +163,6 @@ __all__ = [
     "Source",
     "SourceError",
     "Sweep",
-    "active_kernel",
     "compare",
     "decode",
     "design",
@@ -184,9 +181,23 @@ __all__ = [
 ]
 
 
+# names that users should no longer take from here: where each is now, and under which name
+_MOVED = {
+    "CompressiveRegression": ("sketchlearn", "CompressiveLinearRegression"),
+    "active_kernel": ("sketchlearn.kernels", "active_kernel"),
+}
+
+
 def __getattr__(name: str) -> Any:
     if name == "plots":
         return importlib.import_module("sketchlearn.plots")
+    if name in _MOVED:
+        import warnings
+
+        room, new = _MOVED[name]
+        text = f"sketchlearn.{name} is {room}.{new} now; the old name goes with version 0.2"
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return getattr(importlib.import_module(room), new)
     if name not in _ROOM:
         raise AttributeError(f"module 'sketchlearn' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"sketchlearn.{_ROOM[name]}"), name)

@@ -36,7 +36,7 @@ def models(sketch):
         "one column": sl.CompressiveKMeans(2, random_state=0).fit(X[:, :1]),
         "stable": sl.CompressiveStableMixture(1, random_state=0).fit(X[:, :2]),
         "pca": sl.CompressivePCA(3).fit(X),
-        "regression": sl.CompressiveRegression().fit(X[:, :3], X @ [1.0, -2.0, 0.0, 0.1]),
+        "regression": sl.CompressiveLinearRegression().fit(X[:, :3], X @ [1.0, -2.0, 0.0, 0.1]),
     }
 
 
@@ -131,7 +131,7 @@ def test_the_report_never_replaces_its_model(models, tmp_path):
 def test_a_constant_predictor_has_no_t_value():
     X = np.c_[np.ones(500), np.random.default_rng(0).normal(size=500)]
     with pytest.warns(LinAlgWarning, match="collinear"):
-        model = sl.CompressiveRegression().fit(X, X[:, 1])
+        model = sl.CompressiveLinearRegression().fit(X, X[:, 1])
     page = sl.plots.report(model)
     assert "<td>\u2013</td>" in page
     assert "'inf'" not in page

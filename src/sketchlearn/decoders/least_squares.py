@@ -105,7 +105,9 @@ def decode_regression(
         second = _second_moment(sketch, phi, few, fit_intercept, second_moment_decoder, rng, trace)
         fit = _from_components(second, x, t, ridge, few)
     mean = phi.row_mean_from_sums(sketch.sums, weight)
-    return _solution(fit, mean[x], mean[t], count, fit_intercept, spread, second, few, trace)
+    names = column_names(phi)
+    groups = tuple(names[i] for i in x), tuple(names[i] for i in t)
+    return _solution(fit, mean[x], mean[t], count, fit_intercept, spread, second, few, trace, groups)
 
 
 def _solution(
@@ -118,6 +120,7 @@ def _solution(
     second: LowRankSolution | None,
     few: int | None,
     trace: list[dict[str, Any]] | None,
+    groups: tuple[tuple[str, ...], tuple[str, ...]],
 ) -> RegressionModel:
     """Constants, errors and what is explained."""
     coef, number = fit.coefficients, len(fit.coefficients)
@@ -144,7 +147,6 @@ def _solution(
     else:
         code, verdict = Code.RELIABLE, _EXACT if few is None else f"{_EXACT}, for {fit.rank} principal components"
     scale = np.where(fit.total > 0, fit.total, 1.0)
-    names = column_names(phi)
     return RegressionModel(
         task="regression",
         decoder="exact" if second is None else second.decoder,
@@ -163,8 +165,8 @@ def _solution(
         residual_variance=variance,
         rank=fit.rank,
         predictor_spread=spread,
-        predictors=tuple(names[i] for i in x),
-        targets=tuple(names[i] for i in t),
+        predictors=groups[0],
+        targets=groups[1],
     )
 
 

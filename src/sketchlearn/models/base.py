@@ -126,8 +126,6 @@ class Model(UsableModel):
 
     def of_sketch(self, sketch: Sketch) -> Self:
         """The model with the facts of the sketch that it was learned from."""
-        from sketchlearn import __version__
-
         phi = sketch.features
         facts: dict[str, Any] = {
             "features": phi.size,
@@ -150,7 +148,7 @@ class Model(UsableModel):
             facts["privacy"] = sketch.privacy.to_json()
         return replace(
             self, rows=sketch.count, columns=column_names(phi), named=phi.columns is not None, sketch=facts,
-            library=__version__,
+            library=importlib.import_module("sketchlearn").__version__,
         )  # fmt: skip
 
     def renamed(self, names: Any) -> Model:

@@ -49,6 +49,8 @@ class ClassifierModel(Model):
     facts : dict
         What was chosen on the way: the penalty, the band of frequencies, generalised cross-validation.  A file leaves
         them out.
+    directions : int or None
+        How many discriminants :meth:`transform` uses, of the rule of LDA; None: all of them.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class ClassifierModel(Model):
     classes: tuple[str, ...] = ()
     label_type: str = "str"
     facts: Mapping[str, Any] = field(default_factory=dict)
+    directions: int | None = None
 
     def labelled(self, labels: Sequence[Any]) -> Self:
         """The model with other labels of its classes, in their order."""
@@ -130,7 +133,29 @@ class ClassifierModel(Model):
     def discriminants(self) -> tuple[Array, Array, Array]:
         """Centre, directions and shares of the variance between classes, of the rule of LDA."""
         assert isinstance(self.rule, MixtureRule)
-        return discriminants(self.rule)
+        center, directions, shares = discriminants(self.rule)
+        return center, directions[:, : self.directions], shares[: self.directions]
+
+    @property
+    def discriminant_center(self) -> Array:
+        """Mean of the rows, by the classes' priors, (d,)."""
+        return self.discriminants[0]
+
+    @property
+    def discriminant_directions(self) -> Array:
+        """Directions that tell the classes apart, (d, r)."""
+        return self.discriminants[1]
+
+    @property
+    def discriminant_shares(self) -> Array:
+        """Shares of the variance between classes along them, (r,)."""
+        return self.discriminants[2]
+
+    def transform_rows(self, rows: npt.NDArray[Any]) -> Array:
+        """Coordinates along the discriminants, of the rule of LDA."""
+        if self.decoder != "lda":
+            return super().transform_rows(rows)
+        return np.asarray((rows - self.discriminants[0]) @ self.discriminants[1])
 
     @property
     def labels(self) -> npt.NDArray[Any]:

@@ -100,7 +100,7 @@ class MixtureRegressionModel(JointModel, ComponentModel):
 
     def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
         """Targets by their names."""
-        return {name: y for name, y in zip(self.targets, self.conditional.mean(rows).T, strict=True)}
+        return dict(zip(self.targets, self.conditional.mean(rows).T, strict=True))
 
     def probabilities(self, rows: Array) -> Array:
         """There are none: targets are numbers."""

@@ -93,11 +93,11 @@ class RegressionModel(JointModel):
     def of_one(self) -> Self:
         """The model of the first target alone, with vectors and numbers instead of arrays by target."""
         names = ("coefficients", "intercept", "standard_errors", "intercept_error", "r2", "residual_variance")
-        first = {name: value[0] if np.ndim(value[0]) else float(value[0]) for name, value in self._arrays(names)}
+        given = {name: getattr(self, name) for name in names}
+        first: dict[str, Any] = {
+            name: value[0] if np.ndim(value) > 1 else float(value[0]) for name, value in given.items()
+        }
         return replace(self, targets=self.targets[:1], **first)
-
-    def _arrays(self, names: tuple[str, ...]) -> list[tuple[str, Any]]:
-        return [(name, getattr(self, name)) for name in names if getattr(self, name) is not None]
 
     def own_numbers(self) -> list[tuple[str, str]]:
         """How much is explained."""

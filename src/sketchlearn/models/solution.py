@@ -83,9 +83,9 @@ class Solution:
     trace: Sequence[Mapping[str, Any]] = ()
 
     @property
-    def reliable(self) -> bool | None:
-        """Whether the sketch supports the model; None if there is no certificate at all."""
-        return None if self.code is None else self.code == Code.RELIABLE
+    def reliable(self) -> bool:
+        """Whether the sketch supports the model; None if a file has no certificate at all."""
+        return self.code and self.code == Code.RELIABLE  # type: ignore[return-value]
 
     def explain(self) -> str:
         """The decisions of the decoder in words: which stages ran, what each found, and why it went on.

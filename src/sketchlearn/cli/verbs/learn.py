@@ -140,14 +140,14 @@ def register(app: typer.Typer) -> None:
         check_output(output, sketch)
         s = read_sketch(sketch)
         _need_quadratic(s, "a regression", "regression")
-        from sketchlearn.learn import CompressiveRegression
+        from sketchlearn.learn import CompressiveLinearRegression
         from sketchlearn.plots.geometry import column_numbers
 
         names = names_in(predictors, "--predictors")
         columns = s.features.columns or tuple(str(i) for i in range(s.features.dim))
         chosen = None if names is None else column_numbers(names, columns)
         [wanted] = column_numbers([target], columns)
-        found = CompressiveRegression(alpha=alpha, random_state=seed).fit_sketch(s, wanted, chosen)
+        found = CompressiveLinearRegression(alpha=alpha, random_state=seed).fit_sketch(s, wanted, chosen)
         line = f"{target} from {found.n_features_in_} columns: R² = {found.r2_:.4f}"
         _write(output, found, as_json, line)
 
@@ -240,22 +240,23 @@ def register(app: typer.Typer) -> None:
     def anomaly(
         sketch: Source,
         output: Model,
-        false_alarms: Annotated[
-            float, typer.Option("--false-alarms", help="Share of usual rows that may be called anomalies.")
+        contamination: Annotated[
+            float,
+            typer.Option("--contamination", "--false-alarms", help="Share of usual rows that may be called anomalies."),
         ] = 0.05,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
         """Distances from usual rows, from a sketch made with --task anomaly (or of quadratic features)."""
-        if not 0 < false_alarms < 1:
-            raise usage(f"--false-alarms {false_alarms}: choose a share above 0 and below 1")
+        if not 0 < contamination < 1:
+            raise usage(f"--contamination {contamination}: choose a share above 0 and below 1")
         check_output(output, sketch)
         s = read_sketch(sketch)
         if s.features.kind not in ("embedded", "quadratic"):
             raise usage(f"anomalies need a sketch made with --task anomaly, this one has {s.features.kind} features")
         from sketchlearn.learn import CompressiveAnomalyDetector
 
-        found = _fitted(CompressiveAnomalyDetector(false_alarms=false_alarms), s, "measuring distances")
+        found = _fitted(CompressiveAnomalyDetector(contamination=contamination), s, "measuring distances")
         _write(output, found, as_json, found.verdict_)
 
     @learn.command()
