@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         Independence,
         compare,
         detection_errors,
+        drift,
         goodness_of_fit,
         independence,
         synthesize,
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
     from sketchlearn.designs import design, design_independence
     from sketchlearn.engines import sketch
+    from sketchlearn.engines.append import append
+    from sketchlearn.engines.follow import follow
     from sketchlearn.exceptions import (
         BudgetError,
         DataWarning,
@@ -53,10 +56,11 @@ if TYPE_CHECKING:
         CompressiveStableMixture,
         CompressiveSubspaces,
         CompressiveVerifier,
-        Model,
     )
+    from sketchlearn.models import Model
+    from sketchlearn.models.loading import load
     from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
-    from sketchlearn.sketches import Accumulator, Sketch, SketchTable, load, merge
+    from sketchlearn.sketches import Accumulator, Sketch, SketchTable, merge
     from sketchlearn.sources import Source, read
 
 __version__ = "0.1.0"
@@ -69,6 +73,7 @@ _ROOMS = {
         "Independence",
         "compare",
         "detection_errors",
+        "drift",
         "goodness_of_fit",
         "independence",
         "synthesize",
@@ -76,6 +81,8 @@ _ROOMS = {
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
     "designs": ("design", "design_independence"),
     "engines": ("sketch",),
+    "engines.append": ("append",),
+    "engines.follow": ("follow",),
     "exceptions": (
         "BudgetError",
         "DataWarning",
@@ -111,10 +118,11 @@ _ROOMS = {
         "CompressiveStableMixture",
         "CompressiveSubspaces",
         "CompressiveVerifier",
-        "Model",
     ),
+    "models": ("Model",),
+    "models.loading": ("load",),
     "privacy": ("Ledger", "PrivacyRecord", "privatize"),
-    "sketches": ("Accumulator", "Sketch", "SketchTable", "load", "merge"),
+    "sketches": ("Accumulator", "Sketch", "SketchTable", "merge"),
     "sources": ("Source", "read"),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
@@ -163,11 +171,14 @@ __all__ = [
     "Source",
     "SourceError",
     "Sweep",
+    "append",
     "compare",
     "decode",
     "design",
     "design_independence",
     "detection_errors",
+    "drift",
+    "follow",
     "goodness_of_fit",
     "independence",
     "load",

@@ -9,8 +9,8 @@ import pytest
 from clusters import gaussian_clusters
 
 import sketchlearn as sl
-from sketchlearn.models import GaussianMixtureModel, ClusterModel
 from sketchlearn.learn.predictions import predictions
+from sketchlearn.models import ClusterModel, GaussianMixtureModel
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sketchlearn as sl
 from sketchlearn.decoders.anomaly import RIDGE
 
+_NEW_ROWS = "contamination is the share among new rows; those that were sketched score a little less"
 
-@parametrize_with_checks([sl.CompressiveAnomalyDetector(sketch_size=40), sl.CompressiveAnomalyDetector("columns")])
+
+@parametrize_with_checks(
+    [sl.CompressiveAnomalyDetector(sketch_size=40), sl.CompressiveAnomalyDetector("columns")],
+    expected_failed_checks=lambda estimator: {
+        "check_outliers_train": _NEW_ROWS,
+        "check_outliers_fit_predict": _NEW_ROWS,
+    },
+)
 def test_scikit_learn(estimator, check):
     check(estimator)
 

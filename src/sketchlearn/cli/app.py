@@ -31,7 +31,7 @@ from sketchlearn.exceptions import (
     SketchFileError,
     SourceError,
 )
-from sketchlearn.files import LockedError, check_seal
+from sketchlearn.files import LockedError
 from sketchlearn.limits import check, memory_limit, read_json
 from sketchlearn.words import one_line, printable
 
@@ -384,11 +384,6 @@ def read_features(path: str) -> FeatureMap:
 
 def features_in(data: bytes, path: str) -> FeatureMap:
     """The feature map that `design` wrote; `path` is for error messages."""
-    try:
-        recipe = json.loads(data)
-        if not isinstance(recipe, dict) or "features" not in recipe:
-            raise ValueError("it has no field 'features'")
-        check_seal(recipe)
-        return sketchlearn.FeatureMap.from_recipe(recipe["features"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise SketchFileError(f"{path}: neither a feature map nor a sketch: {error}") from None
+    from sketchlearn.models.loading import features_in as found_in
+
+    return found_in(data, path)

@@ -40,7 +40,8 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts):  # type: ignore[misc]
         Distances in feature space, for usual rows of any shape, or of the columns themselves, for usual rows that are
         nearly normal.
     contamination : float
-        Share of usual rows that may be called anomalies.
+        Share of usual rows that may be called anomalies: of new rows, not of those that were sketched, which are a
+        little nearer to themselves.
     standardize : bool
         Features see every column in units of its own spread.
     features : FeatureMap, optional
@@ -59,9 +60,9 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts):  # type: ignore[misc]
     Attributes
     ----------
     offset_ : float
-        Score below which a row is called an anomaly: what `contamination` of the rows of the pilot fall below,
-        corrected for their having been sketched; from a sketch alone, what it is for normal features, or more, if draws from a
-        rough mixture that is decoded from the sketch speak for it.
+        Score below which a row is called an anomaly: what a share of `contamination` of the rows of the pilot fall
+        below, corrected for their having been sketched; from a sketch alone, what it is for normal features, or more,
+        if draws from a rough mixture that is decoded from the sketch speak for it.
     sketch_ : Sketch
         What was learned from.
     solution_ : AnomalySolution

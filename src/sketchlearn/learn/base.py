@@ -240,7 +240,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         """
         if "sketch_" not in self.__dict__:
             raise ValueError(f"this {type(self).__name__} has learned nothing yet: call fit or fit_sketch")
-        model = with_profile(self.solution_, self._whole())
+        model = with_profile(replace(self.solution_, task=self.model.task), self._whole())
         names = getattr(self, "feature_names_in_", None)
         return model if names is None else model.renamed(names)
 

@@ -107,6 +107,7 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
     """
 
     task: ClassVar[str] = "classifier"
+    group: ClassVar[str] = "class"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = ClassifierModel
     parameters: ClassVar[Mapping[str, Accepts]] = {

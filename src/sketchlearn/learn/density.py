@@ -73,7 +73,8 @@ class SketchedMixture(DensityMixin, Predicts):  # type: ignore[misc]
         >>> bool(strange < usual - 10)
         True
         """
-        return np.asarray(self.solution_.row_scores(self._rows_of(X)))
+        rows = self._rows_of(X)
+        return np.asarray(self.solution_.row_scores(rows))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-density of the rows, weighted if asked for.
@@ -103,7 +104,8 @@ class SketchedMixture(DensityMixin, Predicts):  # type: ignore[misc]
         """
         if hasattr(X, "tocsr"):  # scikit-learn's checks take sparse rows with probabilities for those of a classifier
             raise TypeError("probabilities of sparse rows are not supported: predict_proba(X.toarray())")
-        return np.asarray(self.solution_.probabilities(self._rows_of(X)))
+        rows = self._rows_of(X)
+        return np.asarray(self.solution_.probabilities(rows))
 
     def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.intp]]:
         """New rows from the model, and their components.

@@ -151,5 +151,6 @@ class CompressiveSubspaces(Transforms, LabelledRows):
         -------
         float
         """
-        costs = self.solution_.costs(self._new_rows(X))
+        rows = self._new_rows(X)
+        costs = self.solution_.costs(rows)
         return -float(np.average(costs, weights=checked_weights(sample_weight, len(costs))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from sketchlearn.engines import run
 from sketchlearn.features.base import FeatureMap
@@ -17,6 +17,8 @@ from sketchlearn.sources import Selection, open_source
 class TableEstimator(SketchEstimator):
     """An estimator that holds a table of sketches; subclasses say which group a row belongs to."""
 
+    group: ClassVar[str] = "group"
+    """What rows of one sketch have in common."""
     sketch_: SketchTable  # type: ignore[assignment]
 
     def _given(self, sketch: Any) -> SketchTable:
@@ -24,7 +26,7 @@ class TableEstimator(SketchEstimator):
             sketch = SketchTable(sketch)
         if not isinstance(sketch, SketchTable):
             raise TypeError(
-                f"fit_sketch takes a table with one Sketch a group, got {type(sketch).__name__}; for rows use fit"
+                f"fit_sketch takes a table with one Sketch a {self.group}, got {type(sketch).__name__}; for rows use fit"
             )
         self._check_sketch(next(iter(sketch.values())))
         return sketch

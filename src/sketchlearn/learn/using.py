@@ -73,6 +73,7 @@ class ScoresByCost(SketchEstimator):
         -------
         float
         """
-        costs = self.solution_.costs(self._new_rows(X))
+        rows = self._new_rows(X)
+        costs = self.solution_.costs(rows)
         weights = checked_weights(sample_weight, len(costs))
         return -float(costs.sum() if weights is None else costs @ weights)

@@ -102,6 +102,7 @@ class CompressiveVerifier(TableEstimator):
     """
 
     task: ClassVar[str] = "gmm"
+    group: ClassVar[str] = "speaker"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = VerifierModel
     parameters: ClassVar[Mapping[str, Accepts]] = {

@@ -104,25 +104,18 @@ class AnomalyModel(Model):
     effective_rows: float = float("nan")
 
     @property
-    def size(self) -> int:
-        """Number of directions."""
-        return len(self.distance.directions)
-
-    @property
     def headline(self) -> str:
         """What it is, in a few words."""
         columns = f"{len(self.columns)} column" + "s" * (len(self.columns) != 1)
         return f"distance from {self.row_count} rows, {columns}"
 
-    def filed(self, name: str) -> Any:
-        """A file holds the parts of the distance."""
-        if name == "recipe":
-            return self.distance.features.recipe()
-        return getattr(self.distance if name in _PARTS else self, name)
-
-    def summary(self) -> dict[str, Any]:
-        """What was learned, with the ridge of the distance."""
-        return {"ridge": self.distance.ridge, "offset": self.offset} | super().summary()
+    # the parts of the distance, as a file holds them
+    mean = property(lambda self: self.distance.mean, doc="Mean of the features, (f,).")
+    units = property(lambda self: self.distance.units, doc="Units of the features, (f,).")
+    directions = property(lambda self: self.distance.directions, doc="Principal directions of the features, (q, f).")
+    variances = property(lambda self: self.distance.variances, doc="Variances along them, (q,).")
+    ridge = property(lambda self: self.distance.ridge, doc="Variance that every direction has at least.")
+    recipe = property(lambda self: self.distance.features.recipe(), doc="Of the feature map.")
 
     def row_scores(self, rows: npt.NDArray[Any]) -> Array:
         """Minus the squared distance in feature space."""

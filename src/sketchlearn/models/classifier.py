@@ -119,15 +119,17 @@ class ClassifierModel(Model):
             else (self.rule if isinstance(self.rule, MixtureRule) else None)
         )
 
-    def filed(self, name: str) -> Any:
-        """A file holds the parts of the rule."""
-        if name in ("log_priors", "mixtures"):
-            return getattr(self.densities, name, None)
-        if name == "recipe":
-            return None if self.linear is None else self.linear.features.recipe()
-        if name in ("coefficients", "intercepts", "softness"):
-            return getattr(self.linear, name, None)
-        return super().filed(name)
+    # the parts of the rule, as a file holds them
+    log_priors = property(lambda self: getattr(self.densities, "log_priors", None), doc="Of the classes, (c,).")
+    mixtures = property(lambda self: getattr(self.densities, "mixtures", None), doc="The density of each class.")
+    coefficients = property(lambda self: getattr(self.linear, "coefficients", None), doc="Of features, (f, c).")
+    intercepts = property(lambda self: getattr(self.linear, "intercepts", None), doc="Constants, (c,).")
+    softness = property(lambda self: getattr(self.linear, "softness", None), doc="Of a linear rule.")
+
+    @property
+    def recipe(self) -> Mapping[str, Any] | None:
+        """Of the feature map of a linear rule."""
+        return None if self.linear is None else self.linear.features.recipe()
 
     @cached_property
     def discriminants(self) -> tuple[Array, Array, Array]:
@@ -228,7 +230,7 @@ class ClassifierModel(Model):
 
     def summary(self) -> dict[str, Any]:
         """What was learned, and the number of classes."""
-        return super().summary() | {"n_classes": self.size}
+        return {k: v for k, v in super().summary().items() if k != "softness"} | {"n_classes": self.size}
 
     @classmethod
     def read(cls, reader: Reader) -> dict[str, Any]:

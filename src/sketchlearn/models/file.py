@@ -206,7 +206,7 @@ class Reader:
             raise self.fail(f"the field 'code' is {said['code']!r}, none of {', '.join(Code)}") from None
         if code is None and reliable is not None:
             code = Code.RELIABLE if reliable else Code.UNCERTIFIED
-        return {"verdict": None, **said, "code": code, "trace": self.trace()}
+        return {"verdict": None, "ratio": None, **said, "code": code, "trace": self.trace()}
 
     def trace(self) -> tuple[dict[str, str], ...]:
         """Decisions of the decoder, if they were kept."""

@@ -66,14 +66,11 @@ def register(app: typer.Typer) -> None:
 
 def _of_json(data: bytes, name: str) -> tuple[dict[str, Any], str]:
     from sketchlearn.limits import check_json
-    from sketchlearn.models import FORMAT, Model
+    from sketchlearn.models import Model
+    from sketchlearn.models.loading import is_model
 
     check_json(len(data), name)
-    try:
-        is_model = json.loads(data).get("format") == FORMAT
-    except (ValueError, RecursionError):
-        is_model = False
-    if is_model:
+    if is_model(data):
         return _of_model(Model.from_json(data, name))
     phi = features_in(data, name)
     return {"kind": "features", **json.loads(phi.recipe_json())}, f"{phi!r}\n  {phi.describe()}"
