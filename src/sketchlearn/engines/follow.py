@@ -99,8 +99,8 @@ def follow(
     data : path, glob, folder, or several
         What to watch; files count when they no longer grow.
     output : path
-        A sketch (with `group_by` a table of sketches); made if it isn't there.  A checkpoint next to it says which files
-        were read, so that the next call goes on with new ones.
+        A sketch (with `group_by` a table of sketches); made if it isn't there.  A checkpoint next to it says which
+        files were read, so that the next call goes on with new ones.
     features, group_by, design, wait, options, **reading
         As for :func:`sketchlearn.append`.
     poll : float

@@ -24,7 +24,7 @@ class Accepts:
     >>> from sketchlearn.learn.parameters import choice, whole
     >>> count = whole() | choice("auto")
     >>> count.test(3), count.test(True), count.words
-    (True, False, ("a positive integer", "'auto'"))
+    (True, False, ('a positive integer', "'auto'"))
     """
 
     test: Callable[[Any], bool]

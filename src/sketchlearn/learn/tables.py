@@ -25,9 +25,8 @@ class TableEstimator(SketchEstimator):
         if isinstance(sketch, dict):
             sketch = SketchTable(sketch)
         if not isinstance(sketch, SketchTable):
-            raise TypeError(
-                f"fit_sketch takes a table with one Sketch a {self.group}, got {type(sketch).__name__}; for rows use fit"
-            )
+            kind = type(sketch).__name__
+            raise TypeError(f"fit_sketch takes a table with one Sketch a {self.group}, got {kind}; for rows use fit")
         self._check_sketch(next(iter(sketch.values())))
         return sketch
 

@@ -6,6 +6,7 @@ import json
 import os
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
@@ -15,12 +16,11 @@ from sketchlearn.models.base import Model
 from sketchlearn.models.file import FORMAT
 from sketchlearn.sketches import file as sketch_file
 from sketchlearn.sketches.table import SketchTable
-from sketchlearn.sketches.value import Sketch
 
 _HEAD = 16  # bytes that tell what a file is
 
 
-def load(path: str | PathLike[str]) -> Sketch | SketchTable | FeatureMap | Model:
+def load(path: str | PathLike[str]) -> Any:
     """Read a sketch, a table of sketches, a feature map or a model: its first bytes say which it is.
 
     Parameters
