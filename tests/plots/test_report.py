@@ -248,17 +248,17 @@ def test_a_person_can_use_the_page(models, sketch, tmp_path):
     lines = seen["csv"].splitlines()
     assert len(lines) == 5
     assert lines[0] == (
-        'cluster,share,rows (estimated),age,in</script><script>bad()</script>,a & b,"\'q""<i>",größe 漢'
+        'cluster,share,rows (estimated),± share,± centre,age,in</script><script>bad()</script>,a & b,"\'q""<i>",größe 漢'
     )
 
 
 @in_browser
 def test_downloads_hold_no_formulas(models, tmp_path):
     names = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "-5"]
-    model = replace(models["kmeans"], columns=tuple(names), named=True)
+    model = replace(models["kmeans"].to_model(), columns=tuple(names), named=True)
     seen = tried(sl.plots.report(model), tmp_path)
     head, first = seen["csv"].splitlines()[:2]
-    assert head == "cluster,share,rows (estimated),'=1+1,'+cmd|' /C calc'!A0,'-2+3,'@SUM(1),-5"
+    assert head == "cluster,share,rows (estimated),± share,± centre,'=1+1,'+cmd|' /C calc'!A0,'-2+3,'@SUM(1),-5"
     assert all(float(cell) == float(cell) for cell in first.split(",")[1:])  # numbers stay numbers
 
 

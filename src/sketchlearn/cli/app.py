@@ -328,7 +328,9 @@ def read_sketch(path: str) -> Sketch:
             f"{path}: Parquet, not a sketch: of a table of groups make one with 'sketchlearn merge {path} -o x.sketch'"
             f", of rows with 'sketchlearn sketch {path} -o x.sketch'"
         )
-    return sketchlearn.sketches.load(path)
+    from sketchlearn.sketches.file import load
+
+    return load(path)
 
 
 def read_group(path: str, name: str) -> Sketch:
@@ -377,13 +379,9 @@ def read_model(path: str) -> Model:
 
 def read_features(path: str) -> FeatureMap:
     """A feature map from a file that `design` wrote, or the one of a sketch."""
-    from sketchlearn.sketches.file import MAGIC
+    from sketchlearn.sketches.file import MAGIC, load
 
-    return (
-        sketchlearn.sketches.load(path).features
-        if head_of(path).startswith(MAGIC)
-        else features_in(read_json(path), path)
-    )
+    return load(path).features if head_of(path).startswith(MAGIC) else features_in(read_json(path), path)
 
 
 def features_in(data: bytes, path: str) -> FeatureMap:
