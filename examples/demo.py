@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 import sketchlearn as sl
+from sketchlearn.kernels import active_kernel
 
 folder = Path("demo-output")
 folder.mkdir(exist_ok=True)
@@ -30,7 +31,7 @@ print(f"   {why}")
 # %%
 print("3. Sketch each part on its own, as three machines would")
 sketches = [sl.sketch(part, phi) for part in parts]
-print(f"   kernel: {sketchlearn.kernels.active_kernel()}")
+print(f"   kernel: {active_kernel()}")
 
 # %%
 print("4. Merge: the same bytes as one pass over all rows")

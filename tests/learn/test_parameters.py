@@ -44,9 +44,7 @@ def test_shared_parameters_are_refused_by_name_value_and_what_is_accepted(name):
         if parameter not in taken:
             continue
         estimator = EVERY[name]().set_params(**{parameter: value})
-        with pytest.raises(
-            ValueError, match=rf"^{parameter} must be .* or .*, got {parameter}={value!r}$|decoder must"
-        ):
+        with pytest.raises(ValueError, match=rf"^{parameter} must be .*, got {parameter}={value!r}$"):
             estimator.fit(Unread(), None)
 
 

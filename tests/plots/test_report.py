@@ -247,9 +247,8 @@ def test_a_person_can_use_the_page(models, sketch, tmp_path):
     assert (seen["sorted"], seen["keyboard"], seen["download"]) == ("ascending", True, "components.csv")
     lines = seen["csv"].splitlines()
     assert len(lines) == 5
-    assert lines[0] == (
-        'cluster,share,rows (estimated),± share,± centre,age,in</script><script>bad()</script>,a & b,"\'q""<i>",größe 漢'
-    )
+    known = "cluster,share,rows (estimated),± share,± centre"
+    assert lines[0] == f'{known},age,in</script><script>bad()</script>,a & b,"\'q""<i>",größe 漢'
 
 
 @in_browser

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 
 from sketchlearn.atoms.base import Array, Atom
 from sketchlearn.atoms.gaussian import squares, triangle_vjp

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtri
 
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.models.base import Model, register_model
@@ -138,6 +137,8 @@ class AnomalyModel(Model):
         draws : ndarray (n, d), optional
             Rows of a rough model.
         """
+        from scipy.special import chdtri  # slow to import
+
         normal = float(self.unseen(np.array(chdtri(max(self.freedom, 1e-6), share))))
         if draws is None:
             return normal
