@@ -143,7 +143,9 @@ def _radial_table(alpha: float, d: int) -> tuple[Array, Array]:
     table = np.empty(len(grid))
     constant = log_mass - 0.5 * d * (np.log(2 * np.pi) + log_variance)
     for i, log_r2 in enumerate(grid):
-        table[i] = np.logaddexp.reduce(constant - 0.5 * np.exp(np.minimum(log_r2 - log_variance, 700.0)))
+        exponents = constant - 0.5 * np.exp(np.minimum(log_r2 - log_variance, 700.0))
+        largest = exponents.max()
+        table[i] = largest + np.log(np.exp(exponents - largest).sum())
     return grid, table
 
 
