@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchlearn as sl
+from sketchlearn.atoms import DiagonalGaussian
 from sketchlearn.models import MODELS
 
 
@@ -37,12 +38,15 @@ def models():
     }
     for kind in ("full", "tied", "diag", "spherical"):
         fits[kind] = sl.CompressiveGaussianMixture(3, covariance_type=kind, random_state=0).fit(X)
-    return {name: sl.Model.of(fit) for name, fit in fits.items()}
+    found = {name: sl.Model.of(fit) for name, fit in fits.items()}
+    found["family"] = sl.decode(fits["diag"].sketch_, 2, task="family", atom=DiagonalGaussian(), random_state=0)
+    return found
 
 
 NAMES = [
     *("kmeans", "medians", "stable", "pca", "regression", "full", "tied", "diag", "spherical"),
     *("mixture-regression", "densities", "least squares", "anomaly", "verifier", "subspaces", "spectral", "cca", "ica"),
+    "family",
 ]
 
 

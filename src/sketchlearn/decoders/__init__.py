@@ -89,7 +89,7 @@ def decode(
     -------
     Model
         :class:`~sketchlearn.models.ClusterModel` for k-means and k-medians, and a class of its own for each other task;
-        for ``"pca"`` and ``"family"`` a :class:`~sketchlearn.Solution` that models are made from.
+        for ``"pca"`` a second moment, of which :class:`~sketchlearn.models.PCAModel` takes some directions.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.base import SketchEstimator
 from sketchlearn.learn.parameters import Accepts, choice, real
 from sketchlearn.learn.rows import Rows
-from sketchlearn.learn.using import Predicts
+from sketchlearn.learn.using import Predicts, ScoresRows
 from sketchlearn.models.anomaly import AnomalyModel
 from sketchlearn.models.base import Model
 
@@ -27,7 +27,7 @@ Array = npt.NDArray[np.float64]
 _COMPONENTS, _DRAWS, _FEWEST = 3, 20_000, 50  # of a rough model of the rows; rows that are too few for one
 
 
-class CompressiveAnomalyDetector(OutlierMixin, Predicts):  # type: ignore[misc]
+class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: ignore[misc]
     """Anomalies by their distance from usual rows in feature space, learned from one sketch.
 
     The sketch holds mean and covariance of some hundred Fourier features exactly; the score is the Mahalanobis distance
@@ -183,21 +183,6 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts):  # type: ignore[misc]
         return super().fit_sketch(sketch)
 
     # -- using it --------------------------------------------------------------------------------
-
-    def score_samples(self, X: Any) -> Array:
-        """Minus the squared distance of each row in feature space: small for anomalies.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples,)
-        """
-        rows = self._new_rows(X)
-        return np.asarray(self.solution_.row_scores(rows))
 
     def decision_function(self, X: Any) -> Array:
         """Scores less the threshold: negative for anomalies.

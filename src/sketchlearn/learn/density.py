@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.learn.parameters import NOTHING, Accepts, choice, whole
 from sketchlearn.learn.rows import checked_weights
-from sketchlearn.learn.using import Predicts
+from sketchlearn.learn.using import Predicts, ScoresRows
 
 Array = npt.NDArray[np.float64]
 
 _FEWEST_FEATURES, _FEATURES_PER_ROW = 200, 4
 
 
-class SketchedMixture(DensityMixin, Predicts):  # type: ignore[misc]
+class SketchedMixture(DensityMixin, Predicts, ScoresRows):  # type: ignore[misc]
     """A mixture learned from a sketch; subclasses say how it is designed and evaluated."""
 
     parameters: ClassVar[Mapping[str, Accepts]] = {
@@ -61,21 +61,6 @@ class SketchedMixture(DensityMixin, Predicts):  # type: ignore[misc]
 
     # -- using -------------------------------------------------------------------------------
 
-    def score_samples(self, X: Any) -> Array:
-        """Log-density of each row: small for anomalies.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(1000, 1))
-        >>> usual, strange = CompressiveGaussianMixture(random_state=0).fit(X).score_samples([[0.0], [9.0]])
-        >>> bool(strange < usual - 10)
-        True
-        """
-        rows = self._rows_of(X)
-        return np.asarray(self.solution_.row_scores(rows))
-
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-density of the rows, weighted if asked for.
 
@@ -104,7 +89,7 @@ class SketchedMixture(DensityMixin, Predicts):  # type: ignore[misc]
         """
         if hasattr(X, "tocsr"):  # scikit-learn's checks take sparse rows with probabilities for those of a classifier
             raise TypeError("probabilities of sparse rows are not supported: predict_proba(X.toarray())")
-        rows = self._rows_of(X)
+        rows = self._new_rows(X)
         return np.asarray(self.solution_.probabilities(rows))
 
     def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.intp]]:
@@ -123,6 +108,3 @@ class SketchedMixture(DensityMixin, Predicts):  # type: ignore[misc]
         whole().check("n_samples", n_samples)
         rows, components = self.solution_.sample(int(n_samples), self.random_state)
         return rows, components
-
-    def _rows_of(self, X: Any) -> Array:
-        return self._new_rows(X).astype(np.float64, copy=False)

@@ -12,15 +12,14 @@ from sketchlearn.designs.subspaces import default_size, design_subspaces
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.labels import LabelledRows
 from sketchlearn.learn.parameters import Accepts, whole
-from sketchlearn.learn.rows import checked_weights
-from sketchlearn.learn.using import Transforms
+from sketchlearn.learn.using import ScoresByCost, Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.subspaces import SubspacesModel
 
 Array = npt.NDArray[np.float64]
 
 
-class CompressiveSubspaces(Transforms, LabelledRows):
+class CompressiveSubspaces(Transforms, ScoresByCost, LabelledRows):
     """Subspace clustering from a sketch: rows near one of several linear subspaces.
 
     The density is decoded as a mixture of flat pieces, several inside each subspace, so that rows need not be normal
@@ -88,6 +87,7 @@ class CompressiveSubspaces(Transforms, LabelledRows):
     model: ClassVar[type[Model]] = SubspacesModel
     parameters: ClassVar[Mapping[str, Accepts]] = {"n_subspaces": whole(), "dim": whole()}
     counted: ClassVar[str] = "n_subspaces"
+    averages: ClassVar[bool] = True
     bases_: Array
     weights_: Array
     variances_: Array
@@ -134,23 +134,3 @@ class CompressiveSubspaces(Transforms, LabelledRows):
     @property
     def _n_features_out(self) -> int:
         return int(self.bases_.shape[2])
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the mean squared distance of the rows from their subspaces: larger is better.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-        y : ignored
-            For pipelines.
-        sample_weight : array (n_samples,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        rows = self._new_rows(X)
-        costs = self.solution_.costs(rows)
-        return -float(np.average(costs, weights=checked_weights(sample_weight, len(costs))))

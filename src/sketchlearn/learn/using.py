@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,11 +54,41 @@ class Transforms(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEstima
         return int(self.solution_.size)
 
 
+class ScoresRows(SketchEstimator):
+    """An estimator whose model scores each row."""
+
+    def score_samples(self, X: Any) -> npt.NDArray[np.float64]:
+        """Score of each row, small for anomalies: the log-density of a mixture, minus a squared distance of others.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> X = np.random.default_rng(0).normal(size=(1000, 1))
+        >>> usual, strange = sl.CompressiveGaussianMixture(random_state=0).fit(X).score_samples([[0.0], [9.0]])
+        >>> bool(strange < usual - 10)
+        True
+        """
+        rows = self._new_rows(X)
+        return np.asarray(self.solution_.row_scores(rows))
+
+
 class ScoresByCost(SketchEstimator):
     """An estimator whose model says what each row costs."""
 
+    averages: ClassVar[bool] = False
+    """Whether the score is a mean over the rows instead of a sum."""
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the total cost of the rows: larger is better.
+        """Minus the cost of the rows, summed over them for centres and averaged for subspaces: larger is better.
 
         Parameters
         ----------
@@ -76,4 +106,6 @@ class ScoresByCost(SketchEstimator):
         rows = self._new_rows(X)
         costs = self.solution_.costs(rows)
         weights = checked_weights(sample_weight, len(costs))
+        if self.averages:
+            return -float(np.average(costs, weights=weights))
         return -float(costs.sum() if weights is None else costs @ weights)

@@ -4,6 +4,7 @@ from sketchlearn.models.anomaly import AnomalyModel
 from sketchlearn.models.base import MODELS, Model, register_model
 from sketchlearn.models.cca import CCAModel
 from sketchlearn.models.classifier import ClassifierModel
+from sketchlearn.models.family import FamilyModel
 from sketchlearn.models.file import FORMAT, VERSION, Reader
 from sketchlearn.models.ica import ICAModel
 from sketchlearn.models.kmeans import ClusterModel
@@ -24,6 +25,7 @@ __all__ = [
     "ClassifierModel",
     "ClusterModel",
     "Column",
+    "FamilyModel",
     "GaussianMixtureModel",
     "ICAModel",
     "MixtureRegressionModel",

@@ -160,18 +160,21 @@ class ClusterModel(ComponentModel):
 
     def transform_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Distances from the centres, (n, k)."""
-        unit = np.ones(rows.shape[1]) if self.spread is None else self.spread
         middle = self.centers.mean(0)
-        x, c = (rows - middle) / unit, (self.centers - middle) / unit
-        squares = (x * x).sum(1)[:, None] + (c * c).sum(1) - 2.0 * x @ c.T
-        return np.sqrt(np.maximum(squares, 0.0)).astype(rows.dtype, copy=False)
+        x, c = self._in_units(rows - middle), self._in_units(self.centers - middle)
+        out = x @ (-2.0 * c.T)
+        out += np.einsum("nd,nd->n", x, x)[:, None]
+        out += np.einsum("kd,kd->k", c, c)
+        return np.sqrt(np.maximum(out, 0.0, out=out), out=out).astype(rows.dtype, copy=False)
 
     def costs(self, rows: npt.NDArray[Any]) -> Array:
         """Squared distance of each row from its centre; plain distance for medians."""
-        unit = 1.0 if self.spread is None else self.spread
-        apart = (rows - self.centers[self.predict_rows(rows)]) / unit
-        squares = np.asarray((apart * apart).sum(1), np.float64)
+        apart = self._in_units(rows - self.centers[self.predict_rows(rows)])
+        squares = np.einsum("nd,nd->n", apart, apart)
         return np.sqrt(squares) if self.criterion == "medians" else squares
+
+    def _in_units(self, differences: Array) -> Array:
+        return differences if self.spread is None else differences / self.spread
 
     @classmethod
     def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:

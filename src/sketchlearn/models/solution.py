@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
@@ -113,24 +113,6 @@ class Solution:
             if lower is not None and upper is not None and lower.shape == place.shape[1:]:
                 moved[name] = np.clip(place, lower, upper)
         return replace(self, **moved) if moved else self
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class FamilySolution(Solution):
-    """A mixture of some family of atoms.
-
-    Attributes
-    ----------
-    weights, means, shapes : ndarray
-        The mixture, in the units of the rows.
-    facts : dict
-        The shapes by name, as the family describes them.
-    """
-
-    weights: Array
-    means: Array
-    shapes: Array
-    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
