@@ -65,7 +65,7 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: i
         if draws from a rough mixture that is decoded from the sketch speak for it.
     sketch_ : Sketch
         What was learned from.
-    solution_ : AnomalySolution
+    solution_ : AnomalyModel
         The distance.
     reliable_, verdict_ : bool, str
         Whether there are rows enough for so many features.

@@ -57,7 +57,7 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
         Number of pairs.
     sketch_ : Sketch
         What was learned from.
-    solution_ : CCASolution
+    solution_ : CCAModel
         What the decoder knows.
     reliable_, verdict_ : bool, str
         Whether all of these correlations are more than chance, as a yes or no and in words.

@@ -81,7 +81,7 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
         What was chosen: for least squares ``alpha``, ``band`` (of frequencies) and ``gcv``.
     sketch_ : SketchTable
         What was learned from: one sketch a class.
-    solution_ : ClassSolution
+    solution_ : ClassifierModel
         The rule, and what the rows of each class typically get.
     reliable_, verdict_ : bool, str
         Whether the sketches are good enough for this, as a yes or no and in words.

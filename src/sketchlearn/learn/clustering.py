@@ -161,7 +161,7 @@ class CompressiveKMeans(SketchedClustering):
         Labels of the rows given to `fit`, by a second pass when first asked for.
     sketch_ : Sketch
         The sketch: save it, merge it, decode it with another number of clusters.
-    solution_ : Solution
+    solution_ : ClusterModel
         What the decoder knows, with the certificate and its verdict in words.
     reliable_, verdict_ : bool, str
         The certificate, as a yes or no and in words.

@@ -67,7 +67,7 @@ class CompressiveICA(Transforms):
         Number of components.
     sketch_ : Sketch
         What was learned from.
-    solution_ : ICASolution
+    solution_ : ICAModel
         Misfit, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
         Whether the rows are such a mixture and the sources are separated, as a yes or no and in words.

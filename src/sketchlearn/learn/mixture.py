@@ -64,7 +64,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         Standard errors of means and weights; None where the model is not certified, or the sketch is very large.
     sketch_ : Sketch
         What was learned from.
-    solution_ : MixtureSolution
+    solution_ : GaussianMixtureModel
         Misfit, noise floor, verdict and more.
     verdict_ : str
         Whether the model explains the data, and which components are unreliable.

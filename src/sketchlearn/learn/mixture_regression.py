@@ -74,7 +74,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         Number of components.
     sketch_ : Sketch
         What was learned from: it can be handed to :meth:`fit_sketch` with other targets.
-    solution_ : MixtureSolution
+    solution_ : MixtureRegressionModel
         Misfit, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
         Whether a mixture of so many components explains the sketch down to noise; predictions are often good where

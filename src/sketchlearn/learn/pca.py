@@ -81,7 +81,7 @@ class CompressivePCA(Transforms):
         Number of components; of rows.
     sketch_ : Sketch
         What was learned from.
-    solution_ : LowRankSolution
+    solution_ : PCAModel
         Residual, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
         Whether the sketch is good enough for this, as a yes or no and in words.

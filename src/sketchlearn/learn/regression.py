@@ -73,7 +73,7 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
         Number of rows.
     sketch_ : Sketch
         What was learned from: it can be handed to :meth:`fit_sketch` with other targets.
-    solution_ : RegressionSolution
+    solution_ : RegressionModel
         What the decoder knows.
     reliable_, verdict_ : bool, str
         Whether the sketch determines the coefficients, as a yes or no and in words.

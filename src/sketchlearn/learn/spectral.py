@@ -68,7 +68,7 @@ class CompressiveSpectralClustering(ClusterMixin, DeclaredParameters):  # type: 
         Centres among the embedded nodes, and estimated shares.
     sketch_ : Sketch
         Of the embedded nodes.
-    solution_ : ClusterSolution
+    solution_ : ClusterModel
         What the decoder of k-means knows.
     reliable_, verdict_ : bool, str
         Whether the graph itself says that there are so many clusters, by the gap of its eigenvalues, and that in words.

@@ -52,7 +52,7 @@ class CompressiveStableMixture(SketchedMixture):
         The mixture.
     sketch_ : Sketch
         What was learned from.
-    solution_ : StableSolution
+    solution_ : StableMixtureModel
         Misfit, noise floor, verdict and more.
     verdict_ : str
         Whether the model explains the data.

@@ -62,7 +62,7 @@ class CompressiveSubspaces(Transforms, ScoresByCost, LabelledRows):
         Subspaces of the rows given to `fit`, by a second pass when first asked for.
     sketch_ : Sketch
         What was learned from.
-    solution_ : SubspaceSolution
+    solution_ : SubspacesModel
         What the decoder knows.
     reliable_, verdict_ : bool, str
         Whether the misfit is what noise leaves and noise leaves the subspaces known and apart, and that in words.

@@ -76,8 +76,8 @@ class CompressiveVerifier(TableEstimator):
         Who is enrolled.
     sketch_ : SketchTable
         Sketches of the background, one a speaker.
-    solution_ : MixtureSolution
-        What the decoder of the background model knows.
+    solution_ : VerifierModel
+        The background model, with the certificate of its decoder.
     reliable_, verdict_ : bool, str
         Whether the background model explains its sketch; scores are usually good where it does not.
     n_features_in_, feature_names_in_
