@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sketchlearn.models.base import register_model
 from sketchlearn.models.file import Reader
 from sketchlearn.models.joint import JointModel
-from sketchlearn.models.table import Column, Table, number
+from sketchlearn.models.table import Column, Table, loadings, number
 
 Array = npt.NDArray[np.float64]
 
@@ -105,15 +105,9 @@ class CCAModel(JointModel):
             Column("pair", range(1, self.size + 1), "text"),
             Column("correlation", self.correlations),
             Column("by chance", self.p_values),
+            *loadings(self.x_columns, self.x_rotations * self.x_spread[:, None]),
+            *loadings(self.y_columns, self.y_rotations * self.y_spread[:, None]),
         ]
-        for names, rotations, spread in (
-            (self.x_columns, self.x_rotations, self.x_spread),
-            (self.y_columns, self.y_rotations, self.y_spread),
-        ):
-            weights = rotations * spread[:, None]
-            unit = np.maximum(np.abs(weights).max(0, initial=0.0), 1e-300)
-            for name, row in zip(names, weights, strict=True):
-                columns.append(Column(name, row, "number", 3, row / unit))
         return Table("pairs", "Pairs", tuple(columns), "Weights of the columns in the scores, per standard deviation.")
 
     @property

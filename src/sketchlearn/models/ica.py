@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.models.base import Model, register_model
-from sketchlearn.models.table import Column, Table, number
+from sketchlearn.models.table import Column, Table, loadings, number
 
 Array = npt.NDArray[np.float64]
 
@@ -89,14 +89,12 @@ class ICAModel(Model):
 
     def table(self) -> Table:
         """Kurtosis and mixing of each source."""
-        unit = np.maximum(np.abs(self.mixing).max(0), 1e-300)
         columns = [
             Column("source", range(1, self.size + 1), "text"),
             Column("kurtosis", self.kurtosis),
             Column("±", self.kurtosis_std),
+            *loadings(self.columns, self.mixing),
         ]
-        for j, name in enumerate(self.columns):
-            columns.append(Column(name, self.mixing[j], "number", 3, self.mixing[j] / unit))
         return Table(
             "mixing", "Mixing", tuple(columns), "What a standard deviation of each source adds to each column."
         )

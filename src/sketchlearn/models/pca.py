@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.models.base import Model, register_model
 from sketchlearn.models.solution import LowRankSolution, Solution
-from sketchlearn.models.table import Column, Table
+from sketchlearn.models.table import Column, Table, loadings
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -135,14 +135,12 @@ class PCAModel(Model):
 
     def table(self) -> Table:
         """Variance, share and loadings of each component."""
-        unit = np.maximum(np.abs(self.components).max(1), 1e-300)
         columns = [
             Column("component", range(1, self.size + 1), "text"),
             Column("variance", self.explained_variance),
             Column("share", self.explained_variance_ratio, "share"),
+            *loadings(self.columns, self.components.T),
         ]
-        for j, name in enumerate(self.columns):
-            columns.append(Column(name, self.components[:, j], "number", 3, self.components[:, j] / unit))
         return Table("loadings", "Loadings", tuple(columns), "How much each column takes part in each component.")
 
     def pictures(self) -> dict[str, Any]:

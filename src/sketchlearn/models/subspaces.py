@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sketchlearn.models.base import Model, register_model
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
-from sketchlearn.models.table import Column, Table, number
+from sketchlearn.models.table import Column, Table, loadings, number
 
 Array = npt.NDArray[np.float64]
 
@@ -85,16 +85,14 @@ class SubspacesModel(Model):
         """A line for each direction of each subspace: share, error, spread and loadings."""
         k, d, r = self.bases.shape
         names = [f"{l}.{i + 1}" if r > 1 else str(l) for l in range(k) for i in range(r)]
-        loadings = self.bases.transpose(0, 2, 1).reshape(k * r, d)
-        unit = np.maximum(np.abs(loadings).max(1), 1e-300)
+        along = self.bases.transpose(0, 2, 1).reshape(k * r, d)
         columns = [
             Column("subspace", names, "text"),
             Column("share", np.repeat(self.weights, r), "share"),
             Column("± degrees", np.repeat(self.angles_std, r), "number", 2),
             Column("standard deviation", np.sqrt(self.variances).ravel()),
+            *loadings(self.columns, along.T),
         ]
-        for j, name in enumerate(self.columns):
-            columns.append(Column(name, loadings[:, j], "number", 3, loadings[:, j] / unit))
         return Table("bases", "Bases of the subspaces", tuple(columns), "How much each column takes part.")
 
     def parts(self) -> Mixture:
