@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchlearn as sl
-from sketchlearn.atoms import DiagonalGaussian
+from sketchlearn.decoders.families import DIAGONAL
 from sketchlearn.models import MODELS
 
 
@@ -39,7 +39,7 @@ def models():
     for kind in ("full", "tied", "diag", "spherical"):
         fits[kind] = sl.CompressiveGaussianMixture(3, covariance_type=kind, random_state=0).fit(X)
     found = {name: sl.Model.of(fit) for name, fit in fits.items()}
-    found["family"] = sl.decode(fits["diag"].sketch_, 2, task="family", atom=DiagonalGaussian(), random_state=0)
+    found["family"] = sl.decode(fits["diag"].sketch_, 2, task="family", family=DIAGONAL, random_state=0)
     return found
 
 

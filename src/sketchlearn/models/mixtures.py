@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.atoms.stable import sample_stable, stable_log_density
 from sketchlearn.models.base import register_model
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.randomness import RandomState, as_generator
+from sketchlearn.models.stable_law import sample_stable, stable_log_density
 from sketchlearn.models.table import Column
 
 Array = npt.NDArray[np.float64]

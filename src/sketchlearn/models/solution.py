@@ -151,7 +151,8 @@ def _in_words(record: Mapping[str, Any]) -> str:
     seconds = record.get("seconds")
     time = f" ({seconds:.2f} s)" if isinstance(seconds, int | float) else ""
     said = [str(record[key]) for key in ("found", "why") if record.get(key)]
-    said += [f"{key} {_short(value)}" for key, value in record.items() if key not in known]
+    more = {key: value for key, value in record.items() if key not in known and not isinstance(value, bool)}
+    said += [f"{key} {_short(value)}" for key, value in more.items() if isinstance(value, str | int | float)]
     return f"{record.get('stage', 'round')}{time}" + (f": {'; '.join(said)}" if said else "")
 
 
