@@ -11,8 +11,8 @@ import sketchlearn as sl
 from sketchlearn.models import ClusterModel, GaussianMixtureModel
 
 TRACE = (
-    {"stage": "greedy search", "found": "misfit 3.1 times the floor", "why": "rejected at 0.01", "seconds": 0.25},
-    {"stage": "own widths", "found": "misfit 1.0 times the floor", "why": "accepted", "seconds": 1.5, "tests": 3},
+    {"stage": "greedy search", "found": "misfit 3.1", "why": "always first", "seconds": 0.25, "accepted": False},
+    {"stage": "own widths", "found": "misfit 1.0", "why": "rejected", "seconds": 1.5, "accepted": True, "tests": 3},
 )
 
 
@@ -66,11 +66,11 @@ def test_decisions_are_told_in_order():
     model = ClusterModel(centers=np.zeros((1, 1)), weights=np.ones(1), decoder="mine", verdict="reliable", trace=TRACE)
     assert model.explain().splitlines() == [
         "mine: reliable",
-        "1. greedy search (0.25 s): misfit 3.1 times the floor; rejected at 0.01",
-        "2. own widths (1.50 s): misfit 1.0 times the floor; accepted; tests 3",
+        "1. greedy search (0.25 s). Why: always first. Found: misfit 3.1",
+        "2. own widths (1.50 s). Why: rejected. Found: misfit 1.0; accepted; tests 3",
     ]
     rounds = ClusterModel(centers=np.zeros((1, 1)), weights=np.ones(1), trace=[{"residual": 0.123456, "rounds": 2}])
-    assert rounds.explain().splitlines()[1] == "1. round: residual 0.1235; rounds 2"
+    assert rounds.explain().splitlines()[1] == "1. round; residual 0.1235; rounds 2"
     assert "No decisions were recorded" in ClusterModel(centers=np.zeros((1, 1)), weights=np.ones(1)).explain()
 
 
@@ -80,7 +80,7 @@ def test_files_keep_decisions_but_no_times():
     assert [record["stage"] for record in stored["trace"]] == ["greedy search", "own widths"]
     assert "seconds" not in str(stored["trace"])
     again = sl.Model.from_json(model.to_json())
-    assert again.explain().splitlines()[1] == "1. greedy search: misfit 3.1 times the floor; rejected at 0.01"
+    assert again.explain().splitlines()[1] == "1. greedy search. Why: always first. Found: misfit 3.1"
     assert again == model
     stored.pop("checksum")
     for wrong in (3, [3], [{"found": "x"}], [{"stage": "x", "why": 3}]):
@@ -93,7 +93,7 @@ def test_files_keep_decisions_but_no_times():
 def test_the_report_folds_decisions():
     plain = ClusterModel(rows=1, columns=("x",), centers=np.zeros((1, 1)), weights=np.ones(1))
     page = sl.plots.report(replace(plain, trace=[{"stage": "<b>", "why": "done"}]))
-    assert "<details><summary>How the decoder came to this</summary><p>1. &lt;b&gt;: done</p></details>" in page
+    assert "<details><summary>How the decoder came to this</summary><p>1. &lt;b&gt;. Why: done</p></details>" in page
     assert "<details>" not in sl.plots.report(plain)
 
 

@@ -56,8 +56,8 @@ class Solution:
     iterations : int
         Rounds of the decoder.
     trace : sequence of dict
-        The decisions of the decoder in their order: ``stage``, what was ``found``, ``why`` the decoder went on or
-        stopped, and ``seconds``; other keys are numbers of a round.
+        The decisions of the decoder in their order: ``stage``, ``why`` it ran, what it ``found``, whether that was
+        ``accepted``, and ``seconds``; other keys are numbers of a round.
 
     Examples
     --------
@@ -93,10 +93,10 @@ class Solution:
         Examples
         --------
         >>> import sketchlearn as sl
-        >>> stage = {"stage": "greedy search", "found": "misfit 1.1 times the floor", "why": "accepted", "seconds": 0.2}
+        >>> stage = {"stage": "greedy search", "why": "always first", "found": "misfit 1.1", "seconds": 0.2}
         >>> print(sl.Solution(task="kmeans", decoder="mine", verdict="reliable", trace=(stage,)).explain())
         mine: reliable
-        1. greedy search (0.20 s): misfit 1.1 times the floor; accepted
+        1. greedy search (0.20 s). Why: always first. Found: misfit 1.1
         """
         lines = [f"{self.decoder or 'decoder'}: {self.verdict or 'no verdict'}"]
         lines += [f"{i}. {_in_words(record)}" for i, record in enumerate(self.trace, 1)]
@@ -147,13 +147,16 @@ class LowRankSolution(Solution):
 
 def _in_words(record: Mapping[str, Any]) -> str:
     """A record of a trace as one line."""
-    known = ("stage", "found", "why", "seconds")
+    known = ("stage", "found", "why", "seconds", "accepted")
     seconds = record.get("seconds")
-    time = f" ({seconds:.2f} s)" if isinstance(seconds, int | float) else ""
-    said = [str(record[key]) for key in ("found", "why") if record.get(key)]
-    more = {key: value for key, value in record.items() if key not in known and not isinstance(value, bool)}
-    said += [f"{key} {_short(value)}" for key, value in more.items() if isinstance(value, str | int | float)]
-    return f"{record.get('stage', 'round')}{time}" + (f": {'; '.join(said)}" if said else "")
+    said = f"{record.get('stage', 'round')}{f' ({seconds:.2f} s)' if isinstance(seconds, int | float) else ''}"
+    for key in ("why", "found"):
+        if record.get(key):
+            said += f". {key.capitalize()}: {record[key]}"
+    if record.get("accepted"):
+        said += "; accepted"
+    more = {key: value for key, value in record.items() if key not in known and isinstance(value, str | int | float)}
+    return said + "".join(f"; {key} {_short(value)}" for key, value in more.items())
 
 
 def _short(value: Any) -> str:
