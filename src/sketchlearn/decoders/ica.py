@@ -17,8 +17,7 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 
 from sketchlearn.decoders.solution import Code
-from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.quartic import QuarticFeatures, usual_radius
+from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
 from sketchlearn.models.ica import ICAModel
 from sketchlearn.sketches.value import Sketch
 
@@ -29,13 +28,6 @@ _ROUNDS, _BLOCK, _PROBES = 30, 256, 16
 _LIMIT = 2.5  # misfit over noise floor that is let pass: eighth moments behind the floor are only roughly known
 _CHANCE = 0.01
 _FLAT = 1e-7  # variance of whitened rows that is none
-
-
-def quartic(features: FeatureMap, what: str) -> QuarticFeatures:
-    """The map, if it has fourth powers; TypeError with the reason if not."""
-    if not isinstance(features, QuarticFeatures):
-        raise TypeError(f"{what} needs quartic features, the sketch has {features.kind} features")
-    return features
 
 
 def decode_ica(

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.families import DIAGONAL, FULL, SPHERICAL
 from sketchlearn.decoders.mixture import Array, Mixture
-from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.characteristic import characteristic as characteristic_map
 from sketchlearn.features.operator import Operator
 from sketchlearn.models.base import Model
@@ -29,7 +28,7 @@ def characteristic(mixture: Mixture, operator: Operator) -> npt.NDArray[np.compl
 
 def with_profile(model: Model, sketch: Sketch) -> Model:
     """The model with its misfit by radius, if it has a mixture and the sketch frequencies."""
-    if model.mixture is None or not isinstance(sketch.features, CharacteristicMap):
+    if model.mixture is None or sketch.features.as_characteristic is None:
         return model
     return replace(model, profile=residual_profile(sketch, model.mixture, model.fitted_shape))
 

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_array
 
 from sketchlearn.decoders.cca import CHANCE
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.joint import JointEstimator
 from sketchlearn.learn.parameters import NOTHING, Accepts, choice, whole
 from sketchlearn.learn.using import Transforms
@@ -111,9 +110,9 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
 
     # -- learning ------------------------------------------------------------------------------
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """All products of columns."""
-        return QuadraticFeatures.draw(dim=rows.shape[1])
+    def design_request(self) -> dict[str, Any]:
+        """All products of columns, whatever the number of components."""
+        return {"task": self.task, "n_components": 1}
 
     def decode_sketch(self, seed: int) -> Model:
         """Pairs of the chosen columns."""

@@ -12,9 +12,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from sketchlearn.arrays import FARTHEST
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.registry import decoders_of
-from sketchlearn.designs.classifier import design_class_means, design_class_mixtures, design_classifier
+from sketchlearn.designs.classifier import design_class_means, design_class_mixtures
+from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.parameters import COVARIANCES, NOTHING, Accepts, choice, kind, real, whole
@@ -200,20 +202,26 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
         if self.method != "auto" and self.method not in decoders:
             raise ValueError(f"method={self.method!r}: choose 'auto' or one of {', '.join(decoders)}")
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
+    def design_request(self) -> dict[str, Any]:
+        """A map for one rule, whatever the number of classes."""
+        return {"task": self.task, "n_components": 1}
+
+    def design_features(self, request: Request) -> FeatureMap:
         """A map for the method; the labels of the pilot rows are those that ``_table`` left."""
-        if self._method in _MOMENTS:
-            return QuadraticFeatures.draw(dim=rows.shape[1])
         if self._method == "ridge":
-            return design_classifier(rows, width=size, seed=seed, weights=weights)[0]
+            return super().design_features(request)
+        rows, weights = request.weighted()
         labels = self._pilot_labels
         if labels is None:
             labels = np.zeros(len(rows), np.intp)
+        if self._method in _MOMENTS:
+            return QuadraticFeatures.draw(dim=rows.shape[1]).explained("all products of columns, for class covariances")
+        how: dict[str, Any] = {"size": request.size, "seed": request.seed, "weights": weights}
         if self._method == "mean":
-            return design_class_means(rows, labels, size=size, seed=seed, weights=weights)
-        return design_class_mixtures(
-            rows, labels, self.n_components, self.covariance_type, size=size, seed=seed, weights=weights
-        )
+            phi = design_class_means(rows, labels, **how)
+            return phi.explained(f"{phi.size} features of one scale, in the metric of the classes' pooled covariance")
+        phi = design_class_mixtures(rows, labels, self.n_components, self.covariance_type, **how)
+        return phi.explained(f"{phi.size} features for {self.n_components} components a class, about the class means")
 
     def decode_sketch(self, seed: int) -> ClassifierModel:
         """A rule from the table, with the options that the method has."""
@@ -271,13 +279,13 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
         return tags
 
     def _gathered(
-        self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState | None, seed: int, *, whole: bool
+        self, X: Any, y: Any, sample_weight: Any, seed: int | None, *, whole: bool
     ) -> tuple[SketchTable, float]:
-        first = random is not None
+        first = seed is not None
         if first:
             self.__dict__.pop("_labels", None)
         if is_source(X) and not (isinstance(X, np.memmap) and y is not None and np.ndim(y) > 0):
-            return self._source_table(X, y, sample_weight, random, seed), 1.0
+            return self._source_table(X, y, sample_weight, seed), 1.0
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         strict = self.on_invalid == "raise"
@@ -287,17 +295,17 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
         known, codes = np.unique(labels, return_inverse=True)
         self._check_expected(known)
         keys = [_key(label) for label in known]
-        if random is not None:
+        if seed is not None:
             kept = np.ones(len(array), bool) if rows.weights is None else rows.weights > 0
             at = np.arange(len(array), dtype=np.float64)[:, None]
-            chosen, pilot_weights = Rows(at, rows.weights).pilot(random)
+            chosen, pilot_weights = Rows(at, rows.weights).pilot(seed)
             where = chosen[:, 0].astype(np.intp)
             assert kept[where].all()
-            good = np.isfinite(array[where]).all(axis=1)
+            good = (np.abs(array[where]) <= FARTHEST).all(axis=1)
             where, pilot_weights = where[good], None if pilot_weights is None else pilot_weights[good]
             self._pilot_labels: npt.NDArray[Any] | None = codes[where]
             pilot = Rows(array[where], pilot_weights, names=rows.names)
-            features = self._map(pilot, random, seed, whole=True)
+            features = self._map(pilot, seed, whole=True)
             del self._pilot_labels
         else:
             features = self.sketch_.features
@@ -305,9 +313,7 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
         self._labels = {**self.__dict__.get("_labels", {}), **dict(zip(keys, known.tolist(), strict=True))}
         return SketchTable({keys[code]: sketch for code, sketch in found.items()}), rows.scale
 
-    def _source_table(
-        self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState | None, seed: int
-    ) -> SketchTable:
+    def _source_table(self, X: Any, y: Any, sample_weight: Any, seed: int | None) -> SketchTable:
         if sample_weight is not None:
             raise ValueError(
                 "sample_weight is for rows in memory: read the weights with the rows, with "
@@ -316,16 +322,16 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
         groups = isinstance(X, Source) and X.grouped
         if groups != (y is None) or not (groups or isinstance(y, str | int | np.integer)):
             raise ValueError("say which column holds the labels: fit('data.parquet', 'species') or fit(batches, -1)")
-        known = self.features if random is not None else self.sketch_.features
+        known = self.features if seed is not None else self.sketch_.features
         label = y if y is None or isinstance(y, str) else int(y)
         source = open_source(X, Selection.of(group_by=label, expected=None if known is None else known.input_columns))
-        if random is not None:
-            sample = None if known is not None else source.sample(PILOT_ROWS, seed=int(random.randint(2**31 - 1)))
-            width = sample.shape[1] if sample is not None else known.inputs  # type: ignore[union-attr]
+        if seed is not None:
+            sample = None if known is not None else source.pilot(PILOT_ROWS, seed)
+            width = sample.rows.shape[1] if sample is not None else known.inputs  # type: ignore[union-attr]
             names = source.names if source.names is not None and len(source.names) == width else None
             self._set_columns(width, names)
             self._pilot_labels = None
-            features = self._map(Rows(source, names=names, sample=sample), random, seed, whole=False)
+            features = self._map(Rows(source, names=names, sample=sample), seed, whole=False)
             del self._pilot_labels
         else:
             assert known is not None

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.designs.kmeans import sample_map
-from sketchlearn.designs.spread import standard_units
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.labels import LabelledRows
 from sketchlearn.learn.parameters import NOTHING, Accepts, choice, whole
@@ -32,7 +30,6 @@ class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows): 
         "n_decodes": whole() | NOTHING,
     }
     counted: ClassVar[str] = "n_clusters"
-    metric: ClassVar[bool] = True
     projects: ClassVar[bool] = True
     cluster_centers_: Array
     weights_: Array
@@ -68,15 +65,6 @@ class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows): 
         self.random_state = random_state
 
     # -- learning ------------------------------------------------------------------------------
-
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """Multi-scale frequencies around the mean of the pilot, down to the width of its clusters."""
-        pilot = np.asarray(rows, np.float64)
-        if not self.standardize:
-            return sample_map(pilot, self._components(), size, seed, weights)[0]
-        offset, units = standard_units(pilot, self._names())
-        phi = sample_map((pilot - offset) / units, self._components(), size, seed, weights)[0]
-        return phi.standardized(offset, units)
 
     def decode_options(self) -> dict[str, Any]:
         """How many fits are pooled."""

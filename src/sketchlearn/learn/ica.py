@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.decoders.ica import quartic
 from sketchlearn.designs.ica import design_ica
+from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.quartic import quartic
 from sketchlearn.learn.parameters import NOTHING, Accepts, choice, real, whole
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
@@ -130,10 +131,17 @@ class CompressiveICA(Transforms):
 
     # -- learning ------------------------------------------------------------------------------
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """Coordinates in which the pilot is about independent."""
-        radius = None if self.radius == "auto" else float(self.radius)
-        return design_ica(np.asarray(rows, np.float64), size=size, seed=seed, radius=radius, weights=weights)[0]
+    def design_request(self) -> dict[str, Any]:
+        """Coordinates in which the pilot is about independent, whatever the number of components."""
+        return {"task": self.task, "n_components": 1}
+
+    def design_features(self, request: Request) -> FeatureMap:
+        """Rows are clipped where the estimator says, if it does."""
+        if self.radius == "auto":
+            return super().design_features(request)
+        rows, weights = request.weighted()
+        phi, why = design_ica(rows, size=request.size, seed=request.seed, radius=float(self.radius), weights=weights)
+        return phi.explained(why)
 
     def decode_sketch(self, seed: int) -> Model:
         """All sources, of which those that are wanted are kept."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs.stable import default_size, design_stable
+from sketchlearn.designs.stable import default_size
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
 from sketchlearn.learn.parameters import Accepts, choice
@@ -77,7 +77,6 @@ class CompressiveStableMixture(SketchedMixture):
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = StableMixtureModel
     parameters: ClassVar[Mapping[str, Accepts]] = {"scatter_type": choice("full", "diag")}
-    heavy_tails: ClassVar[bool] = True
     alphas_: Array
     locations_: Array
     scatters_: Array
@@ -108,9 +107,9 @@ class CompressiveStableMixture(SketchedMixture):
     def _designed_size(self, columns: int) -> int:
         return default_size(self._components(), columns, self.scatter_type)
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """Frequencies from statistics of the pilot that have no moments in them."""
-        return design_stable(rows, self._components(), self.scatter_type, seed, size=size, sample_weight=weights)
+    def design_request(self) -> dict[str, Any]:
+        """The shape of the scatter matrices."""
+        return {**super().design_request(), "covariance_type": self.scatter_type}
 
     def decode_options(self) -> dict[str, Any]:
         """The shape of the scatter matrices."""

@@ -14,8 +14,6 @@ from sketchlearn.comparison.detection import DetectionErrors, detection_errors
 from sketchlearn.comparison.verification import MeanSpace, log_ratio, shift_variance
 from sketchlearn.comparison.verifier_model import VerifierModel
 from sketchlearn.decoders import decode
-from sketchlearn.designs import default_size
-from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.parameters import Accepts, real, whole
@@ -182,18 +180,9 @@ class CompressiveVerifier(TableEstimator):
         self._of_sessions = None if speakers is None else dict(speakers)
         return super().fit_sketch(sketch)
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """A map for a mixture with diagonal covariances."""
-        if size is None:
-            size = default_size(int(self.n_components), rows.shape[1], "gmm", covariance_type="diag")
-        return design_gmm(
-            rows,
-            n_components=int(self.n_components),
-            covariance_type="diag",
-            size=size,
-            seed=seed,
-            sample_weight=weights,
-        )
+    def design_request(self) -> dict[str, Any]:
+        """A mixture with diagonal covariances."""
+        return {"task": "gmm", "n_components": int(self.n_components), "covariance_type": "diag"}
 
     def decode_sketch(self, seed: int) -> VerifierModel:
         """The background model, and how much speakers differ."""
@@ -365,13 +354,13 @@ class CompressiveVerifier(TableEstimator):
         return np.asarray(X) if isinstance(X, np.memmap) else X
 
     def _gathered(
-        self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState | None, seed: int, *, whole: bool
+        self, X: Any, y: Any, sample_weight: Any, seed: int | None, *, whole: bool
     ) -> tuple[SketchTable, float]:
-        rows = self._opened(self._in_memory(X), None, sample_weight, random)
+        rows = self._opened(self._in_memory(X), None, sample_weight, seed)
         if whole and rows.count is not None and rows.count < self._needed_rows():
             raise ValueError(f"n_samples={rows.count} should be >= n_components={self._needed_rows()}")
-        features = self.sketch_.features if random is None else self._map(rows, random, seed, whole)
-        if random is not None:
+        features = self.sketch_.features if seed is None else self._map(rows, seed, whole)
+        if seed is not None:
             self._of_sessions = None
         if y is None:
             return SketchTable({"background": self._pass(rows, features)}), rows.scale

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.files import sealed
 from sketchlearn.limits import read_json
 from sketchlearn.models.file import FORMAT, VERSION, Reader, is_known, plain
@@ -139,7 +138,7 @@ class Model(UsableModel):
             edge = getattr(sketch, name)
             if edge is not None and np.isfinite(edge).all():  # a private sketch has no box
                 facts[name] = edge.tolist()
-        if isinstance(phi, CharacteristicMap):
+        if phi.as_characteristic is not None:
             facts["noise_level"] = sketch.noise_level
         for name in ("encoder", "projection"):
             if getattr(phi, name) is not None:

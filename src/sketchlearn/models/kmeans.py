@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.kernels.nearest import nearest as nearest_center
 from sketchlearn.models.base import register_model
 from sketchlearn.models.components import ComponentModel
@@ -95,8 +94,8 @@ class ClusterModel(ComponentModel):
 
     def of_sketch(self, sketch: Sketch) -> Self:
         """The model with the facts of its sketch, and the units in which distances are meant."""
-        spread = sketch.features.spread if isinstance(sketch.features, CharacteristicMap) else None
-        return replace(super().of_sketch(sketch), spread=spread)
+        seen = sketch.features.as_characteristic
+        return replace(super().of_sketch(sketch), spread=None if seen is None else seen.spread)
 
     @property
     def total_inertia(self) -> float:
