@@ -1,4 +1,4 @@
-"""Takes a model file apart and distrusts all of it."""
+"""Reads a model file and checks every field."""
 
 from __future__ import annotations
 
