@@ -99,7 +99,9 @@ print(f"cost over that of k-means on the rows: {-model.score(trips[columns]) / r
 #
 # Somebody asks to have 15 March deleted.  What remains is the sketch of the other nights, bit for bit.
 rest = month - nights.pop("2019-03-15")
-print(f"{rest.count:,} trips are left:", np.array_equal(rest.sums, sl.sketch(trips[trips.day != "2019-03-15"], phi).sums))
+print(
+    f"{rest.count:,} trips are left:", np.array_equal(rest.sums, sl.sketch(trips[trips.day != "2019-03-15"], phi).sums)
+)
 
 # %%
 # A report

@@ -1,7 +1,7 @@
 """Print the oldest versions of the dependencies that pyproject.toml allows, as constraints for pip.
 
-    python tests/packaging/minimal.py cli files plots > minimal.txt
-    pip install -c minimal.txt '.[cli,files,plots]'
+python tests/packaging/minimal.py cli files plots > minimal.txt
+pip install -c minimal.txt '.[cli,files,plots]'
 """
 
 import re

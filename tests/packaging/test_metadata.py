@@ -1,5 +1,6 @@
 """What a release says about itself agrees with the code."""
 
+import itertools
 import re
 import tomllib
 from pathlib import Path
@@ -26,7 +27,7 @@ def test_types_are_shipped():
 
 
 def test_every_dependency_has_a_lowest_version():
-    everything = [*PROJECT["dependencies"], *sum(PROJECT["optional-dependencies"].values(), [])]
+    everything = [*PROJECT["dependencies"], *itertools.chain(*PROJECT["optional-dependencies"].values())]
     tools = {"scipy-stubs"}  # follows the version of SciPy that is installed
     loose = [r for r in everything if ">=" not in r and not r.startswith("sketchlearn[") and r not in tools]
     assert not loose
