@@ -3,10 +3,10 @@
     pip install sketchlearn whylogs[viz] evidently popmon 'pandas<3'
     python benchmarks/monitors.py --pairs 20
 
-Each tool tests one day against another at one false alarm in a hundred for the whole comparison: a tool that tests every
-column gets a hundredth divided by the number of columns.  Counted are the pairs in which any change is reported, the bytes
-that must be kept of a day to compare it later, and processor time.  whylogs and popmon make summaries; Evidently compares
-rows, so it keeps them (4 bytes a value).
+Each tool tests one day against another at one false alarm in a hundred for the whole comparison: a tool that tests
+every column gets a hundredth divided by the number of columns.  Counted are the pairs in which any change is reported,
+the bytes that must be kept of a day to compare it later, and processor time.  whylogs and popmon make summaries;
+Evidently compares rows, so it keeps them (4 bytes a value).
 """
 
 import argparse
