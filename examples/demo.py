@@ -2,7 +2,7 @@
 Everything, end to end
 ======================
 
-The main features on made-up data:  design, sketch, merge, delete, save, choose k, cluster, fit a mixture, compute
+The main features on made-up data: design, sketch, merge, delete, save, choose k, cluster, fit a mixture, compute
 principal components and a regression.  ``make demo`` runs it and leaves its picture in ``demo-output/``.
 """
 

@@ -83,7 +83,14 @@ def run_script(code, programs):
     sys.stdout.write(done.stdout)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).with_suffix("").as_posix())
+SLOW = DOCS / "nightly.md"  # starts twenty processes, one after the other
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page == SLOW else ()) for page in PAGES],
+    ids=[page.relative_to(ROOT).with_suffix("").as_posix() for page in PAGES],
+)
 def test_visible_blocks_run_alone(page, tmp_path, monkeypatch):
     folder = tmp_path / "empty"
     folder.mkdir()
