@@ -25,7 +25,8 @@ import sketchlearn as sl
 # ------------------
 #
 # The rows come as 31 CSV files.
-trips = pd.read_csv("data/taxi-trips-2019-03.csv.gz")
+data = next(place for place in (Path("data"), Path("examples/data")) if place.is_dir())
+trips = pd.read_csv(data / "taxi-trips-2019-03.csv.gz")
 folder = Path(tempfile.mkdtemp())
 for day, rows in trips.groupby("day"):
     rows.to_csv(folder / f"{day}.csv", index=False)
