@@ -56,6 +56,7 @@ def test_all_frequencies_count_under_added_noise():
     assert after < 2.0 * before
 
 
+@pytest.mark.slow
 def test_centres_hidden_by_noise_are_never_called_reliable():
     """From harmless to hopeless: what is called reliable is good, and what is hopeless is said to be."""
     X, centers, _ = gaussian_clusters(4, 5, 100, n=10_000, seed=1)

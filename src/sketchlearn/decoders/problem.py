@@ -418,7 +418,7 @@ def location_and_scale(view: View) -> tuple[Array, float]:
             break
         count = min(new, max(2 * count, fewest))
     low = order[:count]
-    w = view.operator.rows(low).matrix()
+    w = view.operator.rows(low).frequencies()
     for _ in range(4):
         phase = np.angle(mean[low] * np.exp(-1j * (w @ center)))
         root = modulus[low] * (np.abs(phase) < 2.0)  # not wrapped, and above the noise

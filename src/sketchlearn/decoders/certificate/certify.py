@@ -79,7 +79,7 @@ class Certifier:
         index: npt.NDArray[np.intp] = np.arange(size)
         if wanted < size and not everything:
             index = np.sort(np.random.default_rng(size).permutation(size)[:wanted])
-        w = self.view.operator.rows(index).matrix()
+        w = self.view.operator.rows(index).frequencies()
         z = self.view.mean[index] * np.exp(-1j * (w @ self.problem.center))
         # (additive noise is alike in both parts)
         return Whitened(w * self.problem.scale, z, self.problem.n, state, 0.5 * self.view.added[index])
