@@ -68,7 +68,7 @@ def test_centres_hidden_by_noise_are_never_called_reliable():
         try:
             solution = sl.decode(s, 4, random_state=0)
         except ValueError as error:
-            heard.add("noise that was added for privacy" in str(error))
+            heard.add("additive noise of the release" in str(error))
             continue
         if solution.reliable:
             assert mean_cost(X, solution.centers) < 1.3 * mean_cost(X, centers), (epsilon, solution.verdict)
