@@ -141,7 +141,7 @@ def part_regression(seeds):
         truth = np.linalg.lstsq(np.column_stack([X[:, :2], np.ones(len(X))]), X[:, 2], rcond=None)[0][:2]
         s = sl.sketch(X, sl.design(X[:1000], task="regression"))
         kept = len(s.to_bytes())
-        reg = sl.CompressiveRegression().fit_sketch(s, targets=2)
+        reg = sl.CompressiveLinearRegression().fit_sketch(s, targets=2)
         rng = np.random.default_rng(seed)
         rows = X[rng.choice(len(X), kept // 3, replace=False)]
         few = np.linalg.lstsq(np.column_stack([rows[:, :2], np.ones(len(rows))]), rows[:, 2], rcond=None)[0][:2]

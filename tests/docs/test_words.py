@@ -42,7 +42,6 @@ NOT_YET = {
     "docs/theory/decoders.md",
     "docs/theory/exact-sums.md",
     "learn/mixture.py",
-    "learn/models/file.py",
     "plots/charts.py",
     "plots/mixtures.py",
     "privacy/release.py",
