@@ -261,13 +261,17 @@ def register(app: typer.Typer) -> None:
     def anomaly(
         sketch: Source,
         output: Model,
-        explain: Explain = False,
+        contamination: Annotated[
+            float,
+            typer.Option("--contamination", "--false-alarms", help="Share of usual rows that may be called anomalies."),
         ] = 0.05,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        explain: Explain = False,
+        """Distances from usual rows, from a sketch made with --task anomaly (or of quadratic features)."""
+        if not 0 < contamination < 1:
+            raise usage(f"--contamination {contamination}: choose a share above 0 and below 1")
         check_output(output, sketch)
         s = read_sketch(sketch)
         if s.features.kind not in ("embedded", "quadratic"):
