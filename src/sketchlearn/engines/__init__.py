@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Unpack, overload
 
@@ -17,6 +18,7 @@ from sketchlearn.files import locked
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import ReadOptions, Selection, Source, open_source
+from sketchlearn.sources.selection import selects
 
 __all__ = ["Engine", "Job", "register_engine", "sketch"]
 
@@ -158,7 +160,18 @@ def run(
         result = chosen.run(Job(source, features, on_invalid == "skip", workers, report, checkpoint))
     if result is None:
         raise ValueError("there are no rows in the data: nothing to sketch")
-    return result
+    return _marked(result, selects(source.settings) or on_invalid == "skip")
+
+
+def _marked(result: Sketch | SketchTable, by_content: bool) -> Sketch | SketchTable:
+    """The result with a mark where what is in the rows decides how many of them there are."""
+    if isinstance(result, SketchTable):
+        return SketchTable({label: _known(s) for label, s in result.items()})
+    return _known(result) if by_content else result
+
+
+def _known(sketch: Sketch) -> Sketch:
+    return replace(sketch, origin=replace(sketch.origin, by_content=True))
 
 
 def _checked(engine: Any, workers: int | None, on_invalid: str) -> Engine:

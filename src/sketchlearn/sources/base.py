@@ -253,7 +253,8 @@ class Source:
         """
         chosen = None if names is None else tuple(names)
         if self.once is not None:
-            return Source.of_stream(Mapped(self.once.batches, function), chosen, self.grouped)
+            stream = Source.of_stream(Mapped(self.once.batches, function), chosen, self.grouped)
+            return replace(stream, settings=self.settings)
         parts = tuple(
             p._replace(batches=Mapped(p.batches, function), identity=p.identity if mark is not None else None)
             for p in self.parts

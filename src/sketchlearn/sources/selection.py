@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import codecs
 import hashlib
 import operator
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict
 
@@ -130,6 +132,26 @@ class Selection:
             if f.name not in ("sample_weight", "expected", "encoder")
         }
         return {k: _setting(v) for k, v in values.items() if v is not None and not (isinstance(v, tuple) and not v)}
+
+
+_WHOLE_TABLE = re.compile(
+    r"""\s*(select\s+(?!distinct\b|top\b)[\w\s,"*.]+\s)?\s*from\s+[\w."'/-]+\s*;?\s*""", re.IGNORECASE
+)
+
+
+def selects(settings: Mapping[str, str]) -> bool:
+    """Whether options that a source was opened with choose rows by what is in them.
+
+    A query does, unless it reads some columns of one table.
+
+    Examples
+    --------
+    >>> from sketchlearn.sources.selection import Selection, selects
+    >>> [selects(Selection.of(query=f"SELECT x FROM t{rest}").settings()) for rest in ("", " WHERE x > 0")]
+    [False, True]
+    """
+    query = settings.get("query")
+    return "where" in settings or (query is not None and not _WHOLE_TABLE.fullmatch(ast.literal_eval(query)))
 
 
 def _is_triple(where: Any) -> bool:
