@@ -287,6 +287,7 @@ class CompressiveVerifier(SketchEstimator):
         )
         if not names:
             return model
+        model = model.promising([model.privacy, *(sketch.privacy for sketch in self.speakers_.values())])
         return model.enrolled(
             [str(name) for name in names],
             np.array([self.space_.statistic(self.speakers_[name]) for name in names]),

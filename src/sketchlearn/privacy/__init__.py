@@ -4,7 +4,7 @@ from sketchlearn.privacy.composition import Spent, combine, compose
 from sketchlearn.privacy.ledger import Account, Entry, Ledger
 from sketchlearn.privacy.noise import InsecureNoiseWarning, insecure_noise
 from sketchlearn.privacy.pilot import private_design, private_size
-from sketchlearn.privacy.release import RepeatedReleaseWarning, privatize
+from sketchlearn.privacy.release import RepeatedReleaseWarning, WeakGuaranteeWarning, privatize
 from sketchlearn.sketches.record import PrivacyRecord
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "PrivacyRecord",
     "RepeatedReleaseWarning",
     "Spent",
+    "WeakGuaranteeWarning",
     "combine",
     "compose",
     "insecure_noise",

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from sketchlearn.privacy import noise
 from sketchlearn.privacy.calibration import gaussian_noise, laplace_scale
+from sketchlearn.privacy.composition import Spent
 from sketchlearn.privacy.sensitivity import RELATIONS, Bounds, Reach, reach
 from sketchlearn.privacy.split import count_multiplier, share_of_count
 
@@ -47,6 +48,12 @@ class Mechanism:
     delta: float
     rho: float
     details: dict[str, Any]
+
+    @property
+    def spent(self) -> Spent:
+        """What a release spends, with all that is known for composing it."""
+        margin = self.details.get("margin", math.inf)  # of Gaussian noise alone
+        return Spent(self.epsilon, self.delta, self.rho, margin=margin if margin < math.inf else None)
 
     @property
     def variance(self) -> float:
@@ -93,7 +100,12 @@ def choose_mechanism(
         options += _pure(moved, entries, size, epsilon, relation, records_per_user)
     if mechanism == "gaussian" or (mechanism == "auto" and delta > 0.0):
         options.append(_gaussian(moved, entries, epsilon, delta, relation, records_per_user))
-    return min(options, key=lambda option: option.variance)
+    best = min(options, key=lambda option: option.variance)
+    if not max(best.scale, best.count_scale or 0.0) < noise.LARGEST_SCALE:  # before anything is charged
+        raise OverflowError(
+            f"noise of scale {best.scale:.3g} does not fit 64-bit sums: fewer features, or a larger epsilon"
+        )
+    return best
 
 
 def _pure(

@@ -87,3 +87,7 @@ class Origin:
         if not right:
             raise ValueError("not a record of how rows were chosen")
         return cls(**value)
+
+
+PLAIN = Origin()
+"""All rows, with weight 1."""

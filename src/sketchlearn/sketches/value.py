@@ -17,7 +17,7 @@ from sketchlearn.features.phases import PhaseMap
 from sketchlearn.files import write
 from sketchlearn.sketches.checks import at_bits, check_range, check_same_features, in_words
 from sketchlearn.sketches.merging import merged, noise_of
-from sketchlearn.sketches.origin import Origin
+from sketchlearn.sketches.origin import PLAIN, Origin
 from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, possible_squares, repeated
@@ -89,7 +89,7 @@ class Sketch:
     extra: Mapping[str, Any] = field(default_factory=dict)
     parts: Parts | None = None
     noise: float = 0.0
-    origin: Origin = Origin()
+    origin: Origin = PLAIN
 
     def __post_init__(self) -> None:
         if self.weight < 0 or self.skipped < 0:
@@ -313,7 +313,7 @@ class Sketch:
             skipped=self.skipped - other.skipped, squared_weights=squared,
             parts=None if self.parts is None else self.parts.without(other),
             noise=noise_of([self, other], weight, bits),
-            origin=self.origin.without(other.origin) if weight else Origin(),
+            origin=self.origin.without(other.origin) if weight else PLAIN,
         ).reduced()  # fmt: skip
 
     def with_noise(self, variance: float) -> Sketch:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, read_sketch, usage, write_bytes
+from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, note, read_sketch, usage, write_bytes
 
 
 def register(app: typer.Typer) -> None:
@@ -24,8 +24,16 @@ def register(app: typer.Typer) -> None:
             str, typer.Option("--relation", help="What one person changes: add-remove or replace-one.")
         ] = "add-remove",
         records_per_user: Annotated[
-            int, typer.Option("--records-per-user", help="The largest number of rows of one person.")
-        ] = 1,
+            int | None,
+            typer.Option(
+                "--records-per-user",
+                help="The largest number of rows of one person; by default what the pass saw to (sketch --user), or 1.",
+            ),
+        ] = None,
+        rows: Annotated[
+            int | None,
+            typer.Option("--rows", help="The number of rows as a public number, for replace-one with chosen rows."),
+        ] = None,
         public_map: Annotated[
             bool,
             typer.Option("--public-map", help="My word that the map was chosen without these rows (design --bounds)."),
@@ -60,11 +68,17 @@ def register(app: typer.Typer) -> None:
             delta,
             relation=relation,
             records_per_user=records_per_user,
+            rows=rows,
             public_map=public_map,
             ledger=book,
             dataset=dataset,
         )
         write_bytes(output, noisy.to_bytes())
+        if book is None:
+            note(
+                "note: no ledger, so nobody adds up what was released of these rows; --ledger FILE --dataset NAME "
+                "does, and refuses what exceeds a budget"
+            )
         if output != "-" and noisy.privacy is not None:
             facts: dict[str, Any] = {"output": output, "privacy": noisy.privacy.to_json()}
             if book is not None and dataset is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -193,6 +193,14 @@ class Model:
         """The model that a decoder found: the fields of the class are attributes of its solution."""
         names = [name for name in cls.layout if hasattr(solution, name)]
         return cls.from_sketch(sketch, solution, **{name: getattr(solution, name) for name in names})
+
+    def promising(self, records: Sequence[PrivacyRecord | None]) -> Self:
+        """The model with what all that is in it promises together; with no promise if a part has none."""
+        facts = {name: value for name, value in self.sketch.items() if name != "privacy"}
+        known = [record for record in records if record is not None]
+        if known and len(known) == len(records):
+            facts["privacy"] = PrivacyRecord.added(known).to_json()
+        return replace(self, sketch=facts)
 
     def renamed(self, names: Any) -> Model:
         """The model with names for its columns, if it has none and these are as many."""
