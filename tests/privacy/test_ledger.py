@@ -243,7 +243,7 @@ def test_noise_that_does_not_fit_is_refused_before_it_is_charged(path, delta):
 
 
 def test_ten_gaussian_releases_compose_exactly(path):
-    """zCDP asks for 0.981; the exact value of ten shifts of a normal law is 0.909 (by privacy-loss distributions too)."""
+    """zCDP asks for 0.981; the exact value of ten shifts of a normal law is 0.909 (by privacy loss too)."""
     book = Ledger(path, epsilon=0.92, delta=1e-6)
     phi = sl.FourierFeatures.draw(dim=2, size=20, scale=1.0, seed=0)
     for i in range(10):

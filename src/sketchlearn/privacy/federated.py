@@ -338,7 +338,7 @@ def aggregate(
     silent: Collection[str] = (),
     keys: Mapping[str, Mapping[str, bytes]] | None = None,
 ) -> Sketch:
-    """All steps of a round in one place, to try it; some are `leaving` after the first step, some `silent` after two."""
+    """All steps of a round in one place, to try it; some are `leaving` after the first step, some `silent` later."""
     known = shared_secrets(agreed.holders) if keys is None else keys
     holders = {name: Holder(agreed, name, known[name]) for name in agreed.holders}
     posted = {name: holder.pieces() for name, holder in holders.items()}

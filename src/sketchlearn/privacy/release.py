@@ -274,8 +274,8 @@ def check_sketch(
     if relation == "replace-one" and rows is None and (sketch.skipped or origin.by_content):
         raise ValueError(
             "how many rows there are depends on what is in them (a condition or a query, one group of several, "
-            "weights, or rows that were skipped), so their number is not public: use relation='add-remove', under which it is "
-            "noised, or declare it with rows=, a number that you know from elsewhere"
+            "weights, or rows that were skipped), so their number is not public: use relation='add-remove', "
+            "under which it is noised, or declare it with rows=, a number that you know from elsewhere"
         )
     return users
 
