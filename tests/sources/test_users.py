@@ -29,12 +29,21 @@ def frame(order=slice(None)):
     return pd.DataFrame(ROWS[order], columns=["x", "y"]).assign(u=USERS[order])
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=40), st.integers(1, 4))
-def test_the_choice_is_by_hash(pairs, most):
+NUMBERS = st.sampled_from([0, 1, 2, 2**26, 2**26 + 1, 2**63, 2**63 + 1, 2**64 - 1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=40), st.integers(1, 4), st.sampled_from([16, 3]))
+def test_the_choice_is_by_hash(pairs, most, together):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(users_module, "_TOGETHER", together)
+        _check_choice(pairs, most)
+
+
+def _check_choice(pairs, most):
     users, hashes = (np.array([p[i] for p in pairs], np.uint64) for i in (0, 1))
     kept = [pairs[i] for i in chosen(users, hashes, most)]
-    want = [p for u in range(6) for p in sorted(p for p in pairs if p[0] == u)[:most]]
+    want = [p for u in {p[0] for p in pairs} for p in sorted(p for p in pairs if p[0] == u)[:most]]
     assert sorted(kept) == sorted(want)
 
 

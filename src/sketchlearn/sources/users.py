@@ -152,11 +152,56 @@ def chosen(users: _U64, hashes: _U64, most: int) -> npt.NDArray[np.int64]:
     >>> chosen(np.array([7, 7, 5, 7], np.uint64), np.array([30, 10, 40, 20], np.uint64), 2)
     array([1, 2, 3])
     """
-    order = np.lexsort((hashes, users))
+    bits = min(16, max(0, (len(users) - 1).bit_length() - _TOGETHER))
+    if not bits:
+        return np.sort(_first(users, hashes, most))
+    bucket = (users >> np.uint64(64 - bits)).astype(np.uint16)
+    order = np.argsort(bucket, kind="stable")  # by radix
+    edges = np.concatenate([[0], np.cumsum(np.bincount(bucket, minlength=1 << bits))]).tolist()
+    keep = np.zeros(len(users), bool)
+    for start, stop in itertools.pairwise(edges):
+        mine = order[start:stop]
+        keep[mine[_first(users[mine], hashes[mine], most, bits)]] = True
+    return np.flatnonzero(keep)
+
+
+_TOGETHER = 16  # about 2**16 rows are sorted together: they fit the cache
+_PLACE, _HASH = np.uint64(18), np.uint64(36)  # bits of a sort key below the hash, and below the user
+
+
+def _first(users: _U64, hashes: _U64, most: int, skip: int = 0) -> npt.NDArray[np.int64]:
+    """The rows of each user with the smallest hashes; the first `skip` bits of all users are the same."""
+    order = _sorted(users, hashes, skip)
     ordered = users[order]
-    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(order) else np.empty(0, int)
+    new = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    first = np.concatenate([np.zeros(min(1, len(order)), np.int64), new])
     rank = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
-    return np.sort(order[rank < most])
+    return order[rank < most]
+
+
+def _sorted(users: _U64, hashes: _U64, skip: int) -> npt.NDArray[np.int64]:
+    """Order by user, then by hash.
+
+    Some bits of the user, of the hash and the place of the row make one number, which is quick to sort; where that
+    leaves something open, all bits decide.
+    """
+    if len(users) >> int(_PLACE):
+        return np.lexsort((hashes, users))
+    keys = (users << np.uint64(skip)) >> _HASH << _HASH
+    keys |= hashes >> (np.uint64(64) - _HASH + _PLACE) << _PLACE
+    keys |= np.arange(len(users), dtype=np.uint64)
+    keys.sort()
+    order = (keys & ((np.uint64(1) << _PLACE) - np.uint64(1))).astype(np.int64)
+    who, what = users[order], hashes[order]
+    same = keys[1:] >> _HASH == keys[:-1] >> _HASH
+    tied = keys[1:] >> _PLACE == keys[:-1] >> _PLACE
+    open_ = same & ((who[1:] != who[:-1]) | (tied & (what[1:] != what[:-1])))
+    if open_.any():
+        stretch = np.concatenate([[0], np.cumsum(~same)])  # of users with equal bits
+        for number in np.unique(stretch[1:][open_]):
+            at = slice(*np.searchsorted(stretch, [number, number + 1]))
+            order[at] = order[at][np.lexsort((what[at], who[at]))]
+    return order
 
 
 @dataclass
@@ -390,7 +435,9 @@ def _of_batches(batches: Iterator[Batch], labels: _Labels) -> Iterator[_Keyed]:
     """Users, hashes, numbers of groups and rows of batches."""
     for batch in batches:
         if batch.users is None:
-            raise ValueError("user: this kind of data does not say whose rows they are; put them into a frame or a file")
+            raise ValueError(
+                "user: this kind of data does not say whose rows they are; put them into a frame or a file"
+            )
         if batch.weights is not None:
             raise ValueError("user and weights don't go together: a weight counts as so many rows of its user")
         groups, extra = labels.numbered(batch)
