@@ -5,6 +5,7 @@ from sketchlearn.privacy.ledger import Account, Entry, Ledger
 from sketchlearn.privacy.noise import InsecureNoiseWarning, insecure_noise
 from sketchlearn.privacy.pilot import private_design, private_size
 from sketchlearn.privacy.release import RepeatedReleaseWarning, WeakGuaranteeWarning, privatize
+from sketchlearn.privacy.tables import privatize_table
 from sketchlearn.sketches.record import PrivacyRecord
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "private_design",
     "private_size",
     "privatize",
+    "privatize_table",
 ]

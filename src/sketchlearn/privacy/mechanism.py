@@ -79,8 +79,12 @@ def choose_mechanism(
     relation: str = "add-remove",
     records_per_user: int = 1,
     mechanism: str = "auto",
+    copies: int = 1,
 ) -> Mechanism:
-    """The least noise that gives the guarantee for a map with these bounds.
+    """The least noise that gives the guarantee for a map with these bounds, also for several sketches at once.
+
+    Of `copies` sketches that one row is in one of, each gets this noise: whichever sketches the rows of a person are
+    in, they move all sums together no further than those of one sketch.
 
     Examples
     --------
@@ -99,7 +103,7 @@ def choose_mechanism(
     if mechanism != "gaussian":
         options += _pure(moved, entries, size, epsilon, relation, records_per_user)
     if mechanism == "gaussian" or (mechanism == "auto" and delta > 0.0):
-        options.append(_gaussian(moved, entries, epsilon, delta, relation, records_per_user))
+        options.append(_gaussian(moved, entries, epsilon, delta, relation, records_per_user, copies))
     best = min(options, key=lambda option: option.variance)
     if not max(best.scale, best.count_scale or 0.0) < noise.LARGEST_SCALE:  # before anything is charged
         raise OverflowError(
@@ -132,13 +136,13 @@ def _pure(
 
 
 def _gaussian(
-    moved: Reach, entries: int, epsilon: float, delta: float, relation: str, records_per_user: int
+    moved: Reach, entries: int, epsilon: float, delta: float, relation: str, records_per_user: int, copies: int = 1
 ) -> Mechanism:
     times = 0
     if relation == "add-remove":
         times = count_multiplier(moved.l2_squared // records_per_user**2, entries)
     squared = moved.l2_squared + (records_per_user * times) ** 2
-    dimensions = entries + (times > 0)
+    dimensions = copies * (entries + (times > 0))
     found = gaussian_noise(epsilon, delta, squared, dimensions)
     details = {
         "sensitivity_squared": squared,

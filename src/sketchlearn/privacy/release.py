@@ -21,6 +21,7 @@ from sketchlearn.privacy.ledger import Ledger, same_name
 from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism, draw
 from sketchlearn.privacy.sensitivity import Bounds, row_bounds
 from sketchlearn.sketches.record import PrivacyRecord, together
+from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sketches.weights import WEIGHT_BITS, repeated
 
@@ -239,7 +240,8 @@ def check_sketch(
 ) -> int:
     """Refuse sketches whose sums the bounds don't cover; how many rows one person may have."""
     if not isinstance(sketch, Sketch):
-        raise TypeError(f"privatize takes a sketch, got {type(sketch).__name__}")
+        hint = "; for a table use sketchlearn.privacy.privatize_table" if isinstance(sketch, SketchTable) else ""
+        raise TypeError(f"privatize takes a sketch, got {type(sketch).__name__}{hint}")
     if sketch.privacy is not None:
         raise ValueError(
             "the sketch is private already: more noise would not make it more so, and learning from it is free"

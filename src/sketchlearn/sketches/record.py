@@ -155,6 +155,18 @@ class PrivacyRecord:
             },
         )
 
+    @classmethod
+    def joint(cls, records: Sequence[PrivacyRecord]) -> PrivacyRecord:
+        """The record of a sum of sketches that were released together: noise adds up, the promise is one."""
+        if len(records) == 1:
+            return records[0]
+        return replace(
+            records[0],
+            sums_variance=math.fsum(record.sums_variance for record in records),
+            weight_variance=math.fsum(record.weight_variance for record in records),
+            details={**records[0].details, "parts": len(records), **added_variances(records)},
+        )
+
     def to_json(self) -> dict[str, Any]:
         """As values of JSON."""
         return {f.name: getattr(self, f.name) for f in fields(self)}

@@ -435,9 +435,7 @@ def _of_batches(batches: Iterator[Batch], labels: _Labels) -> Iterator[_Keyed]:
     """Users, hashes, numbers of groups and rows of batches."""
     for batch in batches:
         if batch.users is None:
-            raise ValueError(
-                "user: this kind of data does not say whose rows they are; put them into a frame or a file"
-            )
+            raise ValueError("user: these rows do not say whose they are; put them into a frame or a file")
         if batch.weights is not None:
             raise ValueError("user and weights don't go together: a weight counts as so many rows of its user")
         groups, extra = labels.numbered(batch)
