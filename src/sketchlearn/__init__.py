@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         CompressiveVerifier,
         Model,
     )
-    from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
+    from sketchlearn.privacy import Ledger, PrivacyRecord, local, privatize
     from sketchlearn.sketches import Accumulator, Sketch, SketchTable, load, merge
     from sketchlearn.sources import Source, read
 
@@ -115,7 +115,7 @@ _ROOMS = {
         "CompressiveVerifier",
         "Model",
     ),
-    "privacy": ("Ledger", "PrivacyRecord", "privatize"),
+    "privacy": ("Ledger", "PrivacyRecord", "local", "privatize"),
     "sketches": ("Accumulator", "Sketch", "SketchTable", "load", "merge"),
     "sources": ("Source", "read"),
 }
@@ -174,6 +174,7 @@ __all__ = [
     "goodness_of_fit",
     "independence",
     "load",
+    "local",
     "merge",
     "plots",
     "privatize",

@@ -63,7 +63,8 @@ def test_small_groups_stay_unseen():
 def test_a_group_of_one_person_shows_as_rarely_as_delta_says(mechanism, records):
     """The chance that any of one person's own groups is shown, counted: below delta, and not absurdly far below."""
     delta = 0.02
-    chosen = choose_mechanism(phase_bounds(2), 2, 1.0, 0.0 if mechanism == "laplace" else 0.05, "add-remove", records, mechanism)
+    spent = 0.0 if mechanism == "laplace" else 0.05
+    chosen = choose_mechanism(phase_bounds(2), 2, 1.0, spent, "add-remove", records, mechanism)
     least = threshold(chosen, records, delta)
     times = 20_000
     for groups, rows in ((1, records), (records, 1)):
@@ -160,7 +161,7 @@ def test_a_private_classifier_from_a_private_table(seeded):
     private = privatize_table(sl.sketch(X, phi, group_by=y), 2.0, 1e-7, groups=[0, 1, 2], public_map=True)
     model = sl.CompressiveClassifier(random_state=0).fit_sketch(private)
     test = rng.integers(0, 3, 3000)
-    found = model.predict(centres[test] + rng.normal(size=(3000, 2)))
-    best = (np.argmin(((centres[test] + rng.normal(size=(3000, 2)))[:, None] - centres) ** 2 @ [1, 1], 1) == test).mean()
-    assert (found == test).mean() > best - 0.03
+    Z = centres[test] + rng.normal(size=(3000, 2))
+    best = (np.argmin((Z[:, None] - centres) ** 2 @ [1, 1], axis=1) == test).mean()
+    assert (model.predict(Z) == test).mean() > best - 0.02  # without a floor of the penalty 0.37
     assert sl.Model.of(model).privacy.epsilon == 2.0

@@ -1,6 +1,8 @@
 """Differential privacy: noisy sketches that may be published, what they guarantee, and who has spent how much."""
 
+from sketchlearn.privacy import local
 from sketchlearn.privacy.composition import Spent, combine, compose
+from sketchlearn.privacy.continual import ContinualRelease
 from sketchlearn.privacy.ledger import Account, Entry, Ledger
 from sketchlearn.privacy.noise import InsecureNoiseWarning, insecure_noise
 from sketchlearn.privacy.pilot import private_design, private_size
@@ -10,6 +12,7 @@ from sketchlearn.sketches.record import PrivacyRecord
 
 __all__ = [
     "Account",
+    "ContinualRelease",
     "Entry",
     "InsecureNoiseWarning",
     "Ledger",
@@ -20,6 +23,7 @@ __all__ = [
     "combine",
     "compose",
     "insecure_noise",
+    "local",
     "private_design",
     "private_size",
     "privatize",

@@ -83,6 +83,20 @@ def generator() -> str:
     return "seeded for tests, NOT PRIVATE" if is_insecure() else "OpenDP, operating system's generator"
 
 
+def random_words(n: int) -> npt.NDArray[np.uint64]:
+    """Uniform random numbers of 64 bits from the operating system's generator (or from the seed of a test).
+
+    Examples
+    --------
+    >>> from sketchlearn.privacy.noise import random_words
+    >>> random_words(3).dtype
+    dtype('uint64')
+    """
+    rng = _insecure.get()
+    raw = os.urandom(8 * n) if rng is None else rng.bytes(8 * n)
+    return np.frombuffer(raw, "<u8").astype(np.uint64)
+
+
 def ready() -> None:
     """Complain now if noise can't be drawn, before anything is charged for it."""
     if not is_insecure():
@@ -167,10 +181,7 @@ def add_circular(values: Integers, scale: float) -> Integers:
 
 def _kept(pairs: Integers, scale: float, box: float) -> npt.NDArray[np.bool_]:
     """Which proposals are accepted, decided as exact real numbers would."""
-    rng = _insecure.get()
-    count = pairs.shape[1]
-    raw = os.urandom(8 * count) if rng is None else rng.bytes(8 * count)
-    bits = np.frombuffer(raw, "<u8")
+    bits = random_words(pairs.shape[1])
     size = np.abs(pairs.astype(np.float64))
     chance = np.exp((size[0] + size[1]) / box - np.hypot(size[0], size[1]) / scale)
     uniform = bits * 2.0**-64

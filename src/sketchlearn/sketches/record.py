@@ -107,6 +107,11 @@ class PrivacyRecord:
             "Random noise was added to these totals before they were released "
             f"({self.mechanism} noise, sketchlearn {self.library})."
         )
+        if self.details.get("model") == "local":
+            made = (
+                "Every device sent one randomised answer about its row, and nothing else ever left it "
+                f"({self.mechanism}, sketchlearn {self.library})."
+            )
         promise = (
             f"The promise: {change}, every possible outcome of the release stays about as likely: at most {factor} "
             f"times as likely (epsilon = {self.epsilon:g}){except_for}.  This holds whatever else somebody knows, and "
