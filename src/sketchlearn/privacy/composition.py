@@ -206,7 +206,7 @@ def combined_record(records: Sequence[PrivacyRecord], users: str) -> PrivacyReco
     names = sorted({r.mechanism for r in records})
     details: dict[str, Any] = {
         "composition": "parallel" if users == "disjoint" else "sequential",
-        "parts": len(records),
+        "parts": sum(int(r.details.get("parts", 1)) for r in records),
         "noise": together(r.details.get("noise") for r in records),
         "map": together(r.details.get("map") for r in records),
     }

@@ -73,7 +73,7 @@ class ContinualRelease:
         dataset: str | None = None,
     ) -> None:
         if mechanism not in MECHANISMS:
-            raise ValueError(f"mechanism={mechanism!r}: choose one of {", ".join(MECHANISMS)}")
+            raise ValueError(f"mechanism={mechanism!r}: choose one of {', '.join(MECHANISMS)}")
         if isinstance(periods, bool) or not isinstance(periods, int) or not 1 <= periods <= 2**40:
             raise ValueError(f"periods must be a positive integer, got {periods!r}")
         if (ledger is None) != (dataset is None):

@@ -208,8 +208,8 @@ class Ledger:
 
     def _found(self) -> _Book | None:
         """What the file says now; it must go on from what was seen of it before."""
+        witness = _witness(self.path)  # before the ledger: another program may write both, the ledger first
         book = _read(self.path)
-        witness = _witness(self.path)
         for seen in (self._last, witness):
             if seen is not None and book is None:
                 raise LedgerFileError(

@@ -13,6 +13,14 @@ taken: above epsilon = 1.34 both bits of a feature are one answer out of four, `
 
 The noise of a release with a trusted curator falls with the number of rows; this one falls with its square root only
 (Duchi, Jordan and Wainwright 2013): local answers need about ``m / epsilon**2`` times as many rows.
+
+Examples
+--------
+>>> import sketchlearn as sl
+>>> phi = sl.FourierFeatures.draw(dim=1, size=20, scale=1.0, seed=0, quantized=True)
+>>> answers = [sl.local.Encoder(phi, epsilon=1.0).encode([[0.3]]) for _ in range(5)]
+>>> sl.local.collect(answers, phi, epsilon=1.0).count
+5
 """
 
 from __future__ import annotations

@@ -29,6 +29,10 @@ def register(app: typer.Typer) -> None:
         until: Annotated[
             datetime | None, typer.Option(help="Nothing is taken after this time (of this machine's clock).")
         ] = None,
+        users: Annotated[
+            str | None,
+            typer.Option(help="Of sketches that clients made private: can one person be in two? disjoint or same."),
+        ] = None,
         debug: Debug = False,
     ) -> None:
         """Take sketches with POST /sketches and add them up, each once.
@@ -45,7 +49,7 @@ def register(app: typer.Typer) -> None:
         features = read_features(sketch)
         collector = Collector(
             features, store, token=os.environ.get("SKETCHLEARN_TOKEN"), most_rows=most_rows,
-            until=None if until is None else until.timestamp(),
+            until=None if until is None else until.timestamp(), users=users,
         )  # fmt: skip
         note(f"http://{host}:{port}/sketches takes sketches of the map {features.fingerprint}")
         try:
