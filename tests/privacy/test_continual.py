@@ -37,7 +37,7 @@ def test_every_range_has_the_noise_that_it_claims(delta):
 
 
 def test_noise_grows_with_the_logarithm_of_the_days():
-    """A day in 1024 released by the tree has sqrt(11) times the noise of one release; alone it would be 1024 epsilons."""
+    """A day in 1024 released by the tree has sqrt(11) times the noise of one release."""
     stream = ContinualRelease(PHI, 1.0, 1e-6, periods=1024, public_map=True)
     single = privatize(DAYS[0], 1.0, 1e-6, mechanism="gaussian", public_map=True).privacy.sums_variance
     assert stream.levels == 11

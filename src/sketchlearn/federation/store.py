@@ -152,7 +152,7 @@ class Store:
 
 
 def with_sketch(total: Sketch, sketch: Sketch, users: str | None) -> Sketch:
-    """The sum of both; of private sketches what they promise together, if `users` says whether people are in several."""
+    """The sum of both; of private sketches with what they promise together, if `users` says who is behind them."""
     if sketch.privacy is None or total.is_empty:
         return total + sketch
     if users is None:

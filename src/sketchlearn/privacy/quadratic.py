@@ -41,10 +41,8 @@ Array = npt.NDArray[np.float64]
 _LARGEST = 6000  # dimension up to which eigenvalues are certified by a Cholesky factor: some seconds
 _LINEAR_SHARE = 2  # the mean needs less precision than the second moment: its sums count half,
 _FEW_SHARE = 5  # and of few orthogonal features no more than a part of so many of their absolute values
-_SQUARES, _PRODUCTS = (
-    5,
-    7,
-)  # products of two columns count sqrt(2) times as much as squares, nearly: lengths of matrices
+# a product of two columns is in a matrix twice: it counts nearly sqrt(2) times as much as a square
+_SQUARES, _PRODUCTS = 5, 7
 # float64 arithmetic of the clipping: |u| <= 1 + this
 _SLACK = Fraction(1, 2**36)
 
@@ -83,9 +81,9 @@ def _exact(features: QuadraticFeatures) -> Bounds:
             math.ceil(l1 + linear * scale * root * length), math.ceil(l2_squared + (linear * scale) ** 2 * square)
         )
 
-    # a u_i^2 and b u_i u_j for i < j: with b^2 <= 2 a^2 the squares are at most a^2 |u|^4, and for another row v at most
-    # a^2 |u u' - v v'|^2 <= 2 a^2; absolute values are a |u|^2 + b (|u|_1^2 - |u|^2) / 2, and of differences at most the
-    # length of the weights a and b / sqrt(2) times sqrt(2) (Cauchy and Schwarz)
+    # a u_i^2 and b u_i u_j for i < j: with b^2 <= 2 a^2 the squares are at most a^2 |u|^4, and for another row v at
+    # most a^2 |u u' - v v'|^2 <= 2 a^2; absolute values are a |u|^2 + b (|u|_1^2 - |u|^2) / 2, and of differences at
+    # most the length of the weights a and b / sqrt(2) times sqrt(2) (Cauchy and Schwarz)
     most = square * (a + Fraction(b * (d - 1), 2))
     apart = square * sqrt_above(Fraction(2 * d * a * a) + Fraction(d * (d - 1) * b * b, 2))
     added = together(most, a * a * square**2, 1)

@@ -106,11 +106,8 @@ def privatize_table(
         whole = replace(whole, rho=None, margin=None)
     what = f"table of sketches of {features.size} {features.kind} features, {chosen.name}"
     charged = charge(ledger, dataset, [(what, whole)], "add-remove", most, pilot)
-    more: dict[str, Any] = {
-        "release": secrets.token_hex(16),
-        "composition": "parallel, over groups",
-        "groups": chosen_by,
-    }
+    more: dict[str, Any] = {"release": secrets.token_hex(16), "groups": chosen_by}
+    more["composition"] = "parallel, over groups"
     if charged:
         more["charged"] = charged
     least = threshold(chosen, most, selecting) if selecting else None
