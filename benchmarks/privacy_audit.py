@@ -129,11 +129,8 @@ def maps() -> Iterator[tuple[str, sl.features.base.FeatureMap, float]]:
     yield "Fourier", draw(dim=1, size=2, scale=1.0, seed=0), 3000.0
     yield "one-bit", draw(dim=1, size=2, scale=1.0, seed=0, quantized=True), 3000.0
     yield "subsampled", draw(dim=1, size=4, scale=1.0, seed=0, features_per_row=2), 3000.0
-    yield (
-        "two groups of columns",
-        SplitFeatures.of(*(draw(dim=1, size=1, scale=1.0, seed=s) for s in (0, 1)), [0]),
-        50.0,
-    )
+    halves = [draw(dim=1, size=1, scale=1.0, seed=s) for s in (0, 1)]
+    yield "two groups of columns", SplitFeatures.of(halves[0], halves[1], [0]), 50.0
     yield "products of features", sl.EmbeddedFeatures.of(draw(dim=1, size=1, scale=1.0, seed=0)), 3000.0
     yield "products of columns", sl.QuadraticFeatures.draw(dim=2, radius=1.0), 1.0
     yield "random squares", sl.QuadraticFeatures.draw(dim=2, size=3, variant="sphere", radius=1.0), 1.0
@@ -199,9 +196,8 @@ def trees(times: int) -> Iterator[Case]:
     stream = ContinualRelease(phi, 1.0, 1e-2, periods=8, mechanism="gaussian", public_map=True)
     chosen = stream._chosen
     values = np.concatenate([np.append(own, chosen.count_multiplier)] * stream.levels)
-    yield vector_case(
-        "tree of eight days", 1.0, 1e-2, chosen, (values[:-1], 1), (np.zeros(len(values) - 1, int), 0), times
-    )
+    nothing = np.zeros(len(values) - 1, np.int64)
+    yield vector_case("tree of eight days", 1.0, 1e-2, chosen, (values[:-1], 1), (nothing, 0), times)
 
 
 def federations(times: int) -> Iterator[Case]:
@@ -232,9 +228,8 @@ def answers(times: int) -> Iterator[Case]:
             both.append((said["q"].astype(int) * device.alternatives + said["a"])[:, None])
         counts = [np.bincount(v[: times // 2, 0], minlength=16) + 1.0 for v in both]
         table = np.log(counts[0] / counts[1])
-        yield Case(
-            f"local answers, epsilon {epsilon:g}", epsilon, 0.0, both[0], both[1], lambda out, t=table: t[out[:, 0]]
-        )
+        name = f"local answers, epsilon {epsilon:g}"
+        yield Case(name, epsilon, 0.0, both[0], both[1], lambda out, t=table: t[out[:, 0]])
 
 
 def audit(times: int) -> int:

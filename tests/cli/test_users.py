@@ -29,3 +29,18 @@ def test_users_from_the_command_line(tmp_path, capsys):
     assert run(*common) == 2
     assert run(*common[:-2], "--max-rows-per-user", 2) == 2
     assert run(*common, "--max-rows-per-user", 2, "--append") == 2
+
+
+def test_tables_from_the_command_line(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    phi = sl.FourierFeatures.draw(dim=2, size=12, scale=1.0, seed=0)
+    table = sl.sketch(rng.normal(size=(4000, 2)), phi, group_by=["a"] * 2500 + ["b"] * 1499 + ["c"])
+    table.save(tmp_path / "exact.parquet")
+    out = tmp_path / "public.parquet"
+    common = ["privatize", tmp_path / "exact.parquet", "-o", out, "--epsilon", 1, "--public-map"]
+    assert run(*common, "--delta", 1e-6) == 0
+    assert sl.SketchTable.load(out).groups == ["a", "b"]
+    assert "one promise for all" in capsys.readouterr().out
+    assert run(*common, "--group", "a", "--group", "z") == 0
+    assert sl.SketchTable.load(out).groups == ["a", "z"]
+    assert run(*common, "--relation", "replace-one", "--delta", 1e-6) == 2
