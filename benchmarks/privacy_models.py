@@ -37,7 +37,7 @@ def cost(rows: np.ndarray, centres: np.ndarray) -> float:
 def local() -> None:
     """RSE of k-means from randomised answers, k = 5, d = 2; medians of three seeds."""
     for epsilon in (1.0, 2.0, 4.0):
-        for n in (10**5, 10**6):
+        for n in (10**4, 3 * 10**4, 10**5, 10**6):
             found = []
             for seed in range(3):
                 rng = np.random.default_rng(seed)

@@ -263,9 +263,9 @@ class Bounded:
     def _mask(self) -> npt.NDArray[np.bool_]:
         """Rows in memory: which of them count."""
         keys = [(users, hashes) for users, hashes, _, _ in _keyed(self._source, _Labels())]
-        users, hashes = (np.concatenate(column) for column in zip(*keys, strict=True)) if keys else ([], [])
-        keep = np.zeros(len(users), bool)
-        keep[chosen(np.asarray(users, np.uint64), np.asarray(hashes, np.uint64), self._most)] = True
+        users, hashes = (np.concatenate([np.empty(0, np.uint64), *(key[i] for key in keys)]) for i in (0, 1))
+        keep = np.zeros(len(users), np.bool_)
+        keep[chosen(users, hashes, self._most)] = True
         return keep
 
     def _partitions(self) -> tuple[list[_Piece], tuple[Any, ...]]:
