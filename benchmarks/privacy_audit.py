@@ -20,10 +20,10 @@ from scipy import stats
 
 import sketchlearn as sl
 from sketchlearn.features import SplitFeatures
+from sketchlearn.local import HEADER, Encoder
 from sketchlearn.privacy import noise
 from sketchlearn.privacy.continual import ContinualRelease
 from sketchlearn.privacy.federated import Round
-from sketchlearn.privacy.local import HEADER, Encoder
 from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism
 from sketchlearn.privacy.sensitivity import row_bounds
 from sketchlearn.sources.users import chosen as chosen_rows

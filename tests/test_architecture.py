@@ -15,7 +15,7 @@ LEVELS = [
     {"designs"},
     {"decoders"},
     {"comparison"},
-    {"learn", "privacy", "federation"},
+    {"learn", "privacy", "federation", "local"},
     {"atoms", "datasets", "plots"},
     {"cli"},
     {"__main__"},

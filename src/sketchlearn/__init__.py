@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sketchlearn import plots
+    from sketchlearn import local, plots
     from sketchlearn.comparison import (
         Comparison,
         DetectionErrors,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         CompressiveVerifier,
         Model,
     )
-    from sketchlearn.privacy import Ledger, PrivacyRecord, local, privatize
+    from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
     from sketchlearn.sketches import Accumulator, Sketch, SketchTable, load, merge
     from sketchlearn.sources import Source, read
 
@@ -115,7 +115,7 @@ _ROOMS = {
         "CompressiveVerifier",
         "Model",
     ),
-    "privacy": ("Ledger", "PrivacyRecord", "local", "privatize"),
+    "privacy": ("Ledger", "PrivacyRecord", "privatize"),
     "sketches": ("Accumulator", "Sketch", "SketchTable", "load", "merge"),
     "sources": ("Source", "read"),
 }
@@ -186,8 +186,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plots":
-        return importlib.import_module("sketchlearn.plots")
+    if name in ("local", "plots"):
+        return importlib.import_module(f"sketchlearn.{name}")
     if name not in _ROOM:
         raise AttributeError(f"module 'sketchlearn' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"sketchlearn.{_ROOM[name]}"), name)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.local import HEADER, Collector, Encoder, collect
 from sketchlearn.privacy import InsecureNoiseWarning, insecure_noise
-from sketchlearn.privacy.local import HEADER, Collector, Encoder, collect
 
 EPSILONS = [0.1, 1.0, 1.33, 1.35, 2.0, 5.0]
 

@@ -1,6 +1,5 @@
 """Differential privacy: noisy sketches that may be published, what they guarantee, and who has spent how much."""
 
-from sketchlearn.privacy import local
 from sketchlearn.privacy.composition import Spent, combine, compose
 from sketchlearn.privacy.continual import ContinualRelease
 from sketchlearn.privacy.ledger import Account, Entry, Ledger
@@ -23,7 +22,6 @@ __all__ = [
     "combine",
     "compose",
     "insecure_noise",
-    "local",
     "private_design",
     "private_size",
     "privatize",

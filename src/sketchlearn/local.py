@@ -78,7 +78,7 @@ class Encoder:
 
     def __post_init__(self) -> None:
         phi = self.features
-        if not isinstance(phi, FourierFeatures) or phi.dither is None or phi.kept != phi.size:
+        if getattr(phi, "dither", None) is None or phi.kept != phi.size:
             raise ValueError("local answers are signs of features: draw the map with quantized=True, not subsampled")
         if not (isinstance(self.epsilon, int | float) and 0.0 < self.epsilon <= 50.0):
             raise ValueError(f"epsilon must be positive and at most 50, got {self.epsilon!r}")
