@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.classifier.rules import ClassSolution, DiscriminantRule, LinearRule, MixtureRule
 from sketchlearn.decoders.lowrank.solution import full_matrix
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.models.classifier import ClassifierModel
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.rules import DiscriminantRule, LinearRule, MixtureRule
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 
@@ -97,7 +98,7 @@ def decode_ridge(
     trace: list[dict[str, Any]] | None = None,
     class_weights: Array | None = None,
     alpha: float | None = None,
-) -> ClassSolution:
+) -> ClassifierModel:
     """Least squares on the indicators of the classes.
 
     Parameters
@@ -118,7 +119,7 @@ def decode_ridge(
 
     Returns
     -------
-    ClassSolution
+    ClassifierModel
     """
     one_component(k, "ridge")
     moments = class_moments(table, class_weights, "ridge classification")
@@ -143,7 +144,7 @@ def decode_ridge(
     intercepts = moments.shares - moments.mean @ weights
     code, verdict = _verdict(found, spread, n)
     rule = LinearRule(table.features, weights, intercepts)
-    return ClassSolution(
+    return ClassifierModel(
         task="classifier",
         decoder="ridge",
         residual=found.residual,
@@ -160,7 +161,7 @@ def decode_ridge(
             "parameters": found.parameters,
             "explained": 1.0 - found.gcv / spread if spread > 0 else 0.0,
         },
-    )
+    ).labelled(table.groups)
 
 
 def _release_noise(table: SketchTable, shares: Array) -> float:
