@@ -8,7 +8,7 @@ ENGINES := $(VENV)-engines
 FLOWER := $(VENV)-flower
 FOREIGN := -W ignore::pytest.PytestUnraisableExceptionWarning -p no:cacheprovider
 
-.PHONY: demo test test-all test-engines test-arm test-gpu trust lint bench docs package clean
+.PHONY: demo test test-all test-engines test-arm test-gpu trust audit lint bench docs package clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -59,6 +59,10 @@ test-arm: $(VENV)/installed
 trust: $(VENV)/installed
 	$(BIN)/python tests/kills.py 100
 	$(BIN)/python tests/fuzz.py 10000
+
+# what worst neighbours reveal, measured, for every way to release: some minutes
+audit: $(VENV)/installed
+	$(BIN)/python benchmarks/privacy_audit.py
 
 # On a machine with a GPU, where CuPy is installed (pip install '.[gpu]'): fails, where `make test` skips, if there is none.
 test-gpu: $(VENV)/installed

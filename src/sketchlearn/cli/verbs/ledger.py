@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import typer
@@ -28,6 +29,15 @@ def register(app: typer.Typer) -> None:
         emit(facts, as_json, _text(facts))
 
 
+_WIDTH = 40  # letters
+
+
+def _bar(share: float) -> str:
+    """What is spent of a budget, as a picture."""
+    filled = min(_WIDTH, math.ceil(share * _WIDTH - 1e-9))
+    return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {min(share, 1.0):.0%} spent, {max(0.0, 1.0 - share):.0%} left"
+
+
 def _text(facts: dict[str, Any]) -> str:
     lines = [f"budget of each dataset: epsilon = {facts['epsilon']:g}, delta = {facts['delta']:g}"]
     for name, account in facts["datasets"].items():
@@ -39,6 +49,7 @@ def _text(facts: dict[str, Any]) -> str:
             f"  spent epsilon = {spent['epsilon']:.6g}, delta = {spent['delta']:.3g} ({spent['by']}); "
             f"left epsilon = {account['left']:.6g}"
         )
+        lines.append(f"  {_bar(spent['epsilon'] / facts['epsilon'])}")
         lines += [
             f"  {entry['time']}  epsilon {entry['epsilon']:g}, delta {entry['delta']:g}  {entry['what']}"
             for entry in account["entries"]

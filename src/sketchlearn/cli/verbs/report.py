@@ -72,6 +72,12 @@ def register(app: typer.Typer) -> None:
 def _check_same(model: Model, sketch: Sketch) -> None:
     """Refuse a sketch that the model was not learned from, as far as that can be told."""
     own = model.sketch
+    if model.privacy != sketch.privacy:
+        which = ("exact", "private") if model.privacy is None else ("private", "exact or another release")
+        raise IncompatibleSketchError(
+            f"the model was learned from a sketch that is {which[0]}, this one is {which[1]}: the promise on the page "
+            "would not be about all that is on it"
+        )
     for what, mine, other in (
         ("feature map", own.get("fingerprint"), sketch.features.fingerprint),
         ("number of rows", model.rows, sketch.count),

@@ -25,6 +25,10 @@ def register(app: typer.Typer) -> None:
         port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
         most_rows: Annotated[int | None, typer.Option(help="Largest number of rows in one sketch.")] = None,
         until: Annotated[datetime | None, typer.Option(help="Accept nothing after this time (local clock).")] = None,
+        users: Annotated[
+            str | None,
+            typer.Option(help="For sketches that clients made private: can one person be in two? disjoint or same."),
+        ] = None,
         debug: Debug = False,
     ) -> None:
         """Accept sketches with POST /sketches and add each one once.
@@ -41,7 +45,7 @@ def register(app: typer.Typer) -> None:
         features = read_features(sketch)
         collector = Collector(
             features, store, token=os.environ.get("SKETCHLEARN_TOKEN"), most_rows=most_rows,
-            until=None if until is None else until.timestamp(),
+            until=None if until is None else until.timestamp(), users=users,
         )  # fmt: skip
         note(f"http://{host}:{port}/sketches takes sketches of the map {features.fingerprint}")
         try:

@@ -73,6 +73,12 @@ def register(app: typer.Typer) -> None:
         group_by: Annotated[
             str | None, typer.Option("--group-by", help="One sketch per value of this column; writes Parquet.")
         ] = None,
+        user: Annotated[
+            str | None, typer.Option("--user", help="Column that says whose row it is (with --max-rows-per-user).")
+        ] = None,
+        max_rows_per_user: Annotated[
+            int | None, typer.Option("--max-rows-per-user", help="How many rows of one user count.")
+        ] = None,
         where: Where = None,
         query: Query = None,
         dataset: Dataset = None,
@@ -129,6 +135,9 @@ def register(app: typer.Typer) -> None:
             (append, output == "-", "--append needs a file as output"),
             (append, features is not None, "--append takes the features of the output: leave out --features"),
             (idle is not None, not follow, "--idle is for --follow"),
+            (user is None, max_rows_per_user is not None, "--max-rows-per-user needs --user"),
+            (user is not None, max_rows_per_user is None, "--user needs --max-rows-per-user"),
+            (user is not None, append or follow, "--user needs all rows at once: not with --append or --follow"),
             ("-" in data, len(data) > 1, "standard input (-) can't be combined with files"),
             (output == "-", as_json, "-o - and --json would both write to standard output"),
         ):
@@ -150,14 +159,14 @@ def register(app: typer.Typer) -> None:
             return Selection.for_map(
                 phi, columns=names_in(columns), weight_column=weight_column, group_by=group_by, where=where,
                 query=query, dataset=dataset, format=format, dtype=dtype, delimiter=delimiter, decimal=decimal,
-                encoding=encoding,
+                encoding=encoding, user=user, max_rows_per_user=max_rows_per_user,
             )  # fmt: skip
 
         plain = output != "-" and (Path(output).is_file() or not Path(output).exists())
         with locked(output, wait) if plain else nullcontext():
             run = Run(
                 None if output == "-" else Path(output), group_by is not None, append, restart, follow,
-                checkpoint_every,
+                0.0 if user is not None else checkpoint_every,
                 write=lambda content: write_bytes(output, content),
                 say=lambda text: note(text.replace("restart=True", "--restart")),
             )  # fmt: skip
