@@ -74,7 +74,7 @@ def test_noise_that_sums_can_not_hold_is_refused_before_it_is_written():
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_merging_sums_that_would_wrap_is_an_error(sign):
-    loud = _one(sums=_large(PHI, sign * 2**62), noise=1e18)
+    loud = _one(sums=_large(PHI, sign * (2**62 + 1)), noise=1e18)
     for others in ([loud], [loud] * 3):
         with pytest.raises(OverflowError, match="beyond what 64-bit integers hold"):
             sl.merge([loud, *others])
@@ -82,7 +82,7 @@ def test_merging_sums_that_would_wrap_is_an_error(sign):
     with pytest.raises(OverflowError, match="beyond what 64-bit integers hold"):
         loud + half
     with pytest.raises(OverflowError, match="beyond what 64-bit integers hold"):
-        loud - _one(sums=_large(PHI, -sign * 2**62), noise=1e18)
+        loud - _one(sums=_large(PHI, -sign * (2**62 + 1)), noise=1e18)
 
 
 def test_accumulating_sums_that_would_wrap_is_an_error_and_changes_nothing():

@@ -181,9 +181,9 @@ def _check_runs(runs: Any) -> None:
     if runs is None:
         return
     for run in runs if isinstance(runs, list) else [None]:
-        count, variance = run if isinstance(run, list) and len(run) == 2 else (None, None)
-        whole = type(count) is int and 0 < count < 2**40
-        if not whole or type(variance) not in (int, float) or not 0 <= variance < math.inf:
+        count, variance = run if isinstance(run, list) and len(run) == 2 else (0, 0.0)
+        number = type(variance) in (int, float) and 0 <= variance < math.inf
+        if type(count) is not int or not 0 < count < 2**40 or not number:
             raise ValueError(f"variances of a privacy record: pairs of a number of sums and a variance, got {run!r}")
 
 
