@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.sources.paths import find_files
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -445,3 +447,22 @@ def test_other_columns_of_arrow_files_are_not_unpacked(tmp_path, kind):
     phi = sl.FourierFeatures.draw(dim=2, size=10, scale=1.0, seed=0)
     rows = np.column_stack([np.ones(50), np.arange(50.0)])
     assert sl.sketch(tmp_path / "t.arrow", phi, columns=["a", "b"]) == sl.sketch(rows, phi)
+
+
+def test_a_file_is_read_once_by_whatever_names(tmp_path):
+    """Listed twice, by a link, by another name, by a glob and a path: its rows count once, and that is said."""
+    rows, link, hard = tmp_path / "b.csv", tmp_path / "a.csv", tmp_path / "c.csv"
+    rows.write_text("x\n1\n2\n")
+    phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+    link.symlink_to(rows)
+    os.link(rows, hard)
+    for given in ([rows, rows], [rows, link], [link, rows], [rows, hard], str(tmp_path / "*.csv"), tmp_path):
+        with pytest.warns(sl.DataWarning, match="its rows are read once"):
+            assert sl.sketch(given, phi).count == 2
+        with pytest.warns(sl.DataWarning, match="its rows are read once"):
+            assert list(find_files([str(v) for v in (given if isinstance(given, list) else [given])]).paths) == [
+                str(rows)
+            ]
+    assert sl.sketch(link, phi).count == 2  # alone it is a file like any other
+    (tmp_path / "d.csv").write_text("x\n1\n2\n")  # the same rows in another file are other rows
+    assert sl.sketch([rows, tmp_path / "d.csv"], phi).count == 4

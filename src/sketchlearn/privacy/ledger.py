@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from sketchlearn import files
 from sketchlearn.exceptions import BudgetError, LedgerFileError
 from sketchlearn.privacy.composition import Spent, compose
 from sketchlearn.privacy.sensitivity import RELATIONS
@@ -248,34 +248,18 @@ def _write(path: Path, epsilon: float, delta: float, accounts: Mapping[str, Acco
         "datasets": {name: asdict(account) for name, account in accounts.items()},
     }
     text = json.dumps(value, indent=1, allow_nan=False) + "\n"
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(temporary, path)  # noqa: PTH105
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable, where a folder can be opened."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    files.write(path, text.encode())
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Alone with the ledger, among all processes and threads that use this function."""
+    path = files.followed(path)  # all links to a ledger share its lock
+    if path.exists() and path.stat().st_nlink > 1:
+        raise LedgerFileError(
+            f"{path}: the file has several names (hard links), which would part at the next spending; remove all but "
+            "one, or make the others symbolic links"
+        )
     beside = path.with_name(path.name + ".lock")
     if fcntl is not None:
         with beside.open("a") as lock:
