@@ -81,6 +81,8 @@ class Model:
     """The kind of model in words."""
     thing: ClassVar[str] = "component"
     """What there are several of."""
+    numbered: ClassVar[bool] = True
+    """Whether :meth:`predict` gives numbers of those things; if not, its answers keep their own type in tables."""
     praise: ClassVar[str] = "The model explains the data"
     """What a good verdict means."""
     outlines: ClassVar[str] = "two standard deviations"
@@ -377,7 +379,9 @@ class Model:
 
     def answers(self, rows: Array, proba: bool = False) -> dict[str, npt.NDArray[Any]]:
         """Named columns that a table of predictions has, for rows that were checked."""
-        found: dict[str, npt.NDArray[Any]] = {self.thing.split()[-1]: self.predict_rows(rows).astype(np.int32)}
+        answer = self.predict_rows(rows)
+        name = self.thing.split()[-1]
+        found: dict[str, npt.NDArray[Any]] = {name: answer.astype(np.int32) if self.numbered else answer}
         if proba:
             found |= {f"probability {l}": p for l, p in enumerate(self.probabilities(rows).T)}
         return found

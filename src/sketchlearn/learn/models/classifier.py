@@ -73,6 +73,7 @@ class ClassifierModel(Model):
     }
     title: ClassVar[str] = "Classifier"
     thing: ClassVar[str] = "class"
+    numbered: ClassVar[bool] = False
     praise: ClassVar[str] = "The sketches are good enough for this"
 
     classes: tuple[str, ...]

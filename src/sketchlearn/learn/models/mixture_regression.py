@@ -99,6 +99,13 @@ class MixtureRegressionModel(ComponentModel):
         found = self.conditional.mean(rows)
         return found[:, 0] if len(self.targets) == 1 else found
 
+    def answers(self, rows: Array, proba: bool = False) -> dict[str, npt.NDArray[Any]]:
+        """The targets, by their names."""
+        if proba:
+            self.probabilities(rows)
+        found = self.predict_rows(rows).reshape(len(rows), -1)
+        return {name: found[:, j] for j, name in enumerate(self.targets)}
+
     @classmethod
     def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:
         """Predictors and targets are different columns of the mixture."""
