@@ -466,3 +466,33 @@ def test_a_file_is_read_once_by_whatever_names(tmp_path):
     assert sl.sketch(link, phi).count == 2  # alone it is a file like any other
     (tmp_path / "d.csv").write_text("x\n1\n2\n")  # the same rows in another file are other rows
     assert sl.sketch([rows, tmp_path / "d.csv"], phi).count == 4
+
+
+def test_groups_given_as_an_array_are_those_of_the_column(tmp_path):
+    """Dates, time zones, missing values and categoricals: the labels are the same, and what is no label is refused."""
+    pd = pytest.importorskip("pandas")
+    phi, x = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0), np.arange(6.0)
+    dates = pd.to_datetime(["2020-01-01", "2020-01-02", None] * 2)
+    columns = {
+        "dates": dates,
+        "nanoseconds": dates.as_unit("ns") + pd.Timedelta(1, "ns"),
+        "time zone": dates.tz_localize("Europe/Berlin"),
+        "categorical": pd.Categorical(["a", "b", None] * 2),
+        "integers": pd.Categorical([3, 7, None] * 2),
+        "nullable": pd.array([1, 2, None] * 2, dtype="Int64"),
+        "text": np.array(["a", "b", None] * 2, object),
+        "NaN": np.array(["a", "b", np.nan] * 2, object),
+        "strings": pd.array(["a", "b", None] * 2, dtype="string"),
+        "booleans": pd.array([True, False, None] * 2, dtype="boolean"),
+    }
+    for name, values in columns.items():
+        frame = pd.DataFrame({"x": x, "g": values})
+        expected = sl.sketch(frame, phi, columns=["x"], group_by="g")
+        assert set(expected.counts.values()) == {2}, name
+        for given in (values, frame["g"], list(values)):
+            found = sl.sketch(x[:, None], phi, group_by=given)
+            assert {(type(k), k): s for k, s in found.items()} == {(type(k), k): s for k, s in expected.items()}, name
+            assert sl.sketch(frame, phi, columns=["x"], group_by=given).counts == expected.counts, name
+    for wrong in ([1.5, 2.5] * 3, pd.to_timedelta([1, 2, 3] * 2, unit="D"), [b"a", b"b"] * 3, ["a", 1] * 3):
+        with pytest.raises(ValueError, match="group"):
+            sl.sketch(x[:, None], phi, group_by=wrong)
