@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.decoders import decode
-from sketchlearn.decoders.lowrank import default_rank
+from sketchlearn.decoders.lowrank import certified, default_rank
 from sketchlearn.decoders.solution import LowRankSolution
 from sketchlearn.designs.pca import design_pca
 from sketchlearn.features.base import FeatureMap
@@ -204,18 +204,23 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
             self.sketch_, rank, task=self.task, decoder=self.decoder, random_state=seed, starts=self.n_starts
         )
         assert isinstance(solution, LowRankSolution)
-        return solution
+        return certified(solution, self._chosen(solution)[0])
 
-    def set_learned(self, solution: LowRankSolution) -> None:
-        """Truncate to the number of components that is wanted."""
+    def _chosen(self, solution: LowRankSolution) -> tuple[int, Array, float]:
+        """Number of components, variances of all that were decoded, and the variance in all."""
         phi, count = second_moment(self.sketch_.features, "PCA"), self.sketch_.effective_count
-        most = self._most()
         unbiased = count / (count - 1.0) if count > 1 else 1.0
         variances = (solution.values + solution.isotropic) * unbiased
         total = float(solution.values.sum() + phi.dim * solution.isotropic) * unbiased
         if phi.is_exact:
             total = float(variances.sum())
-        k = _choose(self.n_components, variances, total, solution, phi, count, most)
+        return _choose(self.n_components, variances, total, solution, phi, count, self._most()), variances, total
+
+    def set_learned(self, solution: LowRankSolution) -> None:
+        """Truncate to the number of components that is wanted."""
+        phi, count = second_moment(self.sketch_.features, "PCA"), self.sketch_.effective_count
+        most = self._most()
+        k, variances, total = self._chosen(solution)
         self.n_components_ = k
         self.n_samples_ = self.sketch_.count
         self.mean_ = solution.mean
