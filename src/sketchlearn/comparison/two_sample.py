@@ -26,8 +26,10 @@ import numpy.typing as npt
 
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import added_variance, sampling_variance
+from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
 from sketchlearn.features.operator import Operator
+from sketchlearn.features.phases import PhaseMap
 from sketchlearn.sketches.value import Sketch, check_same_features, pooled
 from sketchlearn.threads import single_blas_thread
 
@@ -135,13 +137,56 @@ class SamplingNoise:
         What was added to the averages is independent, half of it in each part.
         """
         factor = 1.0 / a.effective_count + 1.0 / b.effective_count
-        added = (added_variance(a) + added_variance(b))[CHOSEN] / (2.0 * factor)
+        added = (added_variance(a) + added_variance(b))[CHOSEN] / factor
         if not added.any():
             return self.traces, factor
         missed = self.traces - powers(self.covariance)
-        whole = self.covariance.copy()
-        whole[np.diag_indices(len(whole))] += np.tile(added, 2)
-        return powers(whole) + missed, factor
+        behind = fewer_rows([a, b])
+        whole, more = with_groups(self.covariance, behind / factor, a.features, added)
+        traces = powers(whole)
+        extra = min(float(missed[1]) * more, traces[0] ** 2 - traces[1])
+        return traces + _equal(extra, float(traces[0])), factor
+
+
+def fewer_rows(sketches: list[Sketch]) -> _F64:
+    """Sum over sketches of one over the rows behind each average, 0 where a sketch has none: nothing is known there."""
+    total = np.zeros(len(range(sketches[0].features.size)[CHOSEN]))
+    known = np.ones(len(total), bool)
+    for s in sketches:
+        features = s.features
+        weight = float(s.weight)
+        behind = features.rows_behind(s.sums, weight) if isinstance(features, PhaseMap) else np.full(len(total), weight)
+        share = behind[CHOSEN] / weight
+        known &= share > 0
+        total += 1.0 / (s.effective_count * np.where(share > 0, share, 1.0))
+    return np.where(known, total, 0.0)
+
+
+def with_groups(covariance: _F64, ratio: _F64, features: FeatureMap, added: _F64) -> tuple[_F64, float]:
+    """Covariance of averages where a row contributes to one group of features only, plus noise that was added.
+
+    Features of one group share their rows, of which there are fewer by a `ratio`; those of two groups share none.
+    `added` is the variance beyond that of all rows, what the ratio explains included.  The second number is what the
+    squares of entries grow by, on average.
+    """
+    m = len(ratio)
+    own = np.diag(covariance)[:m] + np.diag(covariance)[m:]
+    rest = np.where(ratio > 0, np.maximum(added - own * (ratio - 1.0), 0.0), 0.0)
+    root = np.sqrt(np.tile(ratio, 2))
+    whole = covariance * root[:, None] * root[None, :]
+    more = np.outer(ratio, ratio)
+    if isinstance(features, PhaseMap):
+        group = features.groups[CHOSEN]
+        same = group[:, None] == group[None, :]
+        whole *= np.tile(same, (2, 2))
+        more *= same
+    whole[np.diag_indices(2 * m)] += np.tile(rest / 2.0, 2)
+    return whole, float(more.mean())
+
+
+def _equal(extra: float, trace: float) -> _F64:
+    """What traces of powers gain by eigenvalues whose squares sum to `extra`, as if they were equal."""
+    return np.array([0.0, extra, extra**2 / trace, extra**3 / trace**2]) if trace > 0 else np.zeros(4)
 
 
 def sampling_noise(sketch: Sketch, mixture: Any = None) -> SamplingNoise:
@@ -176,7 +221,7 @@ def limit(alpha: float, traces: _F64) -> float:
 
 def compared(a: Sketch, b: Sketch, noise: SamplingNoise) -> Comparison:
     """The comparison of two sketches that :func:`compare` has checked, given the noise of a row."""
-    difference = a.mean[CHOSEN] - b.mean[CHOSEN]
+    difference = np.where(fewer_rows([a, b]) > 0, a.mean[CHOSEN] - b.mean[CHOSEN], 0.0)
     traces, factor = noise.of_difference(a, b)
     statistic = float(np.sum(np.abs(difference) ** 2))
     p = tail(statistic / factor, traces)
@@ -204,7 +249,7 @@ def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> Sampl
     excess = np.abs(mean - z) ** 2 - variance / n - added
     extra = min(_unexplained(w, excess, variance, mixture.covariance), traces[0] ** 2 - traces[1])
     # nothing else is known about the part that the mixture misses: as if its eigenvalues were equal
-    missed = np.array([0.0, extra, extra**2 / traces[0], extra**3 / traces[0] ** 2])
+    missed = _equal(float(extra), float(traces[0]))
     spread = np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-300))
     return SamplingNoise(covariance, traces + missed, spread)
 
