@@ -176,7 +176,7 @@ def with_groups(covariance: _F64, ratio: _F64, features: FeatureMap, added: _F64
     whole = covariance * root[:, None] * root[None, :]
     more = np.outer(ratio, ratio)
     if isinstance(features, PhaseMap):
-        group = features.groups[CHOSEN]
+        group = features.feature_groups[CHOSEN]
         same = group[:, None] == group[None, :]
         whole *= np.tile(same, (2, 2))
         more *= same
@@ -319,20 +319,24 @@ def _running_mean(values: _F64, width: int) -> _F64:
     return np.pad(inner, (before, width - 1 - before), mode="edge")
 
 
-def tail(statistic: float, traces: _F64) -> float:
-    """P(Q > statistic) for Q the squared norm of a normal vector, given the traces of powers of its covariance."""
+def tail(statistic: float, traces: _F64, moments: tuple[float, float, float] | None = None) -> float:
+    """P(Q > statistic) for Q the squared norm of a normal vector, given the traces of powers of its covariance.
+
+    Mean, variance and skewness of Q, if they are better known than from many rows, take the place of those of the law.
+    """
     c1, c2, c3, c4 = (float(t) for t in traces)
     if statistic <= 0 or c2 <= 0:
         return float(statistic <= 0)
-    s1, s2 = c3 / c2**1.5, c4 / c2**2
-    if s1**2 > s2:
+    mean, variance, skewness = moments or (c1, 2.0 * c2, np.sqrt(8.0) * c3 / c2**1.5)
+    s1, s2 = skewness / np.sqrt(8.0), c4 / c2**2
+    if moments is None and s1**2 > s2:
         root = 1 / (s1 - np.sqrt(s1**2 - s2))
         delta = s1 * root**3 - root**2
         freedom = root**2 - 2 * delta
     else:
         root, delta = 1 / s1, 0.0
         freedom = 1 / s1**2
-    standard = (statistic - c1) / np.sqrt(2 * c2)
+    standard = (statistic - mean) / np.sqrt(variance)
     value = standard * np.sqrt(2.0) * root + freedom + delta
     if delta > 0:  # never for traces of one matrix, by the inequality of Cauchy and Schwarz
         from scipy.stats import ncx2  # slow to import

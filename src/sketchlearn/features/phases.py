@@ -51,7 +51,7 @@ class PhaseMap(CharacteristicMap):
         return None if self.kept == self.size else Grouped(group_bounds(self.size, self.kept))
 
     @property
-    def groups(self) -> npt.NDArray[np.intp]:
+    def feature_groups(self) -> npt.NDArray[np.intp]:
         """The group of each feature, (size,): a row contributes to the features of one group."""
         if self._grouped is None:
             return np.zeros(self.size, np.intp)
@@ -61,7 +61,7 @@ class PhaseMap(CharacteristicMap):
         """Weight of the rows that contributed to each feature, (size,)."""
         if self._grouped is None:
             return np.full(self.size, float(weight))
-        return sums[2 * self.size :].astype(np.float64)[self.groups]
+        return sums[2 * self.size :].astype(np.float64)[self.feature_groups]
 
     @property
     def sums_shape(self) -> tuple[int, ...]:
