@@ -50,10 +50,12 @@ test-engines: $(ENGINES)/installed $(FLOWER)/installed
 test-arm: $(VENV)/installed
 	$(BIN)/python tests/arm/emulate.py
 
-# kills at random points, parallel writers, ten thousand damaged files of each kind: some minutes
+# kills at random points, parallel writers, ten thousand damaged files of each kind, two servers on one store, hostile
+# fields, links and full disks: some minutes
 trust: $(VENV)/installed
 	$(BIN)/python tests/kills.py 100
 	$(BIN)/python tests/fuzz.py 10000
+	$(BIN)/python tests/attacks.py 20
 
 # On a machine with a GPU, where CuPy is installed (pip install '.[gpu]'): fails, where `make test` skips, if there is none.
 test-gpu: $(VENV)/installed
