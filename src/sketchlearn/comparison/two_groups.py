@@ -22,7 +22,7 @@ import numpy.typing as npt
 from sketchlearn.comparison.two_sample import powers, tail
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.embedded import embedding
-from sketchlearn.features.split import SplitFeatures
+from sketchlearn.features.split import two_groups
 from sketchlearn.kernels import PRODUCT_BITS
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
@@ -90,9 +90,7 @@ def independence(sketch: Sketch) -> Independence:
     False
     """
     features = embedding(sketch.features, "a test of independence")
-    inner = features.inner
-    if not isinstance(inner, SplitFeatures):
-        raise TypeError("a test of independence needs features of two groups of columns: sl.design_independence")
+    inner = two_groups(features.inner, "a test of independence")
     n = sketch.effective_count
     if n < 5:
         raise ValueError(f"a test of independence needs at least five rows, got {n:.6g}")

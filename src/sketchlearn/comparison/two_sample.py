@@ -27,9 +27,8 @@ import numpy.typing as npt
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import added_variance, sampling_variance
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.characteristic import CharacteristicMap, characteristic
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import Operator
-from sketchlearn.features.phases import PhaseMap
 from sketchlearn.sketches.value import Sketch, check_same_features, pooled
 from sketchlearn.threads import single_blas_thread
 
@@ -115,7 +114,7 @@ def compare(a: Sketch, b: Sketch, mixture: Any = None) -> Comparison:
 def check_comparable(a: Sketch, b: Sketch) -> None:
     """Refuse sketches that have different maps, or maps or too few rows to compare."""
     check_same_features(a, b)
-    if not isinstance(a.features, CharacteristicMap):
+    if a.features.as_characteristic is None:
         raise ValueError(f"compare needs Fourier features, these are {a.features.kind}")
     for s in (a, b):
         if s.effective_count < 2:
@@ -153,10 +152,8 @@ def fewer_rows(sketches: list[Sketch]) -> _F64:
     total = np.zeros(len(range(sketches[0].features.size)[CHOSEN]))
     known = np.ones(len(total), bool)
     for s in sketches:
-        features = s.features
-        weight = float(s.weight)
-        behind = features.rows_behind(s.sums, weight) if isinstance(features, PhaseMap) else np.full(len(total), weight)
-        share = behind[CHOSEN] / weight
+        behind = characteristic(s.features, "compare").rows_behind(s.sums, float(s.weight))
+        share = behind[CHOSEN] / float(s.weight)
         known &= share > 0
         total += 1.0 / (s.effective_count * np.where(share > 0, share, 1.0))
     return np.where(known, total, 0.0)
@@ -174,12 +171,10 @@ def with_groups(covariance: _F64, ratio: _F64, features: FeatureMap, added: _F64
     rest = np.where(ratio > 0, np.maximum(added - own * (ratio - 1.0), 0.0), 0.0)
     root = np.sqrt(np.tile(ratio, 2))
     whole = covariance * root[:, None] * root[None, :]
-    more = np.outer(ratio, ratio)
-    if isinstance(features, PhaseMap):
-        group = features.feature_groups[CHOSEN]
-        same = group[:, None] == group[None, :]
-        whole *= np.tile(same, (2, 2))
-        more *= same
+    group = characteristic(features, "compare").feature_groups[CHOSEN]
+    same = group[:, None] == group[None, :]
+    whole *= np.tile(same, (2, 2))
+    more = np.outer(ratio, ratio) * same
     whole[np.diag_indices(2 * m)] += np.tile(rest / 2.0, 2)
     return whole, float(more.mean())
 
@@ -238,7 +233,7 @@ def compared(a: Sketch, b: Sketch, noise: SamplingNoise) -> Comparison:
 
 def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> SamplingNoise:
     """Covariance of the features of a row that a mixture describes, scaled to what the sketch says of them."""
-    w = operator.forward(np.eye(operator.shape[1])).T
+    w = operator.frequencies()
     mean, n = sketch.mean[: len(w)], sketch.effective_count
     difference, total, z = characteristic_values(mixture, w)
     added = added_variance(sketch)[: len(w)]

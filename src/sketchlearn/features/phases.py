@@ -52,13 +52,11 @@ class PhaseMap(CharacteristicMap):
 
     @property
     def feature_groups(self) -> npt.NDArray[np.intp]:
-        """The group of each feature, (size,): a row contributes to the features of one group."""
         if self._grouped is None:
             return np.zeros(self.size, np.intp)
         return np.repeat(np.arange(self._grouped.groups), np.diff(self._grouped.starts))
 
     def rows_behind(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
-        """Weight of the rows that contributed to each feature, (size,)."""
         if self._grouped is None:
             return np.full(self.size, float(weight))
         return sums[2 * self.size :].astype(np.float64)[self.feature_groups]
