@@ -163,8 +163,8 @@ class _Group:
 def permuted(a: _Group, b: _Group, n: float) -> tuple[float, float, float]:
     """Mean, variance and skewness of the statistic over all permutations of the rows of one group.
 
-    Mean and variance are exact.  The skewness is that of the law of many rows, or, where most of the variance comes
-    from a few rows far away, that of a sum over rows of products of their distances, whichever is larger.
+    Mean and variance are exact.  The skewness is that of the law of many rows plus, as far as the variance comes from a
+    few rows far away, that of a sum over rows of products of their distances (``benchmarks/sizes.py``).
     """
     back = (n - 1.0) / n  # of the traces, which are those of unbiased covariances
     t1, u1 = (n * back * float(g.traces[0]) for g in (a, b))
@@ -178,4 +178,4 @@ def permuted(a: _Group, b: _Group, n: float) -> tuple[float, float, float]:
     many = float(np.sqrt(8.0) * c[2] / c[1] ** 1.5)
     far = a.skewness * b.skewness / np.sqrt(n) * (max(rows, 0.0) / max(pairs + rows, 1e-300)) ** 1.5
     variance = max(pairs + rows, 1e-6 * 2.0 * t2 * u2 / n**2)
-    return t1 * u1 / (n - 1) * unit, variance * unit**2, max(many, float(far))
+    return t1 * u1 / (n - 1) * unit, variance * unit**2, many + float(far)
