@@ -342,7 +342,7 @@ def check_information(view: View) -> None:
         raise ValueError(
             f"the sketch holds no information: all {len(power)} averages are at the level of the "
             + (
-                "noise that was added for privacy: it takes more rows, a larger epsilon or fewer features"
+                "additive noise of the release: it takes more rows, a larger epsilon or fewer features"
                 if noise.drowned(view.n, view.added)
                 else "sampling noise; the scale of its feature map is too small for this data"
             )

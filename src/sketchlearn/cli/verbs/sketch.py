@@ -106,7 +106,7 @@ def register(app: typer.Typer) -> None:
         """Sketch rows in one pass; run the same command again to go on after an interruption."""
         from sketchlearn.cli.pilot import check_task
         from sketchlearn.engines.append import Design, Options, Run, once
-        from sketchlearn.engines.follow import follow as follow_files
+        from sketchlearn.engines.follow import follow_files
         from sketchlearn.files import locked
         from sketchlearn.sources import Selection
 
