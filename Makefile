@@ -55,10 +55,12 @@ test-engines: $(ENGINES)/installed $(FLOWER)/installed
 test-arm: $(VENV)/installed
 	$(BIN)/python tests/arm/emulate.py
 
-# kills at random points, parallel writers, ten thousand damaged files of each kind: some minutes
+# kills at random points, parallel writers, ten thousand damaged files of each kind, two servers on one store, hostile
+# fields, links and full disks: some minutes
 trust: $(VENV)/installed
 	$(BIN)/python tests/kills.py 100
 	$(BIN)/python tests/fuzz.py 10000
+	$(BIN)/python tests/attacks.py 20
 
 # what worst neighbours reveal, measured, for every way to release: some minutes
 audit: $(VENV)/installed

@@ -31,7 +31,7 @@ from sketchlearn.exceptions import (
     SketchFileError,
     SourceError,
 )
-from sketchlearn.files import LockedError
+from sketchlearn.files import LockedError, WriteError, is_full
 from sketchlearn.limits import check, memory_limit, read_json
 from sketchlearn.words import one_line, printable
 
@@ -187,7 +187,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # without the options before the verb, which would be parsed first: what does it takes longer than all the rest
         command, given, name = command.commands[verb], ["--help"], f"{name} {verb}"
     try:
-        result = command.main(args=given, prog_name=name, standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            result = command.main(args=given, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
         return int(result) if isinstance(result, int) else Code.DONE
     except typer.Exit as error:
@@ -205,6 +207,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _say(*_explained(error))
 
 
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """A warning of the library as a note; others, of packages that it uses, as Python shows them."""
+    if issubclass(category, DataWarning):
+        note(f"note: {message}")
+    else:
+        typer.echo(warnings.formatwarning(message, category, filename, lineno), err=True, nl=False)
+
+
 def _explained(error: Exception) -> tuple[str, Code]:
     """What went wrong, in one line, and the exit code."""
     if hasattr(error, "format_message"):  # what typer says about arguments
@@ -213,11 +225,15 @@ def _explained(error: Exception) -> tuple[str, Code]:
     if isinstance(error, ValueError) and (wrong := _WRONG_VALUE.match(text)):
         return f"--{text[: wrong.end(1)]} {text[wrong.end(1) + 1 :]}", Code.USAGE
     text = text.replace("delete it to start again", "--restart begins again")
+    if is_full(error) and not isinstance(error, OutputError | WriteError):  # a store, a reader's temporary file
+        return text if "disk is full" in text else f"{text}: the disk is full", Code.OUTPUT
     if isinstance(error, MissingPackageError):
         return text, Code.PACKAGE
     if isinstance(error, SketchFileError | IncompatibleSketchError | ModelFileError):
         return text, Code.SKETCH
-    if isinstance(error, OutputError | LockedError):
+    if isinstance(error, WriteError) and error.errno:
+        return f"{os.fsdecode(error.filename)}: can't be written: {reason(error)}", Code.OUTPUT
+    if isinstance(error, OutputError | LockedError | WriteError):
         return text, Code.OUTPUT
     if isinstance(error, SourceError):
         return text, Code.UNREADABLE

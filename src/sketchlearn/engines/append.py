@@ -19,7 +19,7 @@ _BASE = "sketch to append to"
 _DESIGN = "design of the feature map"
 
 
-class OutputError(OSError):
+class OutputError(files.WriteError):
     """The result of a run can't be written where it should."""
 
 
@@ -89,6 +89,8 @@ class Run:
         self._marks: dict[str, str] = {}
         self._saved: Checkpoint | None = None
         self._read: tuple[int, ...] | None = None
+        if self.output is not None:
+            self.output = files.followed(self.output)  # the checkpoint is next to the file, not to a link
         plain = self.output is not None and (self.output.is_file() or not self.output.exists())
         if plain and (self.every or self.keep):
             self.point = Path(f"{self.output}.checkpoint")
@@ -164,15 +166,10 @@ class Run:
         if self.point is not None:
             settings = {**source.settings, "on_invalid": options.on_invalid, **self._marks}
             point, source = Checkpoint.begin(self.point, source, features, settings, self.every or 30.0, self._saved)
-        try:
-            done = engines.run(
-                source, features, options.engine, workers=options.workers, progress=options.progress,
-                on_invalid=options.on_invalid, checkpoint=point,
-            )  # fmt: skip
-        except OSError as error:
-            if self.point is not None and error.filename == str(self.point):
-                raise OutputError(error.errno, error.strerror, str(self.point)) from error
-            raise
+        done = engines.run(
+            source, features, options.engine, workers=options.workers, progress=options.progress,
+            on_invalid=options.on_invalid, checkpoint=point,
+        )  # fmt: skip
         self._saved = point
         if isinstance(self._base, Sketch) and isinstance(done, Sketch):
             base = self._base.tracked()

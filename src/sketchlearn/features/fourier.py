@@ -271,10 +271,11 @@ class FourierFeatures(PhaseMap):
             )
             whole = [blocks.to_array(), *([self._draw_dither().view(np.int8)] if self.quantized else [])]
             return np.concatenate(whole) if dense.in_range(blocks.radius) else None
-        w = dense.unit_directions(self.directions, self.dim, self.size, self.seed) * (radius / math.pi)[:, None]
-        if self.whitening is not None:
-            w = dense.product(w, self.whitening)
-        drawn = w.astype(np.float32)
+        drawn, start = np.empty((self.size, self.dim), np.float32), 0
+        for part in dense.unit_directions(self.directions, self.dim, self.size, self.seed):
+            w = part * (radius[start : start + len(part)] / math.pi)[:, None]
+            drawn[start : start + len(w)] = w if self.whitening is None else dense.product(w, self.whitening)
+            start += len(w)
         if not dense.in_range(drawn):
             return None  # float32 can't hold the frequencies
         return np.column_stack([drawn, self._draw_dither()]) if self.quantized else drawn

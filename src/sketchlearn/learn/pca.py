@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.decoders.lowrank import default_rank
+from sketchlearn.decoders.lowrank import certified, default_rank
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
@@ -187,7 +187,9 @@ class CompressivePCA(Transforms):
         else:
             rank = default_rank(phi, wanted)
         found = self._decoded(rank, seed, starts=self.n_starts)
-        return PCAModel.of_moment(found, self.sketch_, wished)
+        model = PCAModel.of_moment(found, self.sketch_, wished)
+        judged = certified(found, model.size)
+        return replace(model, code=judged.code, verdict=judged.verdict)
 
     def to_model(self) -> Model:
         """What was learned, as a value; directions of an embedding are none of columns."""

@@ -134,19 +134,7 @@ class Layout:
             if not (types.is_floating(t) or types.is_integer(t) or types.is_decimal(t) or types.is_null(t)):
                 raise ValueError(f"{self.place}: the weights in {self.weight!r} are {_word(t)}")
         if self.group is not None:
-            self._check_groups(types, schema.field(str(self.group)).type)
-
-    def _check_groups(self, types: Any, t: Any) -> None:
-        if types.is_dictionary(t):
-            t = t.value_type
-        if not (
-            types.is_string(t) or types.is_large_string(t) or types.is_string_view(t) or types.is_integer(t)
-            or types.is_boolean(t) or types.is_date(t) or types.is_timestamp(t) or types.is_null(t)
-        ):  # fmt: skip
-            raise ValueError(
-                f"{self.place}: group_by={self.group!r} holds {_word(t)}; groups must be text, whole "
-                "numbers, booleans or dates"
-            )
+            _check_groups(types, schema.field(str(self.group)).type, f"{self.place}: group_by={self.group!r}")
 
     def expression(self, schema: Any) -> Any:
         """The row filter as an Arrow expression for a table of this schema, or None."""
@@ -174,7 +162,7 @@ class Layout:
             column = _whole(table.column(self.weight))
             weights = self._column(pa, column, self.weight).astype(np.float64, copy=False)
         if self.group is not None:
-            groups, labels = self._groups(pa, _whole(table.column(self.group)))
+            groups, labels = coded_groups(table.column(self.group), f"{self.place}: group_by={self.group!r}")
         users = None if self.user is None else users_of(pa, _whole(table.column(self.user)), self.user)
         return Batch(rows, weights, groups, labels, users)
 
@@ -246,19 +234,6 @@ class Layout:
         block[~nulls] = values.reshape(-1, width)[~nulls] if fixed else values.reshape(-1, width)
         return block
 
-    def _groups(self, pa: Any, column: Any) -> tuple[npt.NDArray[np.int64], tuple[Any, ...]]:
-        types = pa.types
-        self._check_groups(types, column.type)
-        if types.is_timestamp(column.type) and column.type.unit == "ns":
-            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)  # what Python's own dates can hold
-        encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
-        labels = tuple(encoded.dictionary.to_pylist())
-        codes = encoded.indices.cast(pa.int64())
-        if codes.null_count:
-            codes = codes.fill_null(len(labels))
-            labels = (*labels, None)
-        return codes.to_numpy(zero_copy_only=False), labels
-
     # -- lists of tuples ---------------------------------------------------------------------
 
     def tuples(self, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Batch:
@@ -290,6 +265,33 @@ class Layout:
             if not isinstance(value, float) and abs(value) > EXACT and value == int(value):
                 raise too_large(f"column {name!r}", value, row)
         return array
+
+
+def coded_groups(column: Any, what: str) -> tuple[npt.NDArray[np.int64], tuple[Any, ...]]:
+    """The group of each row as its place among the labels, and the labels, from an Arrow array; a null is None."""
+    pa = arrow("this")
+    column = _whole(column)
+    types = pa.types
+    _check_groups(types, column.type, what)
+    if types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)  # what Python's own dates can hold
+    encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
+    labels = tuple(encoded.dictionary.to_pylist())
+    codes = encoded.indices.cast(pa.int64())
+    if codes.null_count:
+        codes = codes.fill_null(len(labels))
+        labels = (*labels, None)
+    return codes.to_numpy(zero_copy_only=False), labels
+
+
+def _check_groups(types: Any, t: Any, what: str) -> None:
+    if types.is_dictionary(t):
+        t = t.value_type
+    if not (
+        types.is_string(t) or types.is_large_string(t) or types.is_string_view(t) or types.is_integer(t)
+        or types.is_boolean(t) or types.is_date(t) or types.is_timestamp(t) or types.is_null(t)
+    ):  # fmt: skip
+        raise ValueError(f"{what} holds {_word(t)}; groups must be text, whole numbers, booleans or dates")
 
 
 def stream_of(layout: Layout, tables: Iterable[Any], filtered: bool = False) -> Iterator[Batch]:

@@ -20,7 +20,6 @@ from sketchlearn.cli.app import (
     Format,
     Json,
     Output,
-    OutputError,
     Query,
     Where,
     check_output,
@@ -28,7 +27,6 @@ from sketchlearn.cli.app import (
     names_in,
     note,
     read_features,
-    reason,
     usage,
     write_bytes,
 )  # fmt: skip
@@ -116,7 +114,6 @@ def register(app: typer.Typer) -> None:
         """Sketch rows in one pass. To continue after an interruption, run the same command again."""
         from sketchlearn.cli.pilot import check_task
         from sketchlearn.engines.append import Design, Options, Run, once
-        from sketchlearn.engines.append import OutputError as NotWritable
         from sketchlearn.engines.follow import follow_files
         from sketchlearn.files import locked
         from sketchlearn.sources import Selection
@@ -176,9 +173,6 @@ def register(app: typer.Typer) -> None:
                 else:
                     rows: Any = sys.stdin.buffer if stdin else data if len(data) > 1 else data[0]
                     result = once(run, rows, selection, given, design, options)
-            except NotWritable as error:
-                what = f"{error.filename}: can't be written: {reason(error)}" if error.errno else str(error)
-                raise OutputError(what) from error
             except KeyboardInterrupt:
                 if run.point is not None and run.point.exists():
                     note(f"stopped; run the same command again to go on (the position is in {run.point})")
