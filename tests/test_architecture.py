@@ -15,6 +15,7 @@ LEVELS = [
     {"decoders"},
     {"comparison"},
     {"learn", "privacy", "federation"},
+    {"store"},
     {"datasets", "plots"},
     {"cli"},
     {"__main__"},

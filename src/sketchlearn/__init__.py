@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
     from sketchlearn.sketches import Accumulator, Sketch, SketchTable, load, merge
     from sketchlearn.sources import Source, read
+    from sketchlearn.store import Store
 
 __version__ = "0.1.0"
 
@@ -118,6 +119,7 @@ _ROOMS = {
     "privacy": ("Ledger", "PrivacyRecord", "privatize"),
     "sketches": ("Accumulator", "Sketch", "SketchTable", "load", "merge"),
     "sources": ("Source", "read"),
+    "store": ("Store",),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -164,6 +166,7 @@ __all__ = [
     "Solution",
     "Source",
     "SourceError",
+    "Store",
     "Sweep",
     "active_kernel",
     "compare",

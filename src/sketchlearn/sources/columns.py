@@ -17,6 +17,7 @@ from sketchlearn.features.pilot_table import encoded_rows
 from sketchlearn.optional import optional
 from sketchlearn.sources.base import Batch, coded
 from sketchlearn.sources.conditions import arrow_expression, columns_in
+from sketchlearn.sources.derived import Derived
 from sketchlearn.sources.selection import Selection
 
 
@@ -54,11 +55,12 @@ class Layout:
         self.weight = self._name(names, selection.weight_column)
         self.group = self._name(names, selection.group_by)
         self.selection = replace(selection, weight_column=self.weight, group_by=self.group)
+        grouping = self.group.columns if isinstance(self.group, Derived) else (self.group,)
         wanted: Sequence[str | int] | None = selection.columns
         if wanted is None:
             wanted = selection.expected
         if wanted is None:
-            wanted = [n for n in names if n not in (self.weight, self.group) and n not in optional]
+            wanted = [n for n in names if n not in (self.weight, *grouping) and n not in optional]
         self.inputs = tuple(str(self._name(names, c)) for c in wanted)
         """Columns that are read."""
         self.encoder = selection.encoder
@@ -69,7 +71,7 @@ class Layout:
         if self.encoder is not None:
             self.numbers = self.encoder.names
             self.numeric = tuple(rule.name for rule in self.encoder.rules if isinstance(rule, Number))
-        self.extra = [n for n in (self.weight, self.group) if n is not None]
+        self.extra = [n for n in (self.weight, *grouping) if n is not None]
         for name in [*self.inputs, *self.extra, *columns_in(selection.where)]:
             if name not in names:
                 raise ValueError(f"{place} has no column {name!r}; it has {_listed(names)}")
@@ -129,7 +131,9 @@ class Layout:
             t = schema.field(self.weight).type
             if not (types.is_floating(t) or types.is_integer(t) or types.is_decimal(t) or types.is_null(t)):
                 raise ValueError(f"{self.place}: the weights in {self.weight!r} are {_word(t)}")
-        if self.group is not None:
+        if isinstance(self.group, Derived):
+            self.group.check(schema, self.place)
+        elif self.group is not None:
             self._check_groups(types, schema.field(str(self.group)).type)
 
     def _check_groups(self, types: Any, t: Any) -> None:
@@ -169,7 +173,9 @@ class Layout:
         if self.weight is not None:
             column = _whole(table.column(self.weight))
             weights = self._column(pa, column, self.weight).astype(np.float64, copy=False)
-        if self.group is not None:
+        if isinstance(self.group, Derived):
+            groups, labels = self.group.codes(table)
+        elif self.group is not None:
             groups, labels = self._groups(pa, _whole(table.column(self.group)))
         return Batch(rows, weights, groups, labels)
 
@@ -259,7 +265,7 @@ class Layout:
     def tuples(self, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Batch:
         """Numbers, weights and groups of the rows of a database cursor."""
         columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-        if self.encoder is not None:
+        if self.encoder is not None or isinstance(self.group, Derived):
             return self.batch(arrow("encoding").table({name: list(columns[name]) for name in self.needed}))
         block = np.empty((len(self.numbers), len(rows)), self.selection.dtype or "f8")
         for line, name in zip(block, self.numbers, strict=True):
