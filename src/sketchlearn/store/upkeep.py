@@ -14,7 +14,7 @@ from sketchlearn import engines
 from sketchlearn.sketches import Sketch
 from sketchlearn.sources import ReadOptions, Selection, open_source
 from sketchlearn.store.backend import Session
-from sketchlearn.store.cells import Totals, cells_of, sketches_of, times
+from sketchlearn.store.cells import Totals, cells_of, moments, sketches_of, times
 from sketchlearn.store.keys import Label, as_label, cell_of
 from sketchlearn.store.periods import Period, moment, readable
 from sketchlearn.store.query import Query, Where, _Lookup
@@ -188,8 +188,7 @@ class Store(StoreBase):
             table = {cell_of(label): s for label, s in found.items()}
         with self.backend.session(write=True) as session:
             self.backend.check(session)
-            for key, s in table.items():
-                _subtract(self, session, target, key, s)
+            _subtract(self, session, target, table)
             rows = sum(s.count for s in table.values())
             self._journal(session, target.id, "forget", rows=rows, cells=len(table), reason=reason)
         return len(table)
@@ -315,35 +314,49 @@ def _forget_source(store: StoreBase, session: Session, target: Dataset, what: st
     return cells
 
 
-def _subtract(store: StoreBase, session: Session, target: Dataset, key: Key, rows: Sketch) -> None:
-    """Subtract rows from the cell they are in."""
-    start, labels = key
-    where = f"{readable(start)} {' / '.join(map(str, labels))}".strip()
-    label = store._labels(session, target.id).get(labels)
-    condition, values = "dataset = ? AND label = ?", [target.id, -1 if label is None else label]
-    if start is not None:
-        condition, values = condition + " AND start <= ? AND stop > ?", [*values, start, start]
-    found = list(session.cells(condition, values))
-    if not found:
-        raise ValueError(f"there is no cell {where}: these rows were never added")
-    refusal: ValueError | None = None
-    for cells in found:
-        for i, whole in enumerate(sketches_of(cells, target.features)):
-            try:
-                rest = whole - rows
-            except ValueError as error:
-                refusal = error
+def _subtract(store: StoreBase, session: Session, target: Dataset, table: Mapping[Key, Sketch]) -> None:
+    """Subtract rows from the cells they are in: all of them, or an error and none."""
+    numbers = store._labels(session, target.id)
+    condition, values = "dataset = ?", [target.id]
+    wanted = sorted({numbers[labels] for _, labels in table if labels in numbers})
+    condition += f" AND label IN ({', '.join(map(str, wanted))})" if wanted else " AND FALSE"
+    starts = [start for start, _ in table if start is not None]
+    if starts:
+        condition, values = condition + " AND start <= ? AND stop > ?", [*values, max(starts), min(starts)]
+    there: dict[int, list[tuple[int | None, int | None, int, Sketch]]] = {}
+    for cells in session.cells(condition, values):
+        ends = zip(moments(cells.start), moments(cells.stop), strict=True)
+        for (a, b), label, source, s in zip(
+            ends, cells.label.tolist(), cells.source.tolist(), sketches_of(cells, target.features), strict=True
+        ):
+            there.setdefault(label, []).append((a, b, source, s))
+    changed: dict[tuple[Any, ...], Sketch] = {}
+    for (start, labels), rows in table.items():
+        where = f"{readable(start)} {' / '.join(map(str, labels))}".strip()
+        number = numbers.get(labels, -1)
+        refusal = "there is no such cell"
+        for a, b, source, whole in there.get(number, []):
+            if start is not None and not (a is not None and b is not None and a <= start < b):
                 continue
-            source = int(cells.source[i])
-            session.rows(
-                f"DELETE FROM cells WHERE {condition} AND source = ? AND weight = ? AND sums = ?",
-                [*values, source, int(cells.weight[i]), cells.sums.strings()[i]],
-            )
-            if rest.weight or rest.skipped:
-                ends = [None if start is None else int(column[i]) for column in (cells.start, cells.stop)]
-                session.append(target.id, cells_of([rest], ends[:1], ends[1:], [values[1]], source))
-            return
-    raise ValueError(f"cell {where}: {refusal}") from None
+            try:
+                changed[a, b, number, source] = changed.get((a, b, number, source), whole) - rows
+                break
+            except ValueError as error:
+                refusal = str(error)
+        else:
+            raise ValueError(f"cell {where}: {refusal}; nothing was forgotten")
+    if not changed:
+        return
+    for a, _, label, source in changed:
+        timely, when = (" AND start = ?", [a]) if a is not None else ("", [])
+        session.rows(
+            f"DELETE FROM cells WHERE dataset = ? AND label = ? AND source = ?{timely}",
+            [target.id, label, source, *when],
+        )
+    left = {key: s for key, s in changed.items() if s.weight or s.skipped}
+    if left:
+        a, b, label, source = (list(column) for column in zip(*left, strict=True))
+        session.append(target.id, cells_of(list(left.values()), a, b, label, source))
 
 
 def _copy(origin: StoreBase, other: StoreBase, dataset: Dataset) -> int:
