@@ -18,8 +18,9 @@ from sketchlearn.store.keys import Label, as_label
 from sketchlearn.store.periods import Period, moment, readable
 
 if TYPE_CHECKING:
-    from sketchlearn.comparison import Comparison
+    from sketchlearn.comparison import Alarm, Comparison
     from sketchlearn.store.store import Dataset, StoreBase
+    from sketchlearn.store.watch import ChangePoint, Check
 
 Where = Mapping[str, Any] | str | Callable[[dict[str, Label]], bool] | None
 Key = tuple[int | None, tuple[Label, ...]]
@@ -327,6 +328,58 @@ class Query:
                     "both can't be compared with themselves"
                 )
         return compare(self.sketch(), other.sketch())
+
+    # -- drift -------------------------------------------------------------------------------
+
+    def drift(self, every: str | Period | None = None, **options: Any) -> list[Alarm]:
+        """Compare each period with the first, the one before or all others; see :func:`sketchlearn.comparison.drift`.
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(3000, 2))
+        >>> X[2000:, 1] += 0.5
+        >>> phi = sl.FourierFeatures.draw(dim=2, size=60, scale=1.5, seed=0).with_columns(["a", "b"])
+        >>> store = sl.Store(":memory:")
+        >>> day = np.datetime64("2024-05-01") + np.arange(3000) // 500
+        >>> _ = store.ingest(X, phi, time=day, every="1d")
+        >>> [alarm.change.label for alarm in store.query().drift(against="previous") if alarm.differs]
+        ['2024-05-05']
+        >>> [(point.period, point.columns[0].column) for point in store.query().change_points()]
+        [('2024-05-05', 'b')]
+        >>> store.query().check(at="2024-05-05").differs, store.query().check(at="2024-05-03").differs
+        (True, False)
+        """
+        from sketchlearn.comparison import drift
+
+        return drift(self.timeline(every), **options)
+
+    def change_points(self, every: str | Period | None = None, *, alpha: float = 0.01) -> list[ChangePoint]:
+        """When the rows changed, and which columns; `alpha` is the probability of any false one."""
+        from sketchlearn.store.watch import change_points
+
+        return change_points(self.timeline(every), alpha)
+
+    def check(self, **options: Any) -> Check:
+        """Compare the latest period with the time before it, at a level that is right for checks that never end.
+
+        Parameters
+        ----------
+        at : date, time or text, optional
+            A moment in the period; by default the latest.
+        every : str, optional
+            Length of the period; by default a bucket of the dataset.
+        reference : str
+            Length of the time before it that it is compared with: ``"28d"``.
+        alpha, horizon : float, str
+            Probability of any false alarm within so much time: 0.1 in a year (``"1y"``).
+        min_distance : float
+            Smaller distances are no alarm, however sure they are.
+        """
+        from sketchlearn.store.watch import check
+
+        return check(self, **options)
 
 
 class _Lookup:
