@@ -44,6 +44,8 @@ class Backend(ABC):
 
     place: str
     """What messages call it; no password."""
+    noise_type = "BYTEA"
+    """Type of columns of bytes that can't be compressed."""
 
     @abstractmethod
     def _session(self, write: bool) -> Any:
@@ -72,7 +74,7 @@ class Backend(ABC):
         there = self.tables(session)
         if not there & schema.NAMES:
             for statement in schema.TABLES:
-                session.rows(statement)
+                session.rows(statement.replace("{noise}", self.noise_type))
             session.rows("INSERT INTO store VALUES ('version', ?)", [schema.VERSION])
             self.tune(session)
             return

@@ -91,7 +91,9 @@ def cells_of(
     n = len(sketches)
     features = sketches[0].features
     entries = int(np.prod(features.sums_shape))
-    stacked = np.stack([s.sums.reshape(entries) for s in sketches])
+    stacked = np.empty((n, entries), features.sums_dtype)
+    for line, s in zip(stacked, sketches, strict=True):
+        line[:] = s.sums.reshape(-1)
     weights = [s.weight for s in sketches]
     if max(weights) >= 2**63:
         raise OverflowError(f"a total weight of {max(weights)} units is more than a cell can hold")
@@ -109,7 +111,7 @@ def cells_of(
         skipped=np.array([s.skipped for s in sketches], np.int64),
         noise=np.array([s.noise for s in sketches], np.float64),
         privacy=[None if s.privacy is None else json.dumps(s.privacy.to_json()) for s in sketches],
-        box=np.stack([np.stack([s.lower, s.upper]) for s in sketches]),
+        box=np.stack([np.array([s.lower for s in sketches]), np.array([s.upper for s in sketches])], axis=1),
         sums=pack(stacked),
     )
 

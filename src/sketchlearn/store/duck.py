@@ -120,6 +120,8 @@ class DuckBackend(Backend):
         Seconds to wait for another process that has the file open.
     """
 
+    noise_type = "BYTEA USING COMPRESSION uncompressed"  # trying to compress them takes six times longer than writing
+
     def __init__(self, path: str, wait: float = 60.0) -> None:
         self.duckdb = optional("duckdb", "store", "a store of sketches")
         self.place, self.wait = path, wait

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ import numpy.typing as npt
 from sketchlearn.arrays import RowError
 from sketchlearn.optional import optional
 from sketchlearn.sources.derived import Derived
+from sketchlearn.sources.rows import numbered
 from sketchlearn.store.periods import Period
+
+_DAY = 86_400_000_000  # microseconds
 
 Label = str | int | bool | None
 """A value of a group column; dates are their text of ISO 8601."""
@@ -80,15 +84,17 @@ class Keys(Derived):
         levels: list[list[Label]] = []
         codes = np.zeros(table.num_rows, np.int64)
         if self.time is not None and self.every is not None:
-            starts, places = np.unique(self.every.floor(_micros(pa, table.column(self.time))), return_inverse=True)
-            levels.append(starts.tolist())
-            codes = places.astype(np.int64)
+            starts = self.every.floor(_micros(pa, table.column(self.time)))
+            unit = self.every.micros or _DAY  # months begin with a day
+            first = int(starts.min(initial=np.iinfo(np.int64).max)) if len(starts) else 0
+            codes, steps = numbered((starts - first) // unit, len(starts))
+            levels.append([first + unit * step for step in steps])
         for name in self.by:
             values, places = _levels(pa, table.column(name))
             levels.append(values)
             # a number for each combination that occurs: products of the numbers of values might not fit int64
-            found, codes = np.unique(codes * len(values) + places, return_inverse=True)
-            rest, last = np.divmod(found, max(len(values), 1))
+            codes, found = numbered(codes * len(values) + places, len(codes))
+            rest, last = np.divmod(np.array(found, np.int64), max(len(values), 1))
             levels = _combined(levels, rest, last)
         if not levels:
             return codes, (cell_label(None, ()),)
@@ -160,8 +166,13 @@ def cell_label(start: int | None, groups: Sequence[Label]) -> str:
 
 def cell_of(label: str) -> tuple[int | None, tuple[Label, ...]]:
     """Inverse of :func:`cell_label`."""
-    start, *groups = json.loads(label)
-    return start, tuple(groups)
+    start, comma, rest = label[1:-1].partition(",")
+    return None if start == "null" else int(start), _groups_of(rest if comma else "")
+
+
+@lru_cache(2**16)
+def _groups_of(text: str) -> tuple[Label, ...]:
+    return tuple(json.loads(f"[{text}]"))
 
 
 def labels_of_arrays(

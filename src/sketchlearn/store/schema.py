@@ -17,11 +17,12 @@ TABLES = (
     """CREATE TABLE IF NOT EXISTS sources (
         id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL, identity TEXT NOT NULL, name TEXT NOT NULL,
         merged BOOLEAN NOT NULL, cells BIGINT NOT NULL, added BIGINT NOT NULL, UNIQUE (dataset, identity))""",
-    # start and stop in microseconds UTC, NULL without a time; source 0: rolled up from several
+    # start and stop in microseconds UTC, NULL without a time; source 0: rolled up from several; {noise}: bytes that no
+    # compression makes smaller
     """CREATE TABLE IF NOT EXISTS cells (
         dataset INTEGER NOT NULL, start BIGINT, stop BIGINT, label INTEGER NOT NULL, source INTEGER NOT NULL,
         weight BIGINT NOT NULL, weight_bits INTEGER NOT NULL, squared TEXT, skipped BIGINT NOT NULL,
-        noise DOUBLE PRECISION NOT NULL, privacy TEXT, box BYTEA NOT NULL, sums BYTEA NOT NULL)""",
+        noise DOUBLE PRECISION NOT NULL, privacy TEXT, box {noise} NOT NULL, sums {noise} NOT NULL)""",
     "CREATE TABLE IF NOT EXISTS journal (noted BIGINT NOT NULL, dataset INTEGER NOT NULL, what TEXT NOT NULL, "
     "details TEXT NOT NULL)",
     """CREATE TABLE IF NOT EXISTS models (

@@ -391,7 +391,7 @@ class _Writer:
         """Take the cells of a source; write when enough has come together."""
         identity = unit.identity or _mark_of(table)
         keys = [cell_of(label) for label in table]
-        sketches = [replace(s, parts=None) for s in table.values()]
+        sketches = list(table.values())
         starts = [start for start, _ in keys]
         every = self.dataset.every
         stops = starts if every is None else every.after(np.array(starts, np.int64)).tolist()
