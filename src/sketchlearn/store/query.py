@@ -19,6 +19,7 @@ from sketchlearn.store.periods import Period, moment, readable
 
 if TYPE_CHECKING:
     from sketchlearn.comparison import Alarm, Comparison
+    from sketchlearn.store.identities import Clusters
     from sketchlearn.store.store import Dataset, StoreBase
     from sketchlearn.store.watch import ChangePoint, Check
 
@@ -302,6 +303,12 @@ class Query:
         from sketchlearn.learn import CompressiveKMeans
 
         return self.learn(CompressiveKMeans(n_clusters, **options))
+
+    def clusters(self, n_clusters: int | None = None, *, every: str | Period | None = None) -> list[Clusters]:
+        """Clusters of each period, which keep their identities; see :func:`sketchlearn.store.identities.follow`."""
+        from sketchlearn.store.identities import follow
+
+        return follow(self.timeline(every), n_clusters)
 
     def gmm(self, n_components: int, **options: Any) -> Any:
         """A Gaussian mixture: a fitted :class:`sketchlearn.CompressiveGaussianMixture`."""
