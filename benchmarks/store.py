@@ -104,6 +104,125 @@ def size(days=365, rows_per_cell=100):
         print(f"a year of days of one group: {time.perf_counter() - begun:.2f} s ({time.process_time() - cpu:.2f} s CPU)")
 
 
+def score():
+    """Scores of 50 sets of centres beside their true costs, on three real data sets."""
+    from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+    from sklearn.decomposition import PCA
+
+    from sketchlearn.comparison.description import describe
+    from sketchlearn.comparison.score import Averager, _nearest
+
+    def standardised(X):
+        return (X - X.mean(0)) / X.std(0)
+
+    data = {
+        "digits, 10 components": (PCA(10, random_state=0).fit_transform(load_digits().data), 10),
+        "breast cancer, 10 columns": (standardised(load_breast_cancer().data[:, :10]), 5),
+        "diabetes": (standardised(load_diabetes().data), 5),
+    }
+    for name, (X, k) in data.items():
+        rng = np.random.default_rng(0)
+        sketch = sl.sketch(X, sl.design(X, n_components=k, seed=0), progress=False)
+        averager = Averager(sketch, describe(sketch))
+        found, true = [], []
+        for i in range(50):  # rows, improved by up to three steps of Lloyd, and shaken
+            centers = X[rng.choice(len(X), k, replace=False)]
+            for _ in range(i % 4):
+                nearest = ((X[:, None] - centers) ** 2).sum(2).argmin(1)
+                centers = np.stack([X[nearest == j].mean(0) if (nearest == j).any() else c for j, c in enumerate(centers)])
+            centers = centers + rng.normal(size=centers.shape) * X.std(0) * 0.2 * (i % 5) / 5
+            found.append(averager(lambda Y, c=centers: _nearest(Y, c)))
+            true.append(_nearest(X, centers).mean())
+        value, error = np.array(found).T
+        true = np.array(true)
+        print(f"{name}: correlation {np.corrcoef(value, true)[0, 1]:.4f} (floor .99), 90 % intervals cover "
+              f"{np.mean(np.abs(value - true) < 1.645 * error):.0%}, mean error {np.mean(value / true - 1):+.1%}, "
+              f"standard error {np.mean(error / true):.1%}")  # fmt: skip
+
+
+def shift(runs=20, rows=100_000, days=7):
+    """A shift of 0.1 standard deviations in one of ten columns: is it found the same day, and named?"""
+    phi = sl.FourierFeatures.draw(dim=DIM, size=300, scale=4.0, seed=0).with_columns([f"x{j}" for j in range(DIM)])
+    found = named = quiet = 0
+    for run in range(runs):
+        rng = np.random.default_rng(run)
+        mix = rng.normal(size=(3, DIM))
+        store = sl.Store(":memory:")
+        for day in range(days):
+            X = rng.normal(size=(rows, DIM)) + mix[rng.integers(0, 3, rows)]
+            if day == days - 1:
+                X[:, run % DIM] += 0.1 * X[:, run % DIM].std()
+            store.add(sl.sketch(X, phi, progress=False), time=np.datetime64("2024-05-01") + day, every="1d")
+        today, before = store.query().check(), store.query().check(at="2024-05-06")
+        found += today.differs
+        named += bool(today.columns) and today.columns[0].column == f"x{run % DIM}"
+        quiet += not before.differs
+    print(f"found {found} of {runs}, the column named first in {named} (floor 19 of 20); the day before quiet in {quiet}")
+
+
+def alarms(years=1000, rows=100, batch=25):
+    """Daily checks of quiet years: how often is there any alarm?  The noise is learned once in `batch` years."""
+    from sketchlearn.comparison.two_sample import compared, sampling_noise
+    from sketchlearn.store.periods import Period
+    from sketchlearn.store.watch import level_of
+
+    phi = sl.FourierFeatures.draw(dim=2, size=50, scale=1.5, seed=0)
+    alpha, false, smallest = 0.1, 0, []
+    level = level_of(Period.of("1d"), alpha, Period.of("1y"))
+    for start in range(0, years, batch):
+        rng = np.random.default_rng(start)
+        noise = None
+        for _ in range(batch):
+            X = rng.normal(size=(rows * 393, 2)) + rng.choice([-2.0, 2.0], size=(rows * 393, 1))
+            table = sl.sketch(X, phi, group_by=np.arange(len(X)) // rows, progress=False, workers=1)
+            days = [table[i] for i in range(393)]
+            if noise is None:
+                noise = sampling_noise(sl.merge(days[:29]))
+            reference = sl.merge(days[:28])
+            p_values = []
+            for day in range(28, 393):
+                p_values.append(compared(reference, days[day], noise).p_value)
+                reference = reference + days[day] - days[day - 28]
+            smallest.append(min(p_values))
+            false += smallest[-1] < level
+    share, error = false / years, np.sqrt(alpha * (1 - alpha) / years)
+    print(f"{years} quiet years of 365 checks at level {level:.3g}: {share:.1%} with any alarm (promised: at most "
+          f"{alpha:.0%}; standard error {error:.1%})")  # fmt: skip
+
+
+def clusters(days=100, k=10, rows=20_000):
+    """Ten clusters that drift slowly, one birth and one death."""
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(k + 1, 5)) * 12
+    speed = rng.normal(size=(k + 1, 5)) * 0.1
+    phi = sl.FourierFeatures.draw(dim=5, size=600, scale=3.0, seed=0)
+    sketches, true = {}, []
+    for day in range(days):
+        alive = [j for j in range(k + 1) if (j != k or day >= 40) and (j != 3 or day < 70)]
+        at = centers + day * speed
+        X = at[rng.choice(alive, rows)] + rng.normal(size=(rows, 5))
+        sketches[str(day)] = sl.sketch(X, phi, progress=False)
+        true.append((alive, at))
+    from sketchlearn.store.identities import follow
+
+    cpu = time.process_time()
+    found = follow(sketches, None)
+    kept = pairs = 0
+    names: list[dict[int, int]] = []
+    for day, c in enumerate(found):
+        alive, at = true[day]
+        nearest = ((at[alive][:, None] - c.centers) ** 2).sum(2).argmin(1)
+        names.append({j: c.identities[i] for j, i in zip(alive, nearest.tolist(), strict=True)})
+    for before, after in zip(names[:-1], names[1:], strict=True):
+        for j in before.keys() & after.keys():
+            pairs += 1
+            kept += before[j] == after[j]
+    born = [int(c.period) for c in found if c.born]
+    died = [int(c.period) for c in found if c.died]
+    print(f"identities kept in {kept / pairs:.2%} of {pairs} pairs (floor 99 %); births on days {born} (true 40), deaths "
+          f"on days {died} (true 70); {time.process_time() - cpu:.0f} s CPU")  # fmt: skip
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=[name for name, value in globals().items() if callable(value) and name in TASKS])

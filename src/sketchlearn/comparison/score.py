@@ -7,8 +7,8 @@ features of the map, and the fit is averaged over the difference between the ske
     E f  =  E_Q f + a·(z - z_Q) + rest,      f = a·features + residual over Q.
 
 The rest is the average of the residual over the difference between the rows and Q.  Its size is taken to be the
-standard deviation of the residual times the distance between the rows and Q along one direction, in units of Q, which
-is estimated from the misfit of the sketch beyond its sampling noise, averaged over the directions of the features.  This is the idea of control variates and of regression estimators in survey
+standard deviation of the residual times the distance between the rows and Q along one direction, in units of Q: that
+along the fit of f, and the average over the directions of the features beyond sampling noise.  This is the idea of control variates and of regression estimators in survey
 sampling (Cochran, Sampling Techniques, 1977, chapter 7).
 """
 
@@ -31,8 +31,8 @@ from sketchlearn.sketches.value import Sketch
 Array = npt.NDArray[np.float64]
 Function = Callable[[Array], Array]
 
-_POINTS = 20_000  # sampled from the mixture: their own error is far below that of the sketch
-_ENTRIES = 400  # complex features that a function is fitted by: more follow the sample
+_POINTS = 8_000  # sampled from the mixture; the features take most of the error of the sample away again
+_ENTRIES = 400  # complex features that a function is fitted by: more cost time and follow the sample
 _Z90 = 1.6448536269514722  # normal quantile of 0.95
 
 
@@ -119,7 +119,7 @@ def score(sketch: Sketch, model: Any, *, mixture: Any = None) -> Score:
         raise ValueError(f"a score needs at least two rows, got {sketch.effective_count:.6g}")
     function, what, law = _meaning(model, features.dim)
     described = describe(sketch) if mixture is None else as_mixture(mixture, features.dim)
-    value, error = average(sketch, function, described)
+    value, error = Averager(sketch, described)(function)
     return Score(value, error, what, _risk(sketch, law, described), sketch.count)
 
 
@@ -148,40 +148,50 @@ def _beside(X: Array, basis: Array) -> Array:
     return np.maximum((X**2).sum(1) - ((X @ basis.T) ** 2).sum(1), 0.0)
 
 
-def average(sketch: Sketch, function: Function, mixture: Mixture) -> tuple[float, float]:
-    """Average of a function over the rows behind a sketch, and its standard error; see the head of this file."""
-    features = characteristic(sketch.features, "a score")
-    rng = np.random.default_rng(0)
-    chosen = np.arange(min(features.size, _ENTRIES))
-    operator = features.operator(dtype=np.float64).rows(chosen)
-    points, _ = mixture.sample(_POINTS, rng)
-    values = np.asarray(function(points), np.float64)
-    phases = operator.forward(points)
-    columns = np.concatenate([np.cos(phases), np.sin(phases)], axis=1)
-    z = sketch.mean[chosen]
-    observed = np.concatenate([z.real, z.imag])
-    centre = columns.mean(0)
-    gap, n = observed - centre, sketch.effective_count
-    columns -= centre
-    covariance = columns.T @ columns / len(columns)
-    added = np.tile(added_variance(sketch)[chosen] / 2.0, 2)
-    # directions of features that the sampling noise of the sketch hides are left out by the ridge
-    noise = np.diag(covariance).mean() / n + 1.0 / len(columns) * np.diag(covariance).mean()
-    ridge = np.diag(added + noise)
-    centred = values - values.mean()
-    slope = np.linalg.solve(covariance + ridge, columns.T @ centred / len(columns))
-    residual = centred - columns @ slope
-    estimate = float(values.mean() + slope @ gap)
-    # how far the rows are from the mixture along a direction of the features, in units of the mixture, on average: the
-    # residual is taken to be as far off as the directions that the sketch sees
-    inverse = np.linalg.inv(covariance + ridge)
-    seen = float(gap @ inverse @ gap)
-    by_noise = float(np.sum(inverse * (covariance / n + np.diag(added))))
-    directions = float(np.sum(inverse * covariance))
-    distance = np.sqrt((max(seen - by_noise, 0.0)) / max(directions, 1.0) + 1.0 / n)
-    sampling = (values.var() / n) + float(slope @ (added * slope)) + residual.var() / len(columns)
-    missed = (distance * residual.std()) ** 2
-    return estimate, float(np.sqrt(sampling + missed))
+class Averager:
+    """Averages of functions over the rows behind a sketch; see the head of this file.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of Fourier features.
+    mixture : Mixture
+        That describes it.
+    """
+
+    def __init__(self, sketch: Sketch, mixture: Mixture) -> None:
+        features = characteristic(sketch.features, "a score")
+        chosen = np.arange(min(features.size, _ENTRIES))
+        self.rows = sketch.effective_count
+        self.points, _ = mixture.sample(_POINTS, np.random.default_rng(0))
+        phases = features.operator(dtype=np.float64).rows(chosen).forward(self.points)
+        columns = np.concatenate([np.cos(phases), np.sin(phases)], axis=1)
+        centre, z = columns.mean(0), sketch.mean[chosen]
+        self._gap = np.concatenate([z.real, z.imag]) - centre
+        self._columns = columns - centre
+        covariance = self._columns.T @ self._columns / _POINTS
+        self._added = np.tile(added_variance(sketch)[chosen] / 2.0, 2)
+        # directions that noise of the sketch or of the sample hides are left out by the ridge
+        noise = np.diag(covariance).mean() * (1.0 / self.rows + 1.0 / _POINTS)
+        self._inverse = np.linalg.inv(covariance + np.diag(self._added + noise))
+        seen = float(self._gap @ self._inverse @ self._gap)
+        by_noise = float(np.sum(self._inverse * (covariance * (1.0 / self.rows + 1.0 / _POINTS) + np.diag(self._added))))
+        directions = float(np.sum(self._inverse * covariance))
+        self._typical = max(seen - by_noise, 0.0) / max(directions, 1.0)
+
+    def __call__(self, function: Function) -> tuple[float, float]:
+        """The average of a function, and its standard error."""
+        values = np.asarray(function(self.points), np.float64)
+        centred = values - values.mean()
+        slope = self._inverse @ (self._columns.T @ centred) / _POINTS
+        fitted = self._columns @ slope
+        residual = centred - fitted
+        correction = float(slope @ self._gap)
+        # the residual is taken to be as far off, in units of its spread, as the part of the function that the features
+        # see, or as their average direction
+        off = self._typical + correction**2 / max(float(fitted.var()), 1e-300) + 1.0 / self.rows
+        sampling = values.var() / self.rows + float(slope @ (self._added * slope)) + residual.var() / _POINTS
+        return float(values.mean()) + correction, float(np.sqrt(sampling + off * residual.var()))
 
 
 def _risk(sketch: Sketch, law: Any, mixture: Mixture) -> float:
