@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +72,7 @@ def size(days=365, rows_per_cell=100):
         store.ingest(table, phi, time="ts", every="1h", group_by="shop", source="day 0", progress=False)
         dataset = store.dataset()
         with store.backend.session() as session:
-            cells = [c for c in session.cells("dataset = ?", [dataset.id])]
+            cells = list(session.cells("dataset = ?", [dataset.id]))
         assert len(cells) == 1
         from sketchlearn.store.packing import pack, unpack
 
@@ -101,7 +102,9 @@ def size(days=365, rows_per_cell=100):
                       f"({time.process_time() - cpu:.2f} s CPU; floor 1 s)")  # fmt: skip
         begun, cpu = time.perf_counter(), time.process_time()
         store.query(where={"shop": 7}).timeline("1d")
-        print(f"a year of days of one group: {time.perf_counter() - begun:.2f} s ({time.process_time() - cpu:.2f} s CPU)")
+        print(
+            f"a year of days of one group: {time.perf_counter() - begun:.2f} s ({time.process_time() - cpu:.2f} s CPU)"
+        )
 
 
 def score():
@@ -129,7 +132,9 @@ def score():
             centers = X[rng.choice(len(X), k, replace=False)]
             for _ in range(i % 4):
                 nearest = ((X[:, None] - centers) ** 2).sum(2).argmin(1)
-                centers = np.stack([X[nearest == j].mean(0) if (nearest == j).any() else c for j, c in enumerate(centers)])
+                centers = np.stack(
+                    [X[nearest == j].mean(0) if (nearest == j).any() else c for j, c in enumerate(centers)]
+                )
             centers = centers + rng.normal(size=centers.shape) * X.std(0) * 0.2 * (i % 5) / 5
             found.append(averager(lambda Y, c=centers: _nearest(Y, c)))
             true.append(_nearest(X, centers).mean())
@@ -157,7 +162,9 @@ def shift(runs=20, rows=100_000, days=7):
         found += today.differs
         named += bool(today.columns) and today.columns[0].column == f"x{run % DIM}"
         quiet += not before.differs
-    print(f"found {found} of {runs}, the column named first in {named} (floor 19 of 20); the day before quiet in {quiet}")
+    print(
+        f"found {found} of {runs}, the column named first in {named} (floor 19 of 20); the day before quiet in {quiet}"
+    )
 
 
 def alarms(years=1000, rows=100, batch=25):
@@ -213,19 +220,21 @@ def clusters(days=100, k=10, rows=20_000):
         alive, at = true[day]
         nearest = ((at[alive][:, None] - c.centers) ** 2).sum(2).argmin(1)
         names.append({j: c.identities[i] for j, i in zip(alive, nearest.tolist(), strict=True)})
-    for before, after in zip(names[:-1], names[1:], strict=True):
+    for before, after in pairwise(names):
         for j in before.keys() & after.keys():
             pairs += 1
             kept += before[j] == after[j]
     born = [int(c.period) for c in found if c.born]
     died = [int(c.period) for c in found if c.died]
-    print(f"identities kept in {kept / pairs:.2%} of {pairs} pairs (floor 99 %); births on days {born} (true 40), deaths "
-          f"on days {died} (true 70); {time.process_time() - cpu:.0f} s CPU")  # fmt: skip
+    print(f"identities kept in {kept / pairs:.2%} of {pairs} pairs (floor 99 %); births on days {born} (true 40), "
+          f"deaths on days {died} (true 70); {time.process_time() - cpu:.0f} s CPU")  # fmt: skip
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=[name for name, value in globals().items() if callable(value) and name in TASKS])
+    parser.add_argument(
+        "what", choices=[name for name, value in globals().items() if callable(value) and name in TASKS]
+    )
     chosen = parser.parse_args().what
     warnings.simplefilter("ignore")
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")

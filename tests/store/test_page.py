@@ -14,7 +14,7 @@ from sketchlearn.store.web import make_app, serve
 pytest.importorskip("starlette")
 pytest.importorskip("httpx")
 
-from starlette.testclient import TestClient  # noqa: E402
+from starlette.testclient import TestClient
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ features of the map, and the fit is averaged over the difference between the ske
 
 The rest is the average of the residual over the difference between the rows and Q.  Its size is taken to be the
 standard deviation of the residual times the distance between the rows and Q along one direction, in units of Q: that
-along the fit of f, and the average over the directions of the features beyond sampling noise.  This is the idea of control variates and of regression estimators in survey
-sampling (Cochran, Sampling Techniques, 1977, chapter 7).
+along the fit of f, and the average over the directions of the features beyond sampling noise.  This is the idea of
+control variates and of regression estimators in survey sampling (Cochran, Sampling Techniques, 1977, chapter 7).
 """
 
 from __future__ import annotations
@@ -175,7 +175,9 @@ class Averager:
         noise = np.diag(covariance).mean() * (1.0 / self.rows + 1.0 / _POINTS)
         self._inverse = np.linalg.inv(covariance + np.diag(self._added + noise))
         seen = float(self._gap @ self._inverse @ self._gap)
-        by_noise = float(np.sum(self._inverse * (covariance * (1.0 / self.rows + 1.0 / _POINTS) + np.diag(self._added))))
+        by_noise = float(
+            np.sum(self._inverse * (covariance * (1.0 / self.rows + 1.0 / _POINTS) + np.diag(self._added)))
+        )
         directions = float(np.sum(self._inverse * covariance))
         self._typical = max(seen - by_noise, 0.0) / max(directions, 1.0)
 

@@ -93,3 +93,4 @@ class Backend(ABC):
 
     def tune(self, session: Session) -> None:
         """Settings of a new store that only this database has."""
+        return

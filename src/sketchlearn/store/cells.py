@@ -105,8 +105,7 @@ def cells_of(
         weight=np.array(weights, np.int64),
         weight_bits=np.array([s.weight_bits for s in sketches], np.int64),
         squared=[
-            None if s.squared_weights == repeated(s.weight, s.weight_bits) else str(s.squared_weights)
-            for s in sketches
+            None if s.squared_weights == repeated(s.weight, s.weight_bits) else str(s.squared_weights) for s in sketches
         ],
         skipped=np.array([s.skipped for s in sketches], np.int64),
         noise=np.array([s.noise for s in sketches], np.float64),

@@ -126,8 +126,10 @@ class DuckBackend(Backend):
         self.duckdb = optional("duckdb", "store", "a store of sketches")
         self.place, self.wait = path, wait
         self._memory = self.duckdb.connect(":memory:") if path == ":memory:" else None
-        self._guard = threading.RLock() if self._memory is not None else _guards.setdefault(
-            os.path.realpath(path), threading.RLock()
+        self._guard = (
+            threading.RLock()
+            if self._memory is not None
+            else _guards.setdefault(os.path.realpath(path), threading.RLock())
         )
 
     @contextmanager

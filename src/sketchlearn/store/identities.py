@@ -126,6 +126,6 @@ def _decoded(sketch: Sketch, k: int | None, before: int | None, random_state: in
         from sketchlearn.decoders import sweep
 
         choices = range(1, 13) if before is None else range(max(1, before - 1), before + 2)
-        k = sweep(sketch, choices, random_state=random_state).best
+        k = sweep(sketch, choices, random_state=random_state).recommended
     model: Any = CompressiveKMeans(k, random_state=random_state).fit_sketch(sketch)
     return np.asarray(model.cluster_centers_, np.float64), np.asarray(model.weights_, np.float64)

@@ -103,7 +103,8 @@ class Keys(Derived):
         timed = self.time is not None
         rows = zip(*levels, strict=True)
         return codes, tuple(
-            cell_label(row[0] if timed else None, row[1:] if timed else row) for row in rows  # type: ignore[arg-type]
+            cell_label(row[0] if timed else None, row[1:] if timed else row)
+            for row in rows  # type: ignore[arg-type]
         )
 
 
@@ -175,9 +176,7 @@ def _groups_of(text: str) -> tuple[Label, ...]:
     return tuple(json.loads(f"[{text}]"))
 
 
-def labels_of_arrays(
-    rows: int, time: Any, every: Period | None, groups: Mapping[str, Any]
-) -> npt.NDArray[np.object_]:
+def labels_of_arrays(rows: int, time: Any, every: Period | None, groups: Mapping[str, Any]) -> npt.NDArray[np.object_]:
     """Cell labels of rows in memory whose times and groups are arrays beside them."""
     pa = optional("pyarrow", "store", "a store of sketches")
     columns = {name: pa.array(np.asarray(values).tolist()) for name, values in groups.items()}

@@ -8,6 +8,7 @@ ones (signed); adding cells is adding planes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +50,7 @@ class Packed(NamedTuple):
     def strings(self) -> list[bytes]:
         """Each byte string on its own."""
         whole, ends = self.data.tobytes(), self.offsets.tolist()
-        return [whole[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [whole[a:b] for a, b in pairwise(ends)]
 
 
 def pack(sums: npt.NDArray[np.generic]) -> Packed:
@@ -155,9 +156,7 @@ def unpack(packed: Packed, entries: int, kind: str = "i") -> npt.NDArray[np.gene
     return out
 
 
-def add_into(
-    out: Ints, packed: Packed, codes: Ints, factors: Ints | None = None
-) -> None:
+def add_into(out: Ints, packed: Packed, codes: Ints, factors: Ints | None = None) -> None:
     """Add cells to rows of sums: cell i, times ``factors[i]``, to row ``codes[i]`` of `out` (rows, entries).
 
     The caller has made sure, from the weights of the cells, that no sum leaves int64.

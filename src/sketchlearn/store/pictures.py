@@ -26,7 +26,7 @@ def datasets(store: Store) -> dict[str, Any]:
     out = {}
     for name, dataset in store.datasets().items():
         query = store.query(name)
-        keys = query.keys()
+        keys = query.cell_keys()
         starts, stops = [a for a, _, _ in keys if a is not None], [b for _, b, _ in keys if b is not None]
         values = {
             column: sorted({str(labels[i]) for _, _, labels in keys})[:_MOST_GROUPS]

@@ -53,7 +53,10 @@ class PostgresSession(Session):
             cells.sums.strings(), strict=True,
         )  # fmt: skip
         names = ", ".join(schema.CELL_COLUMNS)
-        with self.connection.cursor() as cursor, cursor.copy(f"COPY cells ({names}) FROM STDIN (FORMAT BINARY)") as copy:
+        with (
+            self.connection.cursor() as cursor,
+            cursor.copy(f"COPY cells ({names}) FROM STDIN (FORMAT BINARY)") as copy,
+        ):
             copy.set_types(_TYPES)
             for row in columns:
                 copy.write_row(row)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sketchlearn.optional import optional
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.store.backend import Session
-from sketchlearn.store.cells import Totals, moments, times, weights_of_ages
+from sketchlearn.store.cells import Totals, times, weights_of_ages
 from sketchlearn.store.keys import Label, as_label
 from sketchlearn.store.periods import Period, moment, readable
 
@@ -120,7 +120,7 @@ class Query:
         assert callable(where)
         return [n for key, n in labels.items() if where(dict(zip(names, key, strict=True)))]
 
-    def keys(self) -> list[tuple[int | None, int | None, tuple[Label, ...]]]:
+    def cell_keys(self) -> list[tuple[int | None, int | None, tuple[Label, ...]]]:
         """Buckets and groups that have cells, in their order: (start, stop, labels)."""
         with self.store.backend.session() as session:
             return self._keys(session)
@@ -327,7 +327,7 @@ class Query:
         from sketchlearn.comparison import compare
 
         if self.dataset.id == other.dataset.id and self.store is other.store:
-            both = set(self.keys()) & set(other.keys())
+            both = set(self.cell_keys()) & set(other.cell_keys())
             if both:
                 start, _, labels = min(both, key=str)
                 raise ValueError(
@@ -413,7 +413,7 @@ def _records(rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
 
 
 def _order(key: Any) -> tuple[Any, ...]:
-    return (type(key).__name__ == "object", type(key).__name__, key if not type(key) is object else 0)
+    return (type(key).__name__ == "object", type(key).__name__, key if type(key) is not object else 0)
 
 
 def _matching(where: str, names: Sequence[str], labels: Mapping[tuple[Label, ...], int]) -> list[int]:
@@ -428,11 +428,3 @@ def _matching(where: str, names: Sequence[str], labels: Mapping[tuple[Label, ...
     columns = {name: [key[i] for key in labels] for i, name in enumerate(names)}
     table = pa.table({**columns, "\0number": list(labels.values())})
     return table.filter(arrow_expression((condition,), table.schema)).column("\0number").to_pylist()
-
-
-def starts_of(query: Query) -> list[int | None]:
-    """Beginnings of the buckets that have cells, in order."""
-    return sorted({start for start, _, _ in query.keys()}, key=lambda v: v or 0)
-
-
-__all__ = ["Query", "moments", "starts_of"]

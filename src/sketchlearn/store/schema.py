@@ -11,8 +11,8 @@ TABLES = (
     """CREATE TABLE IF NOT EXISTS datasets (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, recipe TEXT NOT NULL, fingerprint TEXT NOT NULL,
         time_column TEXT, every TEXT, group_columns TEXT NOT NULL, created BIGINT NOT NULL)""",
-    "CREATE TABLE IF NOT EXISTS labels (id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL, labels TEXT NOT NULL, "
-    "UNIQUE (dataset, labels))",
+    """CREATE TABLE IF NOT EXISTS labels (
+        id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL, labels TEXT NOT NULL, UNIQUE (dataset, labels))""",
     # what was added, so that nothing is added twice; merged: its cells were rolled up with those of other sources
     """CREATE TABLE IF NOT EXISTS sources (
         id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL, identity TEXT NOT NULL, name TEXT NOT NULL,
@@ -23,14 +23,12 @@ TABLES = (
         dataset INTEGER NOT NULL, start BIGINT, stop BIGINT, label INTEGER NOT NULL, source INTEGER NOT NULL,
         weight BIGINT NOT NULL, weight_bits INTEGER NOT NULL, squared TEXT, skipped BIGINT NOT NULL,
         noise DOUBLE PRECISION NOT NULL, privacy TEXT, box {noise} NOT NULL, sums {noise} NOT NULL)""",
-    "CREATE TABLE IF NOT EXISTS journal (noted BIGINT NOT NULL, dataset INTEGER NOT NULL, what TEXT NOT NULL, "
-    "details TEXT NOT NULL)",
-    """CREATE TABLE IF NOT EXISTS models (
-        dataset INTEGER NOT NULL, name TEXT NOT NULL, made BIGINT NOT NULL, model TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS journal (
+        noted BIGINT NOT NULL, dataset INTEGER NOT NULL, what TEXT NOT NULL, details TEXT NOT NULL)""",
 )
 
 CELL_COLUMNS = (
     "dataset", "start", "stop", "label", "source", "weight", "weight_bits", "squared", "skipped", "noise", "privacy",
     "box", "sums",
 )  # fmt: skip
-NAMES = {"store", "datasets", "labels", "sources", "cells", "journal", "models"}
+NAMES = {"store", "datasets", "labels", "sources", "cells", "journal"}

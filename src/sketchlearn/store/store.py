@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sketches.parts import mark
-from sketchlearn.sources import ReadOptions, Selection, Source, open_source
+from sketchlearn.sources import Selection, Source, open_source
 from sketchlearn.store.backend import Backend, Session
 from sketchlearn.store.cells import Cells, cells_of
 from sketchlearn.store.keys import Keys, Label, as_label, cell_label, cell_of, labels_of_arrays
@@ -196,7 +196,7 @@ class StoreBase:
         workers: int | None = None,
         progress: bool | Report | None = None,
         on_invalid: str = "raise",
-        **reading: Unpack[ReadOptions],
+        **reading: Any,
     ) -> Ingested:
         """Sketch rows into cells; sources that were added before are left out.
 
@@ -440,7 +440,9 @@ def _remove(session: Session, dataset: int, name: str) -> None:
         "SELECT id, merged FROM sources WHERE dataset = ? AND name = ?", [dataset, name]
     ):
         if merged:
-            raise ValueError(f"{name} was rolled up with other sources and can't be replaced: forget its old rows first")
+            raise ValueError(
+                f"{name} was rolled up with other sources and can't be replaced: forget its old rows first"
+            )
         session.rows("DELETE FROM cells WHERE dataset = ? AND source = ?", [dataset, number])
         session.rows("DELETE FROM sources WHERE id = ?", [number])
 
@@ -489,7 +491,11 @@ def _check_agrees(
 def _units(source: Source, name: str | None) -> list[_Unit]:
     """What is added as a whole: each file, or everything if there are no files or it has a name."""
     settings = {k: v for k, v in source.settings.items() if k != "group_by"}
-    suffix = "" if not settings else " " + hashlib.blake2b(repr(sorted(settings.items())).encode(), digest_size=8).hexdigest()
+    suffix = (
+        ""
+        if not settings
+        else " " + hashlib.blake2b(repr(sorted(settings.items())).encode(), digest_size=8).hexdigest()
+    )
     if name is not None:
         return [_Unit(name, f"source {name}", source)]
     if not source.parts or any(part.identity is None for part in source.parts):

@@ -6,13 +6,13 @@ import datetime as dt
 import json
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from sketchlearn import engines
 from sketchlearn.sketches import Sketch
-from sketchlearn.sources import ReadOptions, Selection, open_source
+from sketchlearn.sources import Selection, open_source
 from sketchlearn.store.backend import Session
 from sketchlearn.store.cells import Totals, cells_of, moments, sketches_of, times
 from sketchlearn.store.keys import Label, as_label, cell_of
@@ -57,9 +57,7 @@ class Store(StoreBase):
     (5, True)
     """
 
-    def query(
-        self, dataset: str | None = None, *, since: Any = None, until: Any = None, where: Where = None
-    ) -> Query:
+    def query(self, dataset: str | None = None, *, since: Any = None, until: Any = None, where: Where = None) -> Query:
         """A selection of cells.
 
         Parameters
@@ -145,7 +143,7 @@ class Store(StoreBase):
         groups: Mapping[str, Any] | None = None,
         reason: str = "",
         engine: Any = "auto",
-        **reading: Unpack[ReadOptions],
+        **reading: Any,
     ) -> int:
         """Take rows out again, exactly, with a line in the journal.
 
@@ -197,7 +195,9 @@ class Store(StoreBase):
         """What was forgotten, dropped and rolled up, the latest last."""
         target = self.dataset(dataset)
         with self.backend.session() as session:
-            found = session.rows("SELECT noted, what, details FROM journal WHERE dataset = ? ORDER BY noted", [target.id])
+            found = session.rows(
+                "SELECT noted, what, details FROM journal WHERE dataset = ? ORDER BY noted", [target.id]
+            )
         return [{"at": readable(at), "what": what, **json.loads(details)} for at, what, details in found]
 
     # -- copies ------------------------------------------------------------------------------
@@ -355,8 +355,8 @@ def _subtract(store: StoreBase, session: Session, target: Dataset, table: Mappin
         )
     left = {key: s for key, s in changed.items() if s.weight or s.skipped}
     if left:
-        a, b, label, source = (list(column) for column in zip(*left, strict=True))
-        session.append(target.id, cells_of(list(left.values()), a, b, label, source))
+        columns = [list(column) for column in zip(*left, strict=True)]
+        session.append(target.id, cells_of(list(left.values()), *columns))
 
 
 def _copy(origin: StoreBase, other: StoreBase, dataset: Dataset) -> int:
@@ -368,9 +368,9 @@ def _copy(origin: StoreBase, other: StoreBase, dataset: Dataset) -> int:
         names = {n: labels for labels, n in origin._labels(reader, dataset.id).items()}
         numbers = other._label_numbers(writer, made.id, names.values())
         there = {row[0] for row in other._sources(writer, made.id)}
-        if 0 in {row[0] for row in reader.rows("SELECT DISTINCT source FROM cells WHERE dataset = ?", [dataset.id])}:
-            if writer.one("SELECT count(*) FROM cells WHERE dataset = ?", [made.id]):
-                raise ValueError("cells that were rolled up from several sources can only be copied into a new dataset")
+        rolled = reader.one("SELECT count(*) FROM cells WHERE dataset = ? AND source = 0", [dataset.id])
+        if rolled and writer.one("SELECT count(*) FROM cells WHERE dataset = ?", [made.id]):
+            raise ValueError("cells that were rolled up from several sources can only be copied into a new dataset")
         sources = {0: 0}
         for identity, name, merged, count, _, number in origin._sources(reader, dataset.id):
             if identity not in there:

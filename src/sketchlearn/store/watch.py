@@ -126,7 +126,7 @@ def check(
     period, window = own if every is None else Period.of(every), Period.of(reference)
     level = level_of(period, alpha, Period.of(horizon))
     if at is None:
-        starts = [a for a, _, _ in query.keys() if a is not None]
+        starts = [a for a, _, _ in query.cell_keys() if a is not None]
         if not starts:
             raise ValueError("there are no cells to check")
         at = max(starts)
@@ -134,9 +134,7 @@ def check(
     first = int(window.after(start, -1))
     today = query.between(start, int(period.after(start))).sketch()
     before = query.between(first, start).sketch()
-    found = drift(
-        {"reference": before, "now": today}, alpha=level, correction="none", min_distance=min_distance
-    )[0]
+    found = drift({"reference": before, "now": today}, alpha=level, correction="none", min_distance=min_distance)[0]
     return Check(
         readable(start), readable(first), readable(start), today.count, before.count, found.change.distance,
         found.change.p_value, level, found.differs, found.columns,

@@ -35,7 +35,9 @@ _HEADERS = {
 Answer = Callable[..., Any]
 
 
-def make_app(store: Store, *, token: str | None = None, hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "::1")) -> Any:
+def make_app(
+    store: Store, *, token: str | None = None, hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "::1")
+) -> Any:
     """The ASGI application of the page.
 
     Parameters
@@ -79,7 +81,9 @@ def make_app(store: Store, *, token: str | None = None, hosts: tuple[str, ...] =
             if isinstance(found, bytes):
                 name = "selection.sketch" if request.url.path.endswith("sketch") else "model.json"
                 kind = "application/octet-stream" if name.endswith("sketch") else "application/json"
-                return Response(found, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
+                return Response(
+                    found, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'}
+                )
             return Response(json.dumps(found, allow_nan=False), media_type="application/json")
 
         return send

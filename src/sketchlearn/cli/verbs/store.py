@@ -119,7 +119,7 @@ def _contents(store: Any, name: str) -> dict[str, Any]:
     from sketchlearn.store.periods import readable
 
     query = store.query(name)
-    keys = query.keys()
+    keys = query.cell_keys()
     starts = [a for a, _, _ in keys if a is not None]
     stops = [b for _, b, _ in keys if b is not None]
     return {
@@ -273,7 +273,12 @@ def _asking(store: typer.Typer) -> None:
         facts = {
             "alpha": alpha,
             "changes": [
-                {"period": p.period, "p_value": p.p_value, "distance": p.distance, "columns": [c.column for c in p.columns]}
+                {
+                    "period": p.period,
+                    "p_value": p.p_value,
+                    "distance": p.distance,
+                    "columns": [c.column for c in p.columns],
+                }
                 for p in points
             ],
         }
