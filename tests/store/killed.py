@@ -18,7 +18,7 @@ from kills import forked, killed
 
 import sketchlearn as sl
 import sketchlearn.privacy
-from sketchlearn.store import store as module
+from sketchlearn.store import writing as module
 
 FILES, ROWS = 12, 60
 PHI = sl.FourierFeatures.draw(dim=2, size=200, scale=1.0, seed=0).with_columns(["x", "y"])

@@ -19,8 +19,9 @@ from sketchlearn.store.periods import Period, moment, readable
 
 if TYPE_CHECKING:
     from sketchlearn.comparison import Alarm, Comparison
+    from sketchlearn.store.dataset import Dataset
     from sketchlearn.store.identities import Clusters
-    from sketchlearn.store.store import Dataset, StoreBase
+    from sketchlearn.store.store import StoreBase
     from sketchlearn.store.watch import ChangePoint, Check
 
 Where = Mapping[str, Any] | str | Callable[[dict[str, Label]], bool] | None

@@ -2,94 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
-
-import numpy as np
 
 from sketchlearn import engines
 from sketchlearn.engines.progress import Report
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches import Sketch, SketchTable
-from sketchlearn.sketches.parts import mark
-from sketchlearn.sources import Selection, Source, open_source
+from sketchlearn.sources import Selection, open_source
 from sketchlearn.store.backend import Backend, Session
-from sketchlearn.store.cells import Cells, cells_of
-from sketchlearn.store.keys import Keys, Label, as_label, cell_label, cell_of, labels_of_arrays
+from sketchlearn.store.dataset import Dataset, Ingested, check_agrees
+from sketchlearn.store.keys import Label, as_label, cell_label, labels_of_arrays
 from sketchlearn.store.periods import Period, moment
+from sketchlearn.store.writing import Unit, Writer, check_unchanged, now, table_of, units_of
 
-_COMMIT_BYTES = 2**28  # sums that wait in memory before they are written
-_COMMIT_SECONDS = 10.0  # work that a killed process may lose
 _PASSWORD = "postgresql://", "postgres://"
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """What a dataset of a store is.
-
-    Attributes
-    ----------
-    id : int
-        Its number in the store.
-    name : str
-        Its name.
-    features : FeatureMap
-        The map of all its cells.
-    time : str or None
-        Column with the time of the rows.
-    every : Period or None
-        Length of the time buckets that rows are put into.
-    groups : tuple of str
-        Group columns.
-    """
-
-    id: int
-    name: str
-    features: FeatureMap
-    time: str | None
-    every: Period | None
-    groups: tuple[str, ...]
-
-    @property
-    def keys(self) -> Keys:
-        """The column of cell labels."""
-        return Keys(self.time, self.every, self.groups)
-
-
-@dataclass(frozen=True)
-class Ingested:
-    """What became of an ingest.
-
-    Attributes
-    ----------
-    added, known : tuple of str
-        Names of the sources that were added, and of those that were there before.
-    rows : int or float
-        Rows that were added.
-    cells : int
-        Cells that were added.
-    """
-
-    added: tuple[str, ...]
-    known: tuple[str, ...]
-    rows: int | float
-    cells: int
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """Rows that go in together: a file, or all of what was given."""
-
-    name: str
-    identity: str | None
-    source: Source
 
 
 class StoreBase:
@@ -138,10 +69,10 @@ class StoreBase:
                 session.rows(
                     "INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                     [number, dataset, features.recipe_json(), features.fingerprint, time,
-                     period.text if period else None, json.dumps(groups), _now()],
+                     period.text if period else None, json.dumps(groups), now()],
                 )  # fmt: skip
                 return Dataset(number, dataset, features, time, period, groups)
-        _check_agrees(found, features, time, period, groups)
+        check_agrees(found, features, time, period, groups)
         return found
 
     def datasets(self) -> dict[str, Dataset]:
@@ -236,17 +167,17 @@ class StoreBase:
         else:
             keys = target.keys if target.keys.columns else None
         opened = open_source(data, Selection.for_map(target.features, group_by=keys, **reading))
-        units = _units(opened, source)
+        units = units_of(opened, source)
         with self.backend.session() as session:
             known = {row[0]: row[1] for row in self._sources(session, target.id)}
         todo = [u for u in units if u.identity is None or u.identity not in known]
-        _check_unchanged(todo, known, replace)
-        writer = _Writer(self, target, replace, atomic)
+        check_unchanged(todo, known, replace)
+        writer = Writer(self, target, replace, atomic)
         for unit in todo:
             table = engines.run(
                 unit.source, target.features, engine, workers=workers, progress=progress, on_invalid=on_invalid
             )
-            writer.add(unit, _table(table))
+            writer.add(unit, table_of(table))
         writer.flush()
         skipped = [u.name for u in units if u not in todo]
         return Ingested(tuple(writer.added), tuple(skipped + writer.known), writer.rows, writer.cells)
@@ -311,8 +242,8 @@ class StoreBase:
                 start = int(target.every.floor(moment(when)))
             key = cell_label(start, [as_label(values[n]) for n in target.groups])
             made[key] = made[key] + s if key in made else s
-        unit = _Unit(source or "", None if source is None else f"source {source}", None)  # type: ignore[arg-type]
-        writer = _Writer(self, target, False, True)
+        unit = Unit(source or "", None if source is None else f"source {source}", None)  # type: ignore[arg-type]
+        writer = Writer(self, target, False, True)
         writer.add(unit, made)
         writer.flush()
         return Ingested(tuple(writer.added), tuple(writer.known), writer.rows, writer.cells)
@@ -328,7 +259,7 @@ class StoreBase:
             if arrays and column is not None:
                 column = found.time
             wanted = None if every is None else Period.of(every)
-            _check_agrees(found, features, column or found.time, wanted or found.every,
+            check_agrees(found, features, column or found.time, wanted or found.every,
                           found.groups if groups is None else groups)  # fmt: skip
             return found
         if features is None:
@@ -367,84 +298,7 @@ class StoreBase:
         return known
 
     def _journal(self, session: Session, dataset: int, what: str, **details: Any) -> None:
-        session.rows("INSERT INTO journal VALUES (?, ?, ?, ?)", [_now(), dataset, what, json.dumps(details)])
-
-
-def _table(found: Sketch | SketchTable) -> Mapping[str, Sketch]:
-    """Cells by label; the whole is one cell where there are neither times nor groups."""
-    return {cell_label(None, ()): found} if isinstance(found, Sketch) else found
-
-
-class _Writer:
-    """Cells on their way into a store: written in transactions of some files each."""
-
-    def __init__(self, store: StoreBase, dataset: Dataset, replace_: bool, atomic: bool) -> None:
-        self.store, self.dataset, self.replace, self.atomic = store, dataset, replace_, atomic
-        self.added: list[str] = []
-        self.known: list[str] = []
-        self.rows: int | float = 0
-        self.cells = 0
-        self._waiting: list[tuple[str, str, Cells, list[tuple[Label, ...]], int | float]] = []
-        self._bytes, self._since = 0, time.monotonic()
-
-    def add(self, unit: _Unit, table: Mapping[Any, Sketch]) -> None:
-        """Take the cells of a source; write when enough has come together."""
-        identity = unit.identity or _mark_of(table)
-        keys = [cell_of(label) for label in table]
-        sketches = list(table.values())
-        starts = [start for start, _ in keys]
-        every = self.dataset.every
-        stops = starts if every is None else every.after(np.array(starts, np.int64)).tolist()
-        cells = cells_of(sketches, starts, stops, [0] * len(keys), 0)
-        rows = sum(s.count for s in sketches)
-        self._waiting.append((identity, unit.name or identity, cells, [labels for _, labels in keys], rows))
-        self._bytes += len(cells.sums.data)
-        late = time.monotonic() - self._since > _COMMIT_SECONDS
-        if not self.atomic and (self._bytes > _COMMIT_BYTES or late):
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what waits, in one transaction."""
-        waiting, self._waiting = self._waiting, []
-        if not waiting:
-            return
-        added, known = [], []
-        backend = self.store.backend
-        with backend.session(write=True) as session:
-            backend.prepare(session)
-            numbers = self.store._label_numbers(session, self.dataset.id, (g for w in waiting for g in w[3]))
-            for identity, name, cells, labels, rows in waiting:
-                if self.replace:
-                    _remove(session, self.dataset.id, name)
-                found = session.rows(
-                    "INSERT INTO sources VALUES (?, ?, ?, ?, FALSE, ?, ?) ON CONFLICT DO NOTHING RETURNING id",
-                    [session.number(), self.dataset.id, identity, name, len(cells), _now()],
-                )
-                if not found:  # somebody added it meanwhile
-                    known.append(name)
-                    continue
-                source = np.full(len(cells), found[0][0], np.int64)
-                label = np.array([numbers[g] for g in labels], np.int64)
-                session.append(self.dataset.id, cells.placed(source=source, label=label))
-                added.append((name, len(cells), rows))
-        self.added += [name for name, _, _ in added]
-        self.known += known
-        self.cells += sum(count for _, count, _ in added)
-        self.rows += sum(rows for _, _, rows in added)
-        self._bytes, self._since = 0, time.monotonic()
-
-
-def _remove(session: Session, dataset: int, name: str) -> None:
-    """Take out an earlier state of a source; what was rolled up with others can't be."""
-    for number, merged in session.rows(
-        "SELECT id, merged FROM sources WHERE dataset = ? AND name = ?", [dataset, name]
-    ):
-        if merged:
-            raise ValueError(
-                f"{name} was rolled up with other sources and can't be replaced: forget its old rows first"
-            )
-        session.rows("DELETE FROM cells WHERE dataset = ? AND source = ?", [dataset, number])
-        session.rows("DELETE FROM sources WHERE id = ?", [number])
+        session.rows("INSERT INTO journal VALUES (?, ?, ?, ?)", [now(), dataset, what, json.dumps(details)])
 
 
 def backend_of(place: str | PathLike[str], wait: float) -> Backend:
@@ -470,66 +324,3 @@ def dataset_there(store: StoreBase, name: str | None) -> bool:
     if name is None and len(there) > 1:
         raise ValueError(f"{store.backend.place}: which dataset? there are {', '.join(there)}")
     return bool(there) if name is None else name in there
-
-
-def _check_agrees(
-    found: Dataset, features: FeatureMap | None, time_: str | None, every: Period | None, groups: tuple[str, ...]
-) -> None:
-    if features is not None and (features != found.features or features.fingerprint != found.features.fingerprint):
-        raise IncompatibleSketchError(
-            f"the dataset {found.name!r} has another feature map: {found.features.difference(features)}"
-        )
-    for what, theirs, ours in (
-        ("time", time_, found.time),
-        ("every", every and every.text, found.every and found.every.text),
-        ("group_by", groups, found.groups),
-    ):
-        if theirs != ours:
-            raise ValueError(f"the dataset {found.name!r} has {what}={ours!r}, not {theirs!r}")
-
-
-def _units(source: Source, name: str | None) -> list[_Unit]:
-    """What is added as a whole: each file, or everything if there are no files or it has a name."""
-    settings = {k: v for k, v in source.settings.items() if k != "group_by"}
-    suffix = (
-        ""
-        if not settings
-        else " " + hashlib.blake2b(repr(sorted(settings.items())).encode(), digest_size=8).hexdigest()
-    )
-    if name is not None:
-        return [_Unit(name, f"source {name}", source)]
-    if not source.parts or any(part.identity is None for part in source.parts):
-        return [_Unit("", None, source)]
-    files: dict[str, list[Any]] = {}
-    for part in source.parts:
-        files.setdefault(str(part.identity), []).append(part)
-    return [
-        _Unit(
-            identity.rsplit(" ", 2)[0] + suffix, identity + suffix,
-            replace(Source.of_parts(parts, source.names, source.grouped), settings=source.settings),
-        )
-        for identity, parts in files.items()
-    ]  # fmt: skip
-
-
-def _check_unchanged(units: list[_Unit], known: Mapping[str, str], replace_: bool) -> None:
-    """Refuse files that were added in another state."""
-    names = set(known.values())
-    for unit in units:
-        if unit.identity is not None and unit.name in names and not replace_:
-            raise ValueError(
-                f"{unit.name} was added before and has changed since: say replace=True to put its rows in the place of "
-                "the old ones"
-            )
-
-
-def _mark_of(table: Mapping[Any, Sketch]) -> str:
-    """A few letters that the same cells with the same rows have again."""
-    h = hashlib.blake2b(digest_size=16)
-    for label in sorted(table):
-        h.update(f"{label}\n{mark(table[label])}\n".encode())
-    return f"rows {h.hexdigest()}"
-
-
-def _now() -> int:
-    return time.time_ns() // 1000

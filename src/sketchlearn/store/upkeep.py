@@ -15,10 +15,13 @@ from sketchlearn.sketches import Sketch
 from sketchlearn.sources import Selection, open_source
 from sketchlearn.store.backend import Session
 from sketchlearn.store.cells import Totals, cells_of, moments, sketches_of, times
+from sketchlearn.store.dataset import Dataset
 from sketchlearn.store.keys import Label, as_label, cell_of
 from sketchlearn.store.periods import Period, moment, readable
 from sketchlearn.store.query import Query, Where, _Lookup
-from sketchlearn.store.store import Dataset, StoreBase, _now, _table
+from sketchlearn.store.store import StoreBase
+from sketchlearn.store.writing import now as this_moment
+from sketchlearn.store.writing import table_of
 
 
 class Store(StoreBase):
@@ -182,7 +185,7 @@ class Store(StoreBase):
         else:
             keys = target.keys if target.keys.columns else None
             opened = open_source(what, Selection.for_map(target.features, group_by=keys, **reading))
-            found = _table(engines.run(opened, target.features, engine, progress=False))
+            found = table_of(engines.run(opened, target.features, engine, progress=False))
             table = {cell_of(label): s for label, s in found.items()}
         with self.backend.session(write=True) as session:
             self.backend.check(session)
@@ -377,7 +380,7 @@ def _copy(origin: StoreBase, other: StoreBase, dataset: Dataset) -> int:
                 sources[number] = writer.number()
                 writer.rows(
                     "INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    [sources[number], made.id, identity, name, merged, count, _now()],
+                    [sources[number], made.id, identity, name, merged, count, this_moment()],
                 )
         chosen = ", ".join(map(str, sources))
         for cells in reader.cells(f"dataset = ? AND source IN ({chosen})", [dataset.id]):
