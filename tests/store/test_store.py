@@ -273,3 +273,19 @@ def test_something_else_is_refused(tmp_path):
         sl.Store(tmp_path / "missing.duckdb").query()
     with pytest.raises(ValueError, match="no period"):
         sl.Store(tmp_path / "new.duckdb").ingest(rows(5), PHI, time="ts", every="daily")
+
+
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_engines_write_the_same_cells(tmp_path, engine):
+    pq.write_table(rows(400), tmp_path / "a.parquet", row_group_size=100)
+    store = sl.Store(":memory:")
+    store.ingest(tmp_path / "a.parquet", PHI, engine=engine, workers=2, **OPTIONS)
+    assert store.query(where={"kind": 1}).sketch() == of(rows(400), column(rows(400), "kind") == 1)
+
+
+def test_a_dask_frame_writes_cells():
+    dd = pytest.importorskip("dask.dataframe")
+    frame = rows(400).to_pandas()
+    store = sl.Store(":memory:")
+    assert store.ingest(dd.from_pandas(frame, npartitions=3), PHI, source="frame", **OPTIONS).rows == 400
+    assert store.query().sketch() == of(rows(400))

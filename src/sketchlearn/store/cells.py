@@ -17,7 +17,7 @@ from sketchlearn.sketches.checks import check_range
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import merge
 from sketchlearn.sketches.weights import SQUARED_BITS, repeated
-from sketchlearn.store.packing import Packed, add_into, pack, unpack
+from sketchlearn.store.packing import Packed, add_into, pack_each, unpack
 
 Ints = npt.NDArray[np.int64]
 _MISSING = np.iinfo(np.int64).min  # a cell without a time
@@ -89,11 +89,6 @@ def cells_of(
 ) -> Cells:  # fmt: skip
     """Sketches of one map as cells."""
     n = len(sketches)
-    features = sketches[0].features
-    entries = int(np.prod(features.sums_shape))
-    stacked = np.empty((n, entries), features.sums_dtype)
-    for line, s in zip(stacked, sketches, strict=True):
-        line[:] = s.sums.reshape(-1)
     weights = [s.weight for s in sketches]
     if max(weights) >= 2**63:
         raise OverflowError(f"a total weight of {max(weights)} units is more than a cell can hold")
@@ -111,7 +106,7 @@ def cells_of(
         noise=np.array([s.noise for s in sketches], np.float64),
         privacy=[None if s.privacy is None else json.dumps(s.privacy.to_json()) for s in sketches],
         box=np.stack([np.array([s.lower for s in sketches]), np.array([s.upper for s in sketches])], axis=1),
-        sums=pack(stacked),
+        sums=pack_each([s.sums for s in sketches]),
     )
 
 

@@ -7,9 +7,9 @@ ones (signed); adding cells is adding planes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ _PLANES: dict[int, tuple[str | None, str]] = {
     8: (None, "<i8"),
 }  # fmt: skip
 """Types of the lower and the upper plane by the number of bytes of a sum."""
+
+
+_BLOCK = 128  # cells that are packed at a time: their sums fit the cache
 
 
 class Packed(NamedTuple):
@@ -81,6 +84,21 @@ def pack(sums: npt.NDArray[np.generic]) -> Packed:
         for line, i in zip(block, chosen.tolist(), strict=True):
             data[offsets[i] : offsets[i + 1]] = line
     return Packed(data, offsets)
+
+
+def pack_each(sums: Sequence[npt.NDArray[Any]]) -> Packed:
+    """Arrays of sums of one shape, one cell each, as bytes; they are gathered in blocks that stay in the cache."""
+    space = np.empty((min(len(sums), _BLOCK), sums[0].size), sums[0].dtype)
+    pieces: list[Packed] = []
+    for i in range(0, len(sums), _BLOCK):
+        chosen = sums[i : i + _BLOCK]
+        for line, values in zip(space, chosen, strict=False):
+            line[:] = values.reshape(-1)
+        pieces.append(pack(space[: len(chosen)]))
+    lengths = np.concatenate([np.diff(piece.offsets) for piece in pieces])
+    return Packed(
+        np.concatenate([piece.data for piece in pieces]), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    )
 
 
 def _widths(sums: Ints) -> Ints:
