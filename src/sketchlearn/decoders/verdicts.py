@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.solution import Code
+
+if TYPE_CHECKING:
+    from sketchlearn.decoders.certificate.examine import Examination
 
 CLUSTERS, STABLE, FAMILY, LOW_RANK = 3.0, 2.0, 2.0, 1.5
 """Misfit over noise floor beyond which a model of each kind is taken to be wrong."""
@@ -19,81 +22,80 @@ FEWEST_ROWS = 10
 Verdict = tuple[Code, str]
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What the examination of round components found; see :mod:`sketchlearn.decoders.certificate.examine`.
+def of_clusters(
+    ratio: float,
+    path: str,
+    k: int,
+    plain: float,
+    seen: Examination | None,
+    *,
+    place: npt.NDArray[np.float64] | None,
+    total: float,
+    strays: int = 0,
+) -> Verdict:
+    """Round components.
 
-    `missing` and `split` are in units of their limits, `error` and `closest` in widths, `place` in units of the rows.
+    Parameters
+    ----------
+    ratio, path : float, str
+        Misfit over noise floor, and what the components are.
+    k, plain : int, float
+        Their number, and the ratio of the model with one width.
+    seen : Examination or None
+        What the certificate's tests found.
+    place : ndarray (d,) or None
+        Where a component is missing most, in the units of the rows.
+    total : float
+        Rows.
+    strays : int
+        Places far from all clusters with a few rows each.
     """
-
-    passed: bool
-    explained: bool
-    determined: bool
-    residual: float
-    missing: float
-    place: npt.NDArray[np.float64]
-    rows: float
-    split: float
-    component: int
-    error: float
-    worst: int
-    reach: float
-    smallest: float
-    closest: float
-    total: float
-    strays: int
-
-    @property
-    def could_show(self) -> str:
-        """The smallest cluster and the closest pair that would have been noticed."""
-        return (
-            f"another cluster would have been noticed if it had {_share(self.smallest, self.total)}, and two clusters "
-            f"taken as one if they were {self.closest:.2g} widths apart"
-        )
-
-
-def of_clusters(ratio: float, path: str, k: int, plain: float, found: Findings | None) -> Verdict:
-    """Round components: `plain` is the ratio of the model with one width, `path` says which one it is now."""
-    if found is not None and found.passed:
-        strays = (
-            f"; {found.strays} place{'s' * (found.strays > 1)} with a few rows each left aside" if found.strays else ""
-        )
+    if seen is None:
+        if plain <= CLUSTERS:
+            return Code.UNCERTIFIED, (
+                f"not certified: the misfit is {ratio:.2f} times the noise floor, but there are too many components "
+                "and columns to examine whether all clusters were found"
+            )
+        return _misfit(k, plain, path)
+    could_show = (
+        f"another cluster would have been noticed if it had {_share(seen.smallest, total)}, and two clusters "
+        f"taken as one if they were {float(seen.closest[:k].max()):.2g} widths apart"
+    )
+    if seen.passed:
+        aside = f"; {strays} place{'s' * (strays > 1)} with a few rows each left aside" if strays else ""
         return Code.RELIABLE, (
             f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves, "
-            f"so the components ({path}) explain the data, and the sketch determines them; {found.could_show}{strays}"
+            f"so the components ({path}) explain the data, and the sketch determines them; {could_show}{aside}"
         )
-    if found is not None and found.explained:
-        if not found.determined:
+    if seen.explained:
+        why = (
+            "the map is too coarse to tell clusters of this width and distance from others with the same moments: "
+            "design it from rows, or from narrower bounds"
+        )
+        if not seen.determined:
+            error = max(seen.worst_coordinate, seen.worst_distance / 2.0)
             why = (
-                f"the centre of component {found.worst} is known to {found.error:.2g} widths only: the map is too "
+                f"the centre of component {seen.worst} is known to {error:.2g} widths only: the map is too "
                 "coarse, or there are too few rows or features, or clusters coincide"
             )
-        else:
-            why = (
-                "the map is too coarse to tell clusters of this width and distance from others with the same moments: "
-                "design it from rows, or from narrower bounds"
-            )
-        return (
-            Code.UNDETERMINED,
-            f"not certified: {k} components ({path}) explain the data, but {why}; {found.could_show}",
-        )
-    if found is not None and ratio <= CLUSTERS:
-        if found.missing >= max(found.split, 1.0):
-            place = ", ".join(f"{x:.4g}" for x in found.place[:6]) + (", ..." if len(found.place) > 6 else "")
-            why = f"a cluster of about {_share(found.rows / found.total, found.total)} is missing near ({place})"
-        elif found.split >= 1.0:
-            why = f"component {found.component} is two clusters, or of another width or shape"
-        else:
-            why = f"what is left of the sketch is {found.residual:.1f} standard deviations above sampling noise"
-        return Code.MISFIT, (
-            f"not certified: the misfit is {ratio:.2f} times the noise floor, but {why} (components: {path}); "
-            f"{found.could_show}"
-        )
-    if found is None and plain <= CLUSTERS:
-        return Code.UNCERTIFIED, (
-            f"not certified: the misfit is {ratio:.2f} times the noise floor, but there are too many components and "
-            "columns to examine whether all clusters were found"
-        )
+        return Code.UNDETERMINED, f"not certified: {k} components ({path}) explain the data, but {why}; {could_show}"
+    if not ratio <= CLUSTERS:
+        return _misfit(k, plain, path)
+    split = next(f.score / f.limit for f in seen.findings if f.name == "split")
+    missing = seen.missing / seen.limit
+    if missing >= max(split, 1.0) and place is not None:
+        where = ", ".join(f"{x:.4g}" for x in place[:6]) + (", ..." if len(place) > 6 else "")
+        why = f"a cluster of about {_share(seen.missing_weight, total)} is missing near ({where})"
+    elif split >= 1.0:
+        why = f"component {seen.split_at} is two clusters, or of another width or shape"
+    else:
+        why = f"what is left of the sketch is {seen.residual:.1f} standard deviations above sampling noise"
+    return Code.MISFIT, (
+        f"not certified: the misfit is {ratio:.2f} times the noise floor, but {why} (components: {path}); {could_show}"
+    )
+
+
+def _misfit(k: int, plain: float, path: str) -> Verdict:
     return Code.MISFIT, (
         f"not certified: with {k} round components the misfit is {plain:.3g} times the noise "
         "floor. Either clusters are missing (try more components, a larger sketch or another seed), or they are not "
@@ -178,14 +180,19 @@ def of_stable(ratio: float, k: int, unreliable: Sequence[int]) -> Verdict:
     return Code.RELIABLE, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves"
 
 
-def of_family(ratio: float, k: int) -> Verdict:
-    """A mixture of a family of atoms, whose noise floor is an upper bound."""
-    if ratio > FAMILY:
+def of_family(ratio: float, k: int, seen: Examination | None = None) -> Verdict:
+    """A mixture of any family, whose noise floor is an upper bound; `seen` is what the certificate's tests found."""
+    failed = [] if seen is None else [f for f in seen.findings if not f.passed]
+    if ratio > FAMILY or any(f.question == "explained" for f in failed):
+        why = f" ({failed[0]})" if failed else ""
         return Code.MISFIT, (
-            f"not certified: the misfit is {ratio:.3g} times the noise floor, so the rows are not a mixture of {k} "
-            "such components (or components were missed: try another seed or a larger sketch)"
+            f"not certified: the misfit is {ratio:.3g} times the noise floor{why}, so the rows are not a mixture of "
+            f"{k} such components (or components were missed: try another seed or a larger sketch)"
         )
-    return Code.RELIABLE, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves at most"
+    if failed:
+        return Code.UNDETERMINED, f"not certified: {k} components explain the data, but one test failed: {failed[0]}"
+    tests = "" if seen is None else ", and all tests of the certificate pass"
+    return Code.RELIABLE, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves at most{tests}"
 
 
 def of_low_rank(residual: float, ratio: float, rank: int, converged: bool) -> Verdict:
@@ -202,11 +209,11 @@ def of_low_rank(residual: float, ratio: float, rank: int, converged: bool) -> Ve
 
 
 def of_exact(rank: int, buried: int = 0) -> Verdict:
-    """A second moment that the sketch holds as it is; `buried` components don't stand out of noise that was added."""
+    """A second moment that the sketch holds as it is; `buried` components don't stand out of additive noise."""
     if buried:
         kept = "no component stands" if buried == rank else f"only {rank - buried} of {rank} components stand"
         return Code.UNDETERMINED, (
-            f"{kept} out of the noise that was added to the second moment: ask for fewer, or release with a larger "
+            f"{kept} out of the noise added to the second moment: ask for fewer, or release with a larger "
             "epsilon, more rows or a smaller radius"
         )
     return Code.RELIABLE, "the sketch holds the whole second moment: nothing was lost but what lies beyond the rank"

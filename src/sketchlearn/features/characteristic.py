@@ -8,6 +8,7 @@ subsampled or structured ones are others.  A decoder asks for a :class:`Characte
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,8 @@ class CharacteristicMap(FeatureMap):
     True
     """
 
+    sees_all_columns: ClassVar[bool] = True
+    """Whether frequencies point in all directions, so that the averages tell the law of whole rows."""
     center: Array | None = None
     """A point near the rows, if the map knows one."""
     spread: Array | None = None
@@ -36,9 +39,17 @@ class CharacteristicMap(FeatureMap):
     whitening: Array | None = None
     """The metric that the frequencies were drawn in, (dim, dim); None for that of the rows."""
 
+    @property
+    def as_characteristic(self) -> CharacteristicMap:
+        return self
+
     @abstractmethod
     def operator(self, scale: float = 1.0, dtype: npt.DTypeLike = np.float32) -> Operator:
         """Products with the frequencies times `scale`, forward and adjoint."""
+
+    def ideal_variances(self, mean: npt.NDArray[Any], sums: npt.NDArray[Any], weight: float) -> Array:
+        """Variances of ``exp(i w·x)`` over rows with these averages: those of ideal features, (size,)."""
+        return np.maximum(1.0 - np.abs(mean) ** 2, 0.0)
 
     @property
     def importance_weights(self) -> Array:
@@ -58,6 +69,7 @@ class CharacteristicMap(FeatureMap):
 
 def characteristic(features: FeatureMap, what: str = "this decoder") -> CharacteristicMap:
     """The map, if it is one that decoders of mixtures can use; TypeError with the reason if not."""
-    if not isinstance(features, CharacteristicMap):
+    found = features.as_characteristic
+    if found is None:
         raise TypeError(f"{what} needs Fourier features, the sketch has {features.kind} features")
-    return features
+    return found

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.kmeans.partition import k_means
 from sketchlearn.decoders.noise import added_variance
-from sketchlearn.decoders.partition import k_means
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.decoders.subspaces.errors import Errors, errors_of
@@ -154,7 +154,7 @@ class _Found:
 
 def _data(sketch: Sketch, unit: float) -> Data:
     operator = characteristic(sketch.features, "a union of subspaces").operator(dtype=np.float64)
-    w = operator.forward(np.eye(sketch.features.dim)).T * unit
+    w = operator.frequencies() * unit
     variance = np.maximum(sketch.variances, 0.05 * np.mean(sketch.variances))
     return Data(
         np.ascontiguousarray(w, np.float32),
