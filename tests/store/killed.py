@@ -41,7 +41,8 @@ def ingest(place, folder, which="*"):
 
 
 def is_valid(place, folder):
-    """0 if the store holds whole files, each once."""
+    """How many files the store holds, each whole and once; 99 if anything else is in it."""
+    sources = []
     try:
         store = sl.Store(place)
         sources = store.sources("main")
@@ -50,7 +51,7 @@ def is_valid(place, folder):
     except (FileNotFoundError, ValueError) as error:
         good = isinstance(error, FileNotFoundError) or "there are none" in str(error) or "no store" in str(error)
         good = good or "not a store of sketches" in str(error)
-    return 0 if good else 1
+    return len(sources) if good else 99
 
 
 def is_complete(place, folder):
@@ -63,20 +64,23 @@ def done(child):
 
 
 def check(place, folder, kills, writers, seed=0, longest=1.0):
-    """Kill ingests, then let several run at once; how many were killed before they were done."""
+    """Kill ingests, then let several run at once; how many were killed before they were done, and files that were in."""
     write_files(folder)
     rng = np.random.default_rng(seed)
-    hit = 0
+    hit, states = 0, set()
     for _ in range(kills):
         hit += killed(rng, longest, ingest, place, folder)
-        assert done(forked(is_valid, place, folder)) == 0
+        state = done(forked(is_valid, place, folder))
+        assert state <= FILES
+        states.add(state)
     together = [forked(ingest, place, folder, which) for which in (["*", "0*", "1*", "*[02468]"] * writers)[:writers]]
     assert [done(child) for child in together] == [0] * writers
     assert done(forked(is_complete, place, folder)) == 0
-    return hit
+    return hit, states
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         place = sys.argv[2] if len(sys.argv) > 2 else str(Path(name) / "sketches.duckdb")
-        print(check(place, Path(name), int(sys.argv[1]), 8), "were killed before they were done")  # noqa: T201
+        hit, states = check(place, Path(name), int(sys.argv[1]), 8)
+        print(hit, "were killed before they were done; files that were in:", sorted(states))  # noqa: T201

@@ -175,7 +175,7 @@ def eigenvalues_of(noise: SamplingNoise, a: Sketch, b: Sketch) -> npt.NDArray[np
     _, factor = noise.of_difference(a, b)
     chosen = slice(0, len(noise.covariance) // 2)
     added = (added_variance(a) + added_variance(b))[chosen] / (2.0 * factor)
-    return np.linalg.eigvalsh(noise.covariance + np.diag(np.tile(added, 2)))
+    return np.asarray(np.linalg.eigvalsh(noise.covariance + np.diag(np.tile(added, 2))), np.float64)
 
 
 def check(
