@@ -64,7 +64,7 @@ def done(child):
 
 
 def check(place, folder, kills, writers, seed=0, longest=1.0):
-    """Kill ingests, then let several run at once; how many were killed before they were done, and files that were in."""
+    """Kill ingests, then let several run at once: how many were killed, and how many files were in then."""
     write_files(folder)
     rng = np.random.default_rng(seed)
     hit, states = 0, set()
