@@ -20,7 +20,7 @@ import sketchlearn as sl
 import sketchlearn.privacy
 from sketchlearn.store import writing as module
 
-FILES, ROWS = 12, 60
+FILES, ROWS = 60, 60
 PHI = sl.FourierFeatures.draw(dim=2, size=200, scale=1.0, seed=0).with_columns(["x", "y"])
 
 
@@ -63,9 +63,10 @@ def done(child):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def check(place, folder, kills, writers, seed=0, longest=1.0):
+def check(place, folder, kills, writers, seed=0, longest=2.0):
     """Kill ingests, then let several run at once: how many were killed, and how many files were in then."""
     write_files(folder)
+    sl.sketch(str(folder / "00.parquet"), PHI, columns=["x", "y"], workers=1, progress=False)  # what is compiled
     rng = np.random.default_rng(seed)
     hit, states = 0, set()
     for _ in range(kills):
@@ -73,7 +74,8 @@ def check(place, folder, kills, writers, seed=0, longest=1.0):
         state = done(forked(is_valid, place, folder))
         assert state <= FILES
         states.add(state)
-    together = [forked(ingest, place, folder, which) for which in (["*", "0*", "1*", "*[02468]"] * writers)[:writers]]
+    patterns = ["*", "[0-2]*", "[3-5]*", "*[02468]"]  # every file for several of them
+    together = [forked(ingest, place, folder, patterns[i % 4]) for i in range(writers)]
     assert [done(child) for child in together] == [0] * writers
     assert done(forked(is_complete, place, folder)) == 0
     return hit, states
