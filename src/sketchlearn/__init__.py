@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         compare,
         detection_errors,
         distances,
+        drift,
         goodness_of_fit,
         independence,
         mean_kernel,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
     from sketchlearn.designs import design, design_independence
     from sketchlearn.engines import sketch
+    from sketchlearn.engines.append import append
+    from sketchlearn.engines.follow import follow
     from sketchlearn.exceptions import (
         BudgetError,
         DataWarning,
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
         QuadraticFeatures,
         QuarticFeatures,
     )
-    from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
         CompressiveAnomalyDetector,
         CompressiveCCA,
@@ -51,17 +53,18 @@ if TYPE_CHECKING:
         CompressiveKMeans,
         CompressiveKMedians,
         CompressiveLDA,
+        CompressiveLinearRegression,
         CompressiveMixtureRegressor,
         CompressivePCA,
-        CompressiveRegression,
         CompressiveSpectralClustering,
         CompressiveStableMixture,
         CompressiveSubspaces,
         CompressiveVerifier,
-        Model,
     )
+    from sketchlearn.models import Model
+    from sketchlearn.models.loading import load
     from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
-    from sketchlearn.sketches import Accumulator, Sketch, SketchTable, load, merge
+    from sketchlearn.sketches import Accumulator, Sketch, SketchTable, merge
     from sketchlearn.sources import Source, read
     from sketchlearn.store import Store
 
@@ -77,6 +80,7 @@ _ROOMS = {
         "compare",
         "detection_errors",
         "distances",
+        "drift",
         "goodness_of_fit",
         "independence",
         "mean_kernel",
@@ -86,6 +90,8 @@ _ROOMS = {
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
     "designs": ("design", "design_independence"),
     "engines": ("sketch",),
+    "engines.append": ("append",),
+    "engines.follow": ("follow",),
     "exceptions": (
         "BudgetError",
         "DataWarning",
@@ -105,7 +111,6 @@ _ROOMS = {
         "QuadraticFeatures",
         "QuarticFeatures",
     ),
-    "kernels": ("active_kernel",),
     "learn": (
         "CompressiveCCA",
         "CompressiveAnomalyDetector",
@@ -117,15 +122,16 @@ _ROOMS = {
         "CompressiveLDA",
         "CompressiveMixtureRegressor",
         "CompressivePCA",
-        "CompressiveRegression",
+        "CompressiveLinearRegression",
         "CompressiveSpectralClustering",
         "CompressiveStableMixture",
         "CompressiveSubspaces",
         "CompressiveVerifier",
-        "Model",
     ),
+    "models": ("Model",),
+    "models.loading": ("load",),
     "privacy": ("Ledger", "PrivacyRecord", "privatize"),
-    "sketches": ("Accumulator", "Sketch", "SketchTable", "load", "merge"),
+    "sketches": ("Accumulator", "Sketch", "SketchTable", "merge"),
     "sources": ("Source", "read"),
     "store": ("Store",),
 }
@@ -143,9 +149,9 @@ __all__ = [
     "CompressiveKMeans",
     "CompressiveKMedians",
     "CompressiveLDA",
+    "CompressiveLinearRegression",
     "CompressiveMixtureRegressor",
     "CompressivePCA",
-    "CompressiveRegression",
     "CompressiveSpectralClustering",
     "CompressiveStableMixture",
     "CompressiveSubspaces",
@@ -177,13 +183,15 @@ __all__ = [
     "SourceError",
     "Store",
     "Sweep",
-    "active_kernel",
+    "append",
     "compare",
     "decode",
     "design",
     "design_independence",
     "detection_errors",
     "distances",
+    "drift",
+    "follow",
     "goodness_of_fit",
     "independence",
     "load",
@@ -199,9 +207,23 @@ __all__ = [
 ]
 
 
+# names that users should no longer take from here: where each is now, and under which name
+_MOVED = {
+    "CompressiveRegression": ("sketchlearn", "CompressiveLinearRegression"),
+    "active_kernel": ("sketchlearn.kernels", "active_kernel"),
+}
+
+
 def __getattr__(name: str) -> Any:
     if name == "plots":
         return importlib.import_module("sketchlearn.plots")
+    if name in _MOVED:
+        import warnings
+
+        room, new = _MOVED[name]
+        text = f"sketchlearn.{name} is {room}.{new} now; the old name goes with version 0.2"
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return getattr(importlib.import_module(room), new)
     if name not in _ROOM:
         raise AttributeError(f"module 'sketchlearn' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"sketchlearn.{_ROOM[name]}"), name)
