@@ -17,6 +17,7 @@ LEVELS = [
     {"decoders"},
     {"comparison"},
     {"learn", "privacy", "federation", "local"},
+    {"store"},
     {"atoms", "datasets", "plots"},
     {"cli"},
     {"__main__"},

@@ -9,11 +9,15 @@ if TYPE_CHECKING:
         Comparison,
         DetectionErrors,
         Independence,
+        Score,
         compare,
         detection_errors,
+        distances,
         drift,
         goodness_of_fit,
         independence,
+        mean_kernel,
+        score,
         synthesize,
     )
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
@@ -62,6 +66,7 @@ if TYPE_CHECKING:
     from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
     from sketchlearn.sketches import Accumulator, Sketch, SketchTable, merge
     from sketchlearn.sources import Source, read
+    from sketchlearn.store import Store
 
 __version__ = "0.1.0"
 
@@ -71,11 +76,15 @@ _ROOMS = {
         "Comparison",
         "DetectionErrors",
         "Independence",
+        "Score",
         "compare",
         "detection_errors",
+        "distances",
         "drift",
         "goodness_of_fit",
         "independence",
+        "mean_kernel",
+        "score",
         "synthesize",
     ),
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
@@ -124,6 +133,7 @@ _ROOMS = {
     "privacy": ("Ledger", "PrivacyRecord", "privatize"),
     "sketches": ("Accumulator", "Sketch", "SketchTable", "merge"),
     "sources": ("Source", "read"),
+    "store": ("Store",),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -164,12 +174,14 @@ __all__ = [
     "Projection",
     "QuadraticFeatures",
     "QuarticFeatures",
+    "Score",
     "Sketch",
     "SketchFileError",
     "SketchTable",
     "Solution",
     "Source",
     "SourceError",
+    "Store",
     "Sweep",
     "append",
     "compare",
@@ -177,16 +189,19 @@ __all__ = [
     "design",
     "design_independence",
     "detection_errors",
+    "distances",
     "drift",
     "follow",
     "goodness_of_fit",
     "independence",
     "load",
     "local",
+    "mean_kernel",
     "merge",
     "plots",
     "privatize",
     "read",
+    "score",
     "sketch",
     "sweep",
     "synthesize",
