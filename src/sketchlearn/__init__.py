@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sketchlearn import plots
+    from sketchlearn import datasets, plots
     from sketchlearn.comparison import (
         Comparison,
         DetectionErrors,
@@ -167,6 +167,7 @@ __all__ = [
     "Sweep",
     "active_kernel",
     "compare",
+    "datasets",
     "decode",
     "design",
     "design_independence",
@@ -185,8 +186,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plots":
-        return importlib.import_module("sketchlearn.plots")
+    if name in ("datasets", "plots"):
+        return importlib.import_module(f"sketchlearn.{name}")
     if name not in _ROOM:
         raise AttributeError(f"module 'sketchlearn' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"sketchlearn.{_ROOM[name]}"), name)
