@@ -22,7 +22,7 @@ run that failed counts as a failure. Published figures are text to us, so claims
 sentences around them.
 
 This page is generated from the rows in `experiments/results/`: each has its setting, seed, method, version and
-revision. Nothing in it was typed by hand.
+revision. No measured number in it was typed by hand.
 
 ```
 make experiments                               # all quick versions, then this page

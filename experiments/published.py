@@ -53,6 +53,13 @@ def centers_of(sketch: sl.Sketch, k: int, method: str, seed: int, **options: Any
     return sl.decode(sketch, k, decoder=decoder, random_state=seed, **{**chosen, **options}).centers
 
 
+def boxed(sketch: sl.Sketch, lower: npt.ArrayLike, upper: npt.ArrayLike) -> sl.Sketch:
+    """A sketch whose decoders look in a given box: a release holds none, and that of heavy tails says nothing."""
+    d = sketch.features.dim
+    low, high = (np.broadcast_to(np.asarray(edge, np.float64), (d,)).copy() for edge in (lower, upper))
+    return replace(sketch, lower=low, upper=high)
+
+
 def with_noise(sketch: sl.Sketch, variance: float, seed: int, *, told: bool) -> sl.Sketch:
     """A sketch plus normal noise of this variance a feature; decoders know of it if `told`."""
     unit = 2.0**22 * sketch.weight * math.sqrt(variance / 2)

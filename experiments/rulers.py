@@ -21,6 +21,7 @@ Array = npt.NDArray[np.float64]
 SUCCESS = 1.05
 """Largest cost over that of the best known solution that counts as success (Chatalic 2020 shows such maps)."""
 LLOYD_ITERATIONS = 1000
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def mean_cost(rows: Array, centers: Array) -> float:
@@ -121,7 +122,7 @@ def number(value: float, digits: int = 3) -> str:
         return "∞" if value > 0 else "−∞"
     if value != 0 and (abs(value) < 10 ** (1 - digits) or abs(value) >= 10**5):
         mantissa, exponent = f"{value:.1e}".split("e")
-        return f"{mantissa}·10^{int(exponent)}^".replace("-", "−")
+        return f"{mantissa}·10{str(int(exponent)).translate(SUPERSCRIPTS)}".replace("-", "−")
     text = f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.{max(digits - 2, 0)}f}"
     return text.replace("-", "−")
 
