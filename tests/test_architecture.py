@@ -15,7 +15,7 @@ LEVELS = [
     {"decoders"},
     {"comparison"},
     {"learn", "privacy", "federation"},
-    {"datasets", "plots"},
+    {"datasets", "plots", "theory"},
     {"cli"},
     {"__main__"},
 ]

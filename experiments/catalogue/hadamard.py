@@ -180,8 +180,8 @@ EXPERIMENT = Experiment(
     rank=12,
     about=(
         "Speed: 10d features, one thread, one row at a time and batches of 1024, against a dense matrix product "
-        "and the library's own dense pass. Quality: clusters with centres of variance 10, blocks of three signed Hadamard "
-        "transforms (R³), of two with a diagonal normal matrix (GR²), and Fastfood."
+        "and the library's own dense pass. Quality: clusters with centres of variance 10, blocks of three signed "
+        "Hadamard transforms (R³), of two with a diagonal normal matrix (GR²), and Fastfood."
     ),
     cells=cells,
     methods=methods,
