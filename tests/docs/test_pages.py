@@ -25,6 +25,7 @@ PAGES = [
         DOCS / f"{name}.md"
         for name in ("kmeans", "mixtures", "pca-and-regression", "pictures-and-reports", "comparing", "privacy")
     ),
+    DOCS / "theory" / "guarantees.md",
     *sorted((DOCS / "how-to").glob("*.md")),
 ]
 BLOCK = re.compile(
