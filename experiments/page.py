@@ -57,10 +57,8 @@ def text() -> str:
     for experiment in experiments:
         rows, full = held(experiment)
         judged[experiment.name] = rows, full, findings(experiment, rows.flat())
-    first, *others = experiments
-    parts.append(_section(first, *judged[first.name]))
     parts.append(_table(experiments, judged))
-    parts += [_section(experiment, *judged[experiment.name]) for experiment in others]
+    parts += [_section(experiment, *judged[experiment.name]) for experiment in experiments]
     parts.append(_disagreements())
     return "\n".join(parts).rstrip() + "\n"
 

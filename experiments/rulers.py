@@ -127,6 +127,11 @@ def number(value: float, digits: int = 3) -> str:
     return text.replace("-", "−")
 
 
+def spaced(count: int) -> str:
+    """A large whole number, its digits in groups of three."""
+    return f"{count:,}".replace(",", " ")
+
+
 def shown(values: Sequence[float], digits: int = 3, statistic: Callable[..., Any] = np.median) -> str:
     """Statistic and interval for the page, e.g. ``1.045 [1.020, 1.101]``."""
     middle, low, high = interval(values, statistic)

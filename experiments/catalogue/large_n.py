@@ -13,7 +13,7 @@ from experiments import rivals
 from experiments.drawing import legend, lines
 from experiments.published import pass_over, published_map
 from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
-from experiments.rulers import box_cost, column, known, lloyd, mean_cost, median, number, shown, timed, verdict
+from experiments.rulers import box_cost, column, known, lloyd, mean_cost, median, number, shown, spaced, timed, verdict
 from sketchlearn.designs.scale import keriven
 
 K = D = 10
@@ -72,10 +72,8 @@ def judge_parity(rows: list[Row]) -> Finding:
         box, greedy = (median(column(rows, "rse", n=n, method=m)) for m in ("k-means, one box start", "CL-OMPR"))
         ratios[n] = greedy / box
     code = verdict(*(r <= 1.02 for r in ratios.values())) if known(*ratios.values()) else "not run"
-    text = ", ".join(f"n = {n:,}: {number(r)}".replace(",", " ", 1) for n, r in ratios.items())
-    own = ", ".join(
-        f"{n:,}: {shown(column(rows, 'rse', n=n, method='default'), 4)}".replace(",", " ", 1) for n in sizes
-    )
+    text = ", ".join(f"n = {spaced(n)}: {number(r)}" for n, r in ratios.items())
+    own = ", ".join(f"{spaced(n)}: {shown(column(rows, 'rse', n=n, method='default'), 4)}" for n in sizes)
     return Finding(code, f"median cost of CL-OMPR over that of one box start, {text}", f"over the best known: {own}")
 
 
@@ -85,7 +83,7 @@ def judge_memory(rows: list[Row]) -> Finding:
     growth = ratio / n * 10**7
     return Finding(
         verdict(growth >= 1000) if known(ratio) else "not run",
-        f"rows take {number(ratio, 2)} times the bytes of sketch and frequencies at n = {n} "
+        f"rows take {number(ratio, 2)} times the bytes of sketch and frequencies at n = {spaced(n)} "
         f"({number(growth, 2)} at 10⁷, since the sketch does not grow)",
     )
 
@@ -101,8 +99,8 @@ def judge_speed(rows: list[Row]) -> Finding:
     code = "reproduced" if share >= 30 else "partly" if share * 10**7 / n >= 30 else "not"
     return Finding(
         code,
-        f"at n = {n}, decoding alone is {number(share, 2)} times as fast as one run of k-means; with the pass over "
-        f"the rows, which was left out, {number(slow / (parts['CL-OMPR'] + reading), 2)} times",
+        f"at n = {spaced(n)}, decoding alone is {number(share, 2)} times as fast as one run of k-means; with the "
+        f"pass over the rows, which was left out, {number(slow / (parts['CL-OMPR'] + reading), 2)} times",
         f"decoding {number(slow / parts['default'], 2)} times, with the pass "
         f"{number(slow / (parts['default'] + reading), 2)} times",
     )

@@ -102,7 +102,7 @@ def draw(rows: list[Row], figure: Any) -> None:
         axis.axvline(1e-3 * size, color="0.5", ls=":", lw=1)
         axis.set(xscale="log", yscale="log", title=f"{size}kd (dotted: published limit)", xlabel="noise over signal")
     axes[0].set_ylabel("cost over the best known")
-    legend(figure, axes[0], 5)
+    legend(figure, axes[2], 5)
 
 
 EXPERIMENT = Experiment(

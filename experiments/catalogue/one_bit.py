@@ -69,7 +69,11 @@ def judge_shift(rows: list[Row]) -> Finding:
     theirs, own = at["CL-OMPR, one-bit"] / at["CL-OMPR"], at["default, one-bit"] / at["default"]
     text = f"half of the data sets below 1.1 at {number(at['CL-OMPR'], 2)}kd and {number(at['CL-OMPR, one-bit'], 2)}kd"
     code = verdict(1.1 <= theirs <= 1.4) if known(theirs) else ("not" if rows else "not run")
-    return Finding(code, f"{text}: a factor of {number(theirs, 2)}", f"a factor of {number(own, 2)}")
+    if known(own):
+        mine = f"a factor of {number(own, 2)}"
+    else:
+        mine = f"one-bit features from {number(at['default, one-bit'], 2)}kd on, full ones at every size tried"
+    return Finding(code, f"{text}: a factor of {number(theirs, 2)}", mine)
 
 
 def judge_large(rows: list[Row]) -> Finding:

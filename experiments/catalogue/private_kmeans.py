@@ -14,7 +14,20 @@ from experiments.drawing import legend, lines, order
 from experiments.private_rivals import private_lloyd
 from experiments.published import boxed, chatalic_scale, pass_over, published_map
 from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
-from experiments.rulers import Array, attempt, column, known, lloyd, mean_cost, median, number, pick, shown, verdict
+from experiments.rulers import (
+    Array,
+    attempt,
+    column,
+    known,
+    lloyd,
+    mean_cost,
+    median,
+    number,
+    pick,
+    shown,
+    spaced,
+    verdict,
+)
 from sketchlearn.datasets import separated_variance
 from sketchlearn.privacy import insecure_noise
 
@@ -129,7 +142,10 @@ def judge_least(rows: list[Row]) -> Finding:
     if not counts:
         return Finding("not run", "not run")
     near = [PUBLISHED[n] / 3 <= e <= 3 * PUBLISHED[n] for n, e in zip(counts, found["CL-OMPR ×20"], strict=True)]
-    text = {m: ", ".join(f"n = {n}: {number(e, 2)}" for n, e in zip(counts, v, strict=True)) for m, v in found.items()}
+    text = {
+        m: ", ".join(f"n = {spaced(n)}: {number(e, 2)}" for n, e in zip(counts, v, strict=True))
+        for m, v in found.items()
+    }
     return Finding(
         verdict(*near),
         f"smallest ε of those tried with a median cost below 1.1, {text['CL-OMPR ×20']} (published .14, .014, .0014)",

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 import sketchlearn as sl
-from experiments.drawing import legend, lines
+from experiments.drawing import legend, lines, ticks
 from experiments.published import boxed, pass_over, published_map
 from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
-from experiments.rulers import Array, attempt, column, known, median, number, pick, rate_shown, shown, verdict
+from experiments.rulers import Array, attempt, column, known, median, number, pick, rate_shown, shown, spaced, verdict
 from sketchlearn.atoms import EllipticStable
 
 K, D, ALPHAS = 3, 10, (0.63, 1.9, 1.2)
@@ -97,7 +97,7 @@ def judge_rows(rows: list[Row]) -> Finding:
     if len(ns) < 2 or not known(*at):
         return Finding("not run", "not run")
     slope = float(np.polyfit(np.log(ns), np.log(at), 1)[0])
-    text = ", ".join(f"n = {n}: {number(v)}" for n, v in zip(ns, at, strict=True))
+    text = ", ".join(f"n = {spaced(n)}: {number(v)}" for n, v in zip(ns, at, strict=True))
     return Finding(verdict(at[-1] < at[0]), "with the library's decoder only", f"{text}; slope {number(slope, 2)}")
 
 
@@ -106,13 +106,13 @@ def draw(rows: list[Row], figure: Any) -> None:
     most = max(r["n"] for r in rows)
     kinds = ("alpha", "location", "scatter", "weight")
     long = [{**r, "kind": kind, "error": r[kind]} for r in pick(rows, n=most, method="default") for kind in kinds]
+    long += [{**r, "kind": "alpha, CL-OMPR", "error": r["alpha"]} for r in pick(rows, n=most, method="CL-OMPR")]
     lines(axes[0], long, "size", "error", by="kind")
-    theirs = [{**r, "kind": "alpha, CL-OMPR", "error": r["alpha"]} for r in pick(rows, n=most, method="CL-OMPR")]
-    lines(axes[0], theirs, "size", "error", by="kind")
     long = [{**r, "kind": kind, "error": r[kind]} for r in pick(rows, size=15, method="default") for kind in kinds]
     lines(axes[1], long, "n", "error", by="kind")
     for axis, label in zip(axes, ("m / kd", "rows"), strict=True):
         axis.set(xscale="log", yscale="log", xlabel=label, ylabel="largest error")
+    ticks(axes[0], SIZES)
     legend(figure, axes[0], 5)
 
 
