@@ -78,6 +78,9 @@ class Experiment:
         Published settings that no text gives, and what was taken instead.
     recipe : int
         Raised when the meaning of rows changes: rows of another recipe are measured again.
+    own : callable
+        ``own(setting, method)`` says whether rows depend on the library's default decoder: ``--only default`` measures
+        them again.
     learned : callable, optional
         ``learned(rows)`` gives paragraphs with what the rows show beyond the claims.
     size : tuple
@@ -95,6 +98,7 @@ class Experiment:
     draw: Callable[[list[Row], Any], None]
     assumed: dict[str, str] = field(default_factory=dict)
     recipe: int = 1
+    own: Callable[[Setting, str], bool] = lambda setting, method: method.startswith("default")
     learned: Callable[[list[Row]], list[str]] | None = None
     size: tuple[float, float] = (8.0, 3.6)
 

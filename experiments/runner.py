@@ -19,7 +19,8 @@ SAVE_S = 5.0  # seconds of measurements that a stop may lose
 def missing(experiment: Experiment, rows: Rows, full: bool, only: tuple[str, ...], seeds: int | None) -> list[Work]:
     """What is to be measured, first seeds first, so that an early stop leaves all cells with few data sets.
 
-    Rows of the methods named in `only` are measured again unless this revision has measured them.
+    Rows of the methods named in `only` are measured again unless this revision has measured them; "default" stands for
+    all that depend on the library's default decoder.
     """
     revision = this_run()["revision"]
     cells: list[Cell] = list(experiment.cells(full))
@@ -31,7 +32,8 @@ def missing(experiment: Experiment, rows: Rows, full: bool, only: tuple[str, ...
             names = []
             for method in experiment.methods(cell.setting):
                 measured = rows.revision(key_of(cell.setting, seed, method))
-                if (not only and measured is None) or (method in only and measured != revision):
+                again = method in only or ("default" in only and experiment.own(cell.setting, method))
+                if (not only and measured is None) or (again and measured != revision):
                     names.append(method)
             if names:
                 work.append((cell.setting, seed, tuple(names)))

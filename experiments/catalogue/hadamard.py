@@ -195,6 +195,7 @@ EXPERIMENT = Experiment(
         Claim("Chatalic 2020, Figures 5.8, 5.9 and 5.12, p. 102", "the error is that of dense matrices", judge_quality),
     ),
     draw=draw,
+    own=lambda setting, method: setting.get("decoder") == "default",
     learned=learned,
     assumed={
         "m of Figures 5.4 and 5.5": "10d",

@@ -145,6 +145,7 @@ EXPERIMENT = Experiment(
         ),
     ),
     draw=draw,
+    own=lambda setting, method: method in ("default", "sketches only"),
     assumed={"data": "synthetic speakers instead of NIST 2005", "close": "within 2 points of a per cent"},
     size=(9.0, 4.0),
 )

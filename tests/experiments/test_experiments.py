@@ -160,6 +160,12 @@ def test_some_methods_are_measured_again_once_a_revision(folder, monkeypatch):
     assert revisions == {("other", False), ("default", True)}
 
 
+def test_the_default_is_measured_again_wherever_it_decodes():
+    for experiment in EXPERIMENTS.values():
+        cells = list(experiment.cells(False))
+        assert any(experiment.own(c.setting, m) for c in cells for m in experiment.methods(c.setting)), experiment.name
+
+
 def test_another_recipe_begins_anew(folder, monkeypatch):
     calls = []
     run_toy(toy(calls), monkeypatch)
