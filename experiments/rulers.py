@@ -66,8 +66,19 @@ def log_symmetric_kl(truth: sl.Mixture, found: sl.Mixture, seed: int, draws: int
     total = 0.0
     for one, other in ((truth, found), (found, truth)):
         rows, _ = one.sample(draws, random_state=seed)
-        total += float(np.mean(one.log_density(rows) - other.log_density(rows)))
+        total += float(np.mean(_log_density(one, rows) - _log_density(other, rows)))
     return math.log(max(total, 1e-12))
+
+
+def _log_density(mixture: sl.Mixture, rows: Array) -> Array:
+    """As the mixture's own, by three matrix products where covariances are diagonal."""
+    variances = mixture.covariances
+    if variances.ndim != 2:
+        return mixture.log_density(rows)
+    means = mixture.means
+    squares = rows**2 @ (1 / variances).T - 2 * rows @ (means / variances).T + (means**2 / variances).sum(1)
+    logs = np.log(np.maximum(mixture.weights, 1e-300)) - 0.5 * (np.log(2 * np.pi * variances).sum(1) + squares)
+    return np.asarray(np.logaddexp.reduce(logs, axis=1))
 
 
 def timed(function: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, float]:
