@@ -1,4 +1,4 @@
-"""Places where publications disagree with each other, with the theory or with measurements: claim, against, here."""
+"""What the rows taught, in words, and places where publications disagree: claim, against it, here."""
 
 DISAGREEMENTS: tuple[tuple[str, str, str], ...] = (
     (
@@ -87,3 +87,22 @@ DISAGREEMENTS: tuple[tuple[str, str, str], ...] = (
         "[theory beside practice](theory/guarantees.md)",
     ),
 )
+
+LEARNED = """- **The reference decides the result.** One run of Lloyd's algorithm from uniform points is stuck on nearly every
+  data set, and three runs of plain k-means++ on many. Parity with them says little; every cost here is over the best
+  known one ([starts](#starts-and-what-the-published-references-are-worth)).
+- **BIRCH is the rival to beat** for the cost of k-means in one pass: with the same bytes it is as good as a sketch or
+  better, on all four kinds of data. Rows and coresets of the same bytes are worse than a sketch, unless that has fewer
+  than about 2kd features, where it fails. What a sketch has beyond a low cost is exact merging and deletion, private
+  releases, and other models later ([quality per byte](#quality-per-byte)).
+- **Greedy decoders depend on the kernel scale and on the start of step 1**, more than was published; the default has no
+  scale to choose ([kernel scale](#the-kernel-scale), [point masses](#point-masses-without-noise)).
+- **The adapted radius has the wider window and the worse optimum** than the Gaussian law, for k-means in ten dimensions
+  ([kernel scale](#the-kernel-scale)).
+- **A decoder that is told the noise** can stand far more of it ([noise](#noise-on-the-sketch)).
+- **Seconds are not the reason to sketch.** With the pass over the rows counted, the gain over one run of k-means is
+  small, and k-means on ten thousand rows is faster than both. Memory, one pass and merging are the reasons
+  ([many rows](#many-rows-seconds-and-bytes)).
+- **Private principal components under pure ε** are better from a covariance with Wishart noise than from a sketch, in a
+  hundred columns ([principal components](#principal-components)).
+"""

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from experiments.disagreements import DISAGREEMENTS
+from experiments.disagreements import DISAGREEMENTS, LEARNED
 from experiments.registry import ORDER, Experiment, Finding, Row, catalogue
 from experiments.rows import HERE, Rows, results_path
 
@@ -59,6 +59,7 @@ def text() -> str:
         judged[experiment.name] = rows, full, findings(experiment, rows.flat())
     parts.append(_table(experiments, judged))
     parts += [_section(experiment, *judged[experiment.name]) for experiment in experiments]
+    parts.append(f"## What was learned\n\n{LEARNED}")
     parts.append(_disagreements())
     return "\n".join(parts).rstrip() + "\n"
 
