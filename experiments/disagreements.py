@@ -88,7 +88,8 @@ DISAGREEMENTS: tuple[tuple[str, str, str], ...] = (
     ),
 )
 
-LEARNED = """- **The reference decides the result.** One run of Lloyd's algorithm from uniform points is stuck on nearly every
+LEARNED = """\
+- **The reference decides the result.** One run of Lloyd's algorithm from uniform points is stuck on nearly every
   data set, and three runs of plain k-means++ on many. Parity with them says little; every cost here is over the best
   known one ([starts](#starts-and-what-the-published-references-are-worth)).
 - **BIRCH is the rival to beat** for the cost of k-means in one pass: with the same bytes it is as good as a sketch or

@@ -175,7 +175,8 @@ def draw(rows: list[Row], figure: Any) -> None:
             axes[1].plot([at - 0.08, at + 0.08], [median(values)] * 2, color=shades[name], lw=2)
     axes[1].set_xticks(range(len(shapes)), [f"{k}, {d}\n{m}kd" for k, d, m in shapes], fontsize=7)
     axes[1].set(yscale="log", ylabel="cost over the best known", title="CL-OMPR")
-    axes[1].legend(fontsize=7)
+    if shapes:
+        axes[1].legend(fontsize=7)
     figure.tight_layout()
 
 
