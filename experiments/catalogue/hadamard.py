@@ -40,7 +40,10 @@ def cells(full: bool) -> list[Cell]:
 
 
 def methods(setting: Setting) -> tuple[str, ...]:
-    return ("matrix product", "dense", *STRUCTURES) if setting["panel"] == "speed" else ("dense", *STRUCTURES)
+    if setting["panel"] == "speed":
+        return ("matrix product", "dense", *STRUCTURES)
+    # the library refuses R³ below 16 columns, where its kernel is visibly another
+    return tuple(n for n in ("dense", *STRUCTURES) if n != "R³" or setting["d"] >= 16)
 
 
 @lru_cache(maxsize=4)
@@ -133,6 +136,8 @@ def judge_quality(rows: list[Row]) -> Finding:
             dense = median(column(some, "rse", method="dense"))
             parts = []
             for name in STRUCTURES:
+                if not column(some, "rse", method=name) and d < 16:
+                    continue
                 ratio = median(column(some, "rse", method=name)) / dense
                 parts.append(f"{name} {number(ratio, 3)}")
                 if decoder == "CL-OMPR":
@@ -206,6 +211,7 @@ EXPERIMENT = Experiment(
     assumed={
         "m of Figures 5.4 and 5.5": "10d",
         "equal": "medians within 1 % (2 % at d = 8)",
+        "R³ at d = 8": "not run: the library refuses it below 16 columns",
         "scale": "equation 4.14 instead of the best one",
     },
     size=(11.0, 4.0),

@@ -184,7 +184,8 @@ def draw(rows: list[Row], figure: Any) -> None:
     together = [{**r, "shape": f"k = {r['k']}, d = {r['d']}"} for r in pick(rows, panel="collapse")]
     lines(axes[2], together, "size", "rse_published", by="shape")
     axes[2].set(yscale="log", xlabel="m / kd", title="CL-OMPR over one box start", ylabel="cost ratio")
-    axes[2].legend(fontsize=6)
+    if together:
+        axes[2].legend(fontsize=6)
     ticks(axes[2], COLLAPSE_SIZES)
 
 
