@@ -13,7 +13,7 @@ from experiments.drawing import legend, lines, ticks
 from experiments.published import boxed, pass_over, published_map
 from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
 from experiments.rulers import Array, attempt, column, known, median, number, pick, rate_shown, shown, spaced, verdict
-from sketchlearn.atoms import EllipticStable
+from sketchlearn.decoders.families import Stable
 
 K, D, ALPHAS = 3, 10, (0.63, 1.9, 1.2)
 SIZES = (3, 5, 10, 15, 30)
@@ -68,7 +68,7 @@ def measure(setting: Setting, seed: int, methods: tuple[str, ...]) -> Iterator[t
             scale = float(np.sqrt(data.scatters.mean()) * np.sqrt(D / 2.3039))
             sketch = pass_over(data.rows, published_map(D, size, scale, seed), on_invalid="skip")
             sketch = boxed(sketch, *np.quantile(data.rows[:5000], (0.02, 0.98), axis=0))
-            options = {"atom": EllipticStable("diag"), "starts": REPLICATES, "candidates": 1, "random_state": seed}
+            options = {"atom": Stable("diag"), "starts": REPLICATES, "candidates": 1, "random_state": seed}
             found, seconds = attempt(sl.decode, sketch, K, task="family", **options)
             facts = {} if found is None else found.facts
             parts = None if found is None else (found.weights, found.means, facts["alphas"], facts["scatters"])

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from sketchlearn.decoders.certificate import Certifier, State
-from sketchlearn.decoders.metric import View, standard_metric
-from sketchlearn.decoders.mixture import Array, Mixture
-from sketchlearn.decoders.partition import partition
+from sketchlearn.decoders.certificate import Certifier
+from sketchlearn.decoders.kmeans.partition import partition
+from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.search import Found, search
 from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.steps.greedy import Found, search
 from sketchlearn.decoders.sweep import CERTIFIED, Sweep, SweepRow, numbers_of_components
 from sketchlearn.decoders.verdicts import CLUSTERS
 from sketchlearn.features.characteristic import characteristic
@@ -26,17 +25,15 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
     """Decode every k, each warm-started from the last."""
     numbers = numbers_of_components(sketch, ks)
     metric = standard_metric(characteristic(sketch.features))
-    view = View.of(sketch, metric)
-    problem = Problem.from_view(view, metric)
-    certifier = Certifier(view, problem, rng)
+    problem = Problem.from_sketch(sketch, metric)
+    certifier = Certifier(problem, rng)
     rows, models, found, certified = [], [], None, None
     for k in numbers:
         found = _next(problem, k, rng, found)
         if certified is None and found.ratio <= CLUSTERS and certifier.can(k):
-            state = State(found.means, found.weights, np.array([max(found.variance, 1e-9)]))
-            certified = k if certifier.certify(state).passed else None
-        mixture = Mixture(_simplex(found.weights), found.means, np.full(k, found.variance))
-        centers_cost = partition(mixture, k, rng, start=found.means, points=4000, restarts=0).cost
+            certified = k if certifier.certify(found.state).passed else None
+        mixture = found.state.with_weights(np.maximum(found.state.weights, 1e-12)).mixture()
+        centers_cost = partition(mixture, k, rng, start=mixture.means, points=4000, restarts=0).cost
         parameters = k * (problem.dim + 1) + 1
         criterion = 2 * problem.size * np.log(found.value) + parameters * np.log(2 * problem.size)
         inertia = centers_cost * problem.scale**2
@@ -47,15 +44,10 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
     return Sweep(tuple(rows), *_recommend(rows, certified), tuple(models))
 
 
-def _simplex(weights: Array) -> Array:
-    w = np.maximum(weights, 1e-12)
-    return w / w.sum()
-
-
 def _next(problem: Problem, k: int, rng: np.random.Generator, last: Found | None) -> Found:
     """k components from the last solution, and from scratch where that doesn't explain the data."""
-    found = search(problem, k, rng, start=None if last is None else last.means, replacements=8)
-    if not found.certified and (last is None or found.value > 0.3 * last.value):
+    found = search(problem, k, rng, start=None if last is None else last.state.means, replacements=8)
+    if not found.explained and (last is None or found.value > 0.3 * last.value):
         fresh = search(problem, k, rng, replacements=8)
         found = fresh if fresh.value < found.value else found
     return found
