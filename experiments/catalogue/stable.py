@@ -68,7 +68,7 @@ def measure(setting: Setting, seed: int, methods: tuple[str, ...]) -> Iterator[t
             scale = float(np.sqrt(data.scatters.mean()) * np.sqrt(D / 2.3039))
             sketch = pass_over(data.rows, published_map(D, size, scale, seed), on_invalid="skip")
             sketch = boxed(sketch, *np.quantile(data.rows[:5000], (0.02, 0.98), axis=0))
-            options = {"atom": Stable("diag"), "starts": REPLICATES, "candidates": 1, "random_state": seed}
+            options = {"family": Stable("diag"), "starts": REPLICATES, "candidates": 1, "random_state": seed}
             found, seconds = attempt(sl.decode, sketch, K, task="family", **options)
             facts = {} if found is None else found.facts
             parts = None if found is None else (found.weights, found.means, facts["alphas"], facts["scatters"])
