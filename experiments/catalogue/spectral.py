@@ -22,6 +22,7 @@ from sketchlearn.designs.scale import separation
 K = D = 10
 SIZE = 1000
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+MUCH = 0.05  # of the adjusted Rand index
 PLAIN = ("Lloyd, box ×1", "Lloyd, box ×5", "k-means, best", "default")
 
 
@@ -110,7 +111,7 @@ def judge_messages(rows: list[Row]) -> Finding:
         return Finding("not run", "not run")
     code = verdict(
         median(column(amp, "rse")) <= median(column(greedy, "rse")),
-        median(column(amp, "ari")) > median(column(greedy, "ari")),
+        median(column(amp, "ari")) > median(column(greedy, "ari")) + MUCH,
     )
     text = "; ".join(
         f"{name} {shown(column(some, 'rse'))}, {shown(column(some, 'ari'), 2)}"
@@ -159,6 +160,7 @@ EXPERIMENT = Experiment(
     draw=draw,
     assumed={
         "data": "digits instead of 70 000 MNIST images; rows are not normalised",
+        "much better labels": "0.05 of the adjusted Rand index",
         "graph": "ten nearest neighbours, symmetrised",
     },
     size=(9.0, 4.0),
