@@ -92,7 +92,7 @@ def moved_columns(a: Sketch, b: Sketch, noise: SamplingNoise | None = None) -> l
     features = characteristic(a.features, "a comparison")
     chosen = chosen_entries(features.size)
     z = (a + b).mean[chosen]
-    w = features.operator(dtype=np.float64).rows(np.arange(features.size)[chosen]).forward(np.eye(features.dim)).T
+    w = features.operator(dtype=np.float64).rows(np.arange(features.size)[chosen]).frequencies()
     d, m = features.dim, len(z)
     if d * _EQUATIONS > 2 * m:
         return []

@@ -3,7 +3,12 @@
 Size.  k components of d columns have ``k d - k (k - 1) / 2`` parameters.  Exactly low-rank data needs about twice
 as many features; full-rank data needs more, for the tail of its spectrum acts as noise: with ``8 k d`` the risk is
 within a percent of that of PCA for spectra falling like 1/j or faster (see ``benchmarks/quadratic.py``).  Where that
-is not less than the d (d + 1) / 2 products of columns, those are kept instead, and nothing is lost.
+is not less than the d (d + 1) / 2 products of columns, those are kept instead, and nothing is lost; so they are for up
+to 64 columns, whose products take 16 kilobytes.
+
+Place.  Products of columns far from zero lose digits, so they are taken about a point near the pilot's mean: each
+coordinate is a whole multiple of about the column's standard deviation.  Columns near zero have zero there, and rows in
+another order, or weights instead of repetition, give the same point.
 
 Directions are independent.  With public bounds, which is how releases are designed, they are orthonormal bases instead:
 the features of a clipped row have the smallest sum that is possible, and so has the noise of a release without delta.
@@ -19,8 +24,11 @@ import numpy.typing as npt
 from sketchlearn.designs.request import Request, register_design
 from sketchlearn.features.quadratic import QuadraticFeatures
 
+Array = npt.NDArray[np.float64]
+
 SIZE = 8
 """Features per component and column."""
+_FEW_COLUMNS = 64  # all products of so few columns are 16 kilobytes: there is nothing to gain by compressing them
 _EXACT_COLUMNS = 2000  # regression keeps all products up to here: 16 MB
 _ORTHOGONAL_COLUMNS = 2048  # bases up to here take seconds to draw
 
@@ -33,13 +41,14 @@ def design_pca(
     bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     size: int | None = None,
     seed: int = 0,
+    weights: Array | None = None,
 ) -> tuple[QuadraticFeatures, str]:
     """A quadratic map for principal components, and why.
 
     Parameters
     ----------
     sample : array (n, d), optional
-        Pilot rows; their mean becomes the centre.
+        Pilot rows; the centre is near their mean.
     n_components : int
         The largest number of components that will be asked for.
     dim : int, optional
@@ -47,9 +56,12 @@ def design_pca(
     bounds : (lower, upper), optional
         Public bounds of the columns: rows are clipped to the ball around the box and summed exactly.
     size : int, optional
-        Number of features; by default ``8 * n_components * d``.
+        Number of features; by default ``8 * n_components * d``, or all products of columns where those are fewer or
+        the columns are at most 64.
     seed : int
         Seed of the directions.
+    weights : array (n,), optional
+        Weights of the pilot rows.
 
     Examples
     --------
@@ -58,13 +70,16 @@ def design_pca(
     >>> phi.size, phi.variant
     (20000, 'sphere')
     """
-    d, center, radius, origin = _place(sample, dim, bounds)
+    d, center, radius, origin = _place(sample, dim, bounds, weights)
     m = SIZE * n_components * d if size is None else size
+    if size is None and bounds is None and d <= _FEW_COLUMNS:  # releases have more noise in more features
+        m = max(m, d * (d + 1) // 2)
     variant = "auto"
     if bounds is not None and d <= _ORTHOGONAL_COLUMNS and m < d * (d + 1) // 2:
         variant = "orthogonal"
     phi = QuadraticFeatures.draw(dim=d, size=m, seed=seed, center=center, radius=radius, variant=variant)
     if phi.is_exact:
+        phi = phi.replace(seed=0)  # nothing is drawn: maps for the same columns are equal
         kept = f"all {phi.size} products of {d} columns (no more than the {m} random features asked for)"
     else:
         rule = f" ({SIZE} k d)" if size is None else ""
@@ -80,6 +95,7 @@ def design_regression(
     size: int | None = None,
     n_components: int = 10,
     seed: int = 0,
+    weights: Array | None = None,
 ) -> tuple[QuadraticFeatures, str]:
     """A quadratic map for regression of any columns on any others (targets are columns too), and why.
 
@@ -92,15 +108,20 @@ def design_regression(
     >>> design_regression(dim=20)[0].variant
     'exact'
     """
-    d, center, radius, origin = _place(sample, dim, bounds)
+    d, center, radius, origin = _place(sample, dim, bounds, weights)
     if size is None and d <= _EXACT_COLUMNS:
-        phi = QuadraticFeatures.draw(dim=d, seed=seed, center=center, radius=radius)
+        phi = QuadraticFeatures.draw(dim=d, center=center, radius=radius)
         return phi, f"all {phi.size} products of {d} columns: regression as exact as from the rows; {origin}"
-    return design_pca(sample, n_components=n_components, dim=dim, bounds=bounds, size=size, seed=seed)
+    return design_pca(sample, n_components=n_components, dim=dim, bounds=bounds, size=size, seed=seed, weights=weights)
 
 
 def pca_size(k: int, d: int, covariance_type: str | None = None) -> int:
-    """Eight features per component and column, or all products of columns if those are fewer."""
+    """Eight features per component and column, or all products of columns if those are fewer or the columns are few."""
+    return d * (d + 1) // 2 if d <= _FEW_COLUMNS else released_size(k, d)
+
+
+def released_size(k: int, d: int) -> int:
+    """Number of features with public bounds: as few as do, for a release has more noise in more features."""
     return min(SIZE * k * d, d * (d + 1) // 2)
 
 
@@ -113,22 +134,28 @@ def _from_request(request: Request) -> tuple[QuadraticFeatures, str]:
     request.refuse("scale", "radial", why="has no scale and no radial law")
     request.refuse("covariance_type", why="has no covariance_type")
     design = design_pca if request.task == "pca" else design_regression
+    rows, weights = (None, None) if request.sample is None else request.weighted()
     return design(
-        request.sample,
+        rows,
         n_components=request.n_components,
         dim=request.dim,
         bounds=request.bounds,
         size=request.size,
         seed=request.seed,
+        weights=weights,
     )
 
 
-register_design("pca", size=pca_size)(_from_request)
-register_design("regression", size=regression_size)(_from_request)
+register_design("pca", size=pca_size, projects=False, outliers=False)(_from_request)
+register_design("regression", size=regression_size, projects=False, outliers=False)(_from_request)
+register_design("cca", size=regression_size, projects=False, outliers=False)(_from_request)
 
 
 def _place(
-    sample: npt.ArrayLike | None, dim: int | None, bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None
+    sample: npt.ArrayLike | None,
+    dim: int | None,
+    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None,
+    weights: Array | None,
 ) -> tuple[int, npt.NDArray[np.float64] | None, float | None, str]:
     if sample is not None and bounds is not None:
         raise ValueError("give a sample or bounds, not both")
@@ -136,7 +163,7 @@ def _place(
         rows = np.asarray(sample, np.float64)
         if rows.ndim != 2 or not len(rows) or not np.isfinite(rows).all():
             raise ValueError(f"the pilot sample must be finite rows and columns, got shape {rows.shape}")
-        return rows.shape[1], rows.mean(0), None, f"centred at the mean of {len(rows)} pilot rows, sums in float64"
+        return rows.shape[1], _near_mean(rows, weights), None, f"centred near the mean of {len(rows)} pilot rows"
     if bounds is not None:
         shape = () if dim is None else (dim,)
         lower, upper = np.broadcast_arrays(*(np.asarray(b, np.float64) for b in bounds), np.empty(shape))[:2]
@@ -150,3 +177,13 @@ def _place(
     if dim is None:
         raise ValueError("nothing to design from: give a sample of rows, bounds=(lower, upper) or dim")
     return dim, None, None, "no row looked at, sums in float64"
+
+
+def _near_mean(rows: Array, weights: Array | None) -> Array | None:
+    """A point near the mean, on a grid about as wide as the columns; None if it is the origin."""
+    mean = np.average(rows, axis=0, weights=weights)
+    spread = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weights))
+    constant = rows.max(axis=0) == rows.min(axis=0)
+    step = 2.0 ** np.rint(np.log2(np.where(constant | (spread == 0), 1.0, spread)))
+    center = np.where(constant, rows[0], np.rint(mean / step) * step)
+    return center if center.any() else None
