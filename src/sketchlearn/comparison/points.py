@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.decoders.randomness import RandomState, as_generator
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import Operator
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.randomness import RandomState, as_generator
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ import typer
 from sketchlearn.cli.app import Code, Debug, Json, emit, is_table, read_group, read_model, read_sketch, usage
 
 if TYPE_CHECKING:
-    from sketchlearn.decoders.mixture import Mixture
+    from sketchlearn.models.mixture import Mixture
     from sketchlearn.sketches import Sketch
 
 
