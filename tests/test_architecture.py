@@ -18,7 +18,7 @@ LEVELS = [
     {"comparison"},
     {"learn", "privacy", "federation", "local"},
     {"store"},
-    {"atoms", "datasets", "plots"},
+    {"atoms", "datasets", "plots", "theory"},
     {"cli"},
     {"__main__"},
 ]

@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sketchlearn import local, plots
+    from sketchlearn import datasets, local, plots
     from sketchlearn.comparison import (
         Comparison,
         DetectionErrors,
@@ -185,6 +185,7 @@ __all__ = [
     "Sweep",
     "append",
     "compare",
+    "datasets",
     "decode",
     "design",
     "design_independence",
@@ -216,7 +217,7 @@ _MOVED = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("local", "plots"):
+    if name in ("datasets", "local", "plots"):
         return importlib.import_module(f"sketchlearn.{name}")
     if name in _MOVED:
         import warnings
