@@ -92,7 +92,7 @@ def drift(
         differs = level < alpha and pair.change.distance >= min_distance
         columns: tuple[ColumnChange, ...] = ()
         if differs:
-            found = moved_columns(pair.reference, pair.sketch, pair.noise)
+            found = moved_columns(pair.reference, pair.sketch)
             sure = adjusted([c.p_value for c in found], "holm")
             columns = tuple(c for c, p in zip(found, sure, strict=True) if p < alpha)
         out.append(Alarm(pair.change, level, differs, columns))

@@ -1,0 +1,179 @@
+"""Means and standard deviations of single columns, read off a sketch whose frequencies mix all columns.
+
+A weighted sum of features, ``g(x) = c_0 + sum_k c_k exp(i w_k·x)``, has an average that the sketch knows exactly.  If g
+is near the value of a column wherever there are rows, its average is near the mean of that column, whatever the law
+of the rows.  The best weights in the mean square are those of a linear regression of the column on the features, ``S^-1
+h``, where S is the covariance of the features and h their covariance with the column.  Both have closed forms under
+a Gaussian mixture that describes the rows (:mod:`sketchlearn.comparison.description`); the mixture only says where the
+approximation has to be good.  Squares of columns are read in the same way.
+
+What the regression leaves is what the sketch can't see.  Its variance r gives a bound: between two laws p and q it
+shifts the average by at most ``sqrt(r * chi2)``, where chi2 is the integral of ``(p - q)^2`` over the density of all
+rows (Cauchy and Schwarz).  The part of chi2 that the features see is known.  What they don't see can be as much as that
+of two laws that don't overlap, in proportion to the share of the variance of a column that is left.
+
+The mixture may miss rows far out.  One row's weight is therefore spread over the box: a weighted sum of features that
+is wrong out there then has a residual that says so, and its weights stay small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_factor, cho_solve
+
+from sketchlearn.comparison.two_sample import ROUNDING, characteristic_values, chosen_entries, feature_covariance
+from sketchlearn.decoders.metric import box_of
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.noise import added_variance, sampling_variance
+from sketchlearn.features.characteristic import characteristic
+from sketchlearn.sketches.value import Sketch, pooled
+from sketchlearn.threads import single_blas_thread
+
+Array = npt.NDArray[np.float64]
+
+_APART = 4.0  # chi2 of two laws that don't overlap, in equal parts of all rows
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mean and standard deviation of every column, with standard errors, of one sketch.
+
+    Attributes
+    ----------
+    mean, deviation : ndarray (d,)
+        In the units of the columns.
+    mean_error, deviation_error : ndarray (d,)
+        Standard errors: sampling rows, noise that was added.
+    """
+
+    mean: Array
+    deviation: Array
+    mean_error: Array
+    deviation_error: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Moments of the columns in two sketches.
+
+    Attributes
+    ----------
+    before, after : Moments
+        Of the two sketches.
+    unseen_mean, unseen_deviation : ndarray (d,)
+        How much a change of the mean or of the standard deviation could differ because of what the features miss.
+    """
+
+    before: Moments
+    after: Moments
+    unseen_mean: Array
+    unseen_deviation: Array
+
+
+def marginals(a: Sketch, b: Sketch, mixture: Mixture) -> Marginals:
+    """Moments of the columns in two sketches, given a mixture that describes the rows of both.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.comparison.description import describe
+    >>> from sketchlearn.comparison.marginals import marginals
+    >>> before, after = np.random.default_rng(0).normal(size=(2, 4000, 2))
+    >>> after = after * [1.0, 2.0] + [3.0, 0.0]
+    >>> phi = sl.design(before, n_components=5)
+    >>> a, b = sl.sketch(before, phi), sl.sketch(after, phi)
+    >>> found = marginals(a, b, describe(a + b))
+    >>> bool(np.allclose(found.after.mean, after.mean(0), atol=0.02))
+    True
+    >>> bool(np.allclose(found.after.deviation, after.std(0), rtol=0.02))
+    True
+    """
+    features = characteristic(a.features, "a comparison")
+    chosen = chosen_entries(features.size)
+    w = features.operator(dtype=np.float64).rows(np.arange(features.size)[chosen]).forward(np.eye(features.dim)).T
+    noise = [np.tile(added_variance(s)[chosen] / 2.0, 2) for s in (a, b)]
+    with single_blas_thread:
+        return _read(w, (a, b), noise, _with_stray_row(mixture, pooled([a, b])))
+
+
+def _read(w: Array, sketches: tuple[Sketch, Sketch], added: list[Array], mixture: Mixture) -> Marginals:
+    d, middle = w.shape[1], mixture.mean
+    difference, total, z = characteristic_values(mixture, w)
+    covariance = feature_covariance(difference, total, z, sampling_variance(np.abs(z) ** 2))
+    targets, variances = _covariances_with_columns(mixture, w, z)
+    damped = covariance + np.diag(added[0] + added[1] + ROUNDING)
+    factor = cho_factor(damped, lower=True)
+    weights = cho_solve(factor, targets)
+    left = np.maximum(variances - 2.0 * (targets * weights).sum(0) + (weights * (covariance @ weights)).sum(0), 0.0)
+    squares = np.diag(mixture.covariance)
+    moments, parts = [], []
+    for sketch, more in zip(sketches, added, strict=True):
+        apart = sketch.mean[: len(w)] - z
+        stacked = np.concatenate([apart.real, apart.imag])
+        moved = stacked @ weights
+        mean, square = moved[:d], squares + moved[d:]
+        deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
+        # standard errors: of g itself, and of the standard deviation through that of (g_2 - 2 mean g_1) / 2 deviation
+        second = (weights[:, d:] - 2.0 * mean * weights[:, :d]) / (2.0 * np.maximum(deviation, 1e-300))
+        errors = [
+            np.sqrt(((covariance @ c) * c).sum(0) / sketch.effective_count + (c**2).T @ more + rest)
+            for c, rest in (
+                (weights[:, :d], left[:d] / sketch.effective_count),
+                (second, left[d:] / (2.0 * np.maximum(deviation, 1e-300)) ** 2 / sketch.effective_count),
+            )
+        ]
+        moments.append(Moments(middle + mean, deviation, *errors))
+        parts.append(stacked)
+    seen = _divergence(parts[1] - parts[0], factor, covariance, sketches, added)
+    unseen = np.sqrt(left * (seen + _APART * left / np.maximum(variances, 1e-300)))
+    before, after = moments
+    typical = np.sqrt(np.maximum(before.deviation * after.deviation, 1e-300))
+    return Marginals(before, after, unseen[:d], unseen[d:] / (2.0 * typical))
+
+
+def _divergence(
+    difference: Array, factor: tuple[Array, bool], covariance: Array, sketches: tuple[Sketch, Sketch], added: list[Array]
+) -> float:
+    """chi2 between the laws of two sketches as far as the features see it, less what noise contributes."""
+    rows = sum(1.0 / s.effective_count for s in sketches)
+    noise = covariance * rows + np.diag(added[0] + added[1])
+    seen = float(difference @ cho_solve(factor, difference)) - float(np.trace(cho_solve(factor, noise)))
+    return max(seen, 0.0)
+
+
+def _with_stray_row(mixture: Mixture, sketch: Sketch) -> Mixture:
+    """The mixture, with the weight of one row spread over the box."""
+    lower, upper = box_of(sketch)
+    share = 1.0 / (1.0 + sketch.effective_count)
+    width = np.maximum(upper - lower, 0.0) / 12.0**0.5  # standard deviation of a uniform law
+    return Mixture(
+        np.append(mixture.weights * (1.0 - share), share),
+        np.concatenate([mixture.means, 0.5 * (lower + upper)[None]]),
+        np.concatenate([mixture.full_covariances(), np.diag(width**2)[None]]),
+    )
+
+
+def _covariances_with_columns(mixture: Mixture, w: Array, z: npt.NDArray[np.complex128]) -> tuple[Array, Array]:
+    """Covariances of cosines and sines with the columns and their squares, (2m, 2d), and variances of those, (2d,).
+
+    Columns count from the mean of the mixture.  With y normal, ``E y exp(i w·y) = (m + i C w) phi(w)`` and
+    ``E y_j^2 exp(i w·y) = (C_jj + (m + i C w)_j^2) phi(w)``.
+    """
+    m, d = w.shape
+    first, second = np.zeros((m, d), complex), np.zeros((m, d), complex)
+    middle, squares, fourth = mixture.mean, np.zeros(d), np.zeros(d)
+    for weight, mean, covariance in zip(mixture.weights, mixture.means, mixture.full_covariances(), strict=True):
+        turned = w @ covariance
+        value = weight * np.exp(1j * (w @ mean) - 0.5 * (turned * w).sum(1))
+        place, variance = mean - middle, np.diag(covariance)
+        centre = place + 1j * turned
+        first += value[:, None] * centre
+        second += value[:, None] * (variance + centre**2)
+        squares += weight * (variance + place**2)
+        fourth += weight * (3.0 * variance**2 + 6.0 * variance * place**2 + place**4)
+    second -= z[:, None] * squares
+    both = np.concatenate([first, second], axis=1)
+    return np.concatenate([both.real, both.imag]), np.concatenate([squares, np.maximum(fourth - squares**2, 0.0)])
