@@ -1,7 +1,7 @@
 """Changes of columns as two sketches tell them, beside the true ones: 200 pairs of real and made-up tables.
 
-    python benchmarks/drift.py                   # 200 pairs, maps designed by default
-    python benchmarks/drift.py --pairs 40 --standardize
+    python benchmarks/drift.py                   # 200 pairs, maps designed for monitoring
+    python benchmarks/drift.py --task kmeans     # maps designed for clustering
 
 Each pair is two samples of one population, of which the second is changed: shifted, stretched, reweighted by class,
 or cut along a column.  The true change of a column is that of the sample means, in standard deviations of the first
@@ -99,6 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--standardize", action="store_true", help="columns in units of their spread")
+    parser.add_argument("--task", default="monitoring", help="what the map is designed for")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--verbose", action="store_true", help="print every miss")
     given = parser.parse_args()
@@ -107,7 +108,7 @@ def main() -> None:
     begin = time.process_time()
     for i, (name, kind, before, after) in enumerate(pairs(given.pairs, given.seed)):
         names = [f"x{j}" for j in range(before.shape[1])]
-        phi = sl.design(before[:1000], n_components=10, standardize=given.standardize, seed=i).with_columns(names)
+        phi = sl.design(before[:1000], n_components=10, task=given.task, standardize=given.standardize, seed=i).with_columns(names)
         found = {c.column: c for c in moved_columns(sl.sketch(before, phi), sl.sketch(after, phi))}
         unit, n = before.std(0), len(before)
         shifts = (after.mean(0) - before.mean(0)) / unit

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sketchlearn.comparison.two_sample import check_comparable
 from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.sketches.value import Sketch, pooled
+from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 
@@ -94,7 +94,7 @@ def moved_columns(a: Sketch, b: Sketch, mixture: Mixture | None = None) -> list[
     a, b : Sketch
         Of independent rows, as for :func:`sketchlearn.compare`.
     mixture : Mixture, optional
-        That describes the rows of both together; by default one is decoded from their sum.
+        That describes the rows of both together; by default one is decoded from their sum, if it is needed.
 
     Returns
     -------
@@ -114,11 +114,10 @@ def moved_columns(a: Sketch, b: Sketch, mixture: Mixture | None = None) -> list[
     >>> [c.column for c in moved if c.p_value < 1e-6], round(moved[0].shift, 1)
     (['b'], 0.4)
     """
-    from sketchlearn.comparison.description import describe  # loads the decoders of mixtures
     from sketchlearn.comparison.marginals import marginals
 
     check_comparable(a, b)
-    found = marginals(a, b, describe(pooled([a, b])) if mixture is None else mixture)
+    found = marginals(a, b, mixture)
     before, after = found.before, found.after
     largest = np.maximum(before.deviation, after.deviation)
     unit = np.where(before.deviation > _CONSTANT * largest, before.deviation, largest)

@@ -12,6 +12,9 @@ shifts the average by at most ``sqrt(r * chi2)``, where chi2 is the integral of 
 rows (Cauchy and Schwarz).  The part of chi2 that the features see is known.  What they don't see can be as much as that
 of two laws that don't overlap, in proportion to the share of the variance of a column that is left.
 
+Maps for monitoring have features of single columns (:class:`sketchlearn.features.MonitoringFeatures`).  The regression
+is then on those alone, over the range of the column instead of under a mixture, and the largest residual is a bound.
+
 The mixture may miss rows far out.  One row's weight is therefore spread over the box: a weighted sum of features that
 is wrong out there then has a residual that says so, and its weights stay small.
 """
@@ -29,12 +32,16 @@ from sketchlearn.decoders.metric import box_of
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import added_variance, sampling_variance
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.features.monitoring import MonitoringFeatures
 from sketchlearn.sketches.value import Sketch, pooled
 from sketchlearn.threads import single_blas_thread
 
 Array = npt.NDArray[np.float64]
 
 _APART = 4.0  # chi2 of two laws that don't overlap, in equal parts of all rows
+_POINTS = 400  # of a range, over which a residual is measured
+_NEAR = 2.0  # times the reach of a column, up to which its harmonics follow its values
+_DAMPING = 1e-12  # mean square of a residual per squared weight: features are rounded to about 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,25 +80,32 @@ class Marginals:
     unseen_deviation: Array
 
 
-def marginals(a: Sketch, b: Sketch, mixture: Mixture) -> Marginals:
+def marginals(a: Sketch, b: Sketch, mixture: Mixture | None = None) -> Marginals:
     """Moments of the columns in two sketches, given a mixture that describes the rows of both.
+
+    Without a mixture one is decoded from the sum, if it is needed.
 
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.comparison.description import describe
     >>> from sketchlearn.comparison.marginals import marginals
     >>> before, after = np.random.default_rng(0).normal(size=(2, 4000, 2))
     >>> after = after * [1.0, 2.0] + [3.0, 0.0]
     >>> phi = sl.design(before, n_components=5)
     >>> a, b = sl.sketch(before, phi), sl.sketch(after, phi)
-    >>> found = marginals(a, b, describe(a + b))
+    >>> found = marginals(a, b)
     >>> bool(np.allclose(found.after.mean, after.mean(0), atol=0.02))
     True
     >>> bool(np.allclose(found.after.deviation, after.std(0), rtol=0.02))
     True
     """
     features = characteristic(a.features, "a comparison")
+    if isinstance(features, MonitoringFeatures):
+        return _of_single_columns(features, (a, b))
+    if mixture is None:
+        from sketchlearn.comparison.description import describe  # loads the decoders of mixtures
+
+        mixture = describe(pooled([a, b]))
     chosen = chosen_entries(features.size)
     w = features.operator(dtype=np.float64).rows(np.arange(features.size)[chosen]).forward(np.eye(features.dim)).T
     noise = [np.tile(added_variance(s)[chosen] / 2.0, 2) for s in (a, b)]
@@ -177,3 +191,71 @@ def _covariances_with_columns(mixture: Mixture, w: Array, z: npt.NDArray[np.comp
     second -= z[:, None] * squares
     both = np.concatenate([first, second], axis=1)
     return np.concatenate([both.real, both.imag]), np.concatenate([squares, np.maximum(fourth - squares**2, 0.0)])
+
+
+# -- from features of single columns ----------------------------------------------------------------
+
+
+def _of_single_columns(features: MonitoringFeatures, sketches: tuple[Sketch, Sketch]) -> Marginals:
+    box = box_of(pooled(list(sketches)))
+    columns = [_one_column(features, j, sketches, (float(box[0][j]), float(box[1][j]))) for j in range(features.dim)]
+    before, after, unseen = (np.array(part) for part in zip(*columns, strict=True))
+    return Marginals(Moments(*before.T), Moments(*after.T), unseen[:, 0], unseen[:, 1])
+
+
+def _one_column(
+    features: MonitoringFeatures, column: int, sketches: tuple[Sketch, Sketch], box: tuple[float, float]
+) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, float]]:
+    """Mean, deviation and their errors in both sketches; how much the features may miss of their change.
+
+    The column is measured from its centre in units of its reach.
+    """
+    entries, reach = features.entries_of(column), float(features.reach[column])
+    middle = 0.0 if features.center is None else float(features.center[column])
+    orders = np.arange(1, features.harmonics + 1)
+    low, high = ((edge - middle) / reach for edge in box)
+    near = np.linspace(max(low, -_NEAR), min(high, _NEAR), _POINTS)
+    stray = np.linspace(low, high, _POINTS)
+    rows = sum(1.0 / s.effective_count for s in sketches)
+    points = np.concatenate([near, stray])
+    shares = np.repeat([1.0 / _POINTS, rows / _POINTS], _POINTS)
+    noise = [np.tile(added_variance(s)[entries] / 2.0, 2) for s in sketches]
+    basis = _waves(points, orders)
+    damping = np.concatenate([[0.0], noise[0] + noise[1] + _DAMPING])
+    targets = np.stack([points, points**2, points**4], axis=1)
+    weights = np.linalg.lstsq(
+        np.concatenate([basis * np.sqrt(shares)[:, None], np.diag(np.sqrt(damping))]),
+        np.concatenate([targets * np.sqrt(shares)[:, None], np.zeros((len(damping), 3))]),
+        rcond=None,
+    )[0]
+    residual = np.abs(basis @ weights - targets)
+    missed = 2.0 * residual[:_POINTS].max(0) + rows * residual[_POINTS:].max(0)
+    out, deviations = [], []
+    for sketch, added in zip(sketches, noise, strict=True):
+        z = sketch.mean[entries] * np.exp(-1j * orders * middle / reach)
+        first, second, fourth = np.concatenate([[1.0], z.real, z.imag]) @ weights
+        variance = max(second - first**2, 0.0)
+        # the fourth moment about the mean is at least the square of the variance
+        spread = max(fourth - second**2, 2.0 * variance**2, 0.0)
+        n, deviation = sketch.effective_count, np.sqrt(variance)
+        errors = [
+            np.sqrt(of_rows / n + added @ (c[1:] ** 2))
+            for of_rows, c in ((variance, weights[:, 0]), (spread, weights[:, 1] - 2.0 * first * weights[:, 0]))
+        ]
+        out.append(
+            (
+                middle + reach * first,
+                reach * deviation,
+                reach * errors[0],
+                reach * errors[1] / (2.0 * max(deviation, 1e-300)),
+            )
+        )
+        deviations.append(deviation)
+    typical = max(np.sqrt(deviations[0] * deviations[1]), 1e-300)
+    return out[0], out[1], (reach * missed[0], reach * missed[1] / (2.0 * typical))
+
+
+def _waves(points: Array, orders: npt.NDArray[np.intp]) -> Array:
+    """1, cosines and sines of the harmonics at some points."""
+    phases = np.outer(points, orders)
+    return np.concatenate([np.ones((len(points), 1)), np.cos(phases), np.sin(phases)], axis=1)

@@ -14,6 +14,7 @@ from sketchlearn.designs import (  # noqa: F401  # each registers its tasks
     gmm,
     ica,
     kmeans,
+    monitoring,
     pca,
     stable,
     subspaces,
@@ -207,8 +208,10 @@ def design(
         Pilot rows; a thousand are enough.
     n_components : int
         The largest number of components that will be asked for.
-    task : {"kmeans", "gmm", "stable", "pca", "regression", "classifier", "ica"}
-        What the sketch is for, or a task that was registered.  ``"pca"`` and ``"regression"`` give quadratic features
+    task : {"kmeans", "gmm", "stable", "monitoring", "pca", "regression", "classifier", "ica"}
+        What the sketch is for, or a task that was registered.  ``"monitoring"`` adds features of single columns, so
+        that :func:`sketchlearn.comparison.drift` can say how each column changed
+        (:class:`sketchlearn.features.MonitoringFeatures`; columns always count in units of their spread).  ``"pca"`` and ``"regression"`` give quadratic features
         (:class:`sketchlearn.QuadraticFeatures`), ``"classifier"`` products of Fourier features
         (:class:`sketchlearn.EmbeddedFeatures`; `size` counts cosines and sines).
     size : int, optional
@@ -281,7 +284,7 @@ def design(
         few, request = _projected(request, projection, standardize, names)
         phi, why = designer(request)
         why += f"; of {few.describe()}"
-    elif standardize:
+    elif standardize and task != "monitoring":  # which standardises by itself
         phi, why = _standardized(designer, request, names, None if encoder is None else encoder.indicators)
     else:
         phi, why = designer(request)

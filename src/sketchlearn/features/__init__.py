@@ -19,6 +19,7 @@ from sketchlearn.features.radial import (
     WeightedLaw,
 )
 from sketchlearn.features.second_moment import SecondMomentMap
+from sketchlearn.features.monitoring import MonitoringFeatures
 from sketchlearn.features.split import SplitFeatures
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "QuarticFeatures",
     "RadialLaw",
     "SecondMomentMap",
+    "MonitoringFeatures",
     "SplitFeatures",
     "WeightedLaw",
     "register",
