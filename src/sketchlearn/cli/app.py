@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "ALPHA",
     "Code",
     "Columns",
     "Dataset",
@@ -110,6 +111,7 @@ def _debug(value: bool) -> bool:
     return value
 
 
+ALPHA = "Probability of a false alarm (exit code 10 without a change), over all comparisons of the command."
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", callback=_debug, is_eager=True)]
 Output = Annotated[str, typer.Option("--output", "-o", help="File to write; - for standard output.")]

@@ -8,7 +8,8 @@ deviation, is not seen here.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +47,8 @@ class ColumnChange:
     >>> from sketchlearn.comparison import ColumnChange
     >>> print(ColumnChange("price", 1.82, 0.03, 0.41, 0.02, 1e-9, (10.0, 19.1), (5.0, 7.05)))
     price (+1.82 ± 0.03 sd, spread +41 ± 2 %)
+    >>> round(ColumnChange("x", 0.316, 0.01, 0.0, 0.01, 0.0, (0.0, 0.316), (1.0, 1.0)).psi, 2)
+    0.1
     """
 
     column: str
@@ -56,6 +59,24 @@ class ColumnChange:
     p_value: float
     means: tuple[float, float] = (math.nan, math.nan)
     deviations: tuple[float, float] = (math.nan, math.nan)
+
+    @property
+    def psi(self) -> float:
+        """Population stability index of normal columns with these moments: below 0.1 small, above 0.25 large.
+
+        The symmetric Kullback-Leibler divergence, which the index of that name estimates from bins.  NaN where it is
+        not known, infinite where a constant column moved.
+        """
+        before, after = (deviation**2 for deviation in self.deviations)
+        if not (before > 0 and after > 0):
+            return 0.0 if before == after and self.means[0] == self.means[1] else math.inf if before == 0 else math.nan
+        apart = (self.means[1] - self.means[0]) ** 2
+        return 0.5 * (apart * (1.0 / before + 1.0 / after) + before / after + after / before - 2.0)
+
+    def facts(self) -> dict[str, Any]:
+        """Everything by name, None for what is not known: as values of JSON."""
+        shown = {**asdict(self), "psi": self.psi, "tells_shift": self.tells_shift, "tells_spread": self.tells_spread}
+        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in shown.items()}
 
     @property
     def tells_shift(self) -> bool:

@@ -159,14 +159,21 @@ def _divergence(
 
 
 def _with_stray_row(mixture: Mixture, sketch: Sketch) -> Mixture:
-    """The mixture, with the weight of one row spread over the box."""
+    """The mixture, within the box, with the weight of one row spread over it.
+
+    Rows in a box have standard deviations of at most half its width.  A mixture that is wider in some column has not
+    seen it: in such columns it is shrunk to that.
+    """
     lower, upper = box_of(sketch)
+    middle, half = 0.5 * (lower + upper), 0.5 * np.maximum(upper - lower, 0.0)
+    deviation = np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-300))
+    shrunk = np.minimum(half / deviation, 1.0)
+    inside = np.where(shrunk < 1.0, middle + shrunk * (mixture.means - mixture.mean), mixture.means)
     share = 1.0 / (1.0 + sketch.effective_count)
-    width = np.maximum(upper - lower, 0.0) / 12.0**0.5  # standard deviation of a uniform law
     return Mixture(
         np.append(mixture.weights * (1.0 - share), share),
-        np.concatenate([mixture.means, 0.5 * (lower + upper)[None]]),
-        np.concatenate([mixture.full_covariances(), np.diag(width**2)[None]]),
+        np.concatenate([inside, middle[None]]),
+        np.concatenate([mixture.full_covariances() * np.outer(shrunk, shrunk), np.diag(half**2 / 3.0)[None]]),
     )
 
 
