@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sketchlearn.exceptions import (
         BudgetError,
         DataWarning,
+        DuplicateRowsError,
         IncompatibleSketchError,
         LedgerFileError,
         MissingPackageError,
@@ -79,6 +80,7 @@ _ROOMS = {
     "engines": ("sketch",),
     "exceptions": (
         "BudgetError",
+        "DuplicateRowsError",
         "DataWarning",
         "IncompatibleSketchError",
         "LedgerFileError",
@@ -142,6 +144,7 @@ __all__ = [
     "CompressiveVerifier",
     "DataWarning",
     "DetectionErrors",
+    "DuplicateRowsError",
     "EmbeddedFeatures",
     "Encoder",
     "FeatureMap",

@@ -6,8 +6,8 @@ import pytest
 import sketchlearn as sl
 from sketchlearn.comparison import changes, drift, moved_columns
 from sketchlearn.comparison.drift import adjusted
-from sketchlearn.comparison.description import describe
 from sketchlearn.comparison.two_sample import limit, tail
+from sketchlearn.decoders.description import describe
 from sketchlearn.sketches.value import pooled
 
 NAMES = ["a", "b", "c", "d"]
@@ -114,7 +114,9 @@ def test_private_sketches_tell_with_wider_errors():
     after[:, 0] = after[:, 0] ** 2
     map_ = sl.design(bounds=([0, 0], [1, 1]), n_components=3, task="monitoring")
     plain = [sl.sketch(x, map_) for x in (before, after)]
-    noisy = [sl.privatize(s, epsilon=1.0, delta=1e-6, public_map=True) for s in plain]  # without a seed: six deviations below
+    noisy = [
+        sl.privatize(s, epsilon=1.0, delta=1e-6, public_map=True) for s in plain
+    ]  # without a seed: six deviations below
     (a, *_), (b, *_) = moved_columns(*plain), moved_columns(*noisy)
     assert a.column == b.column == "column 0"
     assert b.shift_error > 1.2 * a.shift_error

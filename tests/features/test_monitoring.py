@@ -10,7 +10,7 @@ def joint(**changes):
 
 
 def test_recipe_file_and_features_agree(tmp_path):
-    X = np.random.default_rng(0).normal(size=(500, 3)) + [0.0, 100.0, 0.0]
+    X = np.random.default_rng(0).normal(size=(500, 3)) + np.array([0.0, 100.0, 0.0])
     phi = sl.design(X, n_components=4, task="monitoring", seed=3)
     assert isinstance(phi, MonitoringFeatures)
     again = FeatureMap.from_recipe(phi.recipe())

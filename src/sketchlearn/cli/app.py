@@ -25,6 +25,7 @@ import sketchlearn
 from sketchlearn.cli.outputs import OutputError, check_output, reason, usage, write_bytes, writing
 from sketchlearn.exceptions import (
     DataWarning,
+    DuplicateRowsError,
     IncompatibleSketchError,
     MissingPackageError,
     ModelFileError,
@@ -209,6 +210,9 @@ def _explained(error: Exception) -> tuple[str, Code]:
     """What went wrong, in one line, and the exit code."""
     if hasattr(error, "format_message"):  # what typer says about arguments
         return error.format_message(), Code.USAGE
+    if isinstance(error, DuplicateRowsError):
+        again = f"{error.path} has these {error.rows:,} rows already; nothing was added (--force adds them once more)"
+        return again, Code.DATA
     text = _as_options(" ".join(str(error).split()))
     if isinstance(error, ValueError) and (wrong := _WRONG_VALUE.match(text)):
         return f"--{text[: wrong.end(1)]} {text[wrong.end(1) + 1 :]}", Code.USAGE

@@ -4,7 +4,7 @@ A weighted sum of features, ``g(x) = c_0 + sum_k c_k exp(i w_k·x)``, has an ave
 is near the value of a column wherever there are rows, its average is near the mean of that column, whatever the law
 of the rows.  The best weights in the mean square are those of a linear regression of the column on the features, ``S^-1
 h``, where S is the covariance of the features and h their covariance with the column.  Both have closed forms under
-a Gaussian mixture that describes the rows (:mod:`sketchlearn.comparison.description`); the mixture only says where the
+a Gaussian mixture that describes the rows (:mod:`sketchlearn.decoders.description`); the mixture only says where the
 approximation has to be good.  Squares of columns are read in the same way.
 
 What the regression leaves is what the sketch can't see.  Its variance r gives a bound: between two laws p and q it
@@ -103,7 +103,7 @@ def marginals(a: Sketch, b: Sketch, mixture: Mixture | None = None) -> Marginals
     if isinstance(features, MonitoringFeatures):
         return _of_single_columns(features, (a, b))
     if mixture is None:
-        from sketchlearn.comparison.description import describe  # loads the decoders of mixtures
+        from sketchlearn.decoders.description import describe  # loads the decoders of mixtures
 
         mixture = describe(pooled([a, b]))
     chosen = chosen_entries(features.size)
@@ -149,7 +149,11 @@ def _read(w: Array, sketches: tuple[Sketch, Sketch], added: list[Array], mixture
 
 
 def _divergence(
-    difference: Array, factor: tuple[Array, bool], covariance: Array, sketches: tuple[Sketch, Sketch], added: list[Array]
+    difference: Array,
+    factor: tuple[Array, bool],
+    covariance: Array,
+    sketches: tuple[Sketch, Sketch],
+    added: list[Array],
 ) -> float:
     """chi2 between the laws of two sketches as far as the features see it, less what noise contributes."""
     rows = sum(1.0 / s.effective_count for s in sketches)

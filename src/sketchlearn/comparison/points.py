@@ -70,7 +70,7 @@ def synthesize(
         raise ValueError("the sketch has fewer than two rows: there is nothing to follow")
     rng = as_generator(random_state)
     if mixture is None:
-        from sketchlearn.comparison.description import describe  # loads the decoders of mixtures
+        from sketchlearn.decoders.description import describe  # loads the decoders of mixtures
 
         mixture = describe(sketch)
     if mixture.dim != features.dim:

@@ -287,7 +287,7 @@ def _findings(problem: Problem, fit: _Outcome) -> verdicts.Findings | None:
 
 
 def _mixture(weights: Array, means: Array, covariances: Array) -> Mixture:
-    w = np.maximum(weights, 0.0)
+    w = np.maximum(weights, 1e-12)  # a few rows may leave a single component without weight
     return Mixture(w / w.sum(), means, covariances)
 
 

@@ -211,7 +211,8 @@ def design(
     task : {"kmeans", "gmm", "stable", "monitoring", "pca", "regression", "classifier", "ica"}
         What the sketch is for, or a task that was registered.  ``"monitoring"`` adds features of single columns, so
         that :func:`sketchlearn.comparison.drift` can say how each column changed
-        (:class:`sketchlearn.features.MonitoringFeatures`; columns always count in units of their spread).  ``"pca"`` and ``"regression"`` give quadratic features
+        (:class:`sketchlearn.features.MonitoringFeatures`; columns always count in units of their spread).
+        ``"pca"`` and ``"regression"`` give quadratic features
         (:class:`sketchlearn.QuadraticFeatures`), ``"classifier"`` products of Fourier features
         (:class:`sketchlearn.EmbeddedFeatures`; `size` counts cosines and sines).
     size : int, optional

@@ -29,7 +29,9 @@ def design_monitoring(request: Request) -> tuple[MonitoringFeatures, str]:
     d = len(request.box()[0]) if request.sample is None else request.rows().shape[1]
     if request.size is not None:
         if request.size <= HARMONICS * d:
-            raise ValueError(f"size={request.size}: {d} columns take {HARMONICS * d} features, and some for all of them")
+            raise ValueError(
+                f"size={request.size}: {d} columns take {HARMONICS * d} features, and some for all of them"
+            )
         request = replace(request, size=request.size - HARMONICS * d)
     if request.sample is None:
         lower, upper = request.box()

@@ -5,6 +5,7 @@ from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.monitoring import MonitoringFeatures
 from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
@@ -19,7 +20,6 @@ from sketchlearn.features.radial import (
     WeightedLaw,
 )
 from sketchlearn.features.second_moment import SecondMomentMap
-from sketchlearn.features.monitoring import MonitoringFeatures
 from sketchlearn.features.split import SplitFeatures
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "FourierFeatures",
     "GaussianLaw",
     "MixedLaw",
+    "MonitoringFeatures",
     "MultiscaleLaw",
     "Number",
     "Operator",
@@ -42,7 +43,6 @@ __all__ = [
     "QuarticFeatures",
     "RadialLaw",
     "SecondMomentMap",
-    "MonitoringFeatures",
     "SplitFeatures",
     "WeightedLaw",
     "register",

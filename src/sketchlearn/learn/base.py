@@ -127,16 +127,17 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def decode_sketch(self, seed: int) -> Solution:
         """Decode ``self.sketch_``; by default with the decoder that was asked for and :meth:`decode_options`."""
+        options = self.decode_options()
         with limited(self.workers):
-            solution = decode(
-                self.sketch_,
-                self._chosen(seed),
-                task=self.task,
-                decoder=self.decoder,
-                random_state=seed,
-                **self.decode_options(),
-            )
+            k = self._chosen(seed)
+            table = getattr(self, "sweep_", None) if getattr(self, self.counted, None) == "auto" else None
+            final = None if table is None else table.solution
+            if final is not None and final.task == self.task and self.decoder == "auto" and not options:
+                return final  # one fit, and one verdict for both
+            solution = decode(self.sketch_, k, task=self.task, decoder=self.decoder, random_state=seed, **options)
         assert isinstance(solution, Solution)
+        if table is not None:
+            self.sweep_ = table.concluded(solution)
         return solution
 
     def _chosen(self, seed: int) -> int:

@@ -25,7 +25,8 @@ def register(app: typer.Typer) -> None:
             float, typer.Option("--min-distance", help="Smaller distances are no alarm, however sure they are.")
         ] = 0.0,
         min_effect: Annotated[
-            float, typer.Option("--min-effect", help="Smaller effects are no alarm: 0.3 for small, 0.5 for large changes.")
+            float,
+            typer.Option("--min-effect", help="Smaller effects are no alarm: 0.3 for small, 0.5 for large changes."),
         ] = 0.0,
         as_json: Json = False,
         debug: Debug = False,
@@ -50,7 +51,8 @@ def register(app: typer.Typer) -> None:
                           min_effect=min_effect)  # fmt: skip
         differ = [alarm for alarm in found if alarm.differs]
         facts = {
-            "against": against, "alpha": alpha, "correction": correction, "min_distance": min_distance, "min_effect": min_effect,
+            "against": against, "alpha": alpha, "correction": correction, "min_distance": min_distance,
+            "min_effect": min_effect,
             "differ": len(differ), "changes": [alarm.facts() for alarm in found],
         }  # fmt: skip
         emit(facts, as_json, _text(found, against))
@@ -71,5 +73,8 @@ def _text(found: list[Any], against: str) -> str:
     reference = {"first": found[0].change.reference, "previous": "the one before", "rest": "all others"}[against]
     lines.append(f"{count} of {len(found)} differ from {reference}")
     if count:
-        lines.append("effect: the shift in standard deviations (sd) that would move the rows as far; below 0.3 small, above 0.5 large")
+        lines.append(
+            "effect: the shift, in standard deviations (sd), that would move the rows as far; below 0.3 small, above "
+            "0.5 large"
+        )
     return "\n".join(lines)

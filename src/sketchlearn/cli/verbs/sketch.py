@@ -83,6 +83,9 @@ def register(app: typer.Typer) -> None:
             bool, typer.Option("--skip-invalid", help="Leave out rows with NaN, infinity or nulls, and count them.")
         ] = False,
         append: Annotated[bool, typer.Option("--append", help="Add the rows to the sketch in the output.")] = False,
+        force: Annotated[
+            bool, typer.Option("--force", help="With --append: add rows that the output has already.")
+        ] = False,
         follow: Annotated[bool, typer.Option("--follow", help="Wait for new files until interrupted.")] = False,
         poll: Annotated[float, typer.Option("--poll", help="Seconds between two looks for new files.")] = 5.0,
         idle: Annotated[
@@ -125,7 +128,7 @@ def register(app: typer.Typer) -> None:
             (follow, stdin or query is not None, "--follow watches files, not a stream or a database"),
             (follow, output == "-", "--follow rewrites its output: give a file"),
             (append, output == "-", "--append needs a file as output"),
-            (append, features is not None, "--append takes the features of the output: leave out --features"),
+            (force, not append, "--force is for --append"),
             (idle is not None, not follow, "--idle is for --follow"),
             ("-" in data, len(data) > 1, "standard input (-) can't be combined with files"),
             (output == "-", as_json, "-o - and --json would both write to standard output"),
@@ -155,7 +158,7 @@ def register(app: typer.Typer) -> None:
         with locked(output, wait) if plain else nullcontext():
             run = Run(
                 None if output == "-" else Path(output), group_by is not None, append, restart, follow,
-                checkpoint_every,
+                checkpoint_every, force,
                 write=lambda content: write_bytes(output, content),
                 say=lambda text: note(text.replace("restart=True", "--restart")),
             )  # fmt: skip
