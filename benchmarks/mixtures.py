@@ -32,11 +32,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 import sketchlearn as sl
-from sketchlearn.atoms import sample_stable
-from sketchlearn.decoders.certificate.whitened import State, Whitened
-from sketchlearn.decoders.covariances import KINDS as KINDS_OF
+from sketchlearn.decoders.certificate.whitened import Whitened
+from sketchlearn.decoders.families import GAUSSIANS, sample_stable
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.state import State
 from sketchlearn.decoders.sweep_gmm import sweep_gmm
 from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.learn.mixture import CompressiveGaussianMixture
@@ -171,11 +171,16 @@ def most(s, kind, truth):
     view = View.of(s, None)
     problem = Problem.from_view(view)
     weights, means, matrices = truth
-    shaped = KINDS_OF[kind].from_full(matrices / problem.scale**2, weights)
+    shaped = GAUSSIANS[kind].from_covariances(matrices / problem.scale**2, weights)
     w = np.ascontiguousarray(view.operator.forward(np.eye(means.shape[1])).T)
     z = view.mean * np.exp(-1j * (w @ problem.center))
     work = Whitened(
-        w * problem.scale, z, problem.n, State(problem.normalised(means), weights, shaped), 0.5 * view.added, dense=True
+        w * problem.scale,
+        z,
+        problem.n,
+        State(GAUSSIANS[kind], weights, problem.normalised(means), shaped),
+        0.5 * view.added,
+        dense=True,
     )
     work.settle(5)
     state = work.state

@@ -11,11 +11,11 @@ LEVELS = [
     {"kernels"},
     {"features"},
     {"sketches", "designs"},
-    {"sources", "engines", "atoms"},
+    {"sources", "engines"},
     {"decoders"},
     {"comparison"},
     {"learn", "privacy", "federation"},
-    {"datasets", "plots"},
+    {"atoms", "datasets", "plots"},
     {"cli"},
     {"__main__"},
 ]

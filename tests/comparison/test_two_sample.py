@@ -5,7 +5,7 @@ from scipy import stats
 import sketchlearn as sl
 from sketchlearn.comparison.two_sample import noise_of_rows, powers, tail
 from sketchlearn.decoders.description import describe, location
-from sketchlearn.decoders.gmm import decode_gmm
+from sketchlearn.decoders.mixtures.default import decode_gmm
 
 PHI = sl.FourierFeatures.draw(dim=2, size=60, scale=1.0, seed=0)
 CENTRES = np.array([[0.0, 0.0], [4.0, 1.0], [-1.0, 5.0]])

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import sketchlearn as sl
-from sketchlearn.decoders.gmm import decode_problem, mixture_problem
+from sketchlearn.decoders.mixtures.default import decode_problem, mixture_problem
 
 
 def _data(kind, seed, n=30_000, k=3, d=4):

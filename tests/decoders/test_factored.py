@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
-from sketchlearn.decoders.factored import Factored, _Coordinates, refine_factored
+from sketchlearn.decoders.families import DIAGONAL, Factors
 from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.refine import Objective, refine
 from sketchlearn.features.operator import DenseOperator
 from sketchlearn.kernels import _factors_numpy, tiers
 
@@ -22,39 +24,43 @@ def _problem(d=3, m=150, seed=0):
     return Problem(DenseOperator.of(w), parts, u, 1e6, np.zeros(m), np.zeros(d), 1.0, box, np.ones(m, bool)), means, s
 
 
-@pytest.mark.parametrize("rank", [0, 2])
-def test_gradients(rank):
+def _state(means, variance, rank=0, seed=1):
+    k, d = means.shape
+    diagonals, weights = np.full((k, d), variance), np.full(k, 1 / k)
+    if not rank:
+        return State(DIAGONAL, weights, means, diagonals)
+    family = Factors(rank)
+    return State(family, weights, means, family.widened(diagonals, weights, np.random.default_rng(seed)))
+
+
+def test_gradients():
     problem, means, _ = _problem()
-    start = Factored.round(means + 0.1, np.array([0.5, 0.5]), 0.4)
-    if rank:
-        start = start.with_factors(rank, np.random.default_rng(1))
-    coordinates = _Coordinates(problem, start, 10.0, 1e-3)
+    objective = Objective(problem, _state(means + 0.1, 0.4, rank=2), 1e-6, 10.0, 1e-3, boxed=False)
     rng = np.random.default_rng(2)
-    x = coordinates.start + 0.01 * rng.normal(size=len(coordinates.start))
-    _, gradient = coordinates.objective(x)
+    x = objective.start + 0.01 * rng.normal(size=len(objective.start))
+    _, gradient = objective(x)
     for _ in range(8):
         way = rng.normal(size=len(x))
         way /= np.linalg.norm(way)
-        ahead, behind = coordinates.objective(x + 1e-2 * way)[0], coordinates.objective(x - 1e-2 * way)[0]
+        ahead, behind = objective(x + 1e-2 * way)[0], objective(x - 1e-2 * way)[0]
         assert gradient @ way == pytest.approx((ahead - behind) / 2e-2, rel=0.05, abs=0.05 * np.abs(gradient).max())
 
 
 def test_factors_find_covariances_that_diagonals_miss():
     problem, means, s = _problem()
-    diagonal = refine_factored(problem, Factored.round(means, np.full(2, 0.5), 0.5), 100, largest=10.0, strength=0.0)
-    rng = np.random.default_rng(0)
-    full = refine_factored(problem, diagonal.with_factors(2, rng), 300, largest=10.0, strength=0.0)
+    diagonal = refine(problem, _state(means, 0.5), 100, largest=10.0)
+    family = Factors(2)
+    shapes = family.widened(diagonal.shapes, diagonal.weights, np.random.default_rng(0))
+    full = refine(problem, State(family, diagonal.weights, diagonal.means, shapes), 300, largest=10.0)
     assert full.value < 1e-2 * diagonal.value
-    np.testing.assert_allclose(full.fit().covariances, s, atol=0.05)
-    assert diagonal.fit().covariances.shape == (2, 3)
+    np.testing.assert_allclose(full.covariances, s, atol=0.05)
 
 
 def test_tiles_make_no_difference(monkeypatch):
-    problem, means, _ = _problem(m=700)
-    start = Factored.round(means, np.full(2, 0.5), 0.5).with_factors(1, np.random.default_rng(0))
-    whole = refine_factored(problem, start, 20, largest=10.0, strength=1e-4)
-    monkeypatch.setattr("sketchlearn.decoders.factored._TILE", 1)
-    tiled = refine_factored(problem, start, 20, largest=10.0, strength=1e-4)
+    start = _state(_problem()[1], 0.5, rank=1, seed=0)
+    whole = refine(_problem(m=700)[0], start, 20, largest=10.0, strength=1e-4)
+    monkeypatch.setattr("sketchlearn.decoders.problem._TILE", 1)
+    tiled = refine(_problem(m=700)[0], start, 20, largest=10.0, strength=1e-4)
     np.testing.assert_allclose(tiled.means, whole.means, atol=1e-3)
 
 

@@ -2,29 +2,29 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
-from sketchlearn.atoms import Atom, KnownGaussian
-from sketchlearn.decoders.families import decode_family
+from sketchlearn.decoders.families import Family, Known
+from sketchlearn.decoders.mixtures.own import decode_family
 from sketchlearn.designs.gmm import design_gmm
 
 
-class Laplace(Atom):
+class Laplace(Family):
     """The family of docs/mixtures.md."""
 
-    def shape_size(self, d):
-        return 1
+    def damping(self, shapes, w):
+        return -np.log1p(0.5 * shapes * w.squared_norms)
 
-    def envelope(self, shapes, w):
-        return 1 / (1 + 0.5 * shapes * w.squared_norms)
+    def damping_vjp(self, shapes, w, cotangent):
+        r2 = w.squared_norms
+        return (cotangent * (-0.5 * r2 / (1 + 0.5 * shapes * r2))).sum(1, keepdims=True)
 
-    def envelope_vjp(self, shapes, w, cotangent):
-        slope = -0.5 * w.squared_norms * self.envelope(shapes, w) ** 2
-        return (slope * cotangent).sum(1, keepdims=True)
-
-    def shape_bounds(self, d, smallest, largest):
+    def bounds(self, d, smallest, largest):
         return np.array([smallest]), np.array([largest])
 
-    def round_shapes(self, variances, d):
-        return np.asarray(variances)[:, None]
+    def rounded(self, variances, d):
+        return np.asarray(variances, float)[:, None]
+
+    def covariances(self, shapes, k, d):
+        return shapes[:, :, None] * np.eye(d)
 
 
 def test_a_family_of_ones_own():
@@ -38,7 +38,7 @@ def test_a_family_of_ones_own():
         ]
     )
     s = sl.sketch(X, design_gmm(X[::10], 2, "spherical", seed=0), progress=False)
-    solution = sl.decode(s, 2, task="family", atom=Laplace(), random_state=0)
+    solution = sl.decode(s, 2, task="family", family=Laplace(), random_state=0)
     order = np.argsort(solution.means[:, 0])
     np.testing.assert_allclose(solution.means[order], centers, atol=0.15)
     np.testing.assert_allclose(solution.shapes[order, 0], variances, rtol=0.15)
@@ -48,4 +48,4 @@ def test_a_family_of_ones_own():
 def test_requests_are_checked():
     X = np.zeros((5, 1))
     with pytest.raises(ValueError, match="n_components"):
-        decode_family(sl.sketch(X, design_gmm(X, 1)), 0, KnownGaussian(1.0), rng=np.random.default_rng(0))
+        decode_family(sl.sketch(X, design_gmm(X, 1)), 0, Known(1.0), rng=np.random.default_rng(0))

@@ -3,13 +3,11 @@ import pytest
 from mixtures import draw, log_likelihood, random_mixture
 
 import sketchlearn as sl
-from sketchlearn.decoders.covariances import KINDS as SHAPES
-from sketchlearn.decoders.covariances import reduce_mixture
-from sketchlearn.decoders.gaussian_clompr import decode_gaussian_clompr
-from sketchlearn.decoders.gaussian_splitting import decode_gaussian_splitting
-from sketchlearn.decoders.gmm import decode_gmm
+from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.metric import View, keeps_shape, unwhiten, whiten, whitening_metric
-from sketchlearn.decoders.refine import Fit
+from sketchlearn.decoders.mixtures.default import decode_gmm
+from sketchlearn.decoders.mixtures.published.greedy import decode_gaussian_clompr, decode_gaussian_splitting
+from sketchlearn.decoders.state import State, reduced
 from sketchlearn.decoders.sweep_gmm import sweep_gmm
 from sketchlearn.designs.gmm import design_gmm, parameter_count
 
@@ -93,7 +91,7 @@ def test_warm_start_stays_where_it_was():
     first = decode_gmm(s, 4, "diag", rng=np.random.default_rng(0))
     trace = []
     again = decode_gmm(s, 4, "diag", rng=np.random.default_rng(1), start=first.mixture, trace=trace)
-    assert [t["start"] for t in trace if "start" in t] == ["warm"]
+    assert [t["stage"] for t in trace] == ["warm start", "noise weights"]
     np.testing.assert_allclose(again.means, first.means, atol=0.05)
 
 
@@ -162,20 +160,20 @@ def test_bad_requests_are_refused():
 def test_shapes_round_trip(kind):
     rng = np.random.default_rng(0)
     matrices = random_mixture(3, 2, 1, kind, rng)[2]
-    packed = SHAPES[kind].from_full(matrices, np.ones(3))
-    np.testing.assert_allclose(SHAPES[kind].to_full(packed, 3, 2), matrices, rtol=1e-12)
+    packed = GAUSSIANS[kind].from_covariances(matrices, np.ones(3))
+    np.testing.assert_allclose(GAUSSIANS[kind].covariances(packed, 3, 2), matrices, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["diag", "full"])
 def test_splitting_keeps_the_moments_and_merging_undoes_it(kind):
     rng = np.random.default_rng(0)
     weights, means, matrices = random_mixture(2, 3, 50, kind, rng)
-    shape = SHAPES[kind]
-    halves = Fit(means, weights, shape.from_full(matrices, weights)).split(kind, 1, rng)
-    m, w, s = reduce_mixture(halves.means, halves.weights, shape.to_full(halves.covariances, 3, 3), 2)
-    order = np.argsort(w), np.argsort(weights)
-    np.testing.assert_allclose(m[order[0]], means[order[1]], atol=1e-12)
-    np.testing.assert_allclose(s[order[0]], matrices[order[1]], atol=1e-12)
+    family = GAUSSIANS[kind]
+    halves = State(family, weights, means, family.from_covariances(matrices, weights)).split(1, rng)
+    merged = reduced(halves, 2)
+    order = np.argsort(merged.weights), np.argsort(weights)
+    np.testing.assert_allclose(merged.means[order[0]], means[order[1]], atol=1e-12)
+    np.testing.assert_allclose(merged.covariances[order[0]], matrices[order[1]], atol=1e-12)
 
 
 def test_whitened_sketch_is_the_sketch_of_whitened_rows():
@@ -195,7 +193,7 @@ def test_models_travel_between_metrics(kind):
     rng = np.random.default_rng(0)
     matrix = np.diag([2.0, 0.1]) if kind == "diag" else rng.normal(size=(2, 2))
     weights, means, matrices = random_mixture(3, 2, 5, kind, rng)
-    s = SHAPES[kind].from_full(matrices, weights)
+    s = GAUSSIANS[kind].from_covariances(matrices, weights)
     there = whiten(means, s, kind, matrix)
     back = unwhiten(*there, kind, matrix)
     np.testing.assert_allclose(there[0], means @ matrix.T)

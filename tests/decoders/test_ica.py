@@ -145,7 +145,7 @@ def test_dependent_sources_are_a_misfit():
     X = rng.laplace(size=(20_000, 3)) * np.sqrt(rng.chisquare(3, size=(20_000, 1)))
     trace = decoded(X, trace=True)
     assert str(trace.code) == "misfit"
-    assert len(trace.trace) == 10
+    assert len(trace.trace[0]["rounds"]) == 10
     assert trace.ratio > 2.5
 
 

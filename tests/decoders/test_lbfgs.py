@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from sketchlearn.decoders.lbfgs import lbfgs
+from sketchlearn.decoders.steps.lbfgs import lbfgs
 
 
 def _rosenbrock(x):

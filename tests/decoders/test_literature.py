@@ -8,10 +8,12 @@ import pytest
 from clusters import gaussian_clusters, mean_cost
 
 import sketchlearn as sl
-from sketchlearn.decoders import Code, tuning_free
-from sketchlearn.decoders.passing import Passing
+from sketchlearn.decoders import Code
+from sketchlearn.decoders.kmeans import default
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.search import Found
+from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.greedy import Found
+from sketchlearn.decoders.steps.messages import Passing
 
 DECODERS = ["cl-amp", "sketch-and-shift", "sliding-frank-wolfe", "adcg", "thresholding", "particle-flow"]
 
@@ -86,7 +88,7 @@ def test_options_of_message_passing(easy):
         with pytest.raises(ValueError, match="at least 1"):
             sl.decode(s, 2, decoder="cl-amp", **bad)
     solution = sl.decode(s, 4, decoder="cl-amp", restarts=1, polish=False, trace=True, random_state=0)
-    assert any("round" in step for step in solution.trace)
+    assert solution.trace[0]["stage"] == "CL-AMP (1 run)"
     assert solution.iterations > 20
 
 
@@ -130,13 +132,15 @@ def test_the_default_takes_over_what_messages_find(easy):
     problem = Problem.from_sketch(s)
     rng = np.random.default_rng(0)
     means = rng.normal(size=(4, 3))
-    residual = problem.residual(means, 0.01, np.full(4, 0.25))
-    wrong = Found(means, np.full(4, 0.25), 0.01, float(problem.u @ (residual**2).sum(0)), 1e-9, 0.1, 1)
-    found = tuning_free._handed_over(problem, wrong, rng)
-    assert found.certified
-    assert mean_cost(X, problem.points(found.means)) < 1.02 * mean_cost(X, centers)
-    better = replace(found, value=0.0)
-    assert tuning_free._handed_over(problem, better, rng) is better
+    state = State.shared(np.full(4, 0.25), means, 0.01)
+    run = default.Decoding(problem, 4, rng, None, None)
+    run.found = Found(replace(state, value=problem.misfit(state)), 1e-9, 0.1, 1)
+    default.message_passing(run)
+    assert run.found.explained
+    assert mean_cost(X, problem.points(run.found.state.means)) < 1.02 * mean_cost(X, centers)
+    run.found = better = replace(run.found, state=replace(run.found.state, value=0.0))
+    assert default.message_passing(run) is None
+    assert run.found is better
 
 
 def test_message_passing_with_structured_sketches():

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
-from sketchlearn.decoders import posterior, tuning_free
+from sketchlearn.decoders.families import SPHERICAL
+from sketchlearn.decoders.kmeans import default, posterior
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.refine import Fit
+from sketchlearn.decoders.state import State
 
 K, D = 6, 6
 
@@ -31,8 +32,8 @@ def cost(X, centers):
 
 
 def test_every_fit_of_a_pool_weighs_the_same():
-    one = Fit(np.zeros((2, 3)), np.array([1.0, 3.0]), np.ones(2), 0.0)
-    two = Fit(np.ones((1, 3)), np.array([0.2]), np.full(1, 2.0), 0.0)
+    one = State(SPHERICAL, np.array([1.0, 3.0]), np.zeros((2, 3)), np.ones(2))
+    two = State(SPHERICAL, np.array([0.2]), np.ones((1, 3)), np.full(1, 2.0))
     pool = posterior.pooled([one, two])
     assert np.allclose(pool.weights, [0.125, 0.375, 0.5])
     assert pool.means.shape == (3, 3)
@@ -43,7 +44,7 @@ def test_a_run_that_explains_less_is_left_out(monkeypatch):
     _, centers, s = noisy(0, 0.1)
     problem = Problem.from_sketch(s)
     fit = Mixture(np.full(K, 1.0 / K), problem.normalised(centers), np.full(K, problem.scale**-2))
-    stray = Fit(np.zeros((K, D)), np.full(K, 1.0 / K), np.ones(K), 1.0)
+    stray = State(SPHERICAL, np.full(K, 1.0 / K), np.zeros((K, D)), np.ones(K), 1.0)
     monkeypatch.setattr(posterior, "best_of_runs", lambda passing, runs: (stray, runs))
     pool = posterior.believed(problem, fit, np.random.default_rng(0))
     assert pool.n_components == K
@@ -69,8 +70,8 @@ def test_only_what_added_noise_leaves_undetermined_is_pooled():
         return SimpleNamespace(certified=SimpleNamespace(examination=SimpleNamespace(determined=determined)))
 
     X, _, s = noisy(0, 0.1)
-    assert tuning_free._hidden(Problem.from_sketch(s), outcome(False))
-    assert not tuning_free._hidden(Problem.from_sketch(s), outcome(True))
-    assert not tuning_free._hidden(Problem.from_sketch(s), SimpleNamespace(certified=None))
+    assert default.hidden(Problem.from_sketch(s), outcome(False))
+    assert not default.hidden(Problem.from_sketch(s), outcome(True))
+    assert not default.hidden(Problem.from_sketch(s), SimpleNamespace(certified=None))
     clean = Problem.from_sketch(sl.sketch(X, s.features, progress=False))
-    assert not tuning_free._hidden(clean, outcome(False))
+    assert not default.hidden(clean, outcome(False))

@@ -4,7 +4,9 @@ from clusters import gaussian_clusters
 
 import sketchlearn as sl
 from sketchlearn.decoders import problem as problems
+from sketchlearn.decoders.families import FULL
 from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.state import State
 
 
 @pytest.mark.parametrize(("k", "d", "separation"), [(5, 2, 1000), (10, 10, 100), (3, 1, 10), (10, 50, 10)])
@@ -41,7 +43,7 @@ def test_atoms_are_characteristic_functions():
     problem = Problem.from_sketch(sketch)
     c = (mean - problem.center)[None] / problem.scale
     s = (root @ root.T)[None] / problem.scale**2
-    _, _, model = problem.atoms(c, s, [1.0])
+    _, _, model = problem.atoms(State(FULL, np.ones(1), c, s))
     error = np.abs(problem.z - model).max()
     assert error < 5 / np.sqrt(n)
 

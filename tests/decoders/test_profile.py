@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.profile import characteristic, residual_profile
-from sketchlearn.decoders.refine import Fit, tangent_variance
+from sketchlearn.decoders.state import State
 from sketchlearn.features.operator import DenseOperator
 
 WEIGHTS = np.array([0.5, 0.3, 0.2])
@@ -53,9 +54,9 @@ def test_the_floor_is_that_of_the_decoders(kind):
     X = rows(mixture, 3000, 0)
     s = sl.sketch(X, sl.FourierFeatures.draw(dim=2, size=300, scale=1.0, seed=0))
     problem = Problem.from_sketch(s)
-    covariances = COVARIANCES[kind][0] if kind == "tied" else COVARIANCES[kind]
-    fit = Fit((MEANS - problem.center) / problem.scale, WEIGHTS, covariances / problem.scale**2, 0.0)
-    expected = tangent_variance(problem, fit, kind).mean() / 3000
+    covariances = COVARIANCES[kind][:1] if kind == "tied" else COVARIANCES[kind]
+    means, shapes = (MEANS - problem.center) / problem.scale, covariances / problem.scale**2
+    expected = problem.left(State(GAUSSIANS[kind], WEIGHTS, means, shapes)).mean() / 3000
     p = residual_profile(s, mixture, kind)
     assert np.average(p.floor, weights=p.size) == pytest.approx(expected, rel=1e-4)
 

@@ -3,8 +3,8 @@ import pytest
 from scipy import stats
 
 import sketchlearn as sl
-from sketchlearn.atoms import sample_stable, stable_log_density
-from sketchlearn.decoders.stable import decode_stable
+from sketchlearn.decoders.families import sample_stable, stable_log_density
+from sketchlearn.decoders.mixtures.stable import decode_stable
 from sketchlearn.designs.stable import design_stable
 
 

@@ -6,11 +6,10 @@ from clusters import gaussian_clusters, mean_cost
 from mixtures import draw, log_likelihood, random_mixture
 
 import sketchlearn as sl
-from sketchlearn.decoders.certificate import Certifier, State
-from sketchlearn.decoders.metric import View
+from sketchlearn.decoders.certificate import Certifier
 from sketchlearn.decoders.noise import sums_with_shrunk_mean
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.search import search
+from sketchlearn.decoders.steps.greedy import search
 from sketchlearn.privacy import combine, private_design, private_size, privatize
 
 # learning is tested here, not noise: no verdict depends on the draw of the day
@@ -48,14 +47,11 @@ def test_all_frequencies_count_under_added_noise():
     """Polishing for the examination keeps what the search knew: by a part of the averages it would not."""
     X, centers, _ = gaussian_clusters(8, 10, 100, n=100_000, seed=2)
     s = sl.sketch(X, sl.design(bounds=bounds_of(X), n_components=8, size=1600))
-    view = View.of(privatize(s, 1.0, public_map=True))
-    problem = Problem.from_view(view)
+    problem = Problem.from_sketch(privatize(s, 1.0, public_map=True))
     found = search(problem, 8, np.random.default_rng(0))
-    state = State(found.means, found.weights, np.array([found.variance]))
-    polished = Certifier(view, problem, np.random.default_rng(0)).certify(state, mend=False).state
-    before, after = (
-        mean_cost(X, problem.points(means)) / mean_cost(X, centers) - 1.0 for means in (found.means, polished.means)
-    )
+    polished = Certifier(problem, np.random.default_rng(0)).certify(found.state, mend=False).state
+    states, best = (found.state, polished), mean_cost(X, centers)
+    before, after = (mean_cost(X, problem.points(state.means)) / best - 1.0 for state in states)
     # of 80 coordinates: a third of the averages would have three times the error, a factor of 2 is four deviations
     assert after < 2.0 * before
 

@@ -6,6 +6,8 @@ import pytest
 import sketchlearn as sl
 from sketchlearn.decoders import ClusterSolution, Code, register_decoder
 from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.weights import reweighted
 
 
 @register_decoder("kmeans", "toy-guess")
@@ -15,10 +17,8 @@ def guess(sketch, k, *, rng, trace, guesses=300, criterion="means"):
     best = None
     for _ in range(guesses):
         means = rng.uniform(*problem.box, size=(k, problem.dim))
-        gram, b = problem.gram(means, 0.1)
-        weights = np.maximum(np.linalg.lstsq(gram, b, rcond=None)[0], 0.0)
-        r = problem.residual(means, 0.1, weights)
-        misfit = float(problem.u @ (r[0] ** 2 + r[1] ** 2))
+        state = reweighted(problem, State.shared(np.zeros(k), means, 0.1))
+        misfit, weights = problem.misfit(state), state.weights
         if best is None or misfit < best[0]:
             best = misfit, means, weights / max(weights.sum(), 1e-12)
             if trace is not None:

@@ -1,25 +1,25 @@
-"""What one component looks like through a feature map."""
+"""Names of earlier versions for :mod:`sketchlearn.decoders.families`; they will go with the next one."""
 
-from sketchlearn.atoms.base import Atom
-from sketchlearn.atoms.gaussian import (
-    GAUSSIANS,
-    DiagonalGaussian,
-    FullGaussian,
-    KnownGaussian,
-    SphericalGaussian,
-    TiedGaussian,
-)
-from sketchlearn.atoms.stable import EllipticStable, sample_stable, stable_log_density
+from __future__ import annotations
 
-__all__ = [
-    "GAUSSIANS",
-    "Atom",
-    "DiagonalGaussian",
-    "EllipticStable",
-    "FullGaussian",
-    "KnownGaussian",
-    "SphericalGaussian",
-    "TiedGaussian",
-    "sample_stable",
-    "stable_log_density",
-]
+import warnings
+from typing import Any
+
+_NOW = {
+    "Atom": "Family",
+    "KnownGaussian": "Known",
+    "EllipticStable": "Stable",
+    "sample_stable": "sample_stable",
+    "stable_log_density": "stable_log_density",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NOW:
+        raise AttributeError(name)
+    from sketchlearn.decoders import families
+
+    warnings.warn(
+        f"sketchlearn.atoms.{name} is now sketchlearn.decoders.families.{_NOW[name]}", FutureWarning, stacklevel=2
+    )
+    return getattr(families, _NOW[name])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def decode(
     task: str = "kmeans",
     decoder: str = "auto",
     random_state: RandomState = None,
-    trace: bool = False,
+    trace: bool = True,
     **options: Any,
 ) -> Any:
     """Decode a model from a sketch.
@@ -70,7 +71,7 @@ def decode(
         Number of clusters or components; for ``"pca"`` the rank, for ``"classifier"`` components a class.
     task : {"kmeans", "kmedians", "gmm", "stable", "family", "pca", "classifier"}
         Centres of clusters for squared or plain distances, a Gaussian mixture, a mixture of elliptic stable laws or
-        of any family of atoms (``atom=``), a second moment of low rank, a classifier; or a task of your own
+        of any family (``family=``), a second moment of low rank, a classifier; or a task of your own
         (:func:`sketchlearn.decoders.register_decoder`).
     decoder : str
         ``"auto"`` takes the default of the task, which has nothing to tune; ``sketchlearn.decoders.DECODERS[task]``
@@ -78,7 +79,7 @@ def decode(
     random_state : int, Generator, RandomState or None
         For repeatable results.
     trace : bool
-        Keep what happened in every round in ``solution.trace``.
+        Keep in ``solution.trace`` which stages ran, why, and what each found; False leaves it empty.
     **options
         Of the decoder, e.g. ``covariance_type=`` of mixtures, ``n_decodes=`` of the default for k-means (fits that
         are pooled on data that is not Gaussian; more is better and slower), ``starts=``, ``replicates=``, ``init=``,
@@ -104,14 +105,20 @@ def decode(
     decoders = decoders_of(task)
     chosen = decoders.choose(decoder)
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
+    begin = perf_counter()
     with single_blas_thread:  # many small products: more than one thread only costs
-        options |= {"rng": as_generator(random_state), "trace": [] if trace else None}
+        options |= {"rng": as_generator(random_state), "trace": []}
         if isinstance(sketch, Sketch) and getattr(sketch.features, "dither", None) is not None:
             from sketchlearn.decoders.harmonics import decode_cleaned
 
             found = decode_cleaned(chosen, sketch, k, **options)
         else:
             found = chosen(sketch, k, **options)
+    if isinstance(found, Solution):
+        seconds = perf_counter() - begin
+        staged = any("stage" in step for step in found.trace)
+        records = found.trace if staged else [_record(found, seconds)]
+        found = replace(found, trace=records if trace else [])
     if not isinstance(sketch, Sketch) or not isinstance(found, Solution):
         return found  # a decoder of another package may return what it likes
     if sketch.has_box:
@@ -122,6 +129,13 @@ def decode(
             code, verdict = verdicts.of_few_rows(rows, k)
             return replace(found, code=code, verdict=verdict)
     return found
+
+
+def _record(found: Solution, seconds: float) -> dict[str, Any]:
+    """The trace of a decoder with a single stage."""
+    words = {"why": f"the decoder for {found.task} that was asked for", "found": found.verdict}
+    rounds = {"rounds": found.trace} if found.trace else {}
+    return {"stage": found.decoder, **words, "accepted": found.reliable, "seconds": round(seconds, 4), **rounds}
 
 
 def check_components(

@@ -15,9 +15,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtri
 
-from sketchlearn.decoders.gmm import decode_problem
 from sketchlearn.decoders.metric import Array, View, box_of
 from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.mixtures.default import decode_problem
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.gmm import parameter_count

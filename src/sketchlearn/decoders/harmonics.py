@@ -8,20 +8,23 @@ next model is as good as one from full features, or nearly.
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.literature.amp import decode_amp
+from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.noise import Averages
 from sketchlearn.decoders.problem import Problem, location_and_scale
-from sketchlearn.decoders.refine import Fit, refine
+from sketchlearn.decoders.registry import DECODERS, Entry
 from sketchlearn.decoders.solution import Solution
+from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.refine import refine
+from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.phases import PhaseMap
 from sketchlearn.features.reading import HARMONICS
 from sketchlearn.sketches.value import Sketch
@@ -37,18 +40,61 @@ _LITTLE = 0.97  # of what was left: a refinement that leaves more is the last
 _LEAST = 1e-3  # of the harmonics: a model is never taken for perfect
 
 
-class CleanedSketch(Sketch):
-    """A sketch without the harmonics that a model of its rows predicts; made by :func:`cleaned`."""
+@dataclass(frozen=True, eq=False)
+class Cleaned:
+    """A sketch without the harmonics that a model of its rows predicts, as decoders read it.
+
+    Attributes
+    ----------
+    sketch : Sketch
+        As it came.
+    mean, variances : ndarray (m,)
+        Averages without what was predicted, and their variances with what is left of the harmonics.
+    """
+
+    sketch: Sketch
+    mean: Complex
+    variances: Array
 
     @property
-    def mean(self) -> Complex:
-        """Averages without what was predicted."""
-        return self.__dict__["_mean"]  # type: ignore[no-any-return]
+    def features(self) -> FeatureMap:
+        """The map of the sketch."""
+        return self.sketch.features
 
     @property
-    def variances(self) -> Array:
-        """Variances with what is left of the harmonics."""
-        return self.__dict__["_variances"]  # type: ignore[no-any-return]
+    def sums(self) -> npt.NDArray[Any]:
+        """The sums as they came."""
+        return self.sketch.sums
+
+    @property
+    def weight(self) -> Any:
+        """Total weight of the rows."""
+        return self.sketch.weight
+
+    @property
+    def count(self) -> float:
+        """Number of rows."""
+        return self.sketch.count
+
+    @property
+    def effective_count(self) -> float:
+        """Rows in noise."""
+        return self.sketch.effective_count
+
+    @property
+    def lower(self) -> Any:
+        """Lower end of the box."""
+        return self.sketch.lower
+
+    @property
+    def upper(self) -> Any:
+        """Upper end of the box."""
+        return self.sketch.upper
+
+    @property
+    def privacy(self) -> Any:
+        """Record of a release."""
+        return self.sketch.privacy
 
 
 def characteristic_values(features: PhaseMap, mixture: Mixture, spread: Array) -> tuple[Complex, Complex, Array]:
@@ -78,32 +124,28 @@ def uncertainty(features: PhaseMap, mixture: Mixture, variances: Array) -> Array
     return np.asarray(1.0 / np.sqrt(np.maximum(information, 1e-300)))
 
 
-def cleaned(sketch: Sketch, before: Sketch, mixture: Mixture) -> tuple[Sketch, float]:
+def cleaned(sketch: Sketch, before: Averages, mixture: Mixture) -> tuple[Cleaned, float]:
     """The sketch without the harmonics that a mixture predicts, and which share of their variance is left.
 
     Parameters
     ----------
-    sketch, before : Sketch
-        As it came, and what the mixture was decoded from.
+    sketch, before
+        The sketch as it came, and what the mixture was decoded from.
     mixture : Mixture
         Of the rows.
     """
-    features = sketch.features
-    assert isinstance(features, PhaseMap)
-    told = sketch.features.distortion_variances(sketch.sums, float(sketch.weight))
+    features: PhaseMap = sketch.features  # type: ignore[assignment]  # (only such maps have a dither)
+    told = features.distortion_variances(sketch.sums, float(sketch.weight))
     rest = sketch.variances - told
     spread = uncertainty(features, mixture, before.variances)
     plain, added, left = characteristic_values(features, mixture, spread)
     mean, weights = sketch.mean - added, 1.0 / (rest + told)
     before_it, after = (float(weights @ np.maximum(np.abs(z - plain) ** 2 - rest, 0.0)) for z in (sketch.mean, mean))
     share = min(max(after / max(before_it, 1e-300), _LEAST), 1.0)
-    out = object.__new__(CleanedSketch)
-    out.__dict__.update(sketch.__dict__)
-    out.__dict__.update(_mean=mean, _variances=rest + np.minimum(share * told + left, told))
-    return out, share
+    return Cleaned(sketch, mean, rest + np.minimum(share * told + left, told)), share
 
 
-def _polished(sketch: Sketch, seen: Sketch, mixture: Mixture) -> tuple[Sketch, float, Mixture]:
+def _polished(sketch: Sketch, seen: Averages, mixture: Mixture) -> tuple[Cleaned, float, Mixture]:
     """A sketch cleaned by a mixture that was refined on what it leaves, as often as that helps; the share left."""
     after, share = cleaned(sketch, seen, mixture)
     if mixture.covariances.ndim > 1:
@@ -112,10 +154,9 @@ def _polished(sketch: Sketch, seen: Sketch, mixture: Mixture) -> tuple[Sketch, f
     for _ in range(_POLISHES):
         problem = Problem.from_view(View.of(after), at=at)
         s = np.maximum(mixture.covariances / problem.scale**2, 1e-6)
-        start = Fit(problem.normalised(mixture.means), mixture.weights, s)
-        fit = refine(problem, start, "spherical", _STEPS, largest=10.0 * float(s.max()))
-        weights = np.maximum(fit.weights, 0.0)
-        refined = problem.mixture(Mixture(weights / weights.sum(), fit.means, fit.covariances))
+        start = State(SPHERICAL, mixture.weights, problem.normalised(mixture.means), s)
+        state = refine(problem, start, _STEPS, largest=10.0 * float(s.max()))
+        refined = problem.mixture(state.mixture())
         again, left = cleaned(sketch, after, refined)
         if left > _LITTLE * share:
             break
@@ -123,34 +164,39 @@ def _polished(sketch: Sketch, seen: Sketch, mixture: Mixture) -> tuple[Sketch, f
     return after, share, mixture
 
 
-def decode_cleaned(decoder: Callable[..., Any], sketch: Sketch, k: int, **options: Any) -> Any:
+def decode_cleaned(entry: Entry, sketch: Sketch, k: int, **options: Any) -> Any:
     """Decode without the harmonics that a first, rough model predicts, and again while the next predicts more of them.
 
     Parameters
     ----------
-    decoder : callable
-        Finds a model.  If it can be `rough`, the models that only serve to clean the sketch are.
+    entry : Entry
+        The decoder.  If it can be rough, models that only serve to clean the sketch are; if it takes a start, the
+        next model starts from the last one.
     sketch : Sketch
         Of one-bit features.
+    k : int
+        Number of components.
     **options
         Of the decoder.
     """
-    known = inspect.signature(decoder).parameters
-    rough = {"rough": True} if "rough" in known else {}
-    clean, least, stalled, asked = sketch, 1.0, 0, not rough
-    now, found, seen = decoder(sketch, k, **options, **rough), None, sketch
+    decoder: Any = entry.decoder
+    rough = {"rough": True} if entry.rough else {}
+    clean: Averages = sketch
+    seen: Averages = sketch
+    least, stalled, tried_messages = 1.0, 0, not rough
+    now, found = decoder(sketch, k, **options, **rough), None
     for _ in range(_ROUNDS):
         model = getattr(now, "mixture", None)
         if not isinstance(now, Solution) or not isinstance(model, Mixture):
             break
         after, share, mixture = _polished(sketch, seen, model)
-        asked = asked or found is not None
+        tried_messages = tried_messages or found is not None
         if share < _GAIN * least:
-            start = {"start": mixture.means} if "start" in known and mixture.n_components == k else {}
+            start = {"start": mixture.means} if entry.start and mixture.n_components == k else {}
             clean, least, stalled = after, share, 0
             now = found = decoder(clean, k, **(options | start))
-        elif not asked:  # a search that goes wrong in so much noise; messages go other ways
-            now, asked = decode_amp(sketch, k, rng=options["rng"]), True
+        elif not tried_messages:  # a search that goes wrong in so much noise; message passing goes other ways
+            now, tried_messages = DECODERS["kmeans"]["cl-amp"](sketch, k, rng=options["rng"]), True
             continue
         elif found is None:
             now = found = decoder(clean, k, **options) if rough else now

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.noise import added_variance
+from sketchlearn.decoders.noise import Averages, added_variance
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
 from sketchlearn.features.operator import Operator
-from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 
@@ -56,7 +55,7 @@ class View:
 
     @classmethod
     def of(
-        cls, sketch: Sketch, metric: Array | None = None, *, first: int | None = None, near: Array | None = None
+        cls, sketch: Averages, metric: Array | None = None, *, first: int | None = None, near: Array | None = None
     ) -> View:
         """A sketch in the metric A, its `first` frequencies only, with rows around `near`."""
         features = characteristic(sketch.features)
@@ -85,7 +84,7 @@ class View:
         )
 
 
-def box_of(sketch: Sketch) -> tuple[Array, Array]:
+def box_of(sketch: Averages) -> tuple[Array, Array]:
     """The box of the rows; for a sketch that keeps none, what the frequencies can tell apart around the centre."""
     lower, upper = sketch.lower, sketch.upper
     if lower is not None and np.isfinite(lower).all() and np.isfinite(upper).all():

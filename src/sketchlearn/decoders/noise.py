@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.features.characteristic import CharacteristicMap
+from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.sketches.value import Sketch
 
@@ -24,6 +24,27 @@ LEAST_VARIANCE = 0.05
 """Frequencies with |z| near 1 are not weighted more than this variance of a row allows."""
 _LEAST_FREEDOM = 0.1
 _TINY = 1e-14  # a floor is never zero
+
+
+class Averages(Protocol):
+    """What decoders read of a sketch of Fourier features."""
+
+    @property
+    def features(self) -> FeatureMap: ...
+    @property
+    def mean(self) -> npt.NDArray[Any]: ...
+    @property
+    def variances(self) -> Array: ...
+    @property
+    def sums(self) -> npt.NDArray[Any]: ...
+    @property
+    def weight(self) -> Any: ...
+    @property
+    def effective_count(self) -> float: ...
+    @property
+    def lower(self) -> Any: ...
+    @property
+    def upper(self) -> Any: ...
 
 
 class Noisy(Protocol):
@@ -45,12 +66,9 @@ def sampling_variance(power: Array) -> Array:
     return np.maximum(1.0 - power, 0.0)
 
 
-def added_variance(sketch: Sketch) -> Array:
+def added_variance(sketch: Averages) -> Array:
     """Variance of each average beyond that of sampling rows with ideal features, (m,)."""
-    if isinstance(sketch.features, CharacteristicMap):
-        ideal = sampling_variance(np.abs(sketch.mean) ** 2)
-    else:
-        ideal = sketch.features.feature_variances(sketch.sums, float(sketch.weight))
+    ideal = sketch.features.ideal_variances(sketch.mean, sketch.sums, float(sketch.weight))
     return np.maximum(sketch.variances - ideal / sketch.effective_count, 0.0)
 
 

@@ -15,14 +15,16 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import isotonic_regression
 
 from sketchlearn.decoders import noise
+from sketchlearn.decoders.families import Family
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.state import State
 from sketchlearn.features.operator import F32, Operator
 from sketchlearn.kernels import tiers
-from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
-_MANY_COLUMNS = 200
+_MANY_COLUMNS = 200  # beyond, normal equations are used: singular values take ten times as long
+_TILE, _SMALLEST_TILE = 2**17, 256  # numbers of a tile, which should stay in the cache, and its fewest frequencies
 _LOW, _LOW_SHARE = 0.5, 0.3  # frequencies that see the data as one blob, and the most that all of them may weigh
 
 
@@ -50,6 +52,10 @@ class Problem:
         Which frequencies span all scales.
     metric : ndarray (d, d) or None
         The matrix A; None for the identity.
+    spread : float
+        Standard deviation of the data in these units.
+    view : View or None
+        The sketch in double precision, for the certificate.
     """
 
     operator: Operator
@@ -62,10 +68,14 @@ class Problem:
     box: tuple[Array, Array]
     broad: npt.NDArray[np.bool_]
     metric: Array | None = None
+    spread: float = 1.0
+    view: View | None = None
     _buffers: dict[int, tuple[F32, F32, F32, F32]] = field(default_factory=dict, init=False, repr=False)
+    _pieces: dict[tuple[int, int], list[Tile]] = field(default_factory=dict, init=False, repr=False)
+    _cuts: dict[int, list[tuple[slice, Operator]]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def from_sketch(cls, sketch: Sketch, metric: Array | None = None) -> Problem:
+    def from_sketch(cls, sketch: noise.Averages, metric: Array | None = None) -> Problem:
         """Normalise a sketch in a metric; ValueError if it holds nothing that could be decoded."""
         return cls.from_view(View.of(sketch, metric), metric)
 
@@ -88,6 +98,7 @@ class Problem:
             box=((view.lower - center) / scale, (view.upper - center) / scale),
             broad=view.broad,
             metric=metric,
+            view=view,
         )
 
     @property
@@ -116,6 +127,11 @@ class Problem:
         return float(np.mean(self.radii >= _LOW))
 
     @property
+    def drowned(self) -> bool:
+        """Whether most of the noise was added to the sketch."""
+        return noise.drowned(self.n, self.added)
+
+    @property
     def power(self) -> Array:
         """``|z|^2``, (m,)."""
         return np.asarray(self.z[0] ** 2 + self.z[1] ** 2, np.float64)
@@ -130,7 +146,7 @@ class Problem:
         above = np.flatnonzero(smooth >= np.exp(-2.0) / k)
         return float(self.radii[order][above[-1] if len(above) else 0])
 
-    # -- the same data, seen otherwise -----------------------------------------------------------
+    # -- other views of the data -----------------------------------------------------------------
 
     def subset(self, index: npt.NDArray[np.intp]) -> Problem:
         """The problem restricted to some frequencies."""
@@ -145,7 +161,7 @@ class Problem:
         )
 
     def reweighted(self, u: npt.NDArray[Any]) -> Problem:
-        """The same problem with other weights of the frequencies."""
+        """The problem with other weights of the frequencies."""
         return replace(self, u=(u / u.sum()).astype(np.float32))
 
     def rescaled(self, factor: float) -> Problem:
@@ -154,6 +170,7 @@ class Problem:
             self,
             operator=self.operator.scaled(factor),
             scale=self.scale * factor,
+            spread=self.spread / factor,
             box=(self.box[0] / factor, self.box[1] / factor),
         )
 
@@ -195,41 +212,67 @@ class Problem:
 
     def _space(self, k: int) -> tuple[F32, F32, F32, F32]:
         if k not in self._buffers:
-            shape = (k, self.size)
-            self._buffers[k] = (
-                np.empty(shape, np.float32),
-                np.empty(shape, np.float32),
-                np.empty((2, self.size), np.float32),
-                np.empty(k, np.float32),
-            )
+            self._buffers[k] = _buffers(k, self.size)
         return self._buffers[k]
 
-    def damping(self, covariances: Any) -> F32:
-        """Exponents -w'Sw/2: (1, m) for one shared variance, (k, m) for (k,), (k, d) or (k, d, d) covariances."""
-        return np.asarray(self.operator.quadratic(np.float32(-0.5) * np.asarray(covariances, np.float32)), np.float32)
+    def damping(self, state: State) -> F32:
+        """Logarithms of the envelopes, (k, m) or (1, m)."""
+        return np.asarray(state.family.damping(state.shapes, self.operator), np.float32)
 
-    def atoms(self, means: Any, covariances: Any, weights: Any) -> tuple[F32, F32, F32]:
+    def atoms(self, state: State) -> tuple[F32, F32, F32]:
         """Atoms (cosine and sine parts, (k, m)) and the weighted model (2, m); buffers that the next call reuses."""
-        phases = self.operator.forward(means)
+        phases = self.operator.forward(state.means)
         cosine, sine, model, _ = self._space(len(phases))
-        self._loops.atoms(phases, self.damping(covariances), np.asarray(weights, np.float32), cosine, sine, model)
+        self._loops.atoms(phases, self.damping(state), np.asarray(state.weights, np.float32), cosine, sine, model)
         return cosine, sine, model
 
-    def residual(self, means: Any, covariances: Any, weights: Any) -> F32:
+    def residual(self, state: State) -> F32:
         """Sketch minus model, (2, m)."""
-        if len(means) == 0:
-            return self.z
-        return self.z - self.atoms(means, covariances, weights)[2]
+        return self.z - self.atoms(state)[2] if state.k else self.z
 
-    def value_and_products(self, means: Any, covariances: Any, weights: Any) -> tuple[float, Array, F32, F32, F32, F32]:
-        """Misfit f, its gradient in the weights, Re and Im products (k, m), weighted residual and model (2, m)."""
-        cosine, sine, model = self.atoms(means, covariances, weights)
-        residual = self.z - model
-        weighted = self.u * residual
-        value = float(np.vdot(weighted, residual))
-        along = self._space(len(cosine))[3]
-        self._loops.products(cosine, sine, weighted, along)
-        return value, -2.0 * along.astype(np.float64), cosine, sine, weighted, model
+    def misfit(self, state: State) -> float:
+        """Weighted squared residual."""
+        r = self.residual(state)
+        return float(self.u @ (r[0] ** 2 + r[1] ** 2))
+
+    def slopes(self, family: Family, weights: Array, means: Array, shapes: Array) -> tuple[float, Array, Array, Array]:
+        """Misfit of a mixture, and its gradient in weights, means and shapes."""
+        k = len(means)
+        means32, weights32 = means.astype(np.float32), weights.astype(np.float32)
+        by_weight, by_mean, by_shape = np.zeros(k), np.zeros(means.shape), np.zeros(shapes.shape)
+        value = 0.0
+        for tile in self._tiles(k, shapes.size // max(len(shapes) * self.dim, 1)):
+            damping, pull = family.tiled(shapes, tile.operator)
+            cosine, sine, model, along = tile.buffers
+            self._loops.atoms(
+                tile.operator.forward(means32), np.asarray(damping, np.float32), weights32, cosine, sine, model
+            )
+            residual = np.subtract(tile.z, model, out=model)
+            weighted = tile.u * residual
+            value += float(np.vdot(weighted, residual))
+            self._loops.products(cosine, sine, weighted, along)
+            by_weight += along
+            by_mean += tile.operator.adjoint(sine)
+            by_shape += pull((weights32 @ cosine)[None] if family.shared else cosine)
+        by_mean *= -2.0 * weights[:, None]
+        by_shape *= -2.0 if family.shared else -2.0 * weights.reshape(-1, *[1] * (shapes.ndim - 1))
+        return value, -2.0 * by_weight, by_mean, by_shape
+
+    def _tiles(self, k: int, rank: int) -> list[Tile]:
+        """The problem in pieces whose atoms stay in the cache."""
+        size = max(_SMALLEST_TILE, 1 << (_TILE // (k * (rank + 2))).bit_length())
+        if (k, size) not in self._pieces:
+            self._pieces[k, size] = [
+                Tile(operator, np.ascontiguousarray(self.z[:, at]), self.u[at], _buffers(k, operator.shape[0]))
+                for at, operator in self._cut(size)
+            ]
+        return self._pieces[k, size]
+
+    def _cut(self, size: int) -> list[tuple[slice, Operator]]:
+        """Pieces of the operator, made once: their products of coordinates are kept."""
+        if size not in self._cuts:
+            self._cuts[size] = self.operator.pieces(size)
+        return self._cuts[size]
 
     def shared_width(self, means: Any, variance: float, weights: Any) -> tuple[float, float, F32, F32]:
         """Misfit of components of one width, its slope in the variance, and what the gradient is made of.
@@ -238,11 +281,11 @@ class Problem:
         means (k, d), -1/2 of the slope in these for weights of 1.
         """
         phases = self.operator.forward(means)
-        cosine, _, room, along = self._space(len(phases))
+        cosine, _, weighted, along = self._space(len(phases))
         squares = self.operator.squared_norms
         envelope = np.exp(np.float32(-0.5 * variance) * squares)
         value, spread = self._loops.shared(
-            phases, envelope, squares, self.z, self.u, np.asarray(weights, np.float32), cosine, room, along
+            phases, envelope, squares, self.z, self.u, np.asarray(weights, np.float32), cosine, weighted, along
         )
         return value, spread, along, self.operator.adjoint(phases)
 
@@ -257,13 +300,39 @@ class Problem:
     def _loops(self) -> Any:
         return tiers.loops("atoms")
 
-    def gram(self, means: Any, covariances: Any, target: F32 | None = None) -> tuple[Array, Array]:
-        """Weighted Gram matrix of the atoms and their correlations with `target` (the sketch)."""
-        cosine, sine, _ = self.atoms(means, covariances, np.zeros(len(means)))
+    def gram(self, state: State, target: F32 | None = None) -> tuple[Array, Array]:
+        """Weighted Gram matrix of the atoms of a state and their correlations with `target` (the sketch)."""
+        cosine, sine, _ = self.atoms(state)
         root = np.sqrt(self.u)
         y = (self.z if target is None else target) * root
         c, s = cosine * root, sine * root
         return (c @ c.T + s @ s.T).astype(np.float64), (c @ y[0] + s @ y[1]).astype(np.float64)
+
+    def floor(self, state: State, k: int | None = None) -> tuple[float, float]:
+        """Expected misfit of the right model with k components, and its relative standard deviation."""
+        left = self.left(state)
+        parameters = state.family.parameters(state.k if k is None else k, self.dim)
+        return noise.noise_floor(self, left, parameters)
+
+    def left(self, state: State) -> Array:
+        """Variance of a row at each frequency that no change of the parameters explains, (m,)."""
+        v = state.family.left(state.shapes, self.operator)
+        return np.asarray(v[0] if len(v) == 1 else state.simplex @ v)
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """Some of the frequencies, and buffers for the atoms of k components there."""
+
+    operator: Operator
+    z: F32
+    u: F32
+    buffers: tuple[F32, F32, F32, F32]
+
+
+def _buffers(k: int, m: int) -> tuple[F32, F32, F32, F32]:
+    a, b, c, d = (np.empty(shape, np.float32) for shape in ((k, m), (k, m), (2, m), (k,)))
+    return a, b, c, d
 
 
 def check_information(view: View) -> None:
@@ -349,7 +418,7 @@ def location_and_scale(view: View) -> tuple[Array, float]:
             break
         count = min(new, max(2 * count, fewest))
     low = order[:count]
-    w = np.ascontiguousarray(view.operator.rows(low).forward(np.eye(d)).T)
+    w = view.operator.rows(low).matrix()
     for _ in range(4):
         phase = np.angle(mean[low] * np.exp(-1j * (w @ center)))
         root = modulus[low] * (np.abs(phase) < 2.0)  # not wrapped, and above the noise

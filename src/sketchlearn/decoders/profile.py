@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders import noise
-from sketchlearn.decoders.covariances import KINDS
+from sketchlearn.decoders.families import DIAGONAL, FULL, SPHERICAL
 from sketchlearn.decoders.mixture import Array, Mixture
 from sketchlearn.features.characteristic import characteristic as characteristic_map
 from sketchlearn.features.operator import Operator
@@ -125,8 +125,7 @@ def _left(mixture: Mixture, operator: Operator, kind: str) -> Array:
 
     What all components share (one width, one covariance) absorbs next to nothing in each.
     """
-    q = operator.quadratic(mixture.covariances)
-    h = np.zeros_like(q)
-    if kind in ("spherical", "diag", "full"):
-        h = KINDS[kind].absorbed(operator, mixture.covariances, q)
-    return np.asarray(mixture.weights @ noise.left_by_gaussian(q, h))
+    family = {"spherical": SPHERICAL, "diag": DIAGONAL, "full": FULL}.get(kind)
+    if family is not None:
+        return np.asarray(mixture.weights @ family.left(mixture.covariances, operator))
+    return np.asarray(mixture.weights @ noise.left_by_gaussian(operator.quadratic(mixture.covariances)))

@@ -2,13 +2,14 @@
 
 A decoder is a function ``(sketch, k, *, rng, trace, **options)`` that returns a
 :class:`~sketchlearn.decoders.solution.Solution`: `rng` is a NumPy generator, `trace` a list that gets a dict per
-round, or None.
+stage, or None.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,6 +17,30 @@ from sketchlearn.decoders.solution import Solution
 
 Decoder = Callable[..., Solution]
 _D = TypeVar("_D", bound=Decoder)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A decoder, or the place of one that is loaded when it is first used, and what it can do.
+
+    Attributes
+    ----------
+    decoder : callable or str
+        The function, or ``"module:function"``.
+    start : bool
+        Whether it takes ``start=``, centres of a first model.
+    rough : bool
+        Whether it takes ``rough=True``, for a quick model that is only a beginning.
+    """
+
+    decoder: Decoder | str
+    start: bool = False
+    rough: bool = False
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Run the decoder."""
+        assert callable(self.decoder)
+        return self.decoder(*args, **options)
 
 
 class Decoders(Mapping[str, Decoder]):
@@ -28,14 +53,14 @@ class Decoders(Mapping[str, Decoder]):
     def __init__(
         self,
         task: str,
-        places: Mapping[str, str] | None = None,
+        entries: Mapping[str, Entry | str] | None = None,
         *,
         groups: bool = True,
         tables: bool = False,
         **fixed: Any,
     ) -> None:
         self.task, self.groups, self.tables = task, groups, tables
-        self._known: dict[str, Decoder | str] = dict(places or {})
+        self._known = {name: e if isinstance(e, Entry) else Entry(e) for name, e in (entries or {}).items()}
         self._fixed = fixed
 
     @property
@@ -44,12 +69,14 @@ class Decoders(Mapping[str, Decoder]):
         return next(iter(self._known))
 
     def __getitem__(self, name: str) -> Decoder:
-        found = self._known[name]
-        if isinstance(found, str):
-            module, _, function = found.partition(":")
+        entry = self._known[name]
+        if isinstance(entry.decoder, str):
+            module, _, function = entry.decoder.partition(":")
             loaded: Decoder = getattr(importlib.import_module(module), function)
-            found = self._known[name] = partial(loaded, **self._fixed) if self._fixed else loaded
-        return found
+            entry = replace(entry, decoder=partial(loaded, **self._fixed) if self._fixed else loaded)
+            self._known[name] = entry
+        assert callable(entry.decoder)
+        return entry.decoder
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._known)
@@ -60,39 +87,38 @@ class Decoders(Mapping[str, Decoder]):
     def __repr__(self) -> str:
         return f"Decoders({self.task!r}: {', '.join(self)})"
 
-    def choose(self, name: str) -> Decoder:
-        """The decoder of this name, or the default for ``"auto"``; ValueError with the names there are."""
-        if name == "auto":
-            return self[self.default]
+    def choose(self, name: str) -> Entry:
+        """The entry of this name, loaded, or the default for ``"auto"``; ValueError with the names there are."""
+        name = self.default if name == "auto" else name
         if name not in self._known:
             raise ValueError(f"decoder={name!r}: choose 'auto' or one of {', '.join(self)}")
-        return self[name]
+        return replace(self._known[name], decoder=self[name])
 
-    def add(self, name: str, decoder: Decoder | str) -> None:
+    def add(self, name: str, entry: Entry) -> None:
         """Make a decoder known under a name that is free."""
         if name == "auto" or name in self._known:
             raise ValueError(f"there is a decoder {name!r} for {self.task} already")
-        self._known[name] = decoder
+        self._known[name] = entry
 
 
-_LITERATURE = "sketchlearn.decoders.literature"
-_CLUSTERS = {
-    "tuning-free": "sketchlearn.decoders.tuning_free:decode_tuning_free",
-    "clompr": "sketchlearn.decoders.clompr:decode_clompr",
-    "clomp": "sketchlearn.decoders.clompr:decode_clomp",
-    "splitting": "sketchlearn.decoders.splitting:decode_splitting",
-    "cl-amp": f"{_LITERATURE}.amp:decode_amp",
-    "sketch-and-shift": f"{_LITERATURE}.shift:decode_shift",
-    "sliding-frank-wolfe": f"{_LITERATURE}.sliding:decode_sliding",
-    "adcg": f"{_LITERATURE}.conditional:decode_adcg",
-    "thresholding": f"{_LITERATURE}.thresholding:decode_thresholding",
-    "particle-flow": f"{_LITERATURE}.particles:decode_particles",
+_PUBLISHED = "sketchlearn.decoders.kmeans.published"
+_CLUSTERS: dict[str, Entry | str] = {
+    "tuning-free": Entry("sketchlearn.decoders.kmeans.default:decode_tuning_free", start=True, rough=True),
+    "clompr": f"{_PUBLISHED}.clompr:decode_clompr",
+    "clomp": f"{_PUBLISHED}.clompr:decode_clomp",
+    "splitting": f"{_PUBLISHED}.splitting:decode_splitting",
+    "cl-amp": f"{_PUBLISHED}.amp:decode_amp",
+    "sketch-and-shift": f"{_PUBLISHED}.shift:decode_shift",
+    "sliding-frank-wolfe": f"{_PUBLISHED}.sliding:decode_sliding",
+    "adcg": f"{_PUBLISHED}.adcg:decode_adcg",
+    "thresholding": f"{_PUBLISHED}.thresholding:decode_thresholding",
+    "particle-flow": f"{_PUBLISHED}.particles:decode_particles",
 }
 _MIXTURES = {
-    "tuning-free": "sketchlearn.decoders.gmm:decode_gmm",
-    "clompr": "sketchlearn.decoders.gaussian_clompr:decode_gaussian_clompr",
-    "splitting": "sketchlearn.decoders.gaussian_splitting:decode_gaussian_splitting",
-    "moments": "sketchlearn.decoders.gaussian.moments:decode_gaussian_moments",
+    "tuning-free": "sketchlearn.decoders.mixtures.default:decode_gmm",
+    "clompr": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_clompr",
+    "splitting": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_splitting",
+    "moments": "sketchlearn.decoders.mixtures.moments:decode_gaussian_moments",
 }
 _LOW_RANK = {
     "burer-monteiro": "sketchlearn.decoders.lowrank.solution:decode_burer_monteiro",
@@ -115,8 +141,8 @@ DECODERS: dict[str, Decoders] = {
     "kmeans": Decoders("kmeans", _CLUSTERS),
     "kmedians": Decoders("kmedians", _CLUSTERS, criterion="medians"),
     "gmm": Decoders("gmm", _MIXTURES),
-    "stable": Decoders("stable", {"search": "sketchlearn.decoders.stable:decode_stable"}),
-    "family": Decoders("family", {"clompr": "sketchlearn.decoders.families:decode_family"}),
+    "stable": Decoders("stable", {"search": "sketchlearn.decoders.mixtures.stable:decode_stable"}),
+    "family": Decoders("family", {"clompr": "sketchlearn.decoders.mixtures.own:decode_family"}),
     "pca": Decoders("pca", _LOW_RANK, groups=False),
     "regression": Decoders(
         "regression", {"least-squares": "sketchlearn.decoders.least_squares:decode_regression"}, groups=False
@@ -130,8 +156,10 @@ DECODERS: dict[str, Decoders] = {
 """Decoders by task and name."""
 
 
-def register_decoder(task: str, name: str) -> Callable[[_D], _D]:
+def register_decoder(task: str, name: str, *, start: bool = False, rough: bool = False) -> Callable[[_D], _D]:
     """Make a function known as the decoder `name` of a task, which may be a new one.
+
+    `start` and `rough` say what it can do (:class:`Entry`).
 
     Examples
     --------
@@ -146,7 +174,7 @@ def register_decoder(task: str, name: str) -> Callable[[_D], _D]:
     """
 
     def known(function: _D) -> _D:
-        DECODERS.setdefault(task, Decoders(task)).add(name, function)
+        DECODERS.setdefault(task, Decoders(task)).add(name, Entry(function, start, rough))
         return function
 
     return known

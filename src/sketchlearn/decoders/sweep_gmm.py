@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchlearn.decoders.gmm import decode_gmm
+from sketchlearn.decoders.mixtures.default import decode_gmm
 from sketchlearn.decoders.solution import Code, MixtureSolution
 from sketchlearn.decoders.sweep import Sweep, SweepRow, numbers_of_components, recommend
 from sketchlearn.designs.gmm import parameter_count

@@ -1,7 +1,7 @@
 """Every number of clusters from one sketch, and a recommendation.
 
 How many clusters there are is a question about rows, so the answer has to know how many there are.  A Gaussian mixture
-that describes the sketch in detail (:mod:`sketchlearn.decoders.description`) stands for the rows.  The criterion is
+that describes the sketch in detail stands for the rows (:mod:`sketchlearn.decoders.description`).  The criterion is
 the integrated completed likelihood (Biernacki, Celeux and Govaert 2000): minus twice the log-likelihood of k round
 clusters of one width, plus the logarithm of the number of rows for each parameter, plus twice the entropy of the
 labels.  The entropy makes the difference between clusters and components: two components that share most of their
@@ -19,11 +19,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from sketchlearn.decoders.description import describe
-from sketchlearn.decoders.metric import View, standard_metric
+from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.mixture import Array, Mixture
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.search import Found, search
 from sketchlearn.decoders.solution import Code, Solution
+from sketchlearn.decoders.steps.greedy import Found, search
 from sketchlearn.decoders.sweep import CERTIFIED, Sweep, SweepRow, numbers_of_components
 from sketchlearn.decoders.sweep_gmm import sweep_gmm
 from sketchlearn.decoders.verdicts import CLUSTERS
@@ -36,6 +36,8 @@ _DRAWS = 4000  # rows drawn from the mixture that stands for the data; evidence 
 _FEWEST = 20  # rows for each cluster, at least: with fewer nothing can be said of its shape
 _KNOWN = 100  # rows for each cluster from which on its variance is known to 14 %: then a certificate overrules
 _TRIES = 3  # numbers that are decoded to the end in search of a certificate
+_EXPLAINED = 1.5  # misfit over noise floor of clusters that may stand for the rows
+_FREQUENCIES = 600  # on which both are compared
 _FEW_PARAMETERS = 0.25  # of the numbers in a sketch, up to which a mixture with full covariances is tried
 
 
@@ -43,23 +45,44 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
     """Decode every k, each warm-started from the last."""
     numbers = numbers_of_components(sketch, ks)
     metric = standard_metric(characteristic(sketch.features))
-    problem = Problem.from_view(View.of(sketch, metric), metric)
-    draws = problem.normalised(describe(sketch).sample(_DRAWS, 0)[0])
-    n = sketch.effective_count
-    rows, models, found, centers = [], [], None, None
+    problem = Problem.from_sketch(sketch, metric)
+    found: list[Found] = []
     for k in numbers:
-        found = _next(problem, k, rng, found)
-        centers, cost = _cells(draws, found.means, centers)
-        code = Code.UNCERTIFIED if found.ratio <= CLUSTERS else Code.MISFIT
-        criterion = completed_likelihood(draws, found, min(n, float(_DRAWS)))
-        rows.append(SweepRow(k, found.value, found.ratio, cost * problem.scale**2, criterion, code))
-        weights = np.maximum(found.weights, 1e-12)
-        mixture = Mixture(weights / weights.sum(), found.means, np.full(k, found.variance))
-        models.append(problem.mixture(mixture))
+        found.append(_next(problem, k, rng, found[-1] if found else None))
+    models = [problem.mixture(f.state.with_weights(np.maximum(f.state.weights, 1e-12)).mixture()) for f in found]
+    explained = next((model for f, model in zip(found, models, strict=True) if f.ratio <= _EXPLAINED), None)
+    draws = problem.normalised(_stand_in(sketch, explained).sample(_DRAWS, 0)[0])
+    n, rows, centers = min(sketch.effective_count, float(_DRAWS)), [], None
+    for k, f in zip(numbers, found, strict=True):
+        centers, cost = _cells(draws, f.state.means, centers)
+        code = Code.UNCERTIFIED if f.ratio <= CLUSTERS else Code.MISFIT
+        criterion = completed_likelihood(draws, f.state.mixture(), n)
+        rows.append(SweepRow(k, f.value, f.ratio, cost * problem.scale**2, criterion, code))
     return _concluded(sketch, rows, tuple(models), rng)
 
 
-def completed_likelihood(draws: Array, found: Found, n: float) -> float:
+def _stand_in(sketch: Sketch, explained: Mixture | None) -> Mixture:
+    """A mixture that stands for the rows: the description, unless round clusters come much nearer to the sketch.
+
+    Narrow clusters that are far apart are hard to describe without knowing how many they are.
+    """
+    detailed = describe(sketch)
+    if explained is None:
+        return detailed
+    features = characteristic(sketch.features)
+    few = np.arange(min(features.size, _FREQUENCIES))
+    w = features.operator(dtype=np.float64).rows(few).forward(np.eye(features.dim)).T
+
+    def misfit(mixture: Mixture) -> float:
+        z = np.zeros(len(w), complex)
+        for weight, mean, covariance in zip(mixture.weights, mixture.means, mixture.full_covariances(), strict=True):
+            z += weight * np.exp(1j * (w @ mean) - 0.5 * ((w @ covariance) * w).sum(1))
+        return float(np.mean(np.abs(sketch.mean[few] - z) ** 2))
+
+    return explained if misfit(explained) < 0.5 * misfit(detailed) else detailed
+
+
+def completed_likelihood(draws: Array, found: Mixture, n: float) -> float:
     """The criterion for n rows like these draws, and round clusters that were found; smaller is better.
 
     The width is the one that suits the draws best: that of a search depends on which frequencies count.  It counts in
@@ -109,8 +132,8 @@ def _cells(draws: Array, means: Array, last: Array | None) -> tuple[Array, float
 
 def _next(problem: Problem, k: int, rng: np.random.Generator, last: Found | None) -> Found:
     """k components from the last solution, and from scratch where that doesn't explain the data."""
-    found = search(problem, k, rng, start=None if last is None else last.means, replacements=8)
-    if not found.certified and (last is None or found.value > 0.3 * last.value):
+    found = search(problem, k, rng, start=None if last is None else last.state.means, replacements=8)
+    if not found.explained and (last is None or found.value > 0.3 * last.value):
         fresh = search(problem, k, rng, replacements=8)
         found = fresh if fresh.value < found.value else found
     return found

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.certificate.scores import SPLIT
 from sketchlearn.decoders.solution import Code
+
+if TYPE_CHECKING:
+    from sketchlearn.decoders.certificate.examine import Examination
 
 CLUSTERS, STABLE, FAMILY, LOW_RANK = 3.0, 2.0, 2.0, 1.5
 """Misfit over noise floor beyond which a model of each kind is taken to be wrong."""
@@ -19,81 +23,77 @@ FEWEST_ROWS = 10
 Verdict = tuple[Code, str]
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What the examination of round components found; see :mod:`sketchlearn.decoders.certificate.examine`.
+def of_clusters(
+    ratio: float,
+    path: str,
+    k: int,
+    plain: float,
+    seen: Examination | None,
+    *,
+    place: npt.NDArray[np.float64] | None,
+    total: float,
+    strays: int = 0,
+) -> Verdict:
+    """Round components.
 
-    `missing` and `split` are in units of their limits, `error` and `closest` in widths, `place` in units of the rows.
+    Parameters
+    ----------
+    ratio, path : float, str
+        Misfit over noise floor, and what the components are.
+    k, plain : int, float
+        Their number, and the ratio of the model with one width.
+    seen : Examination or None
+        What the certificate's tests found.
+    place : ndarray (d,) or None
+        Where a component is missing most, in the units of the rows.
+    total, strays : float, int
+        Rows, and places far from all clusters with a few rows each.
     """
-
-    passed: bool
-    explained: bool
-    determined: bool
-    residual: float
-    missing: float
-    place: npt.NDArray[np.float64]
-    rows: float
-    split: float
-    component: int
-    error: float
-    worst: int
-    reach: float
-    smallest: float
-    closest: float
-    total: float
-    strays: int
-
-    @property
-    def could_show(self) -> str:
-        """The smallest cluster and the closest pair that would have been noticed."""
-        return (
-            f"another cluster would have been noticed if it had {_share(self.smallest, self.total)}, and two clusters "
-            f"taken as one if they were {self.closest:.2g} widths apart"
-        )
-
-
-def of_clusters(ratio: float, path: str, k: int, plain: float, found: Findings | None) -> Verdict:
-    """Round components: `plain` is the ratio of the model with one width, `path` says which one it is now."""
-    if found is not None and found.passed:
-        strays = (
-            f"; {found.strays} place{'s' * (found.strays > 1)} with a few rows each left aside" if found.strays else ""
-        )
+    if seen is None:
+        if plain <= CLUSTERS:
+            return Code.UNCERTIFIED, (
+                f"not certified: the misfit is {ratio:.2f} times the noise floor, but there are too many components "
+                "and columns to examine whether all clusters were found"
+            )
+        return _misfit(k, plain, path)
+    could_show = (
+        f"another cluster would have been noticed if it had {_share(seen.smallest, total)}, and two clusters "
+        f"taken as one if they were {float(seen.closest[:k].max()):.2g} widths apart"
+    )
+    if seen.passed:
+        aside = f"; {strays} place{'s' * (strays > 1)} with a few rows each left aside" if strays else ""
         return Code.RELIABLE, (
             f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves, "
-            f"so the components ({path}) explain the data, and the sketch determines them; {found.could_show}{strays}"
+            f"so the components ({path}) explain the data, and the sketch determines them; {could_show}{aside}"
         )
-    if found is not None and found.explained:
-        if not found.determined:
+    if seen.explained:
+        why = (
+            "the map is too coarse to tell clusters of this width and distance from others with the same moments: "
+            "design it from rows, or from narrower bounds"
+        )
+        if not seen.determined:
+            error = max(seen.worst_coordinate, seen.worst_distance / 2.0)
             why = (
-                f"the centre of component {found.worst} is known to {found.error:.2g} widths only: the map is too "
+                f"the centre of component {seen.worst} is known to {error:.2g} widths only: the map is too "
                 "coarse, or there are too few rows or features, or clusters coincide"
             )
-        else:
-            why = (
-                "the map is too coarse to tell clusters of this width and distance from others with the same moments: "
-                "design it from rows, or from narrower bounds"
-            )
-        return (
-            Code.UNDETERMINED,
-            f"not certified: {k} components ({path}) explain the data, but {why}; {found.could_show}",
-        )
-    if found is not None and ratio <= CLUSTERS:
-        if found.missing >= max(found.split, 1.0):
-            place = ", ".join(f"{x:.4g}" for x in found.place[:6]) + (", ..." if len(found.place) > 6 else "")
-            why = f"a cluster of about {_share(found.rows / found.total, found.total)} is missing near ({place})"
-        elif found.split >= 1.0:
-            why = f"component {found.component} is two clusters, or of another width or shape"
-        else:
-            why = f"what is left of the sketch is {found.residual:.1f} standard deviations above sampling noise"
-        return Code.MISFIT, (
-            f"not certified: the misfit is {ratio:.2f} times the noise floor, but {why} (components: {path}); "
-            f"{found.could_show}"
-        )
-    if found is None and plain <= CLUSTERS:
-        return Code.UNCERTIFIED, (
-            f"not certified: the misfit is {ratio:.2f} times the noise floor, but there are too many components and "
-            "columns to examine whether all clusters were found"
-        )
+        return Code.UNDETERMINED, f"not certified: {k} components ({path}) explain the data, but {why}; {could_show}"
+    if not ratio <= CLUSTERS:
+        return _misfit(k, plain, path)
+    missing, split = seen.missing / seen.limit, seen.split / SPLIT
+    if missing >= max(split, 1.0) and place is not None:
+        where = ", ".join(f"{x:.4g}" for x in place[:6]) + (", ..." if len(place) > 6 else "")
+        why = f"a cluster of about {_share(seen.missing_weight, total)} is missing near ({where})"
+    elif split >= 1.0:
+        why = f"component {seen.split_at} is two clusters, or of another width or shape"
+    else:
+        why = f"what is left of the sketch is {seen.residual:.1f} standard deviations above sampling noise"
+    return Code.MISFIT, (
+        f"not certified: the misfit is {ratio:.2f} times the noise floor, but {why} (components: {path}); {could_show}"
+    )
+
+
+def _misfit(k: int, plain: float, path: str) -> Verdict:
     return Code.MISFIT, (
         f"not certified: with {k} round components the misfit is {plain:.3g} times the noise "
         "floor. Either clusters are missing (try more components, a larger sketch or another seed), or they are not "

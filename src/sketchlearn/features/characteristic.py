@@ -8,6 +8,7 @@ subsampled or structured ones are others.  A decoder asks for a :class:`Characte
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,10 @@ class CharacteristicMap(FeatureMap):
     @abstractmethod
     def operator(self, scale: float = 1.0, dtype: npt.DTypeLike = np.float32) -> Operator:
         """Products with the frequencies times `scale`, forward and adjoint."""
+
+    def ideal_variances(self, mean: npt.NDArray[Any], sums: npt.NDArray[Any], weight: float) -> Array:
+        """Variances of ``exp(i w·x)`` over rows with these averages: those of ideal features, (size,)."""
+        return np.maximum(1.0 - np.abs(mean) ** 2, 0.0)
 
     @property
     def importance_weights(self) -> Array:

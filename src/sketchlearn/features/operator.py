@@ -116,7 +116,7 @@ class Operator(ABC):
         size, dim = self.shape
         if size * dim > _MATRIX_ENTRIES:
             return self
-        return DenseOperator(np.ascontiguousarray(self.forward(np.eye(dim, dtype=self.dtype)).T))
+        return DenseOperator(self.matrix())
 
     def sample(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
         """At least so many frequencies that stand for all of them, in order: those whose products are cheap."""
@@ -134,6 +134,18 @@ class Operator(ABC):
         for i in range(0, dim, step):
             at = slice(i, min(i + step, dim))
             yield at, self.forward(np.eye(dim, dtype=self.dtype)[at])
+
+    def coordinate_squares(self) -> Real:
+        """Squares of the coordinates of the frequencies, (dim, size)."""
+        return self.quadratic(np.eye(self.shape[1]))
+
+    def matrix(self) -> Real:
+        """The frequencies as a matrix (size, dim): for few of them, or few columns."""
+        return np.ascontiguousarray(self.forward(np.eye(self.shape[1], dtype=self.dtype)).T)
+
+    def pieces(self, size: int) -> list[tuple[slice, Operator]]:
+        """The operator in pieces of so many frequencies where these cost less than the whole; else as it is."""
+        return [(slice(0, self.shape[0]), self)]
 
     # -- the same frequencies, seen otherwise -----------------------------------------------------
 
@@ -162,6 +174,18 @@ class DenseOperator(Operator):
 
     def as_matrix(self) -> DenseOperator:
         return self
+
+    def matrix(self) -> Real:
+        return self._matrix
+
+    def coordinate_squares(self) -> Real:
+        return self._squares.T
+
+    def pieces(self, size: int) -> list[tuple[slice, Operator]]:
+        count = self.shape[0]
+        if size >= count:
+            return [(slice(0, count), self)]
+        return [(slice(i, i + size), DenseOperator(self._matrix[i : i + size])) for i in range(0, count, size)]
 
     @classmethod
     def of(cls, frequencies: Real, dtype: npt.DTypeLike = np.float32) -> DenseOperator:

@@ -55,6 +55,10 @@ class SumAlgebra:
         """Average features from their sums and the total weight."""
         return np.asarray(sums / (weight * 2.0**GRID_BITS))
 
+    def ideal_variances(self, mean: npt.NDArray[Any], sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
+        """Variances over the rows that decoders count as sampling noise; what features have beyond is additive."""
+        return self.feature_variances(sums, weight)
+
     def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
         """Variances of the features over the rows; ``1 - |z|**2`` for features of modulus 1."""
         return np.maximum(1.0 - np.abs(self.mean_from_sums(sums, weight)) ** 2, 0.0)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.atoms.stable import sample_stable, stable_log_density
+from sketchlearn.decoders.families import sample_stable, stable_log_density
 from sketchlearn.decoders.solution import StableSolution
 from sketchlearn.designs.stable import default_size, design_stable
 from sketchlearn.features.base import FeatureMap

@@ -6,13 +6,14 @@ from clusters import gaussian_clusters, mean_cost
 
 import sketchlearn as sl
 from sketchlearn.decoders import Code
-from sketchlearn.decoders.certificate import Certifier, State
+from sketchlearn.decoders.certificate import Certifier
 from sketchlearn.decoders.certificate.examine import examine
 from sketchlearn.decoders.certificate.scores import SPLIT, least_limit, split_test
 from sketchlearn.decoders.certificate.tangent import Tangent
 from sketchlearn.decoders.certificate.whitened import Whitened
-from sketchlearn.decoders.metric import View
+from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.state import State
 
 
 def _sketch(X, k, seed=0, size=None):
@@ -20,14 +21,13 @@ def _sketch(X, k, seed=0, size=None):
 
 
 def _certifier(sketch):
-    view = View.of(sketch)
-    return Certifier(view, Problem.from_view(view), np.random.default_rng(0))
+    return Certifier(Problem.from_sketch(sketch), np.random.default_rng(0))
 
 
 def _true(problem, centers, width, shares=None):
     k = len(centers)
     weights = np.full(k, 1 / k) if shares is None else shares
-    return State(problem.normalised(centers), weights, np.array([(width / problem.scale) ** 2]))
+    return State.shared(weights, problem.normalised(centers), (width / problem.scale) ** 2)
 
 
 @pytest.mark.parametrize(("k", "d"), [(4, 2), (8, 10), (4, 40)])
@@ -146,7 +146,7 @@ def test_noise_in_wide_bounds_is_not_taken_for_a_cluster(factor):
     means, weights, n = 4.0 * rng.normal(size=(3, 5)), np.array([0.5, 0.3, 0.2]), 1e9
     w = rng.normal(size=(80, 5))
     box = np.full(5, -80.0), np.full(5, 80.0)
-    truth = State(means, weights, np.ones(1))
+    truth = State.shared(weights, means, 1.0)
     place = np.array([[30.0, -30.0, 10.0, 0.0, 20.0]])
 
     def examined(z):
@@ -174,7 +174,7 @@ def test_the_split_score_under_added_noise_has_mean_0_and_deviation_1(added):
     k, d, m, n = 3, 8, 600, 100_000
     w = rng.normal(size=(m, d)) * np.exp(rng.uniform(-2.0, 2.0, m))[:, None]
     means = rng.normal(size=(k, d)) * 4
-    state = State(means, np.array([0.2, 0.3, 0.5]), np.full(k, 0.5))
+    state = State(SPHERICAL, np.array([0.2, 0.3, 0.5]), means, np.full(k, 0.5))
     z = np.exp(-0.25 * (w**2).sum(1)) * (np.exp(1j * w @ means.T) @ state.weights)
     tangent = Tangent(Whitened(w, z, n, state, added / n))
     scores = []

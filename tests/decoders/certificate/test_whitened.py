@@ -5,13 +5,16 @@ import pytest
 
 from sketchlearn.decoders.certificate.tangent import Tangent, remainders
 from sketchlearn.decoders.certificate.whitened import (
-    State,
     Whitened,
     real,
     remainder_covariance,
     remainder_variance,
     simplex_basis,
 )
+from sketchlearn.decoders.families import DIAGONAL, FULL, SHARED, SPHERICAL
+from sketchlearn.decoders.state import State
+
+FAMILIES = {"shared": SHARED, "spherical": SPHERICAL, "diag": DIAGONAL, "full": FULL}
 
 
 def _state(kind, k=3, d=3, seed=0):
@@ -26,12 +29,12 @@ def _state(kind, k=3, d=3, seed=0):
     else:
         root = rng.normal(size=(k, d, d)) * 0.4
         s = root @ np.swapaxes(root, 1, 2) + 0.1 * np.eye(d)
-    return State(means, weights, s)
+    return State(FAMILIES[kind], weights, means, s)
 
 
 def _rows(state, n, rng):
     owner = rng.choice(len(state.weights), n, p=state.weights)
-    step = np.einsum("nab,nb->na", state.roots()[owner], rng.normal(size=(n, state.means.shape[1])))
+    step = state.family.draw(state.shapes, owner, state.dim, rng)
     return state.means[owner] + step, owner, step
 
 
@@ -114,9 +117,8 @@ def test_polishing_finds_the_model_of_a_noiseless_sketch(kind):
     problem = Whitened(w, np.zeros(120, complex), 1e6, state)
     problem.z = problem.atoms(state) @ state.weights
     problem.y = real(problem.z)
-    problem.state = State(
-        state.means + 0.05 * rng.normal(size=state.means.shape), state.weights, 1.1 * state.covariances
-    )
+    moved = state.means + 0.05 * rng.normal(size=state.means.shape)
+    problem.state = State(state.family, state.weights, moved, 1.1 * state.shapes)
     problem.refresh()
     problem.settle(4)
     np.testing.assert_allclose(problem.state.means, state.means, atol=1e-4)
@@ -125,7 +127,7 @@ def test_polishing_finds_the_model_of_a_noiseless_sketch(kind):
 
 def test_standard_errors_are_those_of_repeated_sketches():
     rng = np.random.default_rng(7)
-    state = State(np.array([[-2.0, 0.0], [2.0, 1.0]]), np.array([0.3, 0.7]), np.array([0.25]))
+    state = State.shared(np.array([0.3, 0.7]), np.array([[-2.0, 0.0], [2.0, 1.0]]), 0.25)
     w = rng.normal(size=(60, 2)) * np.exp(rng.uniform(-1, 1.5, (60, 1)))
     n, means, weights = 2000, [], []
     for _ in range(150):

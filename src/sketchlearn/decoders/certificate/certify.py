@@ -1,4 +1,4 @@
-"""From a fitted mixture to a certificate: polish, examine, mend, and say what is known."""
+"""From a fitted mixture to a certificate: polish, examine, repair, and say what is known."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from sketchlearn.decoders.certificate import repair
 from sketchlearn.decoders.certificate.examine import Examination, examine
 from sketchlearn.decoders.certificate.scores import SPLIT, split_test
 from sketchlearn.decoders.certificate.tangent import Tangent
-from sketchlearn.decoders.certificate.whitened import DENSE, FEW, Array, State, Whitened
-from sketchlearn.decoders.metric import View
+from sketchlearn.decoders.certificate.whitened import DENSE, FEW, Array, Whitened
+from sketchlearn.decoders.families import SHARED, Family
 from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.state import State
 
 _FEWEST = 500  # frequencies that are looked at if there are so many,
 _PER_PARAMETER = 1.5  # and as many per parameter, if that is more
-_NOISY = 0.3  # noise that was added, over that of rows: then every frequency tells something new,
-_MOST = 10**9  # and as many are taken as make so many products
-_MANY = 800  # parameters, beyond which one frequency each must do
+_NOISY = 0.3  # additive noise over that of rows from which on every frequency tells something new,
+_MOST = 10**9  # multiply-adds of the normal equations that are spent on more of them then
+_MANY = 800  # parameters beyond which one frequency each must do, and nothing is repaired
 _STRAYS = 10.0  # rows far from all clusters that do not cost the certificate
 _LEAST_STRAY = 0.5  # rows: what has fewer is nothing
-_MANY_PARAMETERS = 4000  # beyond this there is no certificate: the normal equations would take minutes
+_MOST_PARAMETERS = 4000  # beyond this there is no certificate: the normal equations would take minutes
+_EVERY = 3000  # frequencies up to which coarse to fine looks at all of them
+_LIGHTEST, _NARROWEST = 1e-9, 1e-12  # weight and variance of a component, at least
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Certified:
     """A mixture (normalised units) and what is known of it.
 
@@ -43,32 +46,31 @@ class Certified:
 
 
 class Certifier:
-    """The frequencies and averages of a sketch in double precision, as many as are needed.
+    """Certificates for states of one problem.
 
     Parameters
     ----------
-    view : View
-        The sketch.
     problem : Problem
-        The same, normalised: its units are used.
+        Made from a sketch, so that it has a view of it in double precision.
+    rng : numpy Generator
+        For the places that tests look at.
     """
 
-    def __init__(self, view: View, problem: Problem, rng: np.random.Generator) -> None:
-        self.view, self.problem, self.rng = view, problem, rng
+    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+        assert problem.view is not None
+        self.view, self.problem, self.rng = problem.view, problem, rng
 
-    def can(self, k: int, kind: str = "shared") -> bool:
+    def can(self, k: int, family: Family = SHARED) -> bool:
         """Whether there is a certificate for so many components."""
-        return self._parameters(k, kind) <= min(_MANY_PARAMETERS, 2 * self.problem.size - 1)
+        return self._parameters(k, family) <= min(_MOST_PARAMETERS, 2 * self.problem.size - 1)
 
-    def _parameters(self, k: int, kind: str) -> int:
-        d = self.problem.dim
-        free = {"shared": 1, "spherical": k, "diag": k * d, "full": k * d * (d + 1) // 2}[kind]
-        return k * (d + 1) - 1 + free
+    def _parameters(self, k: int, family: Family) -> int:
+        return family.parameters(k, self.problem.dim) - 1  # (weights sum to 1)
 
     def whitened(self, state: State, everything: bool = False) -> Whitened:
         """The problem in the metric of its noise around a state, with a random part of a large sketch."""
         size, d = self.problem.size, self.problem.dim
-        count = self._parameters(len(state.weights), state.kind)
+        count = self._parameters(state.k, state.family)
         wanted = max(_FEWEST, int((_PER_PARAMETER if count <= _MANY else 1.0) * count))
         if d <= FEW:
             wanted = max(DENSE, wanted // 2)
@@ -77,29 +79,30 @@ class Certifier:
         index: npt.NDArray[np.intp] = np.arange(size)
         if wanted < size and not everything:
             index = np.sort(np.random.default_rng(size).permutation(size)[:wanted])
-        w = np.ascontiguousarray(self.view.operator.rows(index).forward(np.eye(d)).T)
+        w = self.view.operator.rows(index).matrix()
         z = self.view.mean[index] * np.exp(-1j * (w @ self.problem.center))
-        # (what was added is the same in both parts)
+        # (additive noise is alike in both parts)
         return Whitened(w * self.problem.scale, z, self.problem.n, state, 0.5 * self.view.added[index])
 
     def certify(self, state: State, *, mend: bool = True) -> Certified:
-        """Polish and examine a fit; if it fails, mend it where the tests point."""
-        state = State(state.means, _positive(state.weights), np.maximum(state.covariances, 1e-12))
+        """Polish and examine a fit; if it fails, repair it where the tests point."""
+        state = _possible(state)
         problem = self.whitened(state)
-        problem.settle(2 if state.kind == "shared" else 3)
+        problem.settle(2 if state.family.shared else 3)
         best = Certified(problem.state, examine(problem, self.problem.box, self.rng))
-        if best.passed or not mend or self._parameters(len(state.weights), state.kind) > _MANY:
+        if best.passed or not mend or self._parameters(state.k, state.family) > _MANY:
             return best
-        mended = self._mended(problem)
-        return mended if mended.passed or mended.examination.residual < best.examination.residual else best
+        repaired = self._repaired(problem)
+        return repaired if repaired.passed or repaired.examination.residual < best.examination.residual else best
 
-    def _mended(self, problem: Whitened) -> Certified:
-        k = len(problem.state.weights)
+    def _repaired(self, problem: Whitened) -> Certified:
+        """Components added where they are missing, then the least needed pruned; few strays may stay apart."""
+        k = problem.state.k
         work = repair.copy(problem)
         explained = repair.grow(work, self.problem.box, self.rng, k // 2 + 3)
         order = np.argsort(-work.state.weights)
         order = order[: max(k, int((work.state.weights * problem.n >= _LEAST_STRAY).sum()))]
-        full = State(work.state.means[order], work.state.weights[order], _ordered(work.state.covariances, order))
+        full = work.state.select(order)
         repair.shrink(work, k)
         out = Certified(work.state, examine(work, self.problem.box, self.rng))
         rows = full.weights[k:] * problem.n
@@ -111,28 +114,24 @@ class Certifier:
         if not whole.passed:
             return out
         places = zip(work.state.means[k:], work.state.weights[k:] * problem.n, strict=True)
-        s = work.state.covariances
-        kept = State(work.state.means[:k], _positive(work.state.weights[:k]), s if len(s) == 1 else s[:k])
+        kept = _possible(work.state.select(slice(0, k)))
         return Certified(kept, whole, tuple((x, float(n)) for x, n in places))
 
     def from_scratch(self, k: int) -> Certified | None:
         """Coarse to fine, whatever the search has found; None if so many components explain nothing."""
-        d = self.problem.dim
-        problem = self.whitened(State(np.zeros((1, d)), np.ones(1), np.ones(1)), everything=self.problem.size <= 3000)
-        if not repair.coarse_to_fine(problem, k, self.problem.box, self.rng) or len(problem.state.weights) < k:
+        first = State.shared(np.ones(1), np.zeros((1, self.problem.dim)), 1.0)
+        problem = self.whitened(first, everything=self.problem.size <= _EVERY)
+        if not repair.coarse_to_fine(problem, k, self.problem.box, self.rng) or problem.state.k < k:
             return None
         return Certified(problem.state, examine(problem, self.problem.box, self.rng))
 
     def whole_components(self, state: State) -> npt.NDArray[np.bool_]:
         """Which components pass the split test as they are: on data of another shape none does."""
-        problem = self.whitened(State(state.means, _positive(state.weights), np.maximum(state.covariances, 1e-12)))
-        return np.asarray(split_test(Tangent(problem))[0] < SPLIT)
+        return np.asarray(split_test(Tangent(self.whitened(_possible(state))))[0] < SPLIT)
 
 
-def _positive(weights: Array) -> Array:
-    a = np.maximum(weights, 1e-9)
-    return np.asarray(a / a.sum())
-
-
-def _ordered(covariances: Array, order: npt.NDArray[np.intp]) -> Array:
-    return covariances if len(covariances) == 1 else covariances[order]  # (shared ones have no order)
+def _possible(state: State) -> State:
+    """The state with positive weights that sum to 1, and widths above zero."""
+    a = np.maximum(state.weights, _LIGHTEST)
+    shapes = np.maximum(state.shapes, _NARROWEST) if state.shapes.ndim == 1 else state.shapes
+    return State(state.family, a / a.sum(), state.means, shapes)

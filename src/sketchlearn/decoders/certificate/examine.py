@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from sketchlearn.decoders.certificate.findings import DETERMINED, EXPLAINED, RESOLVED, TESTS, Exam, Finding
 from sketchlearn.decoders.certificate.scores import SPLIT, missing_limit, search_missing, split_test
 from sketchlearn.decoders.certificate.tangent import F32, Tangent, remainders
 from sketchlearn.decoders.certificate.whitened import Array, Whitened
@@ -32,7 +33,7 @@ _AWAY = 4.0  # widths from all others: where the smallest cluster is looked for
 _SURE, _EVERYWHERE = 2.5, 0.98  # with which the smallest cluster is seen, and at which share of the places in the box
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Examination:
     """Numbers in normalised units; see the module.
 
@@ -65,6 +66,8 @@ class Examination:
         the worst component: far below 1 only moments of the data are seen, and other clusters have the same.
     share : float
         Largest smallest weight that is asked for: half of an even share.
+    more : tuple of Finding
+        Of tests that were registered.
     """
 
     residual: float
@@ -86,6 +89,29 @@ class Examination:
     splits: Array
     reach: float
     share: float
+    more: tuple[Finding, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All tests with their limits."""
+        return (
+            Finding("residual", self.residual, RESIDUAL, "standard deviations of the misfit above its mean"),
+            Finding("missing", self.missing, self.limit, "score of one more component at its best place"),
+            Finding("split", self.split, SPLIT, f"score of component {self.split_at} being two, or of another shape"),
+            *self.more,
+            Finding(
+                "coordinate", self.worst_coordinate, COORDINATE, "widths: error of the worst coordinate", DETERMINED
+            ),
+            Finding("distance", self.worst_distance, DISTANCE, "widths: error of the worst centre", DETERMINED),
+            Finding("width", self.width_error, COORDINATE, "relative error of the worst width", DETERMINED),
+            Finding(
+                "reach", 1.0 / max(self.reach, 1e-300), 1.0 / REACH, "inverse radians at the worst component", RESOLVED
+            ),
+            Finding("smallest", self.smallest, self.share, "share of a cluster that would be noticed", RESOLVED),
+        )
+
+    def _passes(self, question: str) -> bool:
+        return all(f.passed for f in self.findings if f.question == question)
 
     def covariance_of(self, k: int) -> Array:
         """Of the means (k d) and weights (k) of the first k components."""
@@ -96,22 +122,22 @@ class Examination:
     @property
     def explained(self) -> bool:
         """Nothing is left that the model does not explain."""
-        return self.residual < RESIDUAL and self.missing < self.limit and self.split < SPLIT
+        return self._passes(EXPLAINED)
 
     @property
     def determined(self) -> bool:
         """Every centre is known to within its width, and so is the width."""
-        return self.worst_coordinate < COORDINATE and self.worst_distance < DISTANCE and self.width_error < COORDINATE
+        return self._passes(DETERMINED)
 
     @property
     def resolved(self) -> bool:
         """The map sees the shape of the components, and a cluster of ordinary size would have been noticed."""
-        return self.reach > REACH and self.smallest < self.share
+        return self._passes(RESOLVED)
 
     @property
     def passed(self) -> bool:
-        """All of it."""
-        return self.explained and self.determined and self.resolved
+        """All tests pass."""
+        return all(f.passed for f in self.findings)
 
 
 def residual_test(tangent: Tangent, noise: F32) -> float:
@@ -206,4 +232,5 @@ def examine(
         splits=split,
         reach=_reach(problem, core),
         share=0.5 / core,
+        more=tuple(test(Exam(tangent, noise, box, rng, core)) for test in TESTS),
     )

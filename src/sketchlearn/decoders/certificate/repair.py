@@ -1,4 +1,4 @@
-"""Mending a fit where the tests point: components are added where one is missing, and those not needed taken away.
+"""Repairing a fit where the tests point: components are added where one is missing, and those not needed pruned.
 
 A search that has put one component on two clusters, or two on one, is in a local minimum that no small step leaves.
 The score of a missing component says where to add one; with enough of them everything is explained, and the components
@@ -12,7 +12,8 @@ import numpy as np
 from sketchlearn.decoders.certificate.examine import RESIDUAL, residual_test
 from sketchlearn.decoders.certificate.scores import missing_limit, search_missing
 from sketchlearn.decoders.certificate.tangent import Tangent, remainders
-from sketchlearn.decoders.certificate.whitened import Array, State, Whitened
+from sketchlearn.decoders.certificate.whitened import Array, Whitened
+from sketchlearn.decoders.state import State
 
 _HARDER = 400, 160  # places and climbers
 _NEAR = 4.0  # widths within which a component that goes leaves its rows to its neighbour
@@ -22,7 +23,7 @@ Box = tuple[Array, Array]
 
 
 def copy(problem: Whitened) -> Whitened:
-    """The same problem, to be changed."""
+    """A copy of the problem, to be changed."""
     return Whitened(problem.w, problem.z, problem.n, problem.state, problem.extra, problem.dense)
 
 
@@ -50,11 +51,9 @@ def grow(problem: Whitened, box: Box, rng: np.random.Generator, most: int) -> bo
 
 
 def with_component(state: State, place: Array, weight: float) -> State:
-    """One more component of the typical width."""
-    s = state.covariances
-    if s.ndim > 1 or len(s) == len(state.means) > 1:
-        s = np.concatenate([s, np.median(s, axis=0)[None]])
-    return State(np.vstack([state.means, place]), np.append(state.weights * (1.0 - weight), weight), s)
+    """One more component of the typical shape."""
+    state = state.with_weights(state.weights * (1.0 - weight))
+    return state.joined(place[None], state.family.typical(state.shapes), np.array([weight]))
 
 
 def shrink(problem: Whitened, k: int) -> None:
@@ -95,11 +94,10 @@ def without(state: State, l: int) -> State:
             total = weights[l] + weights[near]
             means[near] = (weights[l] * means[l] + weights[near] * means[near]) / total
             weights[near] = total
-    s = state.covariances
-    if s.ndim > 1 or len(s) == len(weights) > 1:
-        s = np.delete(s, l, 0)
-    weights = np.delete(weights, l)
-    return State(np.delete(means, l, 0), weights / weights.sum(), s)
+    kept = np.delete(np.arange(len(weights)), l)
+    return State(
+        state.family, weights[kept] / weights[kept].sum(), means[kept], state.family.select(state.shapes, kept)
+    )
 
 
 def coarse_to_fine(problem: Whitened, k: int, box: Box, rng: np.random.Generator) -> bool:
@@ -111,15 +109,15 @@ def coarse_to_fine(problem: Whitened, k: int, box: Box, rng: np.random.Generator
     w, z = problem.w, problem.z
     d = w.shape[1]
     radii = np.sqrt((w * w).sum(1))
-    state = State(np.zeros((1, d)), np.ones(1), np.ones(1))
+    state = State.shared(np.ones(1), np.zeros((1, d)), 1.0)
     most = k + k // 2 + 3
     radius = max(_FIRST_RADIUS, float(np.sort(radii)[min(2 * (d + 2), len(radii) - 1)]))
     while True:
         seen = np.flatnonzero(radii <= radius)
         part = Whitened(w[seen], z[seen], problem.n, state, problem.extra[seen])
         part.settle()
-        room = (2 * len(seen) - 1) // (d + 1)
-        explained = grow(part, box, rng, max(min(most, room) - len(part.state.weights), 0))
+        most_here = (2 * len(seen) - 1) // (d + 1)
+        explained = grow(part, box, rng, max(min(most, most_here) - len(part.state.weights), 0))
         if len(state.weights) == 1 and len(part.state.weights) == most and not explained:
             return False
         if len(part.state.weights) > max(k, most - 2):

@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from sketchlearn.decoders.certificate.tangent import F32, Tangent
-from sketchlearn.decoders.certificate.whitened import Array, State, Whitened, quadratic, real
+from sketchlearn.decoders.certificate.whitened import Array, Whitened, real
+from sketchlearn.decoders.state import State
 
 SPLIT = 8.0  # standard deviations up to which chance explains it
 _TRACE = 5.0  # the same for a single number
@@ -75,7 +76,8 @@ def score(tangent: Tangent, points: Array, noise: F32) -> tuple[Array, Array]:
     problem = tangent.problem
     w, state = problem.w, problem.state
     phases = (w @ points.T).astype(np.float32)  # only the direction of the test depends on them
-    envelope = np.exp(-0.5 * (w * w).sum(1) * state.width**2).astype(np.float32)[:, None]
+    shape = state.family.rounded([state.width**2], w.shape[1])
+    envelope = np.exp(state.family.damping(shape, problem.operator)).astype(np.float32).T
     atoms = np.concatenate([envelope * np.cos(phases), envelope * np.sin(phases)])
     atoms -= tangent.model.astype(np.float32)[:, None]
     g = tangent.off(problem.white(atoms))
@@ -231,7 +233,7 @@ def _split_evenly(tangent: Tangent) -> tuple[Array, Array]:
         freedom, e = d * (d + 1) // 2 - 1, 1.0
         powers: list[float] = []
         for l in range(k):
-            if l == 0 or state.kind != "shared":  # (components of one width differ by the squares of their weights)
+            if l == 0 or not state.family.shared:  # (components of one width differ by the squares of their weights)
                 o = used * strength[:, l] / state.weights[l] ** 2
                 root = np.sqrt(o)[:, None]
                 once = root * (kernel @ (root * probes))
@@ -247,7 +249,7 @@ def _split_evenly(tangent: Tangent) -> tuple[Array, Array]:
             variance = 2.0 * (c * c * fourth + 2.0 * c * e * third + e * e * second)
             scores[l] = (problem.n * float((matrix**2).sum()) - mean) / math.sqrt(max(variance, 1e-300))
             information[l] = 1.0 / (c + e * freedom / max(first, 1e-300))
-    if state.kind == "shared" and k > 1:
+    if state.family.shared and k > 1:
         g = tangent.off(problem.white(real(-0.5 * weighted * (r2 / math.sqrt(d))[:, None])))
         along = (g * g).sum(0)
         share = np.einsum("jl,jl->l", rest, (g * g)[:m] + (g * g)[m:]) / np.maximum(along, 1e-300)
@@ -264,7 +266,8 @@ def _split_evenly(tangent: Tangent) -> tuple[Array, Array]:
 def other_noise(problem: Whitened) -> Array:
     """Share of each frequency's whitened noise that is not the quadratic noise of a component itself, (m, k)."""
     state = problem.state
-    q = np.broadcast_to(quadratic(problem.w, state.covariances), (len(problem.w), len(state.weights)))
+    damping = state.family.damping(state.shapes, problem.operator)
+    q = np.broadcast_to(-2.0 * damping, (state.k, len(problem.w))).T
     total = problem.variances
     own = 0.5 * q * q * np.exp(-q) * state.weights
     return np.maximum((total - 2.0 * problem.ridge)[:, None] - own, 0.0) / total[:, None]

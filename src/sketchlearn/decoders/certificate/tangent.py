@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotri
 
-from sketchlearn.decoders.certificate.whitened import Array, Whitened, quadratic, simplex_basis
+from sketchlearn.decoders.certificate.whitened import Array, Whitened, simplex_basis
 
 F32 = npt.NDArray[np.float32]
 T = TypeVar("T", np.float32, np.float64)
@@ -78,10 +78,10 @@ class Tangent:
             out[: k * d, k * d :] = inverse[: k * d, k * d :] @ basis.T
             out[k * d :, : k * d] = out[: k * d, k * d :].T
             out[k * d :, k * d :] = basis @ inverse[k * d :, k * d :] @ basis.T
-        roots = state.roots()
-        for l in range(k):
-            at = slice(l * d, l * d + d)
-            out[at, at] += roots[l] @ roots[l].T / max(state.weights[l], 1e-12)
+        if state.family.projected:
+            for l, own in enumerate(state.covariances):
+                at = slice(l * d, l * d + d)
+                out[at, at] += own / max(state.weights[l], 1e-12)
         a = state.weights
         out[k * d :, k * d :] += np.diag(a) - np.outer(a, a)
         return out
@@ -90,19 +90,17 @@ class Tangent:
         """Largest relative standard error of a width."""
         state = self.problem.state
         k, d = state.means.shape
-        first = k * d + k - 1
-        s = state.covariances
-        pick = np.arange(first, self.parameters)
-        if s.ndim == 3:  # the diagonals of the matrices
-            a, b = np.tril_indices(d)
-            pick = pick.reshape(k, -1)[:, a == b].ravel()
-            s = np.diagonal(s, axis1=1, axis2=2)
+        sizes = state.family.free(state.shapes)
+        chosen = np.broadcast_to(state.family.sizes(d), sizes.shape)
+        if not chosen.any():
+            return 0.0
+        pick = k * d + k - 1 + np.flatnonzero(chosen.ravel())
         unit = np.zeros((len(self.scale), len(pick)))
         unit[pick, np.arange(len(pick))] = 1.0
         variance = self.solve(unit)[pick, np.arange(len(pick))]
         scale = np.where(np.isinf(self.scale[pick]), 1e-12, self.scale[pick])
-        error = np.sqrt(np.maximum(variance, 0.0) / self.problem.n) / scale / s.ravel()
-        return 0.5 * float(error.reshape(len(s), -1).min(1).max())
+        error = np.sqrt(np.maximum(variance, 0.0) / self.problem.n) / scale / np.abs(sizes[chosen])
+        return 0.5 * float(error.reshape(len(sizes), -1).min(1).max())
 
 
 def remainders(problem: Whitened, rng: np.random.Generator, count: int = _DRAWS) -> F32:
@@ -110,12 +108,14 @@ def remainders(problem: Whitened, rng: np.random.Generator, count: int = _DRAWS)
     state, w = problem.state, problem.w
     k, d = state.means.shape
     owner = rng.choice(k, count, p=state.weights)
-    step = np.einsum("nab,nb->na", state.roots()[owner], rng.standard_normal((count, d)))
+    step = state.family.draw(state.shapes, owner, d, rng)
     moves = (w @ step.T).astype(np.float32)
-    q = quadratic(w, state.covariances)
-    envelope = np.exp(-0.5 * (q if q.shape[1] == 1 else q[:, owner])).astype(np.float32)
+    e = np.exp(state.family.damping(state.shapes, problem.operator)).astype(np.float32).T
+    envelope = e if e.shape[1] == 1 else e[:, owner]
     turns = (w @ state.means.T).astype(np.float32)
     c, s = np.cos(turns)[:, owner], np.sin(turns)[:, owner]
     # (where the moves are small, the difference is taken of numbers close to 1: an error of 1e-7, below the ridge)
-    along, across = np.cos(moves) - envelope, np.sin(moves) - envelope * moves
+    along, across = np.cos(moves) - envelope, np.sin(moves)
+    if state.family.projected:
+        across -= envelope * moves
     return problem.white(np.concatenate([c * along - s * across, s * along + c * across]))

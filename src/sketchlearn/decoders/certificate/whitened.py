@@ -22,12 +22,14 @@ of cosine and sine, and what that leaves out is measured by rows drawn from the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+
+from sketchlearn.decoders.state import State
+from sketchlearn.features.operator import DenseOperator
 
 Array = npt.NDArray[np.float64]
 T = TypeVar("T", np.float32, np.float64)
@@ -38,57 +40,9 @@ _STEPS, _FEW_STEPS, _MANY = 6, 1, 500  # Gauss-Newton steps, for few and for man
 _FURTHEST = 5.0  # standard deviations of the data that a mean may go in one step
 
 
-@dataclass
-class State:
-    """A mixture in normalised units; covariances are (1,) shared, (k,) own variances, (k, d) or (k, d, d)."""
-
-    means: Array
-    weights: Array
-    covariances: Array
-
-    @property
-    def kind(self) -> str:
-        """Which numbers of the covariances are free."""
-        s = self.covariances
-        if s.ndim == 1:
-            return "shared" if len(s) == 1 else "spherical"
-        return "diag" if s.ndim == 2 else "full"
-
-    @property
-    def widths(self) -> Array:
-        """Standard deviation of each component (root mean square over the directions), (k,)."""
-        s = self.covariances
-        v = s if s.ndim == 1 else s.mean(1) if s.ndim == 2 else np.trace(s, axis1=1, axis2=2) / s.shape[1]
-        return np.broadcast_to(np.sqrt(np.maximum(v, 0.0)), len(self.means))
-
-    @property
-    def width(self) -> float:
-        """The median of them."""
-        return float(np.median(self.widths))
-
-    def roots(self) -> Array:
-        """Square roots of the covariances as matrices, (k, d, d)."""
-        k, d = self.means.shape
-        s = self.covariances
-        if s.ndim < 3:
-            v = np.broadcast_to(s, k)[:, None] if s.ndim == 1 else s
-            return np.sqrt(np.broadcast_to(v, (k, d)))[:, :, None] * np.eye(d)
-        return np.asarray(np.linalg.cholesky(s), np.float64)
-
-
 def real(values: npt.NDArray[np.complex128]) -> Array:
     """Real parts over imaginary parts, (m, ...) to (2 m, ...)."""
     return np.concatenate([values.real, values.imag], axis=0)
-
-
-def quadratic(w: Array, covariances: Array) -> Array:
-    """w'Sw for frequencies (m, d): (m, 1) or (m, k)."""
-    s = covariances
-    if s.ndim == 1:
-        return (w * w).sum(1)[:, None] * s
-    if s.ndim == 2:
-        return np.asarray((w * w) @ s.T)
-    return np.stack([((w @ each) * w).sum(1) for each in s], 1)
 
 
 class Whitened:
@@ -118,6 +72,7 @@ class Whitened:
         dense: bool | None = None,
     ) -> None:
         self.w, self.z, self.n, self.state = w, z, n, state
+        self.operator = DenseOperator(w)
         self.extra = np.broadcast_to(np.asarray(extra, np.float64), len(w))
         # below this a single row moves a direction by more than its standard deviation: no central limit there
         self.ridge = max(1.0 / n, 1e-8)
@@ -181,7 +136,7 @@ class Whitened:
 
     def atoms(self, state: State) -> npt.NDArray[np.complex128]:
         """Characteristic functions of the components, (m, k)."""
-        return np.asarray(np.exp(-0.5 * quadratic(self.w, state.covariances) + 1j * (self.w @ state.means.T)))
+        return np.ascontiguousarray(state.family.values(state.means, state.shapes, self.operator).T)
 
     def model(self, state: State) -> Array:
         """The model of the sketch, (2 m,)."""
@@ -190,55 +145,39 @@ class Whitened:
     def tangents(self, state: State, dtype: npt.DTypeLike = np.float64) -> tuple[npt.NDArray[Any], Array]:
         """Derivatives of the model, one column a parameter, and the model.
 
-        Means (k d), weights along directions that keep their sum (k - 1), then the free numbers of the covariances.
+        Means (k d), weights along directions that keep their sum (k - 1), then the free numbers of the shapes.
         """
-        w, (k, d) = self.w, state.means.shape
+        w, (k, d), family = self.w, state.means.shape, state.family
         m = len(w)
         g = self.atoms(state)
         weighted = g * state.weights
-        kind = state.kind
-        a, b = np.tril_indices(d)
-        count = {"shared": 1, "spherical": k, "diag": k * d, "full": k * len(a)}[kind]
-        out = np.empty((2 * m, k * d + k - 1 + count), dtype)
+        slopes = family.slopes(state.shapes, self.operator)
+        rows, _, size = slopes.shape
+        first = k * d + k - 1
+        out = np.empty((2 * m, first + rows * size), dtype)
         means = out[:, : k * d].reshape(2, m, k, d)
         along = w.astype(dtype)[:, None, :]
         np.multiply(-weighted.imag.astype(dtype)[:, :, None], along, out=means[0])
         np.multiply(weighted.real.astype(dtype)[:, :, None], along, out=means[1])
         if k > 1:
-            out[:, k * d : k * d + k - 1] = real(g @ simplex_basis(k))
-        if kind in ("shared", "spherical"):
-            columns = -0.5 * (w * w).sum(1)[:, None] * weighted
-            out[:, k * d + k - 1 :] = real(columns.sum(1, keepdims=True) if kind == "shared" else columns)
-        else:
-            forms = w * w if kind == "diag" else w[:, a] * w[:, b] * np.where(a == b, 1.0, 2.0)
-            columns = -0.5 * weighted[:, :, None] * forms[:, None, :]
-            out[:, k * d + k - 1 :] = real(columns.reshape(m, count))
+            out[:, k * d : first] = real(g @ simplex_basis(k))
+        pulled = weighted.sum(1, keepdims=True) if family.shared else weighted
+        for l in range(rows):
+            at = slice(first + l * size, first + (l + 1) * size)
+            out[:, at] = real(pulled[:, l : l + 1] * slopes[l])
         return out, real(weighted.sum(1))
 
     def moved(self, step: Array) -> State:
         """The state after a step in the parameters, kept possible."""
-        state = self.state
+        state, family = self.state, self.state.family
         k, d = state.means.shape
         move = step[: k * d].reshape(k, d)
         # what the sketch does not determine must not run away
         means = state.means + move * np.minimum(1.0, _FURTHEST / np.maximum(np.abs(move).max(1), 1e-300))[:, None]
         weights = state.weights + (simplex_basis(k) @ step[k * d : k * d + k - 1] if k > 1 else 0.0)
         weights = np.maximum(weights, 1e-9)
-        tail, s = step[k * d + k - 1 :], state.covariances
-        if s.ndim < 3:
-            covariances = np.maximum(s + tail.reshape(s.shape), 0.1 * s)
-        else:
-            a, b = np.tril_indices(d)
-            change = np.zeros_like(s)
-            change[:, a, b] = tail.reshape(k, -1)
-            change[:, b, a] = tail.reshape(k, -1)
-            # at most nine tenths of the variance in any direction may go
-            root = np.linalg.cholesky(s)
-            inverse = np.linalg.inv(root)
-            values, vectors = np.linalg.eigh(inverse @ change @ np.swapaxes(inverse, 1, 2))
-            grown = (vectors * np.maximum(1.0 + values, 0.1)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-            covariances = root @ grown @ np.swapaxes(root, 1, 2)
-        return State(means, weights / weights.sum(), covariances)
+        tail = step[k * d + k - 1 :].reshape(len(state.shapes), -1)
+        return State(family, weights / weights.sum(), means, family.moved(state.shapes, tail))
 
     # -- the fit -------------------------------------------------------------------------------
 
@@ -298,7 +237,7 @@ class Whitened:
 
     def replace(self, state: State) -> None:
         """Another mixture, and its noise."""
-        self.state = State(state.means, state.weights / state.weights.sum(), state.covariances)
+        self.state = state.with_weights(state.weights / state.weights.sum())
         self.refresh()
 
 
@@ -314,19 +253,15 @@ def simplex_basis(k: int) -> Array:
 
 def remainder_covariance(w: Array, state: State) -> Array:
     """R of the module for cosines and sines, (2 m, 2 m)."""
-    m = len(w)
-    k = len(state.weights)
+    m, family = len(w), state.family
     plain = np.exp(1j * (w @ state.means.T))
     direct, conjugate = np.zeros((m, m), np.complex128), np.zeros((m, m), np.complex128)
-    shared = state.covariances.ndim == 1 and len(state.covariances) == 1
-    for part in [slice(None)] if shared else [slice(l, l + 1) for l in range(k)]:
-        cross = _cross(w, state.covariances, 0 if shared else part.start)
-        q = np.diag(cross)
-        half = 0.5 * (q[:, None] + q)
-        damped = np.exp(-half)
+    groups = [slice(None)] if family.shared else [slice(l, l + 1) for l in range(state.k)]
+    for part in groups:
+        between, across = family.pairs(w, state.shapes if family.shared else state.shapes[part])
         weighted = plain[:, part] * state.weights[part]
-        direct += (np.exp(cross - half) - damped * (1.0 + cross)) * (weighted @ plain[:, part].conj().T)
-        conjugate += (np.exp(-cross - half) - damped * (1.0 - cross)) * (weighted @ plain[:, part].T)
+        direct += between * (weighted @ plain[:, part].conj().T)
+        conjugate += across * (weighted @ plain[:, part].T)
     out = np.empty((2 * m, 2 * m))
     out[:m, :m] = 0.5 * (direct.real + conjugate.real)
     out[m:, m:] = 0.5 * (direct.real - conjugate.real)
@@ -335,26 +270,13 @@ def remainder_covariance(w: Array, state: State) -> Array:
     return out
 
 
-def _cross(w: Array, covariances: Array, l: int) -> Array:
-    s = covariances[l]
-    return np.asarray((w * s if s.ndim < 2 else w @ s) @ w.T)
-
-
 def remainder_variance(w: Array, state: State) -> tuple[Array, npt.NDArray[np.complex128]]:
     """The diagonal of R: E|.|^2 (m,), and E(.)^2 (m,).
 
-    Where a component's covariance is free, what is quadratic in g is absorbed as well.
+    Where a component's shape is free, what a row contributes to it is absorbed as well.
     """
-    q = quadratic(w, state.covariances)
-    kind = state.kind
-    if kind == "full":
-        h = 0.5 * q * q
-    elif kind == "diag":
-        h = 0.5 * ((w**4) @ (state.covariances**2).T)
-    else:
-        h = q * q / (2.0 * w.shape[1]) if kind == "spherical" else np.zeros_like(q)
-    damped = np.exp(-q)
-    direct = np.broadcast_to(1.0 - damped * (1.0 + q + h), (len(w), len(state.weights))) @ state.weights
+    own, turned = (np.broadcast_to(part, (state.k, len(w))) for part in state.family.own(w, state.shapes))
+    direct = state.weights @ own
     turning = np.exp(2j * (w @ state.means.T))
-    conjugate = ((np.exp(-2.0 * q) - damped * (1.0 - q + h)) * turning) @ state.weights
+    conjugate = ((turned.T * turning) @ state.weights).astype(np.complex128)
     return np.maximum(direct, 0.0), conjugate

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.kmeans.partition import k_means
 from sketchlearn.decoders.noise import added_variance
-from sketchlearn.decoders.partition import k_means
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.decoders.subspaces.errors import Errors, errors_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.lbfgs import lbfgs
+from sketchlearn.decoders.steps.lbfgs import lbfgs
 from sketchlearn.kernels import atoms
 
 Array = npt.NDArray[np.float64]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.atoms.stable import stable_log_density
+from sketchlearn.decoders.families import stable_log_density
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.learn.models.base import register_model
 from sketchlearn.learn.models.components import ComponentModel

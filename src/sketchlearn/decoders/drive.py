@@ -1,0 +1,73 @@
+"""The driver of decoders: a policy is a list of stages, run in order until one is accepted, each decision recorded.
+
+A stage says why it runs, or that it does not apply; its step returns what it found.  The record of a decoding is
+:attr:`~sketchlearn.decoders.solution.Solution.trace`: a dict for each stage that ran, with its name, why it ran, what
+it found in words, whether that was accepted, and in how many seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Generic, Protocol, TypeVar
+
+R = TypeVar("R", bound="Run")
+
+
+class Outcome(Protocol):
+    """What a stage finds."""
+
+    @property
+    def words(self) -> str:
+        """The outcome in words."""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether nothing more need be tried."""
+
+
+class Run:
+    """A decoding in progress: subclasses hold the problem and the best that was found so far."""
+
+    def __init__(self) -> None:
+        self.trace: list[dict[str, Any]] = []
+
+    def note(self, stage: str, why: str, found: str, accepted: bool, seconds: float, **numbers: float) -> None:
+        """Record one stage."""
+        self.trace.append(
+            {"stage": stage, "why": why, "found": found, "accepted": accepted, "seconds": round(seconds, 4), **numbers}
+        )
+
+
+@dataclass(frozen=True)
+class Stage(Generic[R]):
+    """One stage of a policy.
+
+    Attributes
+    ----------
+    name : str
+        As the trace has it.
+    applies : callable
+        Why the stage runs now, in words; empty if it does not apply.
+    step : callable
+        Works on the run and returns what it found, or None if it found nothing new.
+    """
+
+    name: str
+    applies: Callable[[R], str]
+    step: Callable[[R], Outcome | None]
+
+
+def drive(policy: Iterable[Stage[R]], run: R) -> None:
+    """Run the stages that apply until the outcome of one is accepted."""
+    for stage in policy:
+        why = stage.applies(run)
+        if not why:
+            continue
+        begin = perf_counter()
+        outcome = stage.step(run)
+        found, accepted = ("nothing better", False) if outcome is None else (outcome.words, outcome.accepted)
+        run.note(stage.name, why, found, accepted, perf_counter() - begin)
+        if accepted:
+            return

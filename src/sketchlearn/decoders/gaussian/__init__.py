@@ -1,1 +1,0 @@
-"""Steps of the default decoder for Gaussian mixtures, one a file."""

@@ -1,0 +1,440 @@
+"""The default decoder for k-means: nothing to tune, and it says whether it worked.
+
+:data:`POLICY` lists its stages.  A greedy search finds k round components of one width; message passing helps where a
+small sketch stays unexplained.  What comes near the noise floor is examined in the metric of the sampling noise and
+repaired where a test says that a cluster is missing (:mod:`sketchlearn.decoders.certificate`); then components get
+widths of their own.  The first state that passes the certificate is the answer.  If some components are clusters and
+others are not, the search has failed, and repair starts from those that are, or from coarse scales.  Otherwise the
+model is wrong, as on most real data: over-complete mixtures, with a diagonal plus a few factors as covariance of each
+component, are fitted several times, with shrinkage scaled to the misfit, and pooled.
+
+k-means (or k-medians) on the decoded mixture gives the centres; where additive noise hides them, on that and on others
+that are as likely (:mod:`sketchlearn.decoders.kmeans.posterior`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.certificate import Certified, Certifier
+from sketchlearn.decoders.drive import Run, Stage, drive
+from sketchlearn.decoders.families import SPHERICAL
+from sketchlearn.decoders.kmeans.partition import (
+    check_criterion,
+    partition,
+    partition_thoroughly,
+    standard_errors,
+    task_of,
+)
+from sketchlearn.decoders.kmeans.posterior import believed, pooled
+from sketchlearn.decoders.metric import standard_metric
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.amp import best_of_runs
+from sketchlearn.decoders.steps.greedy import Found, search, widest
+from sketchlearn.decoders.steps.messages import Passing
+from sketchlearn.decoders.steps.overcomplete import over_complete_fits
+from sketchlearn.decoders.steps.refine import refine, refine_shared
+from sketchlearn.features.characteristic import characteristic
+from sketchlearn.sketches.value import Sketch
+
+# Each line: a name, its value, its unit and why.  benchmarks/ablation.py says what each is worth.
+CLUSTERS_MISSING = 100.0  # misfit over noise floor from which on a cluster must be missing: searches go on
+RESTARTS, MORE_RESTARTS, NOISY_RESTARTS = 3, 10, 6  # searches: usually, while clusters are missing, in additive noise
+AGREE = 1.05  # ratio of two misfits that close: both searches have found what there is
+ENOUGH = 4.0  # frequencies per number of the model that the search looks at
+SCARCE = 4.0  # frequencies per number of the model below which a search may fail on the right model
+SMALL = 200  # k d up to which starting from coarse scales takes seconds
+MESSAGES = 2000  # k d up to which message passing takes seconds
+MANY_SCALES = 66.0  # longest frequency, over one standard deviation of the data, of a map made for clusters in groups
+WHOLE, FEW_WHOLE = 0.4, 0.1  # share of components that must be clusters for repair to start from them; if scarce
+ROWS_PER_COMPONENT = 20  # rows below which nothing can be said of shapes
+LEAST_NOISE = 0.01  # of a row's variance: weights of frequencies grow to at most one over this
+DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
+STEPS, WHOLE_STEPS = 100, 30  # L-BFGS iterations: of a refinement, after a search
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted mixture (normalised units), its misfit and noise floor, how it came about and what is known of it."""
+
+    mixture: Mixture
+    misfit: float
+    floor: float
+    path: str
+    certified: Certified | None = None
+
+    @classmethod
+    def of(cls, found: Found, path: str = "shared width") -> Fit:
+        """What a search found, with nothing known of it."""
+        variance = max(float(found.state.shapes[0]), 1e-9)
+        state = State.shared(found.state.weights, found.state.means, variance)
+        return cls(state.mixture(), found.value, found.floor, path)
+
+    @property
+    def ratio(self) -> float:
+        """Misfit over noise floor."""
+        return self.misfit / self.floor
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the certificate is given."""
+        return self.certified is not None and self.certified.passed
+
+    @property
+    def words(self) -> str:
+        """The fit in words."""
+        text = f"{self.path}: misfit {self.ratio:.3g} times the noise floor"
+        if self.certified is None:
+            return text
+        failed = [f for f in self.certified.examination.findings if not f.passed]
+        return text + ("; all tests pass" if not failed else "; " + "; ".join(map(str, failed)))
+
+
+class Decoding(Run):
+    """A k-means decoding in progress."""
+
+    def __init__(
+        self, problem: Problem, k: int, rng: np.random.Generator, start: Array | None, n_decodes: int | None
+    ) -> None:
+        super().__init__()
+        self.problem, self.k, self.rng, self.n_decodes = problem, k, rng, n_decodes or DECODES
+        self.start = None if start is None else problem.normalised(start)
+        self.certifier = Certifier(problem, rng)
+        self.enough = int(ENOUGH * k * (problem.dim + 1) / max(problem.telling, 1e-3))
+        self.scarce = problem.size < SCARCE * k * (problem.dim + 1)
+        self.many_rows = problem.n >= ROWS_PER_COMPONENT * k
+        self.small_sketch = problem.drowned or problem.size < 1.2 * self.enough
+        self.repaired_whole = False
+        self.whole: npt.NDArray[np.bool_] = np.zeros(k, bool)
+        self.found: Found
+        self.best: Fit
+        self.widths: State
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether the misfit is so large that the model is wrong, or the search has failed."""
+        return not self.best.ratio <= verdicts.CLUSTERS
+
+    @property
+    def size(self) -> int:
+        """Coordinates of the centres."""
+        return self.k * self.problem.dim
+
+
+# -- stages ---------------------------------------------------------------------------------------
+
+
+def greedy_search(run: Decoding) -> Fit:
+    """Search on as many frequencies as it needs, then refine with all of them.
+
+    Additive noise averages out over all frequencies: no part of such a sketch would do.
+    """
+    problem, k = run.problem, run.k
+    if run.small_sketch:
+        run.found = best_of_searches(problem, k, run.rng, run.start)
+    else:
+        chosen = problem.operator.sample(run.enough, run.rng)
+        part = problem.subset(chosen) if len(chosen) < problem.size else problem
+        found = best_of_searches(part, k, run.rng, run.start)
+        run.found = Found.of(problem, _refined(problem, found.state, WHOLE_STEPS), found.rounds)
+    run.best = Fit.of(run.found)
+    return run.best
+
+
+def best_of_searches(problem: Problem, k: int, rng: np.random.Generator, start: Array | None) -> Found:
+    """Greedy searches, until one explains the sketch or two agree."""
+    best: Found | None = None
+    values: list[float] = []
+    # under additive noise wrong centres can come near the floor: the lowest misfit of several searches counts
+    fewest = NOISY_RESTARTS if problem.drowned else 1
+    for attempt in range(MORE_RESTARTS):
+        agree = len(values) > max(1, fewest - 1) and sorted(values)[1] < AGREE * min(values)
+        if best is not None and (agree or (attempt >= max(RESTARTS, fewest) and best.ratio < CLUSTERS_MISSING)):
+            break  # close enough, or the searches agree: the model is wrong, not the search
+        found = search(problem, k, rng, start=start if attempt == 0 else None, effort=1 + attempt % RESTARTS)
+        values.append(found.value)
+        if best is None or found.value < best.value:
+            best = found
+        if best.explained and attempt >= fewest - 1:
+            break
+    assert best is not None
+    return best
+
+
+def message_passing(run: Decoding) -> Fit | None:
+    """What messages find, if that explains more."""
+    problem, k = run.problem, run.k
+    state, _ = best_of_runs(Passing(problem, k, run.rng), restarts=2)
+    width = min(float(state.weights @ state.shapes / state.weights.sum()), widest(problem, k))
+    state = _refined(problem, State.shared(state.weights, state.means, width), STEPS)
+    if not state.value < run.found.value:
+        return None
+    run.found = Found.of(problem, state, run.found.rounds)
+    run.best = Fit.of(run.found)
+    return run.best
+
+
+def _refined(problem: Problem, state: State, steps: int) -> State:
+    largest = max(widest(problem, state.k), float(state.shapes[0]))
+    return refine_shared(problem, state, steps, free=True, largest=largest, lightest=1e-3)
+
+
+def examined(run: Decoding) -> Fit:
+    """The search's result in the certificate, as it is."""
+    certified = run.certifier.certify(run.found.state, mend=False)
+    fit = _certified(run, certified, "shared width", Fit.of(run.found))
+    if fit.accepted:
+        run.best = fit
+    return fit
+
+
+def noise_weighted_search(run: Decoding) -> Fit | None:
+    """Search again with frequencies weighted by what noise leaves at each, given the clusters found.
+
+    At low frequencies almost all of the sampling noise is absorbed by the fitted weights and means: a cluster of
+    one row in ten thousand, invisible beside the full noise, stands out there.
+    """
+    problem, found = run.problem, run.found
+    renewed = noise.renewed_weights(problem, problem.left(found.state), LEAST_NOISE)
+    closer = problem.reweighted(problem.u / problem.u.max() * renewed)
+    again = search(closer, run.k, run.rng, start=found.state.means, replacements=8)
+    value = problem.misfit(again.state)
+    if value > 1.1 * found.value:
+        return None
+    run.found = Found.of(problem, replace(again.state, value=value), found.rounds + again.rounds)
+    run.best = Fit.of(run.found)
+    return run.best
+
+
+def repaired(run: Decoding) -> Fit:
+    """Components added where the score test points, and the least needed pruned."""
+    run.best = _certified(
+        run, run.certifier.certify(run.found.state, mend=run.many_rows), "shared width", Fit.of(run.found)
+    )
+    return run.best
+
+
+def own_widths(run: Decoding) -> Fit:
+    """A width for each component."""
+    found, problem = run.found.state, run.problem
+    variance = float(found.shapes[0])
+    start = State(SPHERICAL, found.weights, found.means, np.full(run.k, max(variance, 1e-6)))
+    own = refine(problem, start, STEPS, largest=10 * max(variance, 1e-4))
+    run.widths = own
+    fit = Fit(own.mixture(), own.value, problem.floor(own)[0], "own widths")
+    if run.k > 1 and fit.ratio < verdicts.CLUSTERS and run.certifier.can(run.k, SPHERICAL):
+        fit = _certified(run, run.certifier.certify(own, mend=False), "own widths", fit)
+    if fit.accepted or run.unexplained:
+        run.best = fit if run.many_rows else replace(fit, path="own widths, few rows")
+    return fit
+
+
+def repaired_from_clusters(run: Decoding) -> Fit | None:
+    """Repair that starts from the components that are clusters as they are."""
+    run.repaired_whole = True
+    variance = float(np.median(run.widths.shapes[run.whole]))
+    made = run.certifier.certify(State.shared(run.widths.weights, run.widths.means, variance))
+    if not made.passed:
+        return None
+    run.best = _certified(run, made, "shared width", Fit.of(run.found))
+    return run.best
+
+
+def coarse_to_fine(run: Decoding) -> Fit | None:
+    """Components fitted to low frequencies first, more as higher ones ask for them."""
+    fresh = run.certifier.from_scratch(run.k)
+    if fresh is None or not fresh.examination.explained:
+        return None
+    run.best = _certified(run, fresh, "shared width", Fit.of(run.found))
+    return run.best
+
+
+def over_complete(run: Decoding) -> Fit:
+    """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
+    fits = over_complete_fits(run.problem, run.found.state, run.n_decodes, run.rng)
+    value = float(np.mean([f.value for f in fits]))
+    floor = float(np.mean([run.problem.floor(f)[0] for f in fits]))
+    path = f"{len(fits)} pooled fits of {fits[0].k} components with covariances of their own"
+    run.best = Fit(pooled(fits), value, floor, path)
+    return run.best
+
+
+def _certified(run: Decoding, certified: Certified, path: str, fit: Fit) -> Fit:
+    """What was examined, with its misfit; the fit itself if that is better and the certificate is not given."""
+    state = certified.state
+    value = run.problem.misfit(state)
+    if not certified.passed and value > fit.misfit:
+        return replace(fit, certified=certified)
+    floor = run.problem.floor(state)[0] if state.family.shared else fit.floor
+    return Fit(state.mixture(), value, floor, path, certified)
+
+
+# -- the policy -------------------------------------------------------------------------------------
+
+
+def _if(condition: bool, why: str) -> str:
+    return why if condition else ""
+
+
+def _whole(run: Decoding) -> str:
+    """Whether so many components are clusters that the search has failed, and not the model."""
+    if not (_searchable(run) and run.unexplained and run.many_rows):
+        return ""
+    run.whole = run.certifier.whole_components(run.widths)
+    share = float(run.whole.mean())
+    return _if(share >= (FEW_WHOLE if run.scarce else WHOLE), f"{100 * share:.0f} % of the components are clusters")
+
+
+def _searchable(run: Decoding) -> bool:
+    return run.certifier.can(run.k)
+
+
+def _from_scratch(run: Decoding) -> str:
+    if not (_searchable(run) and run.unexplained and run.many_rows):
+        return ""
+    if run.scarce:
+        return "the sketch is small: a search may fail on the right model"
+    if run.size > SMALL:
+        return ""
+    if float(run.problem.radii.max()) > MANY_SCALES:
+        return "the map has many scales: clusters may lie in groups"
+    return _if(run.repaired_whole, "repair failed, and the problem is small")
+
+
+POLICY: tuple[Stage[Decoding], ...] = (
+    Stage("greedy search", lambda run: "always first", greedy_search),
+    Stage(
+        "message passing",
+        lambda run: _if(
+            not (run.found.explained or run.problem.drowned) and run.small_sketch and run.size <= MESSAGES,
+            "the search does not explain a small sketch",
+        ),
+        message_passing,
+    ),
+    Stage("certificate", lambda run: _if(not run.unexplained and _searchable(run), "the misfit is low"), examined),
+    Stage(
+        "noise-weighted search",
+        lambda run: _if(run.found.ratio < CLUSTERS_MISSING, "small clusters may hide in the noise"),
+        noise_weighted_search,
+    ),
+    Stage("repair", lambda run: _if(not run.unexplained and _searchable(run), "a test failed"), repaired),
+    Stage("own widths", lambda run: _if(_searchable(run), "one width does not explain the sketch"), own_widths),
+    Stage("repair from clusters", _whole, repaired_from_clusters),
+    Stage("coarse to fine", _from_scratch, coarse_to_fine),
+    Stage(
+        "over-complete mixture",
+        lambda run: _if(
+            run.unexplained and (run.many_rows or not _searchable(run)), "the data are not k round clusters"
+        ),
+        over_complete,
+    ),
+)
+"""The stages of the default decoder."""
+
+QUICK = POLICY[:2]
+"""The search alone: for a model that is only a beginning."""
+
+
+def decode_tuning_free(
+    sketch: Sketch,
+    n_components: int,
+    *,
+    rng: np.random.Generator,
+    criterion: str = "means",
+    n_decodes: int | None = None,
+    start: Array | None = None,
+    rough: bool = False,
+    policy: tuple[Stage[Decoding], ...] | None = None,
+    trace: list[dict[str, Any]] | None = None,
+) -> ClusterSolution:
+    """Decode k centres.
+
+    Parameters
+    ----------
+    sketch, n_components, rng
+        What to decode, into how many clusters, and the randomness.
+    criterion : {"means", "medians"}
+        Squared or plain distances.
+    n_decodes : int, optional
+        Over-complete mixtures that are pooled on data that is not Gaussian; more is better and slower.
+    start : array (k, d), optional
+        Centres that the first search starts from.
+    rough : bool
+        The search alone, with nothing examined or repaired: for a model that is only a beginning.
+    policy : tuple of Stage, optional
+        Other stages than :data:`POLICY`.
+    trace : list, optional
+        Gets one dict per stage.
+    """
+    check_criterion(criterion)
+    problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
+    run = Decoding(problem, n_components, rng, start, n_decodes)
+    drive(policy or (QUICK if rough else POLICY), run)
+    if trace is not None:
+        trace += run.trace
+    fit = replace(run.best, path="shared width, not examined") if rough else run.best
+    return _solution(run, fit, criterion)
+
+
+def _solution(run: Decoding, fit: Fit, criterion: str) -> ClusterSolution:
+    """Centres of the cells of the decoded mixture, and what is known of them."""
+    problem, k, rng = run.problem, run.k, run.rng
+    rows = believed(problem, fit.mixture, rng) if hidden(problem, fit) else fit.mixture
+    if rows.n_components > k:
+        cells = partition_thoroughly(rows, k, rng, criterion)
+    else:
+        cells = partition(rows, k, rng, start=rows.means, criterion=criterion)
+    seen = None if fit.certified is None else fit.certified.examination
+    place = None if seen is None else problem.points(seen.missing_at[None])[0]
+    strays = 0 if fit.certified is None else len(fit.certified.strays)
+    code, verdict = verdicts.of_clusters(
+        fit.ratio, fit.path, k, run.found.ratio, seen, place=place, total=problem.n, strays=strays
+    )
+    return ClusterSolution(
+        task=task_of(criterion),
+        decoder=f"tuning-free ({fit.path})",
+        residual=fit.misfit,
+        noise_floor=fit.floor,
+        # an over-complete fit can follow the noise: what counts is that the plain model was refuted
+        ratio=run.found.ratio if fit.certified is None else fit.ratio,
+        code=code,
+        verdict=verdict,
+        iterations=run.found.rounds,
+        trace=run.trace,
+        mixture=problem.mixture(fit.mixture),
+        centers=problem.points(cells.centers),
+        weights=cells.weights,
+        inertia=cells.cost * problem.scale ** (2 if criterion == "means" else 1),
+        criterion=criterion,
+        **_known(problem, fit, cells.centers, rng),
+    )
+
+
+def hidden(problem: Problem, fit: Fit) -> bool:
+    """Whether additive noise leaves the centres uncertain by more than the clusters are wide."""
+    return problem.drowned and fit.certified is not None and not fit.certified.examination.determined
+
+
+def _known(problem: Problem, fit: Fit, centers: Array, rng: np.random.Generator) -> dict[str, Any]:
+    """What the certificate adds to a solution, in the units of the rows."""
+    if fit.certified is None:
+        return {}
+    seen, k = fit.certified.examination, len(centers)
+    out: dict[str, Any] = {
+        "smallest": seen.smallest,
+        "closest": float((seen.closest[:k] * fit.certified.state.widths).max()) * problem.scale,
+        "strays": tuple((problem.points(place[None])[0], rows) for place, rows in fit.certified.strays),
+    }
+    if seen.explained:
+        means, weights = standard_errors(fit.mixture, centers, seen.covariance_of(k), rng)
+        columns = 1.0 if problem.metric is None else 1.0 / np.diag(problem.metric)
+        out |= {"centers_std": means * problem.scale * columns, "weights_std": weights}
+    return out

@@ -1,0 +1,1 @@
+"""Published decoders for k-means, one a file; nothing else imports them."""

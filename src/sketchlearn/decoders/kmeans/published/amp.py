@@ -1,0 +1,69 @@
+"""CL-AMP: simplified hybrid generalised approximate message passing (Byrne, Chatalic, Gribonval and Schniter 2019).
+
+The sketch at frequency w is ``sum_l a_l exp(i w·c_l - |w|^2 t_l / 2)`` plus noise.  Messages are means and variances:
+of the projections ``w·c_l / |w|``, given what all other components leave of the sketch there (the output step, a sum
+over a grid of phases, :mod:`sketchlearn.kernels.amp`), and of the coordinates of the centres, given all projections.
+Weights and widths are tuned by EM between stretches of messages.
+
+What the published algorithm leaves open is settled like this.  Centres have a normal prior of the data's own width, so
+nothing can diverge.  Means and variances are damped, the information of the messages is kept positive.  The noise is
+that of the sketch (:mod:`sketchlearn.decoders.noise`: sampling, releases, coarser features) plus half of what the model
+leaves unexplained, which makes early messages cautious.  Phases that are uncertain by more than four radians say
+nothing and are left out, so high frequencies join in as centres become known: a multi-scale sketch anneals itself.
+Weights move in the log domain and not before the centres have settled; rounds in which the misfit rises are followed
+by slower ones.  Most clusters are known long before the messages agree on all: a descent is tried early, and what it
+misses is looked for at the peaks of the residual, so that the number of sweeps does not grow with k.  The state with
+the smallest residual counts; while its misfit is above the noise, the messages start again, from some of what they
+have found and then elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.decoders.kmeans.published import outcome
+from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.decoders.steps.amp import RESTARTS, ROUNDS, best_of_runs
+from sketchlearn.decoders.steps.messages import Passing
+from sketchlearn.sketches.value import Sketch
+
+
+def decode_amp(
+    sketch: Sketch,
+    n_components: int,
+    *,
+    rng: np.random.Generator,
+    criterion: str = "means",
+    restarts: int = RESTARTS,
+    rounds: int = ROUNDS,
+    damping: float = 0.4,
+    polish: bool | None = None,
+    trace: list[dict[str, Any]] | None = None,
+) -> ClusterSolution:
+    """Decode k centres by message passing.
+
+    Parameters
+    ----------
+    sketch, n_components, rng
+        What to decode, into how many clusters, and the randomness.
+    criterion : {"means", "medians"}
+        Squared or plain distances.
+    restarts : int
+        Runs from random centres, until one explains the sketch or two agree.
+    rounds : int
+        EM steps of a run, each followed by ten iterations of messages.
+    damping : float
+        Share of the new value in every update, in (0, 1]; above 0.6 the messages tend to diverge.
+    polish : bool, optional
+        End with a descent on all parameters; without it the result is that of the messages alone.  By default it is
+        done unless most of the noise was added to the sketch: posterior means are then closer than the best fit.
+    """
+    if restarts < 1 or rounds < 1 or not 0 < damping <= 1:
+        raise ValueError("restarts and rounds must be at least 1, damping must be in (0, 1]")
+    problem = outcome.prepared(sketch, criterion)
+    passing = Passing(problem, n_components, rng, damping)
+    best, runs = best_of_runs(passing, restarts, rounds, polish)
+    name = f"CL-AMP ({runs} run{'s' * (runs > 1)})"
+    return outcome.solution(problem, best, name, criterion, rng, rounds=passing.iterations, trace=trace)

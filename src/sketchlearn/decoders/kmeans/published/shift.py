@@ -1,0 +1,92 @@
+"""Sketch-and-shift (Belhadji and Gribonval 2024): mean-shift on the density that a sketch describes.
+
+The residual's correlation with an atom, as a function of place, is a smoothed density of the rows less what has been
+explained: its modes are clusters.  The published form repeats: many points climb to the modes at once (mean-shift, a
+fixed-point iteration without a step size), the heaviest that are apart become atoms, weights are fitted by
+non-negative least squares, and the residual is climbed again, until k atoms are there; then all of them climb once
+more, each on what the others leave.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.decoders.kmeans.published import outcome
+from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.amp import descended
+from sketchlearn.decoders.steps.greedy import climb, pick
+from sketchlearn.decoders.steps.weights import reweighted
+from sketchlearn.sketches.value import Sketch
+
+_COARSEST = 0.5  # variance of the first smoothing, in units of the data's own
+_SHIFTS = 12  # mean-shift steps of a sweep, at each smoothing
+_SWEEPS = 6  # last sweeps over all atoms
+
+
+def decode_shift(
+    sketch: Sketch,
+    n_components: int,
+    *,
+    rng: np.random.Generator,
+    criterion: str = "means",
+    width: float | None = None,
+    starts: int = 30,
+    polish: bool = True,
+    trace: list[dict[str, Any]] | None = None,
+) -> ClusterSolution:
+    """Decode k centres as modes of the sketched density.
+
+    Parameters
+    ----------
+    sketch, n_components, rng
+        What to decode, into how many clusters, and the randomness.
+    criterion : {"means", "medians"}
+        Squared or plain distances.
+    width : float, optional
+        Standard deviation of a cluster in the units of the rows, 0 for points; by default what the sketch resolves.
+    starts : int
+        Points per missing cluster that climb in a round.
+    polish : bool
+        End with a descent on all parameters.
+    """
+    if starts < 1:
+        raise ValueError("starts must be at least 1")
+    problem = outcome.prepared(sketch, criterion)
+    k, variance = n_components, outcome.envelope(problem, n_components, width)
+    levels = [_COARSEST, np.sqrt(_COARSEST * variance), 0.0] if 0 < variance < _COARSEST else [_COARSEST, 0.0]
+    state = State.shared(np.zeros(0), np.zeros((0, problem.dim)), variance)
+    rounds = 0
+    while state.k < k and rounds < 3 * k + 3:
+        rounds += 1
+        residual = problem.residual(state)
+        points = rng.standard_normal((min(starts * (k - state.k), 4096), problem.dim))
+        modes = climb(problem, residual, variance, points, levels, k, steps=_SHIFTS)
+        found = pick(problem, residual, variance, modes, -(-(k - state.k) // 2))
+        if not len(found):
+            break
+        state = _fitted(problem, state.joined(found, state.shapes), k)
+    state = outcome.reduced(problem, _swept(problem, state, variance, k), k, rng)
+    state = descended(problem, state, free=width is None, polish=polish)
+    return outcome.solution(problem, state, "sketch-and-shift", criterion, rng, rounds=rounds, trace=trace)
+
+
+def _fitted(problem: Problem, state: State, k: int) -> State:
+    """Atoms with a weight, by non-negative least squares: the k heaviest at most."""
+    weights = reweighted(problem, state).weights
+    order = np.argsort(-weights)[:k]
+    return reweighted(problem, state.select(np.sort(order[weights[order] > 1e-3 * weights.max(initial=0.0)])))
+
+
+def _swept(problem: Problem, state: State, variance: float, k: int) -> State:
+    """Every atom climbs what the others leave of the sketch, a few times."""
+    for _ in range(_SWEEPS if state.k else 0):
+        means = state.means.copy()
+        for l in range(state.k):
+            others = State(state.family, state.weights, means, state.shapes).select(np.arange(state.k) != l)
+            means[l] = climb(problem, problem.residual(others), variance, means[l : l + 1], [0.0], k, steps=2)[0]
+        state = reweighted(problem, State(state.family, state.weights, means, state.shapes))
+    return state

@@ -1,0 +1,1 @@
+"""Mixtures from a sketch: Gaussian ones by default, stable laws, and families of one's own."""

@@ -1,0 +1,160 @@
+"""The certificate of a Gaussian mixture: misfit against noise, and which components the sketch determines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.decoders import verdicts
+from sketchlearn.decoders.families import TIED
+from sketchlearn.decoders.metric import unwhiten
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.mixtures.setting import FEW_ROWS, Setting
+from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.solution import MixtureSolution
+from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.refine import refine
+
+_LIMITS = (1.5, 4.0)  # misfit over noise floor beyond which the model is taken to be wrong, at least and at most
+_DEVIATIONS = 6.0  # and in between: 1 plus this many standard deviations (the tail is that of a chi-square law)
+_PAIRS = 400  # frequencies whose correlations are looked at
+_INFORMATION = 2.0  # pseudo-rows' worth of evidence below which a direction counts as unresolved
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A fit judged by the noise that it leaves: the problem with its final weights, and the strength of a pseudo-row.
+
+    The ratio of misfit to floor is what chance allows up to `limit`.
+    """
+
+    state: State
+    problem: Problem
+    strength: float
+    floor: float
+    deviation: float
+
+    @property
+    def ratio(self) -> float:
+        """Misfit over noise floor."""
+        return self.state.value / self.floor
+
+    @property
+    def limit(self) -> float:
+        """The ratio beyond which chance no longer explains it."""
+        return mismatch_limit(self.deviation)
+
+
+def mismatch_limit(deviation: float) -> float:
+    """Misfit over noise floor beyond which chance no longer explains it."""
+    return float(np.clip(1.0 + _DEVIATIONS * deviation, *_LIMITS))
+
+
+def certify(setting: Setting, state: State) -> Certificate:
+    """Misfit over noise floor with the final weights."""
+    problem, strength = setting.reweighted(state)
+    state = replace(state, value=problem.misfit(state))
+    floor, deviation = setting.floor(problem, state)
+    if state.value / floor > _LIMITS[0]:  # below that nobody asks
+        deviation = max(deviation, floor_deviation(problem, state, setting.rng))
+    return Certificate(state, problem, strength, floor, deviation)
+
+
+def finish(setting: Setting, state: State) -> Certificate:
+    """Refine on the whole sketch with weights from the noise that is left, which are then renewed once."""
+    state = replace(state, weights=np.maximum(state.weights, 1e-5))
+    if not setting.explained(state):  # too far away for those weights
+        state = refine(setting.whole, state, 600, strength=setting.strength, **setting.limits)
+    for steps in (600, 300):
+        problem, strength = setting.reweighted(state)
+        state = refine(problem, state, steps, strength=strength, **setting.limits)
+    return certify(setting, state)
+
+
+def floor_deviation(problem: Problem, state: State, rng: np.random.Generator) -> float:
+    """Relative standard deviation of the misfit of the right model, with the correlations between frequencies.
+
+    The noise of two frequencies is correlated within a component
+    (:meth:`~sketchlearn.decoders.families.Family.pairs`).  In few dimensions frequencies are close together, and the
+    misfit varies far more than independent ones would make it.
+    """
+    m = problem.size
+    part = np.arange(m) if m <= _PAIRS else np.sort(rng.choice(m, _PAIRS, replace=False))
+    w = problem.operator.rows(part).matrix().astype(np.float64)
+    u = problem.u[part].astype(np.float64)
+    direct = np.zeros((len(part), len(part)), np.complex128)
+    conjugate = np.zeros_like(direct)
+    for l, (a, c) in enumerate(zip(state.simplex, state.means, strict=True)):
+        between, across = state.family.pairs(w, state.family.select(state.shapes, [l]), absorb=True)
+        plain = np.exp(1j * (w @ c))
+        direct += a * between * np.outer(plain, plain.conj())
+        conjugate += a * across * np.outer(plain, plain)
+    direct[np.diag_indices(len(part))] += problem.n * problem.added[part]  # what was added is independent
+    power = np.abs(direct) ** 2 + np.abs(conjugate) ** 2
+    products = np.outer(u, u) * power
+    own = float(np.trace(products))
+    others = (float(products.sum()) - own) * (m * (m - 1) / (len(part) * max(len(part) - 1, 1)))
+    variance = own * m / len(part) + others
+    mean = float(u @ np.diag(direct).real) * m / len(part)
+    return float(np.sqrt(max(variance, 0.0)) / max(mean, 1e-30))
+
+
+def undetermined(setting: Setting, certificate: Certificate) -> tuple[int, ...]:
+    """Components whose weight or width the sketch does not determine."""
+    state, problem, k, d = certificate.state, certificate.problem, setting.k, setting.base.dim
+    n, family, weights = setting.base.n, setting.family, state.simplex
+    light = weights * n < min(FEW_ROWS, 0.5 * n / k)
+    if n < 50 * k:  # so few rows: every width is uncertain, and the count says so
+        return tuple(int(l) for l in np.flatnonzero(light))
+    energy = np.broadcast_to(np.exp(2.0 * problem.damping(state)) * problem.u, (k, problem.size))
+    pool = family.covariances(family.pooled(state.shapes, state.weights), 1, d)[0]
+    unresolved = np.zeros(k, bool)
+    for l, matrix in enumerate(state.covariances):
+        values, vectors = np.linalg.eigh(matrix)
+        y2 = problem.operator.forward((vectors * np.sqrt(np.maximum(values, 1e-30))).T) ** 2
+        # curvature of the misfit in the log width of each axis, against that of the pseudo-row
+        evidence = weights[l] ** 2 * (y2**2 @ energy[l])
+        along = np.einsum("ia,ij,ja->a", vectors, pool, vectors) / np.maximum(values, 1e-30)
+        share = float((weights**2).sum() / weights[l] ** 2) if family.shared else 1.0
+        unresolved[l] = bool((evidence * share < _INFORMATION * 4 * certificate.strength * along).any())
+    return tuple(int(l) for l in np.flatnonzero(light | unresolved))
+
+
+def solution(
+    setting: Setting,
+    certificate: Certificate,
+    decoder: str,
+    trace: list[dict[str, Any]] | None,
+    richer: Mixture | None = None,
+) -> MixtureSolution:
+    """A certified fit in the coordinates of the rows, with its verdict."""
+    state, kind = certificate.state, setting.family.name
+    unreliable = undetermined(setting, certificate)
+    code, verdict = verdicts.of_mixture(certificate.ratio, certificate.limit, setting.k, kind, unreliable)
+    means, covariances = in_rows(setting.base, state)
+    return MixtureSolution(
+        task="gmm",
+        decoder=decoder,
+        residual=state.value,
+        noise_floor=certificate.floor,
+        ratio=certificate.ratio,
+        code=code,
+        verdict=verdict,
+        iterations=setting.rounds,
+        trace=trace or [],
+        weights=state.simplex,
+        means=means,
+        covariances=covariances,
+        covariance_type=kind,
+        deviation=certificate.deviation,
+        unreliable=unreliable,
+        richer=richer,
+    )
+
+
+def in_rows(base: Problem, state: State) -> tuple[Array, Array]:
+    """Means and covariances of a Gaussian state in the coordinates of the rows, in scikit-learn's form."""
+    s = state.shapes[0] if state.family is TIED else state.shapes
+    return unwhiten(state.means * base.scale + base.center, s * base.scale**2, state.family.name, base.metric)

@@ -1,0 +1,250 @@
+"""The default decoder for Gaussian mixtures: nothing to tune, and it says whether it worked.
+
+1. Components are searched with a shared width (:mod:`sketchlearn.decoders.steps.greedy`), first as many as asked
+   for, then, if that leaves something unexplained, two or three times as many, merged down.
+2. They get widths of their own, then covariances of the type asked for.
+3. Rounds of splitting and merging, guided by what the sketch still holds, until the misfit is at the
+   noise floor.
+4. All frequencies are reweighted by the noise that is left once each component's own weight, mean and
+   covariance have been fitted, and everything is refined again.  One pseudo-row per component, with the
+   pooled covariance, keeps directions that the sketch does not resolve from collapsing.
+5. A mixture that explains the data takes a last step in the metric of the sampling noise, with all its correlations
+   (:mod:`sketchlearn.decoders.mixtures.efficient`), after which it is about as good as EM on the rows.
+6. If the misfit stays above the noise floor by more than chance, the data are not such a mixture.  A richer
+   mixture is then fitted to the sketch, and the model is the projection of that density on the family asked for
+   (maximum likelihood on points drawn from it): what EM would do, had it the rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.decoders.drive import Run, Stage, drive
+from sketchlearn.decoders.families import FULL, GAUSSIANS
+from sketchlearn.decoders.metric import whiten, whitening_metric
+from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.decoders.mixtures.certificate import Certificate, finish, in_rows, solution
+from sketchlearn.decoders.mixtures.efficient import efficient
+from sketchlearn.decoders.mixtures.moves import explore, from_start
+from sketchlearn.decoders.mixtures.projection import project as projected
+from sketchlearn.decoders.mixtures.setting import Setting
+from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.solution import MixtureSolution
+from sketchlearn.decoders.state import State
+from sketchlearn.designs.gmm import check_covariance_type
+from sketchlearn.features.characteristic import CharacteristicMap, characteristic
+from sketchlearn.sketches.value import Sketch
+from sketchlearn.threads import single_blas_thread
+
+ROUNDS = 12
+"""Rounds of splitting and merging after each search, at most."""
+STARTS = 4
+"""Searches, at most."""
+
+
+class Fit:
+    """What a stage found, for the trace."""
+
+    def __init__(self, words: str, accepted: bool = False) -> None:
+        self.words, self.accepted = words, accepted
+
+
+class Decoding(Run):
+    """The decoding of a mixture in progress."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        k: int,
+        kind: str,
+        rng: np.random.Generator,
+        start: Mixture | None,
+        starts: int,
+        rounds: int,
+        project: bool,
+    ) -> None:
+        super().__init__()
+        self.problem, self.rng, self.start, self.starts, self.rounds = problem, rng, start, starts, rounds
+        self.project = project
+        self.setting = Setting.of(problem, GAUSSIANS[kind], k, rng)
+        self.state: State | None = None
+        self.certificate: Certificate
+        self.richer: Mixture | None = None
+
+    def explored(self, state: State | None) -> Fit | None:
+        """Keep a state if it is the best, and say how it does on the part of the sketch that is explored."""
+        if state is None or (self.state is not None and state.value >= self.state.value):
+            return None
+        self.state = state
+        ratio = state.value / self.setting.floor(self.setting.exploring, state)[0]
+        return Fit(f"{state.k} {state.family.name} components: misfit {ratio:.3g} times the noise floor")
+
+    def judged(self, certificate: Certificate) -> Fit:
+        """Keep a certificate."""
+        self.certificate = certificate
+        return Fit(f"misfit {certificate.ratio:.3g} times the noise floor (limit {certificate.limit:.3g})")
+
+
+def warm_start(run: Decoding) -> Fit | None:
+    """An earlier model, refined."""
+    assert run.start is not None
+    problem = run.problem
+    _, s = whiten(run.start.means, run.start.full_covariances(), "full", problem.metric)
+    begin = State(FULL, run.start.weights, problem.normalised(run.start.means), s / problem.scale**2)
+    return run.explored(from_start(run.setting, begin, run.rounds))
+
+
+def searches(run: Decoding) -> Fit | None:
+    """Searches with a shared width, the family asked for, splits and merges."""
+    return run.explored(explore(run.setting, run.starts, run.rounds))
+
+
+def finished(run: Decoding) -> Fit:
+    """All frequencies, weighted by the noise that the model leaves."""
+    assert run.state is not None
+    return run.judged(finish(run.setting, run.state))
+
+
+def projection(run: Decoding) -> Fit:
+    """The projection of a richer mixture on the family."""
+    certificate, rich = projected(run.setting, run.certificate)
+    if rich is not None:
+        means, covariances = in_rows(run.problem, rich)
+        run.richer = Mixture(rich.simplex, means, covariances)
+    return run.judged(certificate)
+
+
+def _needs_search(run: Decoding) -> str:
+    if run.state is None:
+        return "always" if run.start is None else "the warm start has too few components"
+    unexplained = run.starts > 0 and not run.setting.explained(run.state)
+    return "the warm start does not explain the sketch" if unexplained else ""
+
+
+def _needs_projection(run: Decoding) -> str:
+    wrong = run.project and run.certificate.ratio > run.certificate.limit
+    return "the rows are no such mixture, or a component was missed" if wrong else ""
+
+
+POLICY: tuple[Stage[Decoding], ...] = (
+    Stage("warm start", lambda run: "a model was given" if run.start is not None else "", warm_start),
+    Stage("searches", _needs_search, searches),
+    Stage("noise weights", lambda run: "always", finished),
+    Stage("projection", _needs_projection, projection),
+)
+"""The stages of the default decoder."""
+
+
+def decode_gmm(
+    sketch: Sketch,
+    n_components: int,
+    covariance_type: str = "full",
+    *,
+    rng: np.random.Generator,
+    start: Mixture | None = None,
+    starts: int = STARTS,
+    rounds: int = ROUNDS,
+    project: bool = True,
+    trace: list[dict[str, Any]] | None = None,
+) -> MixtureSolution:
+    """Decode a Gaussian mixture from a sketch.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Of Fourier features, best from :func:`sketchlearn.designs.gmm.design_gmm`.
+    n_components : int
+        Number of components.
+    covariance_type : {"full", "tied", "diag", "spherical"}
+        Shape of the components.
+    rng : numpy Generator
+        Source of the random starts.
+    start : Mixture, optional
+        An earlier model to start from; the search runs only if it does not explain the sketch.
+    starts : int
+        At most this many searches; no more once the misfit is at the noise floor, and none if `start` is
+        given and this is 0.
+    rounds : int
+        At most this many rounds of splitting and merging after each search.
+    project : bool
+        For data that no such mixture explains, return the projection of a richer mixture (step 5 of the
+        module) instead of the least-squares fit to the sketch.
+    trace : list, optional
+        Gets one dict per stage.
+
+    Returns
+    -------
+    MixtureSolution
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.designs.gmm import design_gmm
+    >>> X = np.random.default_rng(0).normal(size=(4000, 1)) * 3 + 5
+    >>> s = sl.sketch(X, design_gmm(X[:500], 1, seed=0))
+    >>> solution = sl.decode(s, 1, task="gmm", random_state=0)
+    >>> solution.means.round(), solution.covariances.shape
+    (array([[5.]]), (1, 1, 1))
+    """
+    check_covariance_type(covariance_type)
+    if n_components < 1:
+        raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
+    # many small products: more than one thread only costs
+    with single_blas_thread:
+        problem = mixture_problem(sketch, covariance_type)
+        found = decode_problem(
+            problem,
+            n_components,
+            covariance_type,
+            rng=rng,
+            start=start,
+            starts=starts,
+            rounds=rounds,
+            project=project,
+            trace=trace,
+        )
+        try:
+            return efficient(problem, found, rng)
+        except np.linalg.LinAlgError:  # so few rows that the noise has no covariance to speak of
+            return found
+
+
+def decode_problem(
+    problem: Problem,
+    k: int,
+    kind: str,
+    *,
+    rng: np.random.Generator,
+    start: Mixture | None = None,
+    starts: int = STARTS,
+    rounds: int = ROUNDS,
+    project: bool = True,
+    trace: list[dict[str, Any]] | None = None,
+) -> MixtureSolution:
+    """:func:`decode_gmm` for a sketch that has been normalised."""
+    run = Decoding(problem, k, kind, rng, start, starts, rounds, project)
+    drive(POLICY, run)
+    if trace is not None:
+        trace += run.trace
+    return solution(run.setting, run.certificate, "tuning-free", run.trace, run.richer)
+
+
+def mixture_problem(sketch: Sketch, kind: str) -> Problem:
+    """A sketch normalised in the metric of its frequencies, in units no smaller than those of its design."""
+    features = characteristic(sketch.features)
+    return at_designed_scale(Problem.from_sketch(sketch, whitening_metric(features, kind)), features)
+
+
+def at_designed_scale(problem: Problem, features: CharacteristicMap) -> Problem:
+    """The problem in units no smaller than those the map was designed in.
+
+    The spread that low frequencies show misses a small component far away; a pilot sample does not.
+    """
+    designed = features.designed_width
+    if designed is None or (features.whitening is not None and problem.metric is None):
+        return problem
+    widest = problem.scale * float(np.max(problem.box[1] - problem.box[0]))
+    factor = min(designed, widest) / problem.scale
+    return problem if factor <= 1.0 else problem.rescaled(factor)

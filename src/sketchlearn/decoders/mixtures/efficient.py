@@ -1,0 +1,58 @@
+"""The last step of a mixture that explains the data: generalised least squares in the metric of the sampling noise.
+
+Frequencies weighted one by one, by the noise that each is left with, do not know that this noise is nearly the same at
+neighbouring frequencies: combinations of them are far more precise than each, and a fit that does not use them has
+twice the divergence of EM on the rows, or more.  With the whole covariance of the noise
+(:mod:`sketchlearn.decoders.certificate.whitened`) the estimate is as good as the sketch allows, which for a sketch of
+usual size is about as good as EM; and its standard errors are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sketchlearn.decoders.certificate.examine import RESIDUAL, residual_test
+from sketchlearn.decoders.certificate.tangent import Tangent, remainders
+from sketchlearn.decoders.certificate.whitened import Whitened
+from sketchlearn.decoders.families import GAUSSIANS
+from sketchlearn.decoders.metric import whiten
+from sketchlearn.decoders.mixtures.certificate import in_rows
+from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.solution import MixtureSolution
+from sketchlearn.decoders.state import State
+
+_FREQUENCIES, _PARAMETERS = 1600, 1500  # the step takes a second or two at these
+_ROUNDS = 3
+
+
+def efficient(problem: Problem, solution: MixtureSolution, rng: np.random.Generator) -> MixtureSolution:
+    """The solution after this step, if it is certified, small enough, and still explains the sketch then."""
+    k, d, view, family = len(solution.weights), problem.dim, problem.view, GAUSSIANS[solution.covariance_type]
+    few = problem.size <= _FREQUENCIES and family.parameters(k, d) <= min(_PARAMETERS, 2 * problem.size - 1)
+    if view is None or not (solution.reliable and few) or family.shared or (solution.weights <= 0).any():
+        return solution
+    _, s = whiten(solution.means, solution.mixture.full_covariances(), "full", problem.metric)
+    shapes = family.from_covariances(s / problem.scale**2, solution.weights)
+    w = view.operator.matrix()
+    z = view.mean * np.exp(-1j * (w @ problem.center))
+    state = State(family, solution.weights, problem.normalised(solution.means), shapes)
+    work = Whitened(w * problem.scale, z, problem.n, state, 0.5 * view.added, dense=True)
+    work.settle(_ROUNDS)
+    tangent = Tangent(work)
+    if not residual_test(tangent, remainders(work, rng)) < RESIDUAL:
+        return solution
+    means, covariances = in_rows(problem, work.state)
+    covariance = tangent.covariance() / problem.n
+    back = np.eye(d) if problem.metric is None else np.linalg.inv(problem.metric)
+    blocks = np.stack([covariance[l * d : l * d + d, l * d : l * d + d] for l in range(k)])
+    variances = np.einsum("ab,kbc,ac->ka", back, blocks, back) * problem.scale**2
+    return replace(
+        solution,
+        weights=work.state.weights,
+        means=means,
+        covariances=covariances,
+        means_std=np.sqrt(np.maximum(variances, 0.0)),
+        weights_std=np.sqrt(np.maximum(np.diag(covariance)[k * d :], 0.0)),
+    )

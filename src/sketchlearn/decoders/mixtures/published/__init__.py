@@ -1,0 +1,1 @@
+"""Published decoders for Gaussian mixtures; nothing else imports them."""

@@ -1,0 +1,107 @@
+"""One decoding problem of a mixture: the parts of the sketch that its steps look at, and the family asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.decoders import noise
+from sketchlearn.decoders.families import Family
+from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.refine import refine
+
+PSEUDO_ROWS = 1.0
+FEW_ROWS = 10.0
+"""A component of fewer rows than this is not one."""
+_LARGEST = 4.0  # variance of a component, in units of the data's
+_RENEWED_LEAST = 0.01  # final weights: 1 / (variance that is left + this)
+
+
+@dataclass(eq=False)
+class Setting:
+    """The problem in its parts, the shape asked for, and a count of rounds.
+
+    Attributes
+    ----------
+    base : Problem
+        As normalised.
+    searching : Problem
+        The frequencies of all scales, for the search.
+    whole, exploring : Problem
+        With the equation "weights sum to 1": all frequencies, and those that moves are tried on.
+    strength, exploring_strength : float
+        Of one pseudo-row beside these two.
+    smallest : float
+        Variance of a component, at least.
+    """
+
+    base: Problem
+    searching: Problem
+    whole: Problem
+    strength: float
+    exploring: Problem
+    exploring_strength: float
+    smallest: float
+    family: Family
+    k: int
+    rng: np.random.Generator
+    rounds: int = 0
+
+    @classmethod
+    def of(cls, base: Problem, family: Family, k: int, rng: np.random.Generator) -> Setting:
+        """The parts of a problem."""
+        raw = noise.first_weights(base.power, base.n, base.added)
+        broad = np.flatnonzero(base.broad)
+        searchable = len(broad) >= min(base.size, k * (base.dim + 1))
+        whole, strength = _with_total(base, raw)
+        exploring, exploring_strength = whole, strength
+        enough = max(2000, int(2.5 * family.parameters(k, base.dim)))
+        if base.size > 1.5 * enough:  # moves are tried on a part of a large sketch
+            part = rng.permutation(base.size)[:enough]
+            exploring, exploring_strength = _with_total(base.subset(part), raw[part])
+        return cls(
+            base=base,
+            searching=base.subset(broad) if searchable and len(broad) < base.size else base,
+            whole=whole,
+            strength=strength,
+            exploring=exploring,
+            exploring_strength=exploring_strength,
+            smallest=1e-2 / base.effective_radius(k) ** 2,
+            family=family,
+            k=k,
+            rng=rng,
+        )
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Variances of components, at least and at most."""
+        return {"smallest": self.smallest, "largest": _LARGEST}
+
+    def floor(self, problem: Problem, state: State) -> tuple[float, float]:
+        """Expected misfit of the right model with k components, and its relative standard deviation."""
+        return problem.floor(state, self.k)
+
+    def improve(self, state: State, steps: int) -> State:
+        """Refine on the exploring part of the sketch."""
+        start = state.with_weights(np.maximum(state.weights, 1e-5))
+        return refine(self.exploring, start, steps, strength=self.exploring_strength, **self.limits)
+
+    def explained(self, state: State) -> bool:
+        """Is the misfit on the exploring part about what noise leaves?"""
+        floor, deviation = self.floor(self.exploring, state)
+        return state.value < floor * max(1.0 + 3.0 * deviation, 1.5)
+
+    def reweighted(self, state: State) -> tuple[Problem, float]:
+        """The whole problem with weights from the noise that the model leaves, and the strength of one pseudo-row."""
+        raw = noise.renewed_weights(self.whole, self.whole.left(state), _RENEWED_LEAST)
+        raw[-1] = noise.weight_of_total(self.base, _RENEWED_LEAST)
+        return self.whole.reweighted(raw), PSEUDO_ROWS / (2.0 * self.base.n * float(raw.sum()))
+
+
+def _with_total(problem: Problem, raw: Array) -> tuple[Problem, float]:
+    """The problem with the equation "weights sum to 1", and the strength of one pseudo-row."""
+    weight = noise.weight_of_total(problem, noise.LEAST_VARIANCE)
+    return problem.with_total(raw, weight), PSEUDO_ROWS / (2.0 * problem.n * (float(raw.sum()) + weight))

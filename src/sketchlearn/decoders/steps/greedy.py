@@ -1,0 +1,205 @@
+"""Greedy search for components of one width: rounds of residual mean-shift, pruning and refinement.
+
+The model of the sketch is ``exp(-|w|^2 s/2) sum_l a_l exp(i w·c_l)``: points seen through one Gaussian envelope of
+variance s.  The envelope makes all frequencies usable, so that one multi-scale sketch serves every scale; s must stay
+frozen while components are missing, or it grows to explain them as one blob.
+
+A round: particles climb the residual's correlation (batched mean-shift, coarse to fine), a few of the best are added,
+all weights are refitted, components that matter least are pruned until k are left, and everything is refined.  Rounds
+end when the misfit is at the noise floor: what sampling leaves after each cluster's own weight and mean have been
+fitted, ``(1 - exp(-q)(1 + q)) / n`` with ``q = |w|^2 s``, and additive noise (:mod:`sketchlearn.decoders.noise`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.messages import propose
+from sketchlearn.decoders.steps.refine import refine_shared
+from sketchlearn.decoders.steps.weights import completed, prune, reweighted
+from sketchlearn.features.operator import F32
+
+_NOTHING = 1e-30  # masses below are rounding in float32
+_GROWTH = 0.25  # of k: components added per round
+_STEPS = 15  # L-BFGS iterations per round
+_PATIENCE = 4  # rounds without progress before giving up
+_STOP = 2.0  # standard deviations above the floor at which the search stops
+_NEAR = 0.3  # share of the particles that start near known components once there are k
+_DISTINCT = 0.8  # correlation of atoms above which two candidates are one
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Components of one width, and the noise floor of such a model.
+
+    Attributes
+    ----------
+    state : State
+        The components.
+    floor, deviation : float
+        Expected misfit of the right model, and its relative standard deviation.
+    rounds : int
+        Rounds of the search.
+    """
+
+    state: State
+    floor: float
+    deviation: float
+    rounds: int
+
+    @classmethod
+    def of(cls, problem: Problem, state: State, rounds: int) -> Found:
+        """A state with the noise floor that it has in a problem."""
+        return cls(state, *problem.floor(state), rounds)
+
+    @property
+    def value(self) -> float:
+        """Misfit."""
+        return self.state.value
+
+    @property
+    def ratio(self) -> float:
+        """Misfit over noise floor."""
+        return self.state.value / self.floor
+
+    @property
+    def explained(self) -> bool:
+        """The misfit is what sampling noise explains, to three standard deviations."""
+        return self.ratio < 1.0 + 3.0 * self.deviation
+
+
+def widest(problem: Problem, k: int) -> float:
+    """Largest variance of k components of one width: four times what the sketch resolves."""
+    return 4.0 / problem.effective_radius(k) ** 2
+
+
+def search(
+    problem: Problem,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    start: Array | None = None,
+    effort: int = 1,
+    replacements: int = 20,
+) -> Found:
+    """Find k components; `start` warm-starts from some means, `replacements` bounds the rounds after k are there."""
+    radius = problem.effective_radius(k)
+    first, largest = 1.0 / radius**2, widest(problem, k)
+    levels = _levels(radius)
+    swarm = max(16, k) * effort
+    portion = int(np.ceil(_GROWTH * k))
+    state, full = State.shared(np.zeros(0), np.zeros((0, problem.dim)), first), False
+    if start is None and effort == 1 and problem.drowned:
+        # under additive noise of known size message passing finds centres that no residual shows
+        start = propose(problem, k, rng)
+    if start is not None and len(start):
+        state = prune(problem, State.shared(np.zeros(len(start)), np.asarray(start, np.float64), first), k)
+        full = state.k >= k
+        state = refine_shared(problem, state, 30, free=full, largest=largest)
+    failures, wider, full_rounds, round_ = 0, 1, 0, 0
+    floor, deviation = problem.floor(state, k)
+    for round_ in range(1, int(12 / _GROWTH) + replacements + 1):
+        if full and state.value < floor * (1.0 + _STOP * deviation):
+            break
+        variance = float(state.shapes[0])
+        residual = problem.residual(state)
+        particles = _particles(problem, swarm * wider, state.means if full else None, variance, rng)
+        particles = climb(problem, residual, variance, particles, levels, k)
+        count = max(1, -(-portion // (1 + failures)), k - state.k) if full else min(portion, k - state.k)
+        chosen = pick(problem, residual, variance, particles, count)
+        if not state.k and not len(chosen):  # nothing correlates with the sketch: start somewhere
+            chosen = particles[:1]
+        union = state.joined(chosen, state.shapes)
+        if full and failures % 2 == 1:
+            # let the candidates move before some component is pruned
+            moved = reweighted(problem, union)
+            if (moved.weights > 0).any():
+                moved = moved.select(moved.weights > 0)
+                union = refine_shared(problem, moved, _STEPS, free=False, largest=largest)
+        trial = prune(problem, union, k)
+        free = trial.k >= k or full or round_ > int(np.ceil(1 / _GROWTH)) + 3
+        trial = refine_shared(problem, trial, (2 if free else 1) * _STEPS, free=free, largest=largest)
+        if not full:
+            state, full = trial, free
+        elif trial.value < state.value * (1.0 - 1e-3):
+            state, failures, wider = trial, 0, 1
+        else:
+            failures += 1
+            wider = min(2 * wider, 4)
+        if full:
+            full_rounds += 1
+            floor, deviation = problem.floor(state, k)
+            if failures >= _PATIENCE or full_rounds > replacements:
+                break
+    state = refine_shared(problem, state, 100, free=True, largest=largest, lightest=1e-3)
+    return Found(completed(state, k, rng), *problem.floor(state, k), round_)
+
+
+def _levels(radius: float) -> list[float]:
+    """Variances of the smoothing of the mean-shift, coarse to fine."""
+    out, r = [], 1.2
+    while r < radius * 1.01:
+        out.append(1.0 / r**2)
+        r *= 1.6
+    return [*out, 0.0]
+
+
+def _particles(problem: Problem, count: int, means: Array | None, variance: float, rng: np.random.Generator) -> Array:
+    """Standard normal starting points; once there are k components, some of them near these."""
+    points = rng.standard_normal((count, problem.dim))
+    if means is not None:
+        near = int(_NEAR * count)
+        width = 2.0 * np.sqrt(max(variance, 1e-8))
+        points[:near] = means[rng.integers(len(means), size=near)] + width * points[:near]
+        points = points[rng.permutation(count)]
+    return points
+
+
+def climb(
+    problem: Problem, residual: F32, variance: float, points: Array, levels: list[float], k: int, steps: int = 3
+) -> Array:
+    """Batched mean-shift on the correlation with the residual; three groups start at different levels."""
+    groups = min(3, len(levels))
+    parts = [points[g::groups] for g in range(groups)]
+    begin = [int(g * len(levels) / groups / 1.5) for g in range(groups)]
+    r2, d = problem.operator.squared_norms, problem.dim
+    envelope = np.exp(np.float32(-0.5 * variance) * r2)
+    out = np.concatenate(parts).astype(np.float32)
+    for level, tau in enumerate(levels):
+        w = problem.u * envelope * np.exp(np.float32(-0.5 * tau) * r2)
+        mass, curvature = float((w * envelope).sum()), float((w * envelope * r2).sum())
+        if mass < _NOTHING or curvature < _NOTHING:
+            continue  # nothing is seen at this width: the frequencies are all too high for it
+        step = d * mass / curvature
+        longest = 0.7 * np.sqrt(d * step)
+        target = w * residual
+        x = out[: sum(len(part) for part, first in zip(parts, begin, strict=True) if first <= level)]
+        for _ in range(steps):
+            height, gradient = problem.correlation(x, target)
+            # the height of a peak is the weight it stands for: that of ordinary clusters, or of the best in sight
+            expected = max(min(mass / k, max(float(height.max()), 1e-7 * mass)), _NOTHING)
+            move = gradient * (step / np.maximum(height, 0.25 * expected))[:, None]
+            norm = np.sqrt((move * move).sum(1))
+            x += move * np.minimum(1.0, longest / np.maximum(norm, 1e-12))[:, None].astype(np.float32)
+    return np.clip(out.astype(np.float64), *problem.box)
+
+
+def pick(problem: Problem, residual: F32, variance: float, points: Array, count: int) -> Array:
+    """Orthogonal matching pursuit over the points: up to `count` of them that explain the residual, none too close."""
+    gram, b = problem.gram(State.shared(np.zeros(len(points)), points, variance), residual)
+    gram /= gram[0, 0]
+    chosen: list[int] = []
+    remaining, blocked = b.copy(), np.zeros(len(b), bool)
+    for _ in range(count):
+        i = int(np.argmax(np.where(blocked, -1.0, remaining)))
+        if blocked[i] or remaining[i] <= 0:
+            break
+        chosen.append(i)
+        blocked |= gram[:, i] > _DISTINCT
+        inner = gram[np.ix_(chosen, chosen)] + 1e-4 * np.eye(len(chosen))
+        remaining = b - gram[:, chosen] @ np.linalg.solve(inner, b[chosen])
+    return points[chosen]

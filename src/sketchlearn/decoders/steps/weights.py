@@ -1,0 +1,82 @@
+"""Weights of components by non-negative least squares, and the components that are needed least."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import nnls
+
+from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.state import State
+
+_RIDGE = 1e-6  # of the mean diagonal of a Gram matrix: atoms in float32 are no better known
+_NOTHING = 1e-8  # of the largest weight: components without any
+
+
+def solve_weights(gram: Array, b: Array) -> Array:
+    """Non-negative least squares from a Gram matrix."""
+    g = gram + np.eye(len(b)) * (_RIDGE * np.trace(gram) / len(b))
+    try:
+        lower = np.linalg.cholesky(g)
+        return nnls(lower.T, np.linalg.solve(lower, b), maxiter=10 * len(b) + 50)[0]
+    except (RuntimeError, np.linalg.LinAlgError):
+        return np.maximum(np.linalg.lstsq(g, b, rcond=None)[0], 0.0)
+
+
+def reweighted(problem: Problem, state: State) -> State:
+    """The state with the weights that explain the sketch best."""
+    return state.with_weights(solve_weights(*problem.gram(state)))
+
+
+def prune_indices(gram: Array, b: Array, k: int) -> tuple[npt.NDArray[np.intp], Array]:
+    """Remove components one by one, each time the one whose removal costs least, until k are left.
+
+    The cost of removing component l is ``a_l^2 / (G^-1)_ll`` (the optimal brain surgeon of Hassibi and Stork, 1993).
+    """
+    a = solve_weights(gram, b)
+    keep = np.flatnonzero(a > _NOTHING * max(a.max(initial=0.0), 1e-12))
+    if len(keep) == 0:
+        keep = np.argsort(-b)[:1]
+    while True:
+        g = gram[np.ix_(keep, keep)]
+        inverse = np.linalg.inv(g + (_RIDGE * np.trace(g) / len(keep)) * np.eye(len(keep)))
+        a = inverse @ b[keep]
+        if len(keep) <= k:
+            return keep, a if (a > 0).all() else solve_weights(g, b[keep])
+        keep = np.delete(keep, np.argmin(np.where(a > 0, a * a / np.diag(inverse), -1.0)))
+
+
+def losses(gram: Array, weights: Array) -> Array:
+    """What the misfit would rise by without each component."""
+    ridge = _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
+    return np.asarray(weights**2 / np.diag(np.linalg.inv(gram + ridge)))
+
+
+def prune(problem: Problem, state: State, k: int) -> State:
+    """The at most k components that matter most, with their weights."""
+    keep, weights = prune_indices(*problem.gram(state), k)
+    return state.select(keep, weights)
+
+
+def heaviest(problem: Problem, state: State, k: int) -> State:
+    """The k components with the largest weights of normalised atoms: the hard threshold of the published decoders."""
+    gram, b = problem.gram(state)
+    norms = np.sqrt(np.diag(gram))
+    beta = solve_weights(gram / np.outer(norms, norms), b / norms)
+    return state.select(np.sort(np.argsort(-beta)[:k]))
+
+
+def completed(state: State, k: int, rng: np.random.Generator) -> State:
+    """The state with copies of some components, without weight, where there are fewer than k."""
+    short = k - state.k
+    if short <= 0:
+        return state
+    extra = rng.integers(state.k, size=short)
+    means = state.means[extra] + 1e-3 * rng.standard_normal((short, state.dim))
+    return State(
+        state.family,
+        np.append(state.weights, np.zeros(short)),
+        np.vstack([state.means, means]),
+        state.family.joined(state.shapes, state.family.select(state.shapes, extra)),
+        state.value,
+    )
