@@ -1,9 +1,9 @@
 """Quadratic maps for principal components and regression: how many features, about which point, how far.
 
 Size.  All d (d + 1) / 2 products of columns take d^2 / 2 operations a row, lose nothing, and are decoded by one
-eigendecomposition.  They are kept up to 2000 columns, where they are 16 MB.  m random features take m d operations a row:
-always more, unless fewer than d / 2 of them would do.  They only make a smaller sketch, and are for more columns, for
-releases, and for those who ask for a size.
+eigendecomposition.  They are kept up to 2000 columns, where they are 16 MB.  m random features take m d operations a
+row: always more, unless fewer than d / 2 of them would do.  They only make a smaller sketch, and are for more columns,
+for releases, and for those who ask for a size.
 
 Random features.  k components of d columns have ``k d - k (k - 1) / 2`` parameters.  Exactly low-rank data needs about
 twice as many features; full-rank data needs more, for the tail of its spectrum acts as noise: with ``8 k d`` the risk
