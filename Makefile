@@ -1,4 +1,4 @@
-# Three commands do everything, setup included:  make demo   make test   make docs
+# Three commands do everything, setup included:  make demo   make test   make docs   (make test-all: slow tests too)
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,7 +8,7 @@ ENGINES := $(VENV)-engines
 FLOWER := $(VENV)-flower
 FOREIGN := -W ignore::pytest.PytestUnraisableExceptionWarning -p no:cacheprovider
 
-.PHONY: demo test test-engines test-arm test-gpu trust lint bench docs clean
+.PHONY: demo test test-all test-engines test-arm test-gpu trust lint bench docs clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -23,7 +23,12 @@ lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# loops are compiled once, before two processes would compile them side by side
 test: lint
+	$(BIN)/python -c "from sketchlearn.kernels import warmup; warmup()"
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-all: lint
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 $(ENGINES)/installed: pyproject.toml

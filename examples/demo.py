@@ -24,8 +24,8 @@ parts = [centres[rng.integers(5, size=100_000)] + rng.normal(size=(100_000, 10))
 
 # %%
 print("2. Design: a feature map from a thousand pilot rows")
-phi, why = sl.design(parts[0][:1000], n_components=10, seed=0, explain=True)
-print(f"   {why}")
+phi = sl.design(parts[0][:1000], n_components=10, seed=0)
+print(f"   {phi.reason}")
 
 # %%
 print("3. Sketch each part on its own, as three machines would")

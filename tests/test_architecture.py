@@ -10,8 +10,9 @@ LEVELS = [
     {"arrays", "exceptions", "files", "limits", "optional", "threads", "words"},
     {"kernels"},
     {"features"},
-    {"sketches", "designs"},
+    {"sketches"},
     {"sources", "engines"},
+    {"designs"},
     {"decoders"},
     {"comparison"},
     {"learn", "privacy", "federation"},
@@ -56,3 +57,21 @@ def test_every_room_has_a_level():
 def test_every_public_name_has_a_runnable_example():
     for name in sketchlearn.__all__:
         assert ">>>" in (getattr(sketchlearn, name).__doc__ or ""), name
+
+
+MAPS = ("FeatureMap", "CharacteristicMap", "SecondMomentMap", "FourierFeatures", "QuadraticFeatures", "QuarticFeatures",
+        "EmbeddedFeatures", "SplitFeatures")  # fmt: skip
+
+
+def test_nobody_asks_for_the_class_of_a_map():
+    """A map says what it is (`as_characteristic`, …): a check of classes elsewhere shuts out maps of other kinds."""
+    wrong = []
+    for path in ROOT.rglob("*.py"):
+        if path.relative_to(ROOT).parts[0] == "features":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                named = {n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", "") for n in ast.walk(node)}
+                if named & set(MAPS):
+                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not wrong

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# the room of every public name: loaded when the name is first used, so that `import sketchlearn` costs nothing
+# the package of every public name: loaded when the name is first used, so that `import sketchlearn` costs nothing
 _ROOMS = {
     "comparison": (
         "Comparison",

@@ -31,7 +31,7 @@ class RowError(ValueError, OverflowError):
         return type(self), (self.text, self.row)
 
     def after(self, rows: int) -> RowError:
-        """The same error, counted from so many rows before the batch."""
+        """The error with its row counted from `rows` rows before the batch."""
         return type(self)(self.text, None if self.row is None else self.row + rows)
 
     def placed(self, place: Callable[[int], str]) -> Exception:
@@ -82,7 +82,7 @@ def as_rows(values: Any, what: str = "data") -> npt.NDArray[np.floating]:
 
 
 def as_real(array: npt.NDArray[Any], what: str = "data", dtype: str | None = None) -> npt.NDArray[np.floating]:
-    """The same array as float32 or float64 in native byte order."""
+    """An array as float32 or float64 in native byte order."""
     if dtype is not None:
         return narrowed(as_real(array, what), dtype)
     if array.dtype in (np.float32, np.float64) and array.dtype.isnative:

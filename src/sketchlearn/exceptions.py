@@ -129,7 +129,7 @@ class LedgerFileError(ValueError):
 
 
 class DataWarning(UserWarning):
-    """The rows are readable, and yet something about them should be known: wild values, columns in different units.
+    """The rows are readable, and yet something about them should be known: outliers, columns in different units.
 
     Examples
     --------
@@ -139,5 +139,5 @@ class DataWarning(UserWarning):
     ...     warnings.simplefilter("always")
     ...     phi = sl.design(rows, n_components=3)
     >>> print(said[0].category.__name__, said[0].message)
-    DataWarning column 1 has 100.0% of the variance; standardize=True gives every column the same say
+    DataWarning column 1 has 100.0% of the variance; standardize=True gives every column the same weight
     """

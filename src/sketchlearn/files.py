@@ -161,7 +161,7 @@ def _holder(lock: Path) -> str:
 
 
 def sealed(facts: dict[str, Any]) -> dict[str, Any]:
-    """The same object of JSON with a checksum of its values: text in which a digit changed is no longer taken for true.
+    """An object of JSON with a checksum of its values, so that text in which a digit changed is refused.
 
     Examples
     --------

@@ -9,7 +9,7 @@ def printable(text: str, keep: str = "\n\t") -> str:
 
 
 def one_line(value: object) -> str:
-    r"""The same on one line: a name that goes into a table.
+    r"""A text on one line, for a name that goes into a table.
 
     Examples
     --------

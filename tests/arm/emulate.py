@@ -33,7 +33,7 @@ PACKAGES = [
     "libcrypt1",
 ]
 PLATFORMS = ("manylinux2014_aarch64", "manylinux_2_27_aarch64", "manylinux_2_28_aarch64")
-KERNELS = ("numpy", "plain", "vector")
+KERNELS = ("plain", "vector")
 
 
 def apt(*command, cwd=None, arm=True):

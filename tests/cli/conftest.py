@@ -8,6 +8,7 @@ pytest.importorskip("pyarrow")
 
 from sketchlearn.cli import main
 from sketchlearn.cli.pilot import recipe_text
+from sketchlearn.designs.spread import standard_units
 
 
 @pytest.fixture
@@ -27,17 +28,22 @@ def run(capfdbinary, monkeypatch, tmp_path):
 def designed(monkeypatch):
     """A plain stand-in for the design, so that these tests are about the command line alone."""
 
-    def design(sample=None, *, bounds=None, n_components, task, seed, size=None, standardize=False, projection=None):
+    def from_bounds(*, bounds, n_components, task, seed, size):
         assert size is None
-        assert projection is None
-        if task not in ("kmeans", "gmm"):
-            raise ValueError(f"task={task!r}: choose kmeans or gmm")
-        dim = len(bounds[0]) if sample is None else sample.shape[1]
-        scale = 1.0 if sample is None else float(np.sqrt(np.var(sample, axis=0).mean()))
-        phi = sl.FourierFeatures.draw(dim=dim, size=10 * n_components, scale=scale, seed=seed)
-        return phi.standardized(sample.mean(0), sample.std(0)) if standardize else phi
+        return sl.FourierFeatures.draw(dim=len(bounds[0]), size=10 * n_components, scale=1.0, seed=seed)
 
-    monkeypatch.setattr(sl, "design", design, raising=False)
+    def from_pilot(request, names, projection):
+        assert projection is None
+        if request.task not in ("kmeans", "gmm"):
+            raise ValueError(f"task={request.task!r}: choose kmeans or gmm")
+        rows = request.rows()
+        scale = float(np.sqrt(np.var(rows, axis=0).mean())) or 1.0
+        phi = sl.FourierFeatures.draw(rows.shape[1], 10 * request.n_components, scale, seed=request.seed)
+        phi = phi.standardized(*standard_units(rows, names)) if request.standardize else phi
+        return phi.with_columns(names)
+
+    monkeypatch.setattr(sl, "design", from_bounds, raising=False)
+    monkeypatch.setattr("sketchlearn.cli.pilot.design_request", from_pilot)
 
 
 @pytest.fixture

@@ -215,6 +215,7 @@ def test_bad_regressions(folder, tmp_path, run, arguments, word):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_demo(tmp_path, run):
     code, out, err = run("demo", "--rows", "20000", "--json")
     assert code == 0, err

@@ -43,7 +43,7 @@ def test_gradients_agree_with_finite_differences(problem, name, strength):
 def _value(objective, v):
     """The objective written out again in float64: the compiled one is float32, too coarse for differences."""
     p, state = objective.problem, objective.state(v)
-    w, z = DenseOperator(p.operator.matrix().astype(float)), p.z[0].astype(float) + 1j * p.z[1]
+    w, z = DenseOperator(p.operator.frequencies().astype(float)), p.z[0].astype(float) + 1j * p.z[1]
     atoms = state.family.values(state.means, state.shapes, w)
     value = p.u.astype(float) @ np.abs(z - state.weights @ atoms) ** 2
     if objective.strength:

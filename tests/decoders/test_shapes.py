@@ -106,7 +106,7 @@ def test_pairs_are_the_covariances_of_features(name):
     x = family.draw(shapes, np.zeros(n, np.intp), 3, np.random.default_rng(1))
     phases, e = w.forward(x), np.exp(family.damping(shapes, w))[0]
     left = np.exp(1j * phases) - e * (1 + 1j * phases if family.projected else 1)
-    direct, conjugate = family.pairs(w.matrix(), shapes)
+    direct, conjugate = family.pairs(w.frequencies(), shapes)
     np.testing.assert_allclose(left.T @ left.conj() / n, direct, atol=20 / np.sqrt(n))
     np.testing.assert_allclose(left.T @ left / n, conjugate, atol=20 / np.sqrt(n))
 

@@ -43,6 +43,7 @@ def _killed(tmp_path, pattern, kills, options):
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 
 
+@pytest.mark.slow
 @needs_fork
 def test_twenty_kills(tmp_path):
     for i in range(3):

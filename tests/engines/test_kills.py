@@ -14,6 +14,7 @@ pytest.importorskip("typer")
 SCRIPT = Path(__file__).parents[1] / "kills.py"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_killed_and_parallel_commands_lose_nothing():
     environment = {**os.environ, "PYTHONPATH": str(Path(sl.__file__).parents[1])}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchlearn as sl
-from sketchlearn.kernels import Plan, _constants, _hadamard_numpy, prepare
+from sketchlearn.kernels import Plan, _constants, hadamard, prepare
 from sketchlearn.kernels.cuda import device, floating, kinds, recipes, rows, source, structured, subsampled, summer
 from sketchlearn.kernels.cuda.summer import CudaSummer
 
@@ -152,7 +152,7 @@ def test_structured_features_have_the_bits_of_the_processor(gpu, d, m, structure
 
 @pytest.mark.parametrize(("log", "each_log", "transform"), [(10, 5, 0), (10, 5, 1), (12, 5, 1), (7, 4, 1), (3, 5, 1)])
 def test_every_level_of_a_transform_is_in_the_hands_of_a_thread(log, each_log, transform):
-    order = _hadamard_numpy.levels(log, transform)
+    order = hadamard.levels(log, transform)
     for number in range(structured.pass_count(log, each_log)):
         at = structured.places(log, each_log, transform, number)
         np.testing.assert_array_equal(np.sort(at.reshape(-1)), np.arange(1 << log))

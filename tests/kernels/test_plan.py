@@ -64,8 +64,8 @@ def _real(rng, *shape):
 
 def test_both_versions_of_the_decoders_loops_agree(monkeypatch):
     results = []
-    for tier in ("", "numpy"):
-        monkeypatch.setenv("SKETCHLEARN_KERNEL", tier)
+    for module in (tiers.loops, lambda family: importlib.import_module(f"reference.{family}")):
+        monkeypatch.setattr(tiers, "loops", module)
         rng = np.random.default_rng(0)
         phases, weights = _real(rng, 4, 50) * 5, np.abs(_real(rng, 4))
         out = []
@@ -109,7 +109,7 @@ def test_one_width_is_the_general_misfit_and_its_gradient():
 
 
 def test_both_versions_of_limited_memory_agree():
-    versions = [importlib.import_module(f"sketchlearn.kernels._lbfgs_{name}") for name in ("compiled", "numpy")]
+    versions = [tiers.loops("lbfgs"), importlib.import_module("reference.lbfgs")]
     rng = np.random.default_rng(2)
     x, gradient = rng.uniform(0, 1, 30).round(1), rng.normal(size=30)
     bounds = np.zeros(30), np.ones(30)
@@ -138,19 +138,6 @@ def _python(script, **environment):
     run = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     return run
-
-
-def test_with_numpy_forced_nothing_loads_numba():
-    script = (
-        "import sys, numpy as np, sketchlearn as sl\n"
-        "X = np.random.default_rng(0).normal(size=(300, 2))\n"
-        "s = sl.sketch(X, sl.design(X, n_components=2, size=20))\n"
-        "sl.decode(s, 2)\n"
-        "sl.sketch(X, sl.design(X, n_components=1, size=2, task='pca'))\n"
-        "from sketchlearn.kernels import warmup\n"
-        "print(warmup().tier, 'numba' in sys.modules)"
-    )
-    assert _python(script, SKETCHLEARN_KERNEL="numpy").stdout.split() == ["numpy", "False"]
 
 
 def test_maps_and_designs_load_neither_numba_nor_scikit_learn():

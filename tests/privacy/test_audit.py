@@ -82,10 +82,10 @@ def log_ratio(chosen, here, there, size):
 @pytest.mark.parametrize(
     ("mechanism", "relation", "epsilon", "delta", "least"),
     [
-        ("laplace", "add-remove", 1.0, 0.0, 1 / 2),
+        pytest.param("laplace", "add-remove", 1.0, 0.0, 1 / 2, marks=pytest.mark.slow),
         ("laplace", "replace-one", 2.0, 0.0, 1 / 2),
-        ("gaussian", "add-remove", 1.0, 1e-2, 1 / 3),
-        ("gaussian", "replace-one", 3.0, 1e-3, 1 / 3),
+        pytest.param("gaussian", "add-remove", 1.0, 1e-2, 1 / 3, marks=pytest.mark.slow),
+        pytest.param("gaussian", "replace-one", 3.0, 1e-3, 1 / 3, marks=pytest.mark.slow),
     ],
 )
 def test_no_attack_finds_more_than_epsilon(mechanism, relation, epsilon, delta, least):

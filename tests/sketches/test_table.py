@@ -28,7 +28,7 @@ def test_groups_are_the_sketches_of_their_rows(n, groups, seed, weighted):
     assert table.union() == sl.sketch(X, PHI, sample_weight=w, on_invalid="skip")
 
 
-@pytest.mark.parametrize("tier", ["plain", "numpy"])
+@pytest.mark.parametrize("tier", ["plain", "vector"])
 def test_other_kernels_sum_runs_alike(tier, monkeypatch):
     from sketchlearn.kernels import tiers
 

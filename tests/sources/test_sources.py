@@ -313,7 +313,7 @@ def _first_squared(rows):
 
 def test_rows_can_go_through_a_function(tmp_path):
     phi = sl.FourierFeatures.draw(dim=1, size=5, scale=1.0, seed=0)
-    X, w = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) / 8
+    X, w = np.random.default_rng(0).normal(size=(100, 2)), np.arange(1, 101) / 8
     want = sl.sketch(X[:, :1] ** 2, phi, sample_weight=w, group_by=np.arange(100) % 3)
     source = sl.read(X, sample_weight=w, group_by=np.arange(100) % 3).map(_first_squared, ["square"])
     assert sl.sketch(source, phi) == want

@@ -22,7 +22,7 @@ def phase(sketch, k, *, rng, trace):
     """The phase of the characteristic function at low frequencies is linear in the mean."""
     operator = characteristic(sketch.features, "a location").operator(dtype=np.float64)
     low = np.argsort(operator.squared_norms)[: 4 * sketch.features.dim]
-    w = operator.rows(low).forward(np.eye(sketch.features.dim)).T
+    w = operator.rows(low).frequencies()
     location = np.linalg.lstsq(w, np.angle(sketch.mean[low]), rcond=None)[0]
     facts = {"residual": 0.0, "noise_floor": 1.0, "ratio": 0.0, "code": Code.RELIABLE, "verdict": "found"}
     return Place(task="toy-location", decoder="phase", iterations=1, trace=[], location=location, **facts)
@@ -42,8 +42,8 @@ class Location(SketchEstimator):
     def __init__(self, n_components=1, random_state=None):
         self.n_components, self.random_state = n_components, random_state
 
-    def design_features(self, rows, weights, size, seed):
-        return sl.design(rows, n_components=2, seed=seed)
+    def design_request(self):
+        return {"task": "kmeans", "n_components": 2}
 
     def set_learned(self, solution):
         self.location_ = solution.location

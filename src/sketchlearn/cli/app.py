@@ -395,6 +395,6 @@ def features_in(data: bytes, path: str) -> FeatureMap:
         if not isinstance(recipe, dict) or "features" not in recipe:
             raise ValueError("it has no field 'features'")
         check_seal(recipe)
-        return sketchlearn.FeatureMap.from_recipe(recipe["features"])
+        return sketchlearn.FeatureMap.from_recipe(recipe["features"]).explained(str(recipe.get("reason", "")))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SketchFileError(f"{path}: neither a feature map nor a sketch: {error}") from None

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-import sketchlearn
 from sketchlearn.cli.app import note, usage
-from sketchlearn.designs.spread import remarks, standard_units
+from sketchlearn.designs.front import design_request
+from sketchlearn.designs.request import Request
 from sketchlearn.exceptions import DataWarning
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.files import sealed
+from sketchlearn.sources.pilot import PILOT_ROWS
 
-PILOT_ROWS = 20_000
+if TYPE_CHECKING:
+    from sketchlearn.sources import Source
 
 
 def check_task(task: str) -> None:
@@ -28,37 +27,29 @@ def check_task(task: str) -> None:
 
 
 def designed(
-    sample: npt.NDArray[Any],
-    names: tuple[str, ...] | None,
-    components: int,
-    task: str,
-    seed: int,
-    standardize: bool,
-    projection: int | None = None,
+    source: Source, components: int, task: str, seed: int, standardize: bool, projection: int | None = None
 ) -> FeatureMap:
-    """A feature map from a pilot sample."""
-    if len(sample) < components:
+    """A feature map from a pilot of the rows."""
+    rows, weights = source.pilot(PILOT_ROWS, seed)
+    if len(rows) < min(components, PILOT_ROWS):
         raise ValueError(
-            f"a design for {components} components needs at least as many valid rows, the data has {len(sample)}: "
+            f"a design for {components} components needs at least as many valid rows, the data has {len(rows)}: "
             "ask for fewer components (-k)"
         )
-    rows = np.asarray(sample, np.float64)
-    known = names if names and len(names) == rows.shape[1] else None
-    if standardize and projection is None:
-        standard_units(rows, known)  # a constant column is refused by its name
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # said below, with names
-        phi = sketchlearn.design(
-            rows, n_components=components, task=task, seed=seed, standardize=standardize, projection=projection
-        )
-    for text in remarks(rows, known, task == "kmeans" and not standardize):
-        note("note: " + text.replace("standardize=True", "--standardize"))
-    return phi.with_columns(known) if known else phi
+    names = source.names if source.names and len(source.names) == rows.shape[1] else None
+    request = Request(task, components, seed, rows, weights=weights, standardize=standardize)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", DataWarning)
+        phi = design_request(request, names, projection=projection)
+    for warning in said:
+        note("note: " + str(warning.message).replace("standardize=True", "--standardize"))
+    return phi
 
 
 def recipe_text(phi: FeatureMap) -> bytes:
-    """The file that `design` writes."""
-    return (json.dumps(sealed({"features": phi.recipe()}), indent=2, sort_keys=True) + "\n").encode()
+    """The file that `design` writes: the recipe, and why it was chosen."""
+    facts = {"features": phi.recipe(), **({"reason": phi.reason} if phi.reason else {})}
+    return (json.dumps(sealed(facts), indent=2, sort_keys=True) + "\n").encode()
 
 
 def announce(phi: FeatureMap) -> None:

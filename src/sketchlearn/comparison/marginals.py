@@ -53,7 +53,7 @@ class Moments:
     mean, deviation : ndarray (d,)
         In the units of the columns.
     mean_error, deviation_error : ndarray (d,)
-        Standard errors: sampling rows, noise that was added.
+        Standard errors: sampling rows, additive noise.
     """
 
     mean: Array
@@ -107,10 +107,10 @@ def marginals(a: Sketch, b: Sketch, mixture: Mixture | None = None) -> Marginals
 
         mixture = describe(pooled([a, b]))
     chosen = chosen_entries(features.size)
-    w = features.operator(dtype=np.float64).rows(np.arange(features.size)[chosen]).forward(np.eye(features.dim)).T
+    w = features.operator(dtype=np.float64).rows(np.arange(features.size)[chosen]).frequencies()
     noise = [np.tile(added_variance(s)[chosen] / 2.0, 2) for s in (a, b)]
     with single_blas_thread:
-        return _read(w, (a, b), noise, _with_stray_row(mixture, pooled([a, b])))
+        return _read(w, (a, b), noise, _with_outlier(mixture, pooled([a, b])))
 
 
 def _read(w: Array, sketches: tuple[Sketch, Sketch], added: list[Array], mixture: Mixture) -> Marginals:
@@ -162,7 +162,7 @@ def _divergence(
     return max(seen, 0.0)
 
 
-def _with_stray_row(mixture: Mixture, sketch: Sketch) -> Mixture:
+def _with_outlier(mixture: Mixture, sketch: Sketch) -> Mixture:
     """The mixture, within the box, with the weight of one row spread over it.
 
     Rows in a box have standard deviations of at most half its width.  A mixture that is wider in some column has not
@@ -226,9 +226,9 @@ def _one_column(
     orders = np.arange(1, features.harmonics + 1)
     low, high = ((edge - middle) / reach for edge in box)
     near = np.linspace(max(low, -_NEAR), min(high, _NEAR), _POINTS)
-    stray = np.linspace(low, high, _POINTS)
+    far = np.linspace(low, high, _POINTS)
     rows = sum(1.0 / s.effective_count for s in sketches)
-    points = np.concatenate([near, stray])
+    points = np.concatenate([near, far])
     shares = np.repeat([1.0 / _POINTS, rows / _POINTS], _POINTS)
     noise = [np.tile(added_variance(s)[entries] / 2.0, 2) for s in sketches]
     basis = _waves(points, orders)

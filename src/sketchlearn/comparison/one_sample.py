@@ -60,7 +60,7 @@ def goodness_of_fit(sketch: Sketch, mixture: Any) -> Comparison:
     law = as_mixture(mixture, features.dim)
     operator = features.operator(dtype=np.float64).rows(np.arange(features.size)[CHOSEN])
     with single_blas_thread:
-        w = operator.forward(np.eye(features.dim)).T
+        w = operator.frequencies()
         difference, total, z = characteristic_values(law, w)
         variance = np.maximum(1.0 - np.abs(z) ** 2, 0.0) + ROUNDING
         covariance = feature_covariance(difference, total, z, variance)

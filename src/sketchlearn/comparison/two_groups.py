@@ -16,7 +16,7 @@ import numpy as np
 from sketchlearn.comparison.two_sample import powers, tail
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.embedded import embedding
-from sketchlearn.features.split import SplitFeatures
+from sketchlearn.features.split import two_groups
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 
@@ -83,9 +83,7 @@ def independence(sketch: Sketch) -> Independence:
     False
     """
     features = embedding(sketch.features, "a test of independence")
-    inner = features.inner
-    if not isinstance(inner, SplitFeatures):
-        raise TypeError("a test of independence needs features of two groups of columns: sl.design_independence")
+    inner = two_groups(features.inner, "a test of independence")
     n = sketch.effective_count
     if n < 4:
         raise ValueError(f"a test of independence needs at least four rows, got {n:.6g}")

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import added_variance, sampling_variance
-from sketchlearn.features.characteristic import CharacteristicMap, characteristic
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import Operator
 from sketchlearn.sketches.value import Sketch, check_same_features, pooled
 from sketchlearn.threads import single_blas_thread
@@ -113,7 +113,7 @@ def compare(a: Sketch, b: Sketch, mixture: Any = None) -> Comparison:
 def check_comparable(a: Sketch, b: Sketch) -> None:
     """Refuse sketches that have different maps, or maps or too few rows to compare."""
     check_same_features(a, b)
-    if not isinstance(a.features, CharacteristicMap):
+    if a.features.as_characteristic is None:
         raise ValueError(f"compare needs Fourier features, these are {a.features.kind}")
     for s in (a, b):
         if s.effective_count < 2:
@@ -193,7 +193,7 @@ def compared(a: Sketch, b: Sketch, noise: SamplingNoise) -> Comparison:
 
 def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> SamplingNoise:
     """Covariance of the features of a row that a mixture describes, scaled to what the sketch says of them."""
-    w = operator.forward(np.eye(operator.shape[1])).T
+    w = operator.frequencies()
     mean, n = sketch.mean[: len(w)], sketch.effective_count
     difference, total, z = characteristic_values(mixture, w)
     added = added_variance(sketch)[: len(w)]

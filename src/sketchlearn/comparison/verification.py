@@ -55,7 +55,7 @@ class MeanSpace:
         """The space of a mixture for sketches of a map; `reference` is the sketch of all rows."""
         operator = characteristic(features, "verification").operator(dtype=np.float64)
         chosen = operator.rows(np.arange(min(features.size, _MOST)))
-        w = chosen.forward(np.eye(features.dim)).T
+        w = chosen.frequencies()
         with single_blas_thread:
             difference, total, z = characteristic_values(mixture, w)
             variance = np.maximum(1.0 - np.abs(z) ** 2, 0.0) + ROUNDING

@@ -19,8 +19,6 @@ from sketchlearn.decoders.classifier.ridge import feature_moments
 from sketchlearn.decoders.classifier.rules import embedded
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.embedded import EmbeddedFeatures
-from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.kernels import GRID_BITS, PRODUCT_BITS
 from sketchlearn.sketches.value import Sketch
 
@@ -126,12 +124,8 @@ def embedding_means(sketch: Sketch) -> Sketch | None:
     >>> bool(np.allclose(found.mean, sl.sketch(X, phi.inner).mean, atol=1e-4))
     True
     """
-    phi = sketch.features
-    if (
-        not isinstance(phi, EmbeddedFeatures)
-        or sketch.privacy is not None
-        or not isinstance(phi.inner, FourierFeatures)
-    ):
+    phi = sketch.features.as_embedded
+    if phi is None or sketch.privacy is not None or not phi.inner.sees_all_columns:
         return None
     means = sketch.sums[phi.size :].reshape(phi.inner.sums_shape) * 2 ** (GRID_BITS - PRODUCT_BITS)
     return Sketch(

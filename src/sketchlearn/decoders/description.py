@@ -152,7 +152,7 @@ def _climb_ladder(problem: Problem, rng: np.random.Generator) -> MixtureSolution
 def _from_moments(view: View) -> Mixture:
     """One component for frequencies so low that only mean and covariance show: log z = i w·mean - w'Cov w/2."""
     size, d = view.operator.shape
-    w = view.operator.forward(np.eye(d)).T
+    w = view.operator.frequencies()
     log = np.log(view.mean * np.exp(-1j * (w @ view.place)))
     mean = view.place + np.linalg.lstsq(w, log.imag, rcond=None)[0]
     kind = next((kind for kind in ("full", "diag") if _affordable(size, d, kind)), "spherical")

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 
 from sketchlearn.decoders.solution import Code, Solution
-from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.quartic import QuarticFeatures, usual_radius
+from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -58,13 +57,6 @@ class ICASolution(Solution):
     kurtosis_std: Array
     n_sources: int
     leakage: float
-
-
-def quartic(features: FeatureMap, what: str) -> QuarticFeatures:
-    """The map, if it has fourth powers; TypeError with the reason if not."""
-    if not isinstance(features, QuarticFeatures):
-        raise TypeError(f"{what} needs quartic features, the sketch has {features.kind} features")
-    return features
 
 
 def decode_ica(

@@ -342,7 +342,7 @@ def check_information(view: View) -> None:
         raise ValueError(
             f"the sketch holds no information: all {len(power)} averages are at the level of the "
             + (
-                "noise that was added for privacy: it takes more rows, a larger epsilon or fewer features"
+                "additive noise of the release: it takes more rows, a larger epsilon or fewer features"
                 if noise.drowned(view.n, view.added)
                 else "sampling noise; the scale of its feature map is too small for this data"
             )
@@ -418,7 +418,7 @@ def location_and_scale(view: View) -> tuple[Array, float]:
             break
         count = min(new, max(2 * count, fewest))
     low = order[:count]
-    w = view.operator.rows(low).matrix()
+    w = view.operator.rows(low).frequencies()
     for _ in range(4):
         phase = np.angle(mean[low] * np.exp(-1j * (w @ center)))
         root = modulus[low] * (np.abs(phase) < 2.0)  # not wrapped, and above the noise

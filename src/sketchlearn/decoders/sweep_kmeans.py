@@ -71,7 +71,7 @@ def _stand_in(sketch: Sketch, explained: Mixture | None) -> Mixture:
         return detailed
     features = characteristic(sketch.features)
     few = np.arange(min(features.size, _FREQUENCIES))
-    w = features.operator(dtype=np.float64).rows(few).forward(np.eye(features.dim)).T
+    w = features.operator(dtype=np.float64).rows(few).frequencies()
 
     def misfit(mixture: Mixture) -> float:
         z = np.zeros(len(w), complex)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.certificate.scores import SPLIT
 from sketchlearn.decoders.solution import Code
 
 if TYPE_CHECKING:
@@ -46,8 +45,10 @@ def of_clusters(
         What the certificate's tests found.
     place : ndarray (d,) or None
         Where a component is missing most, in the units of the rows.
-    total, strays : float, int
-        Rows, and places far from all clusters with a few rows each.
+    total : float
+        Rows.
+    strays : int
+        Places far from all clusters with a few rows each.
     """
     if seen is None:
         if plain <= CLUSTERS:
@@ -80,7 +81,8 @@ def of_clusters(
         return Code.UNDETERMINED, f"not certified: {k} components ({path}) explain the data, but {why}; {could_show}"
     if not ratio <= CLUSTERS:
         return _misfit(k, plain, path)
-    missing, split = seen.missing / seen.limit, seen.split / SPLIT
+    split = next(f.score / f.limit for f in seen.findings if f.name == "split")
+    missing = seen.missing / seen.limit
     if missing >= max(split, 1.0) and place is not None:
         where = ", ".join(f"{x:.4g}" for x in place[:6]) + (", ..." if len(place) > 6 else "")
         why = f"a cluster of about {_share(seen.missing_weight, total)} is missing near ({where})"
@@ -178,14 +180,19 @@ def of_stable(ratio: float, k: int, unreliable: Sequence[int]) -> Verdict:
     return Code.RELIABLE, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves"
 
 
-def of_family(ratio: float, k: int) -> Verdict:
-    """A mixture of a family of atoms, whose noise floor is an upper bound."""
-    if ratio > FAMILY:
+def of_family(ratio: float, k: int, seen: Examination | None = None) -> Verdict:
+    """A mixture of any family, whose noise floor is an upper bound; `seen` is what the certificate's tests found."""
+    failed = [] if seen is None else [f for f in seen.findings if not f.passed]
+    if ratio > FAMILY or any(f.question == "explained" for f in failed):
+        why = f" ({failed[0]})" if failed else ""
         return Code.MISFIT, (
-            f"not certified: the misfit is {ratio:.3g} times the noise floor, so the rows are not a mixture of {k} "
-            "such components (or components were missed: try another seed or a larger sketch)"
+            f"not certified: the misfit is {ratio:.3g} times the noise floor{why}, so the rows are not a mixture of "
+            f"{k} such components (or components were missed: try another seed or a larger sketch)"
         )
-    return Code.RELIABLE, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves at most"
+    if failed:
+        return Code.UNDETERMINED, f"not certified: {k} components explain the data, but one test failed: {failed[0]}"
+    tests = "" if seen is None else ", and all tests of the certificate pass"
+    return Code.RELIABLE, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves at most{tests}"
 
 
 def of_low_rank(residual: float, ratio: float, rank: int, converged: bool) -> Verdict:
@@ -202,11 +209,11 @@ def of_low_rank(residual: float, ratio: float, rank: int, converged: bool) -> Ve
 
 
 def of_exact(rank: int, buried: int = 0) -> Verdict:
-    """A second moment that the sketch holds as it is; `buried` components don't stand out of noise that was added."""
+    """A second moment that the sketch holds as it is; `buried` components don't stand out of additive noise."""
     if buried:
         kept = "no component stands" if buried == rank else f"only {rank - buried} of {rank} components stand"
         return Code.UNDETERMINED, (
-            f"{kept} out of the noise that was added to the second moment: ask for fewer, or release with a larger "
+            f"{kept} out of the noise added to the second moment: ask for fewer, or release with a larger "
             "epsilon, more rows or a smaller radius"
         )
     return Code.RELIABLE, "the sketch holds the whole second moment: nothing was lost but what lies beyond the rank"

@@ -39,7 +39,7 @@ def design_anomaly(
     """
     x, w = weighted_rows(rows, weights)
     near = usual(x)
-    if not near.all() and w[near].sum() > 0:  # a single wild value would set the scale of everything
+    if not near.all() and w[near].sum() > 0:  # a single outlier would set the scale of everything
         x, w = x[near], w[near] / w[near].sum()
     d = x.shape[1]
     offset, units = column_units(x, w) if standardize else (w @ x, np.ones(d))
@@ -52,10 +52,11 @@ def design_anomaly(
     return phi, f"products of {phi.width} features of one scale, {spread:.4g}, the spread of {len(x)} pilot rows"
 
 
-@register_design("anomaly", size=lambda k, d, _: WIDTH)
+@register_design("anomaly", size=lambda k, d, _: WIDTH, own_units=True, outliers=False)
 def _from_request(request: Request) -> tuple[EmbeddedFeatures, str]:
     why = "needs a sample and nothing else to go by"
     if request.sample is None:
         raise ValueError(f"task='anomaly' {why}")
     request.refuse("bounds", "scale", "radial", "covariance_type", why=why)
-    return design_anomaly(request.rows(), width=request.size, seed=request.seed)
+    rows, weights = request.weighted()
+    return design_anomaly(rows, width=request.size, seed=request.seed, weights=weights, standardize=request.standardize)

@@ -24,7 +24,7 @@ _MEAN_SIZE, _MEAN_SCALE, _SHRINKAGE = 2000, 1.5, 0.1
 
 
 def design_classifier(
-    rows: Array, *, width: int | None = None, seed: int = 0, weights: Array | None = None
+    rows: npt.NDArray[Any], *, width: int | None = None, seed: int = 0, weights: Array | None = None
 ) -> tuple[EmbeddedFeatures, str]:
     """An embedding with frequencies of all scales that classes may have, in units of each column's spread, and why.
 
@@ -140,7 +140,8 @@ def _from_request(request: Request) -> tuple[EmbeddedFeatures, str]:
     request.refuse("bounds", "dim", why="needs a sample: the spread of the columns decides on the frequencies")
     request.refuse("scale", "radial", why="has all scales at once")
     request.refuse("covariance_type", why="has no covariance_type")
-    return design_classifier(request.rows(), width=request.size, seed=request.seed)
+    rows, weights = request.weighted()
+    return design_classifier(rows, width=request.size, seed=request.seed, weights=weights)
 
 
-register_design("classifier", size=classifier_size)(_from_request)
+register_design("classifier", size=classifier_size, outliers=False)(_from_request)

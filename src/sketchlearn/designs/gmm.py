@@ -99,7 +99,7 @@ def design_gmm(
     if size is None:
         size = default_size(k, d, covariance_type)
     rows = usual(x)
-    if not rows.all() and w[rows].sum() > 0:  # a single wild value would set the scale of everything
+    if not rows.all() and w[rows].sum() > 0:  # a single outlier would set the scale of everything
         x, w = x[rows], w[rows] / w[rows].sum()
     center = w @ x
     with threadpool_limits(1):  # the sample is small: threads would only get in each other's way
@@ -130,8 +130,9 @@ def mixture_designer(design: Callable[..., FourierFeatures]) -> Designer:
         if request.sample is None:
             raise ValueError(f"task={request.task!r} {_SAMPLE_ONLY}")
         request.refuse("scale", "radial", why=_SAMPLE_ONLY)
-        rows, k, shape = request.rows(), request.n_components, request.covariance_type or "full"
-        phi = design(rows, k, shape, request.seed, size=request.size)
+        rows, weights = request.weighted()
+        k, shape = request.n_components, request.covariance_type or "full"
+        phi = design(rows, k, shape, request.seed, size=request.size, sample_weight=weights)
         return phi, (
             f"{phi.size} features for {k} {shape} components: half at all scales of the data, half at that of "
             f"one component, both read off {len(rows)} pilot rows"

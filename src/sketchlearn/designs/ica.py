@@ -179,7 +179,8 @@ def _from_request(request: Request) -> tuple[QuarticFeatures, str]:
     request.refuse("covariance_type", why="has no covariance_type")
     if request.sample is None:
         raise ValueError("task='ica' takes its coordinates from a pilot sample: give one")
-    return design_ica(request.rows(), size=request.size, seed=request.seed)
+    rows, weights = request.weighted()
+    return design_ica(rows, size=request.size, seed=request.seed, weights=weights)
 
 
-register_design("ica", size=ica_size)(_from_request)
+register_design("ica", size=ica_size, projects=False, outliers=False)(_from_request)

@@ -39,7 +39,8 @@ def kmeans_size(k: int, d: int, covariance_type: str | None = None) -> int:
     return max(_SMALLEST, _SIZE * k * d)
 
 
-@register_design("kmeans", size=kmeans_size)
+@register_design("kmedians", size=kmeans_size, distances=True)
+@register_design("kmeans", size=kmeans_size, distances=True)
 def design_kmeans(request: Request) -> tuple[FourierFeatures, str]:
     """A map from pilot rows, from public bounds or from a guess of the spread, and why."""
     request.refuse("covariance_type", why="has no covariance_type")
@@ -49,7 +50,7 @@ def design_kmeans(request: Request) -> tuple[FourierFeatures, str]:
     if request.sample is not None:
         if scale is not None and not isinstance(scale, str):
             raise ValueError("with a sample, scale is the name of a rule; a number is for when there is no sample")
-        return from_sample(request.rows(), k, m, seed, scale, request.radial)
+        return from_sample(*request.weighted(), k, m, seed, scale, request.radial)
     if isinstance(scale, str) or request.radial is not None:
         raise ValueError("a rule for the scale, or a radial law, needs a sample")
     if request.bounds is not None:
@@ -93,7 +94,8 @@ def multiscale_map(
 
 
 def from_sample(
-    sample: npt.NDArray[np.float64],
+    sample: Array,
+    weights: Array | None,
     k: int,
     size: int | None,
     seed: int,
@@ -103,9 +105,9 @@ def from_sample(
     """A map from pilot rows, and why."""
     d = sample.shape[1]
     if rule is None and radial is None:
-        return sample_map(sample, k, size, seed)
+        return sample_map(sample, k, size, seed, weights)
     m = size or kmeans_size(k, d)
-    center, _ = rounded_moments(sample)
+    center, _ = rounded_moments(sample, weights)
     name = rule or "mean-separation"
     if name not in RULES:
         raise ValueError(f"scale={name!r}: choose a number or one of {', '.join(RULES)}")
@@ -153,19 +155,25 @@ def sample_map(
 def narrowest(sample: Array, k: int, weights: Array | None = None) -> tuple[float, float] | None:
     """Standard deviation of the narrowest sizeable cluster of the pilot, rounded, and the least distance of two.
 
-    None if there are too few rows.
-
-    By Ward's linkage, cut at k clusters; whole weights are repetition, others are not looked at.
+    None if there are too few rows.  By Ward's linkage, cut at k clusters.  At most a thousand rows are linked, evenly
+    spread over the sorted ones, so that the order of the rows changes nothing; a row of weight 2 counts like two.
     """
-    if weights is not None:
-        whole = np.rint(weights)
-        if not np.array_equal(whole, weights) or whole.sum() > _LINKED:
-            return None
-        sample = np.repeat(sample, whole.astype(int), axis=0)
-    if len(sample) > _LINKED:  # a part that the order of the rows can't change
+    if k < 2:
+        return None
+    whole = weights is None or np.array_equal(np.rint(weights), weights)
+    total = len(sample) if weights is None else float(weights.sum())
+    if total > _LINKED or not whole:
         order = np.lexsort(sample.T[::-1])
-        sample = sample[order[np.linspace(0, len(order) - 1, _LINKED).astype(int)]]
-    if k < 2 or len(sample) < 2 * k + 2:
+        upto = np.cumsum(np.ones(len(order)) if weights is None else weights[order])
+        if whole:
+            at = np.linspace(0, total - 1, _LINKED).astype(int)
+        else:  # at most as many as there are rows: copies have no width
+            few = min(_LINKED, len(sample))
+            at = (np.arange(few) + 0.5) * (total / few)
+        sample = sample[order[np.searchsorted(upto, at, side="right").clip(max=len(order) - 1)]]
+    elif weights is not None:
+        sample = np.repeat(sample, weights.astype(int), axis=0)
+    if len(sample) < 2 * k + 2:
         return None
     from scipy.cluster.hierarchy import fcluster, linkage
 

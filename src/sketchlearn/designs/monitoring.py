@@ -20,7 +20,7 @@ def monitoring_size(k: int, d: int, covariance_type: str | None = None) -> int:
     return kmeans_size(k, d) + HARMONICS * d
 
 
-@register_design("monitoring", size=monitoring_size)
+@register_design("monitoring", size=monitoring_size, projects=False, own_units=True)
 def design_monitoring(request: Request) -> tuple[MonitoringFeatures, str]:
     """A map that tells whether rows change, and how the mean and the spread of each column change."""
     request.refuse("covariance_type", why="has no covariance_type")
@@ -40,9 +40,9 @@ def design_monitoring(request: Request) -> tuple[MonitoringFeatures, str]:
         reach = spread
         origin = "public bounds"
     else:
-        rows = request.rows()
+        rows, weights = request.weighted()
         offset, spread = standard_units(rows, None, np.ones(d, bool))
-        inner = replace(request, sample=(rows - offset) / spread)
+        inner = replace(request, sample=(rows - offset) / spread, weights=weights)
         reach = _MARGIN * np.maximum(np.abs(rows - offset).max(0), spread)
         origin = "the range of the pilot"
     joint, why = designer(replace(inner, task="kmeans"))

@@ -9,6 +9,10 @@ Random features.  k components of d columns have ``k d - k (k - 1) / 2`` paramet
 twice as many features; full-rank data needs more, for the tail of its spectrum acts as noise: with ``8 k d`` the risk
 is within a percent of that of PCA for spectra falling like 1/j or faster (see ``benchmarks/quadratic.py``).
 
+Place.  Products of columns far from zero lose digits, so they are taken about a point near the pilot's mean: each
+coordinate is a whole multiple of about the column's standard deviation.  Columns near zero have zero there, and rows in
+another order, or weights instead of repetition, give the same point.
+
 Directions are independent.  With public bounds, which is how releases are designed, they are orthonormal bases instead:
 the features of a clipped row have the smallest sum that is possible, and so has the noise of a release without delta.
 """
@@ -22,6 +26,8 @@ import numpy.typing as npt
 
 from sketchlearn.designs.request import Request, register_design
 from sketchlearn.features.quadratic import QuadraticFeatures
+
+Array = npt.NDArray[np.float64]
 
 SIZE = 8
 """Features per component and column."""
@@ -37,13 +43,14 @@ def design_pca(
     bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     size: int | None = None,
     seed: int = 0,
+    weights: Array | None = None,
 ) -> tuple[QuadraticFeatures, str]:
     """A quadratic map for principal components, and why.
 
     Parameters
     ----------
     sample : array (n, d), optional
-        Pilot rows; their mean becomes the centre.
+        Pilot rows; the centre is near their mean.
     n_components : int
         The largest number of components that will be asked for.
     dim : int, optional
@@ -54,6 +61,8 @@ def design_pca(
         Number of random features; by default all products of up to 2000 columns, then ``8 * n_components * d``.
     seed : int
         Seed of the directions.
+    weights : array (n,), optional
+        Weights of the pilot rows.
 
     Examples
     --------
@@ -63,14 +72,15 @@ def design_pca(
     >>> design_pca(dim=500, n_components=5, size=20_000)[0].variant
     'sphere'
     """
-    d, center, radius, origin = _place(sample, dim, bounds)
-    exact = size is None and bounds is None and d <= _EXACT_COLUMNS
+    d, center, radius, origin = _place(sample, dim, bounds, weights)
+    exact = size is None and bounds is None and d <= _EXACT_COLUMNS  # releases have more noise in more features
     m = size or (d * (d + 1) // 2 if exact else SIZE * n_components * d)
     variant = "auto"
     if bounds is not None and d <= _ORTHOGONAL_COLUMNS and m < d * (d + 1) // 2:
         variant = "orthogonal"
     phi = QuadraticFeatures.draw(dim=d, size=m, seed=seed, center=center, radius=radius, variant=variant)
     if phi.is_exact:
+        phi = phi.replace(seed=0)  # nothing is drawn: maps for the same columns are equal
         kept = f"all {phi.size} products of {d} columns: less work than random features, and nothing is lost"
     else:
         rule = f" ({SIZE} k d)" if size is None else ""
@@ -86,6 +96,7 @@ def design_regression(
     size: int | None = None,
     n_components: int = 10,
     seed: int = 0,
+    weights: Array | None = None,
 ) -> tuple[QuadraticFeatures, str]:
     """A quadratic map for regression of any columns on any others (targets are columns too), and why.
 
@@ -98,16 +109,21 @@ def design_regression(
     >>> design_regression(dim=20)[0].variant
     'exact'
     """
-    d, center, radius, origin = _place(sample, dim, bounds)
+    d, center, radius, origin = _place(sample, dim, bounds, weights)
     if size is None and d <= _EXACT_COLUMNS:
-        phi = QuadraticFeatures.draw(dim=d, seed=seed, center=center, radius=radius)
+        phi = QuadraticFeatures.draw(dim=d, center=center, radius=radius)
         return phi, f"all {phi.size} products of {d} columns: regression as exact as from the rows; {origin}"
-    return design_pca(sample, n_components=n_components, dim=dim, bounds=bounds, size=size, seed=seed)
+    return design_pca(sample, n_components=n_components, dim=dim, bounds=bounds, size=size, seed=seed, weights=weights)
 
 
 def pca_size(k: int, d: int, covariance_type: str | None = None) -> int:
     """All products of columns up to 2000 columns; beyond, eight features per component and column."""
     return d * (d + 1) // 2 if d <= _EXACT_COLUMNS else SIZE * k * d
+
+
+def released_size(k: int, d: int) -> int:
+    """Number of features with public bounds: as few as do, for a release has more noise in more features."""
+    return min(SIZE * k * d, d * (d + 1) // 2)
 
 
 def regression_size(k: int, d: int, covariance_type: str | None = None) -> int:
@@ -119,22 +135,28 @@ def _from_request(request: Request) -> tuple[QuadraticFeatures, str]:
     request.refuse("scale", "radial", why="has no scale and no radial law")
     request.refuse("covariance_type", why="has no covariance_type")
     design = design_pca if request.task == "pca" else design_regression
+    rows, weights = (None, None) if request.sample is None else request.weighted()
     return design(
-        request.sample,
+        rows,
         n_components=request.n_components,
         dim=request.dim,
         bounds=request.bounds,
         size=request.size,
         seed=request.seed,
+        weights=weights,
     )
 
 
-register_design("pca", size=pca_size)(_from_request)
-register_design("regression", size=regression_size)(_from_request)
+register_design("pca", size=pca_size, projects=False, outliers=False)(_from_request)
+register_design("regression", size=regression_size, projects=False, outliers=False)(_from_request)
+register_design("cca", size=regression_size, projects=False, outliers=False)(_from_request)
 
 
 def _place(
-    sample: npt.ArrayLike | None, dim: int | None, bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None
+    sample: npt.ArrayLike | None,
+    dim: int | None,
+    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None,
+    weights: Array | None,
 ) -> tuple[int, npt.NDArray[np.float64] | None, float | None, str]:
     if sample is not None and bounds is not None:
         raise ValueError("give a sample or bounds, not both")
@@ -142,7 +164,7 @@ def _place(
         rows = np.asarray(sample, np.float64)
         if rows.ndim != 2 or not len(rows) or not np.isfinite(rows).all():
             raise ValueError(f"the pilot sample must be finite rows and columns, got shape {rows.shape}")
-        return rows.shape[1], rows.mean(0), None, f"centred at the mean of {len(rows)} pilot rows, sums in float64"
+        return rows.shape[1], _near_mean(rows, weights), None, f"centred near the mean of {len(rows)} pilot rows"
     if bounds is not None:
         shape = () if dim is None else (dim,)
         lower, upper = np.broadcast_arrays(*(np.asarray(b, np.float64) for b in bounds), np.empty(shape))[:2]
@@ -156,3 +178,13 @@ def _place(
     if dim is None:
         raise ValueError("nothing to design from: give a sample of rows, bounds=(lower, upper) or dim")
     return dim, None, None, "no row looked at, sums in float64"
+
+
+def _near_mean(rows: Array, weights: Array | None) -> Array | None:
+    """A point near the mean, on a grid about as wide as the columns; None if it is the origin."""
+    mean = np.average(rows, axis=0, weights=weights)
+    spread = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weights))
+    constant = rows.max(axis=0) == rows.min(axis=0)
+    step = 2.0 ** np.rint(np.log2(np.where(constant | (spread == 0), 1.0, spread)))
+    center = np.where(constant, rows[0], np.rint(mean / step) * step)
+    return center if center.any() else None

@@ -14,7 +14,12 @@ Array = npt.NDArray[np.float64]
 
 
 def project_sample(
-    sample: Array, size: int, seed: int, standardize: bool = False, names: Sequence[str] | None = None
+    sample: Array,
+    size: int,
+    seed: int,
+    standardize: bool = False,
+    names: Sequence[str] | None = None,
+    weights: Array | None = None,
 ) -> tuple[Projection, Array]:
     """A projection for the rows of a pilot, about their mean, and the projected pilot.
 
@@ -32,7 +37,7 @@ def project_sample(
     """
     rows = np.asarray(sample, np.float64)
     constant = np.ones(rows.shape[1], bool)  # may be: that is no fault of one column among hundreds
-    offset, spread = standard_units(rows, names, constant)
+    offset, spread = standard_units(rows, names, constant, weights)
     made = Projection.draw(
         rows.shape[1], size, seed, center=offset, spread=spread if standardize else None, columns=names
     )

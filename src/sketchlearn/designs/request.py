@@ -22,7 +22,17 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """The arguments of :func:`sketchlearn.design`; a designer refuses those that its task has no use for."""
+    """What a map is designed from; a designer refuses what its task has no use for.
+
+    Attributes
+    ----------
+    task, n_components, seed, size, bounds, dim, scale, radial, covariance_type
+        Arguments of :func:`sketchlearn.design`.
+    sample, weights : array (n, d) and array (n,) or None
+        Pilot rows and their weights.
+    standardize : bool
+        For tasks with ``own_units``: columns count in units of their spread.
+    """
 
     task: str
     n_components: int
@@ -34,23 +44,16 @@ class Request:
     scale: float | str | None = None
     radial: str | RadialLaw | None = None
     covariance_type: str | None = None
+    weights: Array | None = None
+    standardize: bool = False
 
     def rows(self) -> Array:
         """The pilot sample, checked."""
-        sample: Any = self.sample
-        try:
-            rows = np.asarray(sample.toarray() if hasattr(sample, "tocsr") else sample, np.float64)
-        except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"the pilot sample holds something else than numbers ({error}): choose columns of numbers, or give "
-                "encoder=sl.Encoder.fit(sample) for categories and missing values"
-            ) from None
-        if rows.ndim != 2 or len(rows) < 1 or rows.shape[1] < 1:
-            raise ValueError(f"the pilot sample must have rows and columns, got shape {rows.shape}")
-        bad = ~np.isfinite(rows).all(axis=1)
-        if bad.any():
-            raise ValueError(f"row {int(np.argmax(bad))} of the pilot sample holds NaN or infinity")
-        return within_reach(rows)[0]
+        return self.weighted()[0]
+
+    def weighted(self) -> tuple[Array, Array | None]:
+        """The pilot sample and its weights, checked."""
+        return within_reach(checked_rows(self.sample), self.weights)
 
     def box(self) -> tuple[Array, Array]:
         """Lower and upper bounds of the columns, checked."""
@@ -79,6 +82,23 @@ class Request:
             raise ValueError(f"task={self.task!r} {why}")
 
 
+def checked_rows(sample: Any) -> Array:
+    """A pilot sample as numbers; ValueError if it can't be one."""
+    try:
+        rows = np.asarray(sample.toarray() if hasattr(sample, "tocsr") else sample, np.float64)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"the pilot sample holds something else than numbers ({error}): choose columns of numbers, or give "
+            "encoder=sl.Encoder.fit(sample) for categories and missing values"
+        ) from None
+    if rows.ndim != 2 or len(rows) < 1 or rows.shape[1] < 1:
+        raise ValueError(f"the pilot sample must have rows and columns, got shape {rows.shape}")
+    bad = ~np.isfinite(rows).all(axis=1)
+    if bad.any():
+        raise ValueError(f"row {int(np.argmax(bad))} of the pilot sample holds NaN or infinity")
+    return rows
+
+
 def within_reach(rows: Array, weights: Array | None = None) -> tuple[Array, Array | None]:
     """The rows of a pilot without those so far out that the pass will refuse them (and say which they are)."""
     near = (np.abs(rows) <= FARTHEST).all(axis=1)
@@ -96,15 +116,29 @@ Designer = Callable[[Request], tuple[FeatureMap, str]]
 Size = Callable[[int, int, str | None], int]
 
 
-class _Task(NamedTuple):
+class Task(NamedTuple):
+    """What is known about a task: its designer, its default size, and how rows may be prepared for it."""
+
     design: Designer
     size: Size
+    projects: bool = True
+    own_units: bool = False
+    distances: bool = False
+    outliers: bool = True
 
 
-_TASKS: dict[str, _Task] = {}
+_TASKS: dict[str, Task] = {}
 
 
-def register_design(task: str, *, size: Size) -> Callable[[Designer], Designer]:
+def register_design(
+    task: str,
+    *,
+    size: Size,
+    projects: bool = True,
+    own_units: bool = False,
+    distances: bool = False,
+    outliers: bool = True,
+) -> Callable[[Designer], Designer]:
     """Make a task known to :func:`sketchlearn.design`; decorates a function from a request to (map, reason).
 
     Parameters
@@ -113,6 +147,14 @@ def register_design(task: str, *, size: Size) -> Callable[[Designer], Designer]:
         Its name.
     size : callable
         ``size(n_components, dim, covariance_type)``, the number of features by default.
+    projects : bool
+        Whether rows may be projected at random first: not if the model is about single columns.
+    own_units : bool
+        Whether the designer standardises the columns itself, where the request says so.
+    distances : bool
+        Whether the widths of columns are compared with each other, so that units matter.
+    outliers : bool
+        Whether the owner of the rows should hear of values far from all others.
 
     Examples
     --------
@@ -127,7 +169,7 @@ def register_design(task: str, *, size: Size) -> Callable[[Designer], Designer]:
     """
 
     def add(designer: Designer) -> Designer:
-        _TASKS[task] = _Task(designer, size)
+        _TASKS[task] = Task(designer, size, projects, own_units, distances, outliers)
         return designer
 
     return add
@@ -138,7 +180,7 @@ def tasks() -> tuple[str, ...]:
     return tuple(_TASKS)
 
 
-def find(task: str) -> _Task:
+def find(task: str) -> Task:
     """The designer of a task and its default size; ValueError if there is none."""
     if task not in _TASKS:
         raise ValueError(f"task={task!r}: choose one of {', '.join(_TASKS)}")

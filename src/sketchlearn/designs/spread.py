@@ -1,9 +1,9 @@
-"""Offset and spread of columns that a few wild values can't move, and what there is to say about columns.
+"""Offset and spread of columns that a few outliers can't move, and remarks about columns.
 
 A pilot's variance is decided by its largest values: one row of 10⁹, or three sentinels of -999999, would set the scale
 of every frequency.  Values that lie more than fifty robust standard deviations from the median are left out of
-moments; they stay in the data and in the sketch.  So are many, if they are the same few numbers: codes for what is
-missing.
+moments; they stay in the data and in the sketch.  Many equal values are left out
+too, if they are codes for what is missing.
 """
 
 from __future__ import annotations
@@ -54,11 +54,15 @@ def usual(sample: Array) -> npt.NDArray[np.bool_]:
 
 
 def standard_units(
-    sample: Array, names: Sequence[str] | None = None, indicators: npt.NDArray[np.bool_] | None = None
+    sample: Array,
+    names: Sequence[str] | None = None,
+    indicators: npt.NDArray[np.bool_] | None = None,
+    weights: Array | None = None,
 ) -> tuple[Array, Array]:
     """Offset and spread of each column, without values that are far out; ValueError for constant columns.
 
-    `indicators` that are constant in the sample have a spread of 1: their other value may come later.
+    `indicators` that are constant in the sample have a spread of 1: their other value may come later.  The numbers have
+    single precision: weights and repetition, which differ in the last bits, give the same ones.
 
     Examples
     --------
@@ -70,8 +74,11 @@ def standard_units(
     array([ 1., 98.])
     """
     wild = far(sample)
-    plain = np.where(wild, np.nan, sample)
-    offset, spread = np.nanmean(plain, axis=0), np.nanstd(plain, axis=0)
+    near = np.where(wild, 0.0, 1.0 if weights is None else weights[:, None])
+    total = near.sum(axis=0)
+    offset = (near * sample).sum(axis=0) / total
+    spread = np.sqrt((near * (sample - offset) ** 2).sum(axis=0) / total)
+    offset, spread = (np.asarray(v.astype(np.float32), np.float64) for v in (offset, spread))
     if indicators is not None:
         spread = np.where(indicators & (spread == 0), 1.0, spread)
     if not (spread > 0).all():
@@ -101,7 +108,7 @@ def remarks(sample: Array, names: Sequence[str] | None, distances: bool) -> list
 
 
 def _of_units(sample: Array, names: Sequence[str] | None) -> list[str]:
-    """Distances are decided by the widest column: say so where another has no say."""
+    """Distances are decided by the widest column: a remark where another column hardly counts."""
     spread = np.nanstd(sample, axis=0)
     wide, narrow = int(np.argmax(spread)), int(np.argmin(np.where(spread > 0, spread, np.inf)))
     if not spread[wide] > _WIDER * spread[narrow] > 0:
@@ -110,7 +117,7 @@ def _of_units(sample: Array, names: Sequence[str] | None) -> list[str]:
     if share < _SAY:
         return []  # one of many wide ones, as in pictures
     column = _named(wide, names, len(spread))
-    return [f"column {column} has {share:.1%} of the variance; standardize=True gives every column the same say"]
+    return [f"column {column} has {share:.1%} of the variance; standardize=True gives every column the same weight"]
 
 
 def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, level: int = 3) -> None:

@@ -95,7 +95,9 @@ def design_stable(
     )
 
 
-register_design("stable", size=lambda k, d, shape: default_size(k, d, shape or "full"))(mixture_designer(design_stable))
+register_design("stable", size=lambda k, d, shape: default_size(k, d, shape or "full"), outliers=False)(
+    mixture_designer(design_stable)
+)
 
 
 def _quantiles(x: Array, w: Array, level: float) -> Array:

@@ -64,7 +64,7 @@ def design_subspaces(
         raise ValueError(f"the number of subspaces must be a positive integer, got {n_subspaces!r}")
     x, w = weighted_rows(sample, sample_weight)
     near = usual(x)
-    if not near.all() and w[near].sum() > 0:  # a single wild value would set the scale of everything
+    if not near.all() and w[near].sum() > 0:  # a single outlier would set the scale of everything
         x, w = x[near], w[near] / w[near].sum()
     length = math.sqrt(float(w @ (x * x).sum(1)))
     if not length > 0:
@@ -74,11 +74,15 @@ def design_subspaces(
     return FourierFeatures.draw(dim=x.shape[1], size=size, scale=_SCALE * length, radial="adapted", seed=seed)
 
 
-@register_design("subspaces", size=lambda k, d, _: default_size(k, d))
+@register_design("subspaces", size=lambda k, d, _: default_size(k, d), projects=False)
 def _from_request(request: Request) -> tuple[FourierFeatures, str]:
     why = "needs a sample and nothing else to go by"
     if request.sample is None:
         raise ValueError(f"task='subspaces' {why}")
     request.refuse("bounds", "scale", "radial", "covariance_type", why=why)
-    phi = design_subspaces(request.rows(), request.n_components, request.seed, size=request.size)
-    return phi, f"{phi.size} features in all directions, at the scale of the lengths of the pilot rows"
+    rows, weights = request.weighted()
+    phi = design_subspaces(rows, request.n_components, request.seed, size=request.size, sample_weight=weights)
+    return phi, (
+        f"{phi.size} features in all directions, at the scale {phi.scale:.4g}: {_SCALE:g} times the length of "
+        f"{len(rows)} pilot rows"
+    )

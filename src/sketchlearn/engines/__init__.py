@@ -12,7 +12,7 @@ from sketchlearn.engines import dask, gpu, mpi, processes, ray, spark, threads  
 from sketchlearn.engines.base import Engine, Job, engine_of, register_engine
 from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report, reporting
-from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.base import FeatureMap, checked_map
 from sketchlearn.files import locked
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
@@ -120,8 +120,7 @@ def sketch(
     >>> s.features == phi, s.count > 20
     (True, True)
     """
-    if not isinstance(features, FeatureMap):
-        raise TypeError(f"features must be a feature map, got {type(features).__name__}; make one with sl.design(...)")
+    checked_map(features)
     _checked(engine, workers, on_invalid)
     source = open_source(data, Selection.for_map(features, group_by=group_by, **reading))
     point = None

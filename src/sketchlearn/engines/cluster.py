@@ -1,4 +1,4 @@
-"""A pass on a cluster: parts are summed where there is room, and their sums merged in a tree where they are.
+"""A pass on a cluster: parts are summed where a worker is free, and their sums merged in a tree where they are.
 
 Only names of files go out; of the sums, only those of the whole come back.  What kind of cluster it is matters little:
 see :class:`Cluster`.

@@ -10,25 +10,30 @@ sums and adds them by the map's own algebra, and the file stores the recipe.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.encoder import Encoder
+from sketchlearn.features.fingerprint import check_fingerprint, digest
 from sketchlearn.features.projection import Projection
 from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.features.sum_algebra import SumAlgebra
 from sketchlearn.kernels import GRID_BITS, Plan, RowSums, Summer, prepare
 from sketchlearn.limits import check
+
+if TYPE_CHECKING:
+    from sketchlearn.features.characteristic import CharacteristicMap
+    from sketchlearn.features.embedded import EmbeddedFeatures
+    from sketchlearn.features.quartic import QuarticFeatures
+    from sketchlearn.features.second_moment import SecondMomentMap
 
 Recipe = dict[str, Any]
 _M = TypeVar("_M", bound="FeatureMap")
@@ -55,6 +60,9 @@ class FeatureMap(SumAlgebra, ABC):
         Names of the columns the map is for, if it knows them.
     encoder, projection : Encoder, Projection, or None
         What becomes of rows before the map sees them: first the one, then the other.
+    reason : str
+        Why this kind, size and scale were chosen, in words, if :func:`sketchlearn.design` chose them.  No part of the
+        recipe: maps that differ in it alone are equal.  Map files keep it, sketches don't.
 
     Examples
     --------
@@ -74,6 +82,7 @@ class FeatureMap(SumAlgebra, ABC):
     columns: tuple[str, ...] | None = field(default=None, kw_only=True)
     encoder: Encoder | None = field(default=None, kw_only=True)
     projection: Projection | None = field(default=None, kw_only=True)
+    reason: str = field(default="", kw_only=True)
     _expected: str | None = field(default=None, kw_only=True)
     _embedded: npt.NDArray[Any] | None = field(default=None, kw_only=True)
 
@@ -158,7 +167,7 @@ class FeatureMap(SumAlgebra, ABC):
         return phi if encoder is None else phi.with_encoder(Encoder.from_json(encoder))
 
     def with_columns(self: _M, names: Iterable[str] | None) -> _M:
-        """The same features for columns with these names.
+        """A map of equal features for columns with these names.
 
         The names are part of the recipe: tables are read by name, and sketches of other columns don't add.
 
@@ -182,13 +191,25 @@ class FeatureMap(SumAlgebra, ABC):
         return self._with(columns=columns)
 
     def _with(self: _M, **changes: Any) -> _M:
-        """The same map, read otherwise: what was drawn stays drawn, for this changes no number of it."""
+        """A copy with some attributes changed that no drawn number depends on: what was drawn stays drawn."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__ | changes)
         return made
 
+    def explained(self: _M, reason: str) -> _M:
+        """The map with the words that say why it was chosen.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=3)
+        >>> phi.explained("a guess").reason, phi.explained("a guess") == phi
+        ('a guess', True)
+        """
+        return self._with(reason=str(reason))
+
     def with_encoder(self: _M, encoder: Encoder | None) -> _M:
-        """The same features of encoded rows: tables are read and encoded by its rules, which become part of the recipe.
+        """A map of equal features of encoded rows; the rules of the encoder become part of the recipe.
 
         Examples
         --------
@@ -204,7 +225,7 @@ class FeatureMap(SumAlgebra, ABC):
         return (self if encoder is None else self.with_columns(encoder.names))._with(encoder=encoder)
 
     def with_projection(self: _M, projection: Projection | None) -> _M:
-        """The same features of projected rows; the projection becomes part of the recipe.
+        """A map of equal features of projected rows; the projection becomes part of the recipe.
 
         Examples
         --------
@@ -231,13 +252,27 @@ class FeatureMap(SumAlgebra, ABC):
         return self.columns if self.projection is None else self.projection.columns
 
     def replace(self: _M, **changes: Any) -> _M:
-        """The same map with some fields changed; nothing that was drawn is kept."""
+        """A copy with some fields changed; nothing that was drawn is kept."""
         state = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return type(self)(**{**state, **changes})
 
+    # -- other maps ----------------------------------------------------------------------------
+
+    def standardized(self: _M, offset: npt.ArrayLike, spread: npt.ArrayLike) -> _M:
+        """The map for raw rows that this one is for standardised rows; ValueError for kinds that have none."""
+        raise ValueError(f"standardize=True needs Fourier features, {self.kind} features keep their units")
+
+    def redrawn(self: _M, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None) -> _M:
+        """A map of the same law, scale and seed with another structure; ValueError for kinds that have none."""
+        if quantized or features_per_row is not None:
+            raise ValueError(f"{self.kind} features are neither quantised nor subsampled")
+        if structure != "dense":
+            raise ValueError(f"{self.kind} features have no structure")
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         # pickles hold the recipe, not the drawn numbers; the class goes along so that its kind is known there
-        return _rebuild, (type(self), self.recipe(), self._expected, self._embedded)
+        return _rebuild, (type(self), self.recipe(), self._expected, self._embedded, self.reason)
 
     def recipe_json(self) -> str:
         """The recipe as canonical JSON text: equal maps have equal text."""
@@ -272,6 +307,28 @@ class FeatureMap(SumAlgebra, ABC):
     def __repr__(self) -> str:
         own = ", ".join(f"{k}={v!r}" for k, v in self.parameters().items() if not isinstance(v, dict | list))
         return f"{type(self).__name__}({own})"
+
+    # -- what its averages are: decoders ask these, and never for a class -------------------------
+
+    @property
+    def as_characteristic(self) -> CharacteristicMap | None:
+        """The map, if its averages are values of the characteristic function."""
+        return None
+
+    @property
+    def as_second_moment(self) -> SecondMomentMap | None:
+        """The map, if its averages are linear in the second moment of the rows."""
+        return None
+
+    @property
+    def as_embedded(self) -> EmbeddedFeatures | None:
+        """The map, if its averages are the second moment of embedded rows."""
+        return None
+
+    @property
+    def as_quartic(self) -> QuarticFeatures | None:
+        """The map, if its averages are powers of projections up to the fourth."""
+        return None
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -309,7 +366,7 @@ class FeatureMap(SumAlgebra, ABC):
         return entries + 8 * (self.dim + math.prod(self.sums_shape))
 
     def with_random_array(self: _M, array: npt.NDArray[Any]) -> _M:
-        """The same map, taking its random numbers from `array` instead of redrawing them."""
+        """An equal map that takes its random numbers from `array` instead of redrawing them."""
         if array.shape != self.random_shape or array.dtype != self.random_dtype:
             raise ValueError(
                 f"embedded random numbers are {array.dtype} {array.shape}, "
@@ -320,7 +377,7 @@ class FeatureMap(SumAlgebra, ABC):
         return self.replace(_embedded=np.array(array))
 
     def expecting(self: _M, fingerprint: str) -> _M:
-        """The same map, which refuses to work if its random numbers don't have this fingerprint."""
+        """An equal map that refuses to work if its random numbers don't have this fingerprint."""
         return self.replace(_expected=fingerprint)
 
     @cached_property
@@ -377,7 +434,7 @@ class FeatureMap(SumAlgebra, ABC):
 
     @cached_property
     def summer(self) -> Summer:
-        """The same for rows as they come."""
+        """The plan for rows before any projection, ready to run on this processor."""
         if self.projection is None:
             return self.own_summer
         check(9 * self.projection.dim * self.projection.size, f"a projection of {self.projection.dim:,} columns")
@@ -410,35 +467,24 @@ def register(cls: _Map) -> _Map:
     return cls
 
 
+def checked_map(features: Any) -> FeatureMap:
+    """The feature map that was given; TypeError for anything else."""
+    if not isinstance(features, FeatureMap):
+        raise TypeError(f"features must be a feature map, got {type(features).__name__}; make one with sl.design(...)")
+    return features
+
+
 def _rebuild(
-    cls: type[FeatureMap], recipe: Recipe, expected: str | None, embedded: npt.NDArray[Any] | None
+    cls: type[FeatureMap], recipe: Recipe, expected: str | None, embedded: npt.NDArray[Any] | None, reason: str = ""
 ) -> FeatureMap:
     phi = FeatureMap.from_recipe(recipe)
     phi = phi if embedded is None else phi.with_random_array(embedded)
-    return phi if expected is None else phi.expecting(expected)
+    return (phi if expected is None else phi.expecting(expected)).explained(reason)
 
 
 def _parts(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Real and imaginary parts one after the other, for complex numbers."""
     return np.concatenate([values.real, values.imag], axis=1) if np.iscomplexobj(values) else values
-
-
-def digest(array: npt.NDArray[Any]) -> str:
-    """Fingerprint of an array: 128 bits of BLAKE2b over its shape and little-endian bytes."""
-    h = hashlib.blake2b(digest_size=16)
-    h.update(repr(array.shape).encode())
-    plain = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
-    h.update(plain.reshape(-1).view(np.uint8).data)  # without a copy: arrays may be large
-    return h.hexdigest()
-
-
-def check_fingerprint(expected: str | None, actual: str) -> None:
-    """Refuse random numbers that are not the ones a sketch was made with."""
-    if expected is not None and expected != actual:
-        raise SketchFileError(
-            f"the frequencies redrawn from the recipe have fingerprint {actual}, the sketch was made with "
-            f"{expected}: this machine draws other numbers; use a file that embeds the frequencies"
-        )
 
 
 def _plain(value: Any) -> Any:

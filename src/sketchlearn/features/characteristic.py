@@ -8,7 +8,7 @@ subsampled or structured ones are others.  A decoder asks for a :class:`Characte
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +30,18 @@ class CharacteristicMap(FeatureMap):
     True
     """
 
+    sees_all_columns: ClassVar[bool] = True
+    """Whether frequencies point in all directions, so that the averages tell the law of whole rows."""
     center: Array | None = None
     """A point near the rows, if the map knows one."""
     spread: Array | None = None
     """Units of the columns in which distances are meant, (dim,); None for those of the rows."""
     whitening: Array | None = None
     """The metric that the frequencies were drawn in, (dim, dim); None for that of the rows."""
+
+    @property
+    def as_characteristic(self) -> CharacteristicMap:
+        return self
 
     @abstractmethod
     def operator(self, scale: float = 1.0, dtype: npt.DTypeLike = np.float32) -> Operator:
@@ -63,6 +69,7 @@ class CharacteristicMap(FeatureMap):
 
 def characteristic(features: FeatureMap, what: str = "this decoder") -> CharacteristicMap:
     """The map, if it is one that decoders of mixtures can use; TypeError with the reason if not."""
-    if not isinstance(features, CharacteristicMap):
+    found = features.as_characteristic
+    if found is None:
         raise TypeError(f"{what} needs Fourier features, the sketch has {features.kind} features")
-    return features
+    return found

@@ -79,6 +79,10 @@ class EmbeddedFeatures(FeatureMap):
         return phi._with(columns=inner.columns, encoder=inner.encoder, projection=inner.projection)
 
     @property
+    def as_embedded(self) -> EmbeddedFeatures:
+        return self
+
+    @property
     def width(self) -> int:
         """Number of cosines and sines."""
         return 2 * self.inner.size
@@ -226,6 +230,7 @@ class EmbeddedFeatures(FeatureMap):
 
 def embedding(features: FeatureMap, what: str) -> EmbeddedFeatures:
     """The map, if it sums second moments of embedded rows; TypeError with the reason if not."""
-    if not isinstance(features, EmbeddedFeatures):
+    found = features.as_embedded
+    if found is None:
         raise TypeError(f"{what} needs products of Fourier features, the sketch has {features.kind} features")
-    return features
+    return found

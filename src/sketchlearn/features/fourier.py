@@ -162,7 +162,7 @@ class FourierFeatures(PhaseMap):
         return phi.redrawn(structure=structure, quantized=quantized, features_per_row=features_per_row)
 
     def redrawn(
-        self, *, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None
+        self, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None
     ) -> FourierFeatures:
         """A map of the same law, scale and seed with another structure, of one bit, or with fewer features per row.
 
@@ -342,7 +342,7 @@ class FourierFeatures(PhaseMap):
         if self.structure == "dense":
             w = self.half_turns.astype(np.float64) * math.pi
         else:
-            w = np.ascontiguousarray(self.operator(dtype=np.float64).forward(np.eye(self.dim)).T)
+            w = self.operator(dtype=np.float64).frequencies()
         w.flags.writeable = False
         return w
 

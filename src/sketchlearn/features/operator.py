@@ -92,7 +92,7 @@ class Operator(ABC):
         values : ndarray (k, size)
             One row per covariance.
         like : {"spherical", "diag", "full"}
-            The trace ``(k,)``, the diagonal ``(k, dim)`` or all of it ``(k, dim, dim)``.
+            The trace ``(k,)``, the diagonal ``(k, dim)`` or the whole matrix ``(k, dim, dim)``.
         """
         v = np.asarray(values, self.dtype)
         if like == "spherical":
@@ -108,15 +108,19 @@ class Operator(ABC):
         return out
 
     def cheapest(self) -> Operator:
-        """The same operator in the form whose products with many points cost the least."""
+        """An equal operator in the form whose products with many points cost the least."""
         return self
 
     def as_matrix(self) -> Operator:
-        """The same with its entries at hand, whose squares are then too, unless they are more than fit well."""
+        """An equal operator that keeps its entries and their squares in memory, unless they are too many."""
         size, dim = self.shape
         if size * dim > _MATRIX_ENTRIES:
             return self
-        return DenseOperator(self.matrix())
+        return DenseOperator(self.frequencies())
+
+    def frequencies(self) -> Real:
+        """All frequencies as a matrix (size, dim), for what needs every entry: `size` times `dim` numbers."""
+        return np.ascontiguousarray(self.forward(np.eye(self.shape[1], dtype=self.dtype)).T)
 
     def sample(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
         """At least so many frequencies that stand for all of them, in order: those whose products are cheap."""
@@ -139,10 +143,6 @@ class Operator(ABC):
         """Squares of the coordinates of the frequencies, (dim, size)."""
         return self.quadratic(np.eye(self.shape[1]))
 
-    def matrix(self) -> Real:
-        """The frequencies as a matrix (size, dim): for few of them, or few columns."""
-        return np.ascontiguousarray(self.forward(np.eye(self.shape[1], dtype=self.dtype)).T)
-
     def pieces(self, size: int) -> list[tuple[slice, Operator]]:
         """The operator in pieces of so many frequencies where these cost less than the whole; else as it is."""
         return [(slice(0, self.shape[0]), self)]
@@ -163,7 +163,7 @@ class Operator(ABC):
 
     @abstractmethod
     def astype(self, dtype: npt.DTypeLike) -> Operator:
-        """The same in another precision."""
+        """An equal operator in another precision."""
 
 
 class DenseOperator(Operator):
@@ -175,9 +175,6 @@ class DenseOperator(Operator):
     def as_matrix(self) -> DenseOperator:
         return self
 
-    def matrix(self) -> Real:
-        return self._matrix
-
     def coordinate_squares(self) -> Real:
         return self._squares.T
 
@@ -186,6 +183,9 @@ class DenseOperator(Operator):
         if size >= count:
             return [(slice(0, count), self)]
         return [(slice(i, i + size), DenseOperator(self._matrix[i : i + size])) for i in range(0, count, size)]
+
+    def frequencies(self) -> Real:
+        return self._matrix.copy()
 
     @classmethod
     def of(cls, frequencies: Real, dtype: npt.DTypeLike = np.float32) -> DenseOperator:

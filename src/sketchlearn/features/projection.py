@@ -139,7 +139,7 @@ class Projection:
         return tuple(f"projection {i}" for i in range(self.size))
 
     def with_columns(self, names: Any) -> Projection:
-        """The same projection of columns with these names."""
+        """An equal projection of columns with these names."""
         if isinstance(names, str):
             raise ValueError(f"columns must be a list of names, got the text {names!r}")
         made = replace(self, columns=None if names is None else tuple(names))

@@ -1,4 +1,4 @@
-"""Quadratic features: random measurements of the second moment, or all of it.
+"""Quadratic features: random measurements of the second moment, or all its entries.
 
 A feature is ``(a·x)**2`` for a random direction a, or a combination of two such squares.  Averaged over rows it is
 ``<a a', E x x'>``: linear in the second moment, of which a few times ``k * dim`` such numbers determine the k
@@ -162,8 +162,10 @@ class QuadraticFeatures(MomentSums):
         phi._validate()
         return phi
 
-    def redrawn(self, structure: str) -> QuadraticFeatures:
-        """The map with structured directions, or where structured is ``"auto"``, if these are faster.
+    def redrawn(
+        self, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None
+    ) -> QuadraticFeatures:
+        """The map with structured directions; where `structure` is ``"auto"``, if these are faster.
 
         Examples
         --------
@@ -171,6 +173,8 @@ class QuadraticFeatures(MomentSums):
         >>> sl.QuadraticFeatures.draw(dim=1024, size=8192, seed=0).redrawn("auto").variant
         'hadamard'
         """
+        if quantized or features_per_row is not None:
+            return super().redrawn(structure, quantized, features_per_row)
         chosen = structured.choose(structure, self.dim, self.size, None)
         if chosen not in ("dense", "hadamard"):
             raise ValueError(f"structure={structure!r}: quadratic features know dense, hadamard and auto")

@@ -180,6 +180,10 @@ class QuarticFeatures(FeatureMap):
             if array is not None:
                 array.flags.writeable = False
 
+    @property
+    def as_quartic(self) -> QuarticFeatures:
+        return self
+
     # -- recipe ------------------------------------------------------------------------------
 
     def parameters(self) -> dict[str, Any]:
@@ -344,3 +348,11 @@ class QuarticFeatures(FeatureMap):
         extra = "" if self.center is None else ", center=..."
         extra += "" if self.whitening is None else ", whitening=..."
         return f"QuarticFeatures(dim={self.dim}, size={self.size}, radius={self.radius:.6g}, seed={self.seed}{extra})"
+
+
+def quartic(features: FeatureMap, what: str) -> QuarticFeatures:
+    """The map, if it has fourth powers; TypeError with the reason if not."""
+    found = features.as_quartic
+    if found is None:
+        raise TypeError(f"{what} needs quartic features, the sketch has {features.kind} features")
+    return found

@@ -124,8 +124,8 @@ def harmonics(norms: Array, squares: Array) -> Array:
     The k-th harmonic (3, 5, 7, ...) adds the characteristic function at k w over k.  How large that is at k times the
     length of w is read off the averages of frequencies of about that length (`squares`, their squares without
     sampling noise); beyond the longest frequency it is taken to go on falling like that of a normal law, as fast as it
-    does between half of that length and all of it.  (Clusters far apart have averages of about one over their number
-    out to frequencies of one over their width: what falls there begins to fall late.)
+    does between half of that length and the full length.  (Clusters far apart have averages of about one over their
+    number out to frequencies of one over their width: what falls there begins to fall late.)
     """
     order = np.argsort(norms, kind="stable")
     width = max(1, min(len(order), max(20, len(order) // 20)))

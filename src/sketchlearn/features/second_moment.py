@@ -31,6 +31,10 @@ class SecondMomentMap(FeatureMap):
     """Rows are clipped to this distance from the centre; None if they are not."""
 
     @property
+    def as_second_moment(self) -> SecondMomentMap:
+        return self
+
+    @property
     @abstractmethod
     def is_exact(self) -> bool:
         """Whether the features are all products of two columns, row by row of the upper triangle."""
@@ -64,6 +68,7 @@ class SecondMomentMap(FeatureMap):
 
 def second_moment(features: FeatureMap, what: str) -> SecondMomentMap:
     """The map, if it measures second moments; TypeError with the reason if not."""
-    if not isinstance(features, SecondMomentMap):
+    found = features.as_second_moment
+    if found is None:
         raise TypeError(f"{what} needs quadratic features, the sketch has {features.kind} features")
-    return features
+    return found

@@ -44,6 +44,7 @@ class SplitFeatures(PhaseMap):
     """
 
     kind: ClassVar[str] = "split"
+    sees_all_columns: ClassVar[bool] = False
     dim: int
     size: int
     parts: tuple[FourierFeatures, FourierFeatures]
@@ -157,3 +158,10 @@ class SplitFeatures(PhaseMap):
 
     def __repr__(self) -> str:
         return f"SplitFeatures(dim={self.dim}, size={self.size}, first={list(self.groups[0])})"
+
+
+def two_groups(features: FeatureMap, what: str) -> SplitFeatures:
+    """The map, if it is of two groups of columns; TypeError with the remedy if not."""
+    if not isinstance(features, SplitFeatures):
+        raise TypeError(f"{what} needs features of two groups of columns: sl.design_independence")
+    return features

@@ -80,7 +80,7 @@ def stage_rows(X, i0, i1, shift, scale, out, lower, upper, linear):
 
 @compiled
 def scan_rows(X, i0, i1, lower, upper, linear):
-    """The same accounts of rows as they are, without a copy."""
+    """Box and sums of the columns of rows as they are, without a copy."""
     d = X.shape[1]
     one = X.dtype.type(1)
     for first in range(i0, i1, 4):

@@ -67,3 +67,6 @@ FAR_PHASE: Final = 32.0
 """Rows whose rms phase (radians) is above this are computed in float64."""
 MAX_PHASE: Final = 2.0**30
 """Rows whose rms phase is above this have no meaningful phase even in float64: invalid."""
+
+MIX: Final = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+"""Multipliers of the hash of a row: those of SplitMix64 (Steele, Lea & Flood 2014)."""

@@ -8,7 +8,7 @@ from sketchlearn.kernels._compile import compiled
 
 @compiled(fastmath={"contract", "nsz", "reassoc"})
 def damp(projected, damping):
-    """See :func:`sketchlearn.kernels._factors_numpy.damp`."""
+    """Subtract half the squares of the projections (k r, m), summed over the r factors of each, from damping (k, m)."""
     k, m = damping.shape
     rank = projected.shape[0] // k
     for i in range(k):
@@ -19,7 +19,7 @@ def damp(projected, damping):
 
 @compiled(fastmath={"contract", "nsz"})
 def scale(projected, products):
-    """See :func:`sketchlearn.kernels._factors_numpy.scale`."""
+    """Multiply the projections (k r, m) of each component by its products (k, m), in place."""
     k, m = products.shape
     rank = projected.shape[0] // k
     for i in range(k):

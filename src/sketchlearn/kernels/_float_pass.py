@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.kernels import pairs, tiers
-from sketchlearn.kernels._quadratic_numpy import squared_lengths
-from sketchlearn.kernels._quadratic_rows import PackedDirections, block_rows, present
+from sketchlearn.kernels._quadratic_rows import PackedDirections, block_rows, present, squared_lengths
 from sketchlearn.kernels.directions import project
 from sketchlearn.kernels.hadamard import Blocks
 from sketchlearn.kernels.sums import RowSums
@@ -84,7 +83,7 @@ def sum_structured_squares(
     weights: npt.NDArray[np.int64] | None,
     skip_invalid: bool,
 ) -> RowSums:
-    """The same for structured directions."""
+    """Sums of squares in float64 for structured directions."""
     staging, dim = tiers.loops("quadratic"), X.shape[1]
 
     def run(chunk: _Chunk) -> tuple[npt.NDArray[np.float64], float]:

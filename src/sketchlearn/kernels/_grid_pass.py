@@ -48,7 +48,7 @@ def sum_structured_squares(
     weights: npt.NDArray[np.int64] | None,
     skip_invalid: bool,
 ) -> RowSums:
-    """The same for structured directions of length at most 1."""
+    """Sums of squares on the grid for structured directions of length at most 1."""
     staging, dim = tiers.loops("quadratic"), X.shape[1]
     sums = np.zeros(blocks.padded_size, np.int64)
     block = block_rows(2**18, 4 * dim, 1)

@@ -96,7 +96,7 @@ def count_near(rows, weights, runs, tables, sums, scratch):
 
 @compiled
 def count_far(rows, weights, runs, tables, sums, scratch):
-    """The same for float64 rows."""
+    """Add one where a cosine or sine of a float64 row is negative."""
     diagonals, permutation, radius, dither = tables
     p = rows.shape[1]
     for g in range(runs.shape[0] - 1):
@@ -175,7 +175,7 @@ def add_squares(rows, count, tables, sums, scratch):
 
 @compiled
 def add_rounded_squares(rows, count, weights, tables, sums, scratch):
-    """The same in units of 2**-22, times weights, to int64 sums."""
+    """Add squares in units of 2**-22, times weights, to int64 sums."""
     diagonals, permutation, radius = tables
     p = rows.shape[1]
     for b in range(diagonals.shape[0]):

@@ -161,7 +161,7 @@ def _last(way):
 
 
 def _last_summed(way):
-    """The same as phases in half-turns: their cosines and sines are added to integers, the signs to unsigned ones."""
+    """Products as phases in half-turns: cosines and sines are added to integers, signs to unsigned ones."""
 
     @intrinsic
     def kernel(typingctx, src, factors, dither, cosines, sines, chunks):
@@ -249,7 +249,7 @@ def add_near(rows, weights, runs, tables, sums, scratch):
     numbers, units, columns = scratch
     p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
     three = diagonals.shape[1] == 3
-    least = _FEW if three and columns[0].shape[1] > 0 else np.iinfo(np.int64).max  # no room for groups: none
+    least = _FEW if three and columns[0].shape[1] > 0 else np.iinfo(np.int64).max  # no buffer for groups: none
     here, c, s = pointer(numbers, 0), pointer(units, 0), pointer(units, p)
     for g in range(runs.shape[0] - 1):
         first = runs[g]
@@ -345,7 +345,7 @@ def pack(diagonals, permutation):
 
 
 def pack_sums(diagonals, permutation, radius, dither):
-    """The same for sums, and the diagonals as they were."""
+    """Tables for sums, and the diagonals as they were."""
     turned, moved = pack(diagonals, permutation)
     return aligned_copy(turned), moved, aligned_copy(radius), dither, diagonals
 
@@ -415,7 +415,7 @@ def add_squares(rows, count, tables, sums, scratch):
 
 @compiled
 def add_rounded_squares(rows, count, weights, tables, sums, scratch):
-    """The same in units of 2**-22, times weights, to int64 sums."""
+    """Add squares in units of 2**-22, times weights, to int64 sums."""
     diagonals, permutation, radius = tables
     p, chunks = rows.shape[1], rows.shape[1] >> _CHUNK
     here = pointer(scratch, 0)

@@ -7,7 +7,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from sketchlearn.kernels._compile import compiled
-from sketchlearn.kernels._hash_numpy import MIX
+from sketchlearn.kernels._constants import MIX
 
 _ONE, _TWO, _THREE = (np.uint64(c) for c in MIX)
 _HALF, _SHIFT = np.uint64(32), np.uint64(29)
@@ -23,7 +23,10 @@ def _bits(typingctx, x):
 
 @compiled
 def pick(X, seed, groups, out):
-    """See the NumPy version."""
+    """A group in [0, groups) for each row: a hash of its numbers as float64, with one zero.
+
+    Four chains over the columns modulo 4 are joined at the end, each step an exclusive or, a product and a shift.
+    """
     d = X.shape[1]
     whole = d - d % 4
     for i in range(X.shape[0]):
@@ -55,7 +58,17 @@ def pick(X, seed, groups, out):
 
 @compiled
 def gather(X, weights, group, ends, rows, kept):
-    """See the NumPy version."""
+    """Rows (and weights, if there are any) in the order of their groups; `ends` are those of the groups, zero before.
+
+    Parameters
+    ----------
+    X, weights, group
+        The rows; weights may be empty.
+    ends : ndarray (groups,)
+        On return where each group ends.
+    rows, kept : ndarray
+        The result.
+    """
     for i in range(len(group)):
         ends[group[i]] += 1
     total = 0

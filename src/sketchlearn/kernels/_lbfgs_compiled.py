@@ -8,7 +8,23 @@ _SUMS = {"contract", "nsz", "reassoc"}
 
 @compiled(fastmath=_SUMS)
 def descend(x, gradient, lower, upper, steps, changes, bends, factors, count, last, scale, out):
-    """See :func:`sketchlearn.kernels._lbfgs_numpy.descend`."""
+    """Direction of descent, and the slope along it.
+
+    Parameters
+    ----------
+    x, gradient, lower, upper : float64 (n,)
+        Where, and the bounds: variables at a bound that the gradient pushes further out stay there.
+    steps, changes : float64 (memory, n)
+        The last steps and changes of the gradient, in a ring.
+    bends, factors : float64 (memory,)
+        Their products, and a buffer.
+    count, last : int
+        How many rows of the ring are in use, and the newest.
+    scale : float
+        Times the identity: the inverse of the second derivatives before anything is remembered.
+    out : float64 (n,)
+        The direction.
+    """
     n, memory = len(x), len(bends)
     for i in range(n):
         g = gradient[i]
@@ -45,7 +61,7 @@ def descend(x, gradient, lower, upper, steps, changes, bends, factors, count, la
 
 @compiled(fastmath=_SUMS)
 def advance(x, direction, length, lower, upper, gradient, trial):
-    """See :func:`sketchlearn.kernels._lbfgs_numpy.advance`."""
+    """The point `length` along a direction, cut off at the bounds, to `trial`; what the gradient promises of it."""
     promised = 0.0
     for i in range(len(x)):
         v = x[i] + length * direction[i]
@@ -58,7 +74,7 @@ def advance(x, direction, length, lower, upper, gradient, trial):
 
 @compiled(fastmath=_SUMS)
 def remember(x, trial, gradient, new, step, change):
-    """See :func:`sketchlearn.kernels._lbfgs_numpy.remember`."""
+    """Differences of points and gradients to `step` and `change`; their product, and the square of the latter."""
     bend, square = 0.0, 0.0
     for i in range(len(x)):
         s, y = trial[i] - x[i], new[i] - gradient[i]

@@ -8,7 +8,19 @@ from sketchlearn.kernels._compile import compiled
 
 @compiled(fastmath={"contract"})
 def nearest(x, inverse, centers, labels, tile, best, distances):
-    """See :func:`sketchlearn.kernels._nearest_numpy.nearest`."""
+    """Number of the nearest centre of each point, -1 where no distance is finite.
+
+    Parameters
+    ----------
+    x, inverse : float64 (d, n) and (d,)
+        The points, and what their coordinates are multiplied by.
+    centers : float64 (k, d)
+        Centres, multiplied already.
+    labels : int32 (n,)
+        Results.
+    tile, best, distances : float64 (d, width), (width,), (width,)
+        Buffers: `width` points are looked at together.
+    """
     d, n = x.shape
     width = best.shape[0]
     for start in range(0, n, width):

@@ -127,7 +127,7 @@ def add_far(rows, weights, runs, panels, sums, scratch):
 
 @compiled
 def count_near(rows, weights, runs, panels, sums, scratch):
-    """The same, but one is added where a cosine or sine is negative."""
+    """Add one where a cosine or sine is negative."""
     size = panels.shape[1]
     for g in range(runs.shape[0] - 1):
         for j0 in range(0, size, _TILE):
@@ -139,7 +139,7 @@ def count_near(rows, weights, runs, panels, sums, scratch):
 
 @compiled
 def count_far(rows, weights, runs, panels, sums, scratch):
-    """The same for float64 rows."""
+    """Add one where a cosine or sine of a float64 row is negative."""
     d, size = panels.shape
     for g in range(runs.shape[0] - 1):
         for i in range(runs[g], runs[g + 1]):

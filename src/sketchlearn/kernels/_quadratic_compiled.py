@@ -5,7 +5,7 @@ import numpy as np
 
 from sketchlearn.kernels import _constants as K
 from sketchlearn.kernels._compile import compiled, fma
-from sketchlearn.kernels._quadratic_numpy import squared_lengths as squared_lengths
+from sketchlearn.kernels._quadratic_rows import squared_lengths as squared_lengths
 
 _UNITS = 2.0**K.GRID_BITS
 

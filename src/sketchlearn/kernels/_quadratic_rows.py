@@ -57,3 +57,13 @@ def present(
 def block_rows(budget: int, row_bytes: int, multiple: int) -> int:
     rows = max(8, min(4096, budget // row_bytes))
     return -(-rows // multiple) * multiple
+
+
+def squared_lengths(X: _Rows, center: _Rows, radius: float) -> _Rows:
+    """Squared lengths over the radius of rows, in the order of the compiled staging."""
+    with np.errstate(all="ignore"):
+        x = (X.astype(np.float64) - center) * (1.0 / radius)
+        partial = np.zeros((4, len(x)))
+        for k in range(x.shape[1]):
+            partial[k % 4] += x[:, k] * x[:, k]
+        return np.asarray((partial[0] + partial[1]) + (partial[2] + partial[3]))

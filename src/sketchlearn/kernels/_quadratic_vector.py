@@ -68,7 +68,7 @@ def add_squares(rows, n, panels, scales, sums):
 
 @compiled
 def add_rounded_squares(rows, n, panels, scales, sums):
-    """The same on the grid of 2**-22, into int64 ``sums``."""
+    """Add squares, rounded to the grid of 2**-22, to int64 ``sums``."""
     d, size = rows.shape[1], sums.shape[0]
     full = size - size % _PANEL
     for j in range(0, full, _PANEL):
@@ -85,7 +85,7 @@ def add_rounded_squares(rows, n, panels, scales, sums):
 
 @compiled
 def add_weighted_squares(rows, n, weights, panels, scales, sums, one):
-    """The same for rows with weights; ``one`` is scratch of the size of the sums."""
+    """Add rounded squares of rows times their weights; ``one`` is scratch of the size of the sums."""
     d, size = rows.shape[1], sums.shape[0]
     for i in range(n):
         row = pointer(rows, i * d)

@@ -59,7 +59,7 @@ def add_powers(rows, n, panels, scales, sums):
 
 @compiled
 def add_weighted_powers(rows, n, weights, panels, scales, sums, one):
-    """The same for rows with weights; ``one`` is scratch of the size of the sums."""
+    """Add powers of rows times their weights; ``one`` is scratch of the size of the sums."""
     d, size = rows.shape[1], scales.shape[0]
     for i in range(n):
         row = pointer(rows, i * d)

@@ -32,11 +32,11 @@ def shared(
     Parameters
     ----------
     phases, cosine : float32 (components, frequencies)
-        Phases, overwritten by Im(r) Re(atom) - Re(r) Im(atom) (of which the gradient in the means is made); room.
+        Phases, overwritten by Im(r) Re(atom) - Re(r) Im(atom) (of which the gradient in the means is made); a buffer.
     envelope, squares, u : float32 (frequencies,)
         The damping that all share, squared lengths of the frequencies, and their weights.
     z, weighted : float32 (2, frequencies)
-        The sketch; room.
+        The sketch; a buffer.
     weights, along : float32 (components,)
         Weights, and products of the atoms with the weighted residual.
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from sketchlearn.kernels import _constants as K
 from sketchlearn.kernels import tiers
-from sketchlearn.kernels._numpy import squared_phases
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, register_summer
 from sketchlearn.kernels.sums import RowSums
 
@@ -199,6 +198,32 @@ class SignSummer(FourierSummer):
 
     def _rows(self) -> npt.NDArray[np.float32]:
         return np.column_stack([self.plan.arrays["half_turns"], self.plan.arrays["dither"]])
+
+
+def squared_phases(
+    raw: npt.NDArray[np.float64], place: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Centred rows, and their squared rms phases in the order of the compiled staging."""
+    with np.errstate(all="ignore"):
+        x = raw - place[0]
+        partial = np.zeros((4, len(x)))  # coordinates modulo 4, as the compiled tiers do
+        for k in range(x.shape[1]):
+            p = place[1, k] * x[:, k]
+            partial[k % 4] += p * p
+        return x, (partial[0] + partial[1]) + (partial[2] + partial[3])
+
+
+def signs(t: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """One where cosine or sine of phases (half-turns) is negative, zero elsewhere, stacked."""
+    return np.stack([odd(t), odd(t - t.dtype.type(0.5))])
+
+
+def odd(t: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Parity of the nearest integer."""
+    far = t.dtype == np.float64
+    return (t + t.dtype.type(K.PARITY64 if far else K.PARITY32)).view(np.int64 if far else np.int32).astype(
+        np.int64
+    ) & 1
 
 
 def try_tier(module: ModuleType) -> None:

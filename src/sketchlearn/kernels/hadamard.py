@@ -34,6 +34,16 @@ def loops(p: int, tier: str | None = None, sums: bool = False) -> ModuleType:
     return lanes if sums and p >= lanes.SMALLEST else tiers.module_of("hadamard", "plain")
 
 
+def levels(q: int, stage: int) -> list[int]:
+    """The order of the levels of a transform of 2**q numbers: the widest first, except in the second stage.
+
+    The second transform of a block has the levels of bits 2, 1 and 0 before those of bits 5, 4 and 3: what one
+    transform shuffled within vectors the next one can then put back without shuffling more.
+    """
+    last = (2, 1, 0, 5, 4, 3) if stage == 1 else (5, 4, 3, 2, 1, 0)
+    return [*range(q - 1, 5, -1), *(bit for bit in last if bit < q)]
+
+
 def diagonals(signs: npt.NDArray[np.uint8], normals: npt.NDArray[np.float32], p: int) -> npt.NDArray[np.float32]:
     """The diagonals of all blocks, (blocks, stages, p) float32: signs from their bits, then the normal numbers."""
     bits = np.unpackbits(signs, axis=-1, count=p, bitorder="little")
@@ -120,7 +130,7 @@ class Blocks:
         self._tables = *self._module.pack(blocks, permutation), padded
 
     def astype(self, dtype: npt.DTypeLike) -> Blocks:
-        """The same in another precision."""
+        """Equal blocks in another precision."""
         return self if self.dtype == dtype else Blocks(*self._made_of, dtype)
 
     @property
@@ -134,7 +144,7 @@ class Blocks:
         return sum(table.nbytes for table in self._tables) + self._stretch.nbytes
 
     def parts(self, entries: int) -> Iterator[tuple[slice, Blocks]]:
-        """The same blocks, some at a time: those of about so many frequencies, and which frequencies they are."""
+        """The blocks in parts of about `entries` frequencies, each with the frequencies that it holds."""
         step = max(1, entries // self._p)
         table, permutation, padded = self._tables
         for b in range(0, len(table), step):
@@ -173,7 +183,7 @@ class Blocks:
         return out[:, : len(self._stretch)] * self._stretch
 
     def padded_rows(self, count: int) -> Numbers:
-        """Room for rows padded with zeros."""
+        """A buffer for rows padded with zeros."""
         return np.zeros((count, self._p), self.dtype)
 
     def add_squares(self, rows: Numbers, count: int, sums: Numbers) -> None:
@@ -181,5 +191,5 @@ class Blocks:
         self._module.add_squares(rows, count, self._tables, sums, self._scratch())
 
     def add_rounded_squares(self, rows: Numbers, count: int, weights: Weights, sums: Numbers) -> None:
-        """The same in units of 2**-22, times weights, to int64 sums."""
+        """Add squares in units of 2**-22, times weights, to int64 sums."""
         self._module.add_rounded_squares(rows, count, weights, self._tables, sums, self._scratch())

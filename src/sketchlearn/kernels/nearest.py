@@ -36,8 +36,8 @@ def nearest(rows: npt.NDArray[np.floating], centers: _F64, spread: _F64 | None =
     inverse = np.ones(d) if spread is None else 1.0 / np.asarray(spread, np.float64)
     places = np.ascontiguousarray(centers * inverse, np.float64)
     labels = np.empty(n, np.int32)
-    room = np.empty((d, _WIDTH)), np.empty(_WIDTH), np.empty(_WIDTH)
-    tiers.loops("nearest").nearest(x, inverse, places, labels, *room)
+    buffers = np.empty((d, _WIDTH)), np.empty(_WIDTH), np.empty(_WIDTH)
+    tiers.loops("nearest").nearest(x, inverse, places, labels, *buffers)
     lost = np.flatnonzero(labels < 0)
     if lost.size:
         for row in lost[np.isfinite(x[:, lost]).all(0)]:  # too far away for squares: their differences are enough

@@ -75,7 +75,7 @@ class Summer(ABC):
     def sum_runs(
         self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None = None, skip_invalid: bool = False
     ) -> list[RowSums]:
-        """The same for each run of rows ``starts[g]`` to ``starts[g + 1]``; `first_invalid` counts from its start."""
+        """Sums of each run of rows ``starts[g]`` to ``starts[g + 1]``; `first_invalid` counts from its start."""
         return [
             self.sum_rows(X[a:b], None if weights is None else weights[a:b], skip_invalid) for a, b in pairwise(starts)
         ]

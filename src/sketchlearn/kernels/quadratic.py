@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.kernels import _float_pass, _grid_pass, hadamard, pairs
-from sketchlearn.kernels._quadratic_numpy import squared_lengths
-from sketchlearn.kernels._quadratic_rows import PackedDirections
+from sketchlearn.kernels._quadratic_rows import PackedDirections, squared_lengths
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, register_summer
 from sketchlearn.kernels.sums import RowSums
 

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.kernels import _grid_pass, tiers
-from sketchlearn.kernels._quadratic_numpy import squared_lengths
-from sketchlearn.kernels._quadratic_rows import PackedDirections, block_rows
+from sketchlearn.kernels._quadratic_rows import PackedDirections, block_rows, squared_lengths
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, register_summer
 from sketchlearn.kernels.sums import RowSums
 

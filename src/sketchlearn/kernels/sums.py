@@ -37,5 +37,5 @@ class RowSums(NamedTuple):
         return cls(nothing, 0, 0, nothing, nothing, 0, int(row))
 
     def with_sums(self, sums: npt.NDArray[Any]) -> RowSums:
-        """The same with other sums."""
+        """A copy with other sums."""
         return self._replace(sums=sums)

@@ -1,8 +1,8 @@
 """Which loops run here, chosen in one place for all kernels.
 
-Three tiers give the same bits: ``"vector"`` (explicit vectors, numba), ``"plain"`` (plain loops, numba) and
-``"numpy"``.  The first that works is taken; ``SKETCHLEARN_KERNEL`` forces one.  The loops of the decoders have two
-versions, compiled and NumPy: nothing of numba is loaded where ``"numpy"`` is forced.
+Two tiers of the passes over rows give the same bits: ``"vector"`` (explicit vectors) and ``"plain"`` (plain loops, for
+processors that LLVM has no such vectors for), both compiled by numba.  The first that works is taken;
+``SKETCHLEARN_KERNEL`` forces one.  All other loops have one version.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import os
 import threading
 from types import ModuleType
 
-TIERS = ("vector", "plain", "numpy")
+TIERS = ("vector", "plain")
 _log = logging.getLogger("sketchlearn")
 _lock = threading.RLock()
 _active: str | None = None
-_numba: bool | None = None
 
 
 def forced() -> str | None:
@@ -29,12 +28,12 @@ def forced() -> str | None:
 
 
 def active_kernel() -> str:
-    """Name of the tier in use: ``"vector"``, ``"plain"`` or ``"numpy"``.
+    """Name of the tier in use: ``"vector"`` or ``"plain"``.
 
     Examples
     --------
     >>> from sketchlearn.kernels import active_kernel
-    >>> active_kernel() in ("vector", "plain", "numpy")
+    >>> active_kernel() in ("vector", "plain")
     True
     """
     global _active
@@ -56,10 +55,9 @@ def _first_that_works() -> str:
             problem = error
             _log.info("kernel %r is not available here: %s", name, error)
             continue
-        if name == "numpy" and not asked:
-            _log.warning("numba is not usable here (%s): sketching runs on NumPy, exact but slow", problem)
         return name
-    raise RuntimeError(f"kernel {asked!r} can't be built on this platform: {problem}")
+    what = f"kernel {asked!r}" if asked else "the compiled loops"
+    raise RuntimeError(f"{what} can't be built on this platform: {problem}") from problem
 
 
 def module(family: str = "") -> ModuleType:
@@ -72,21 +70,6 @@ def module_of(family: str, name: str) -> ModuleType:
     return importlib.import_module(f"sketchlearn.kernels._{family}{'_' if family else ''}{name}")
 
 
-def compiled() -> bool:
-    """Whether loops that need no particular vectors are compiled here; doesn't compile anything to find out."""
-    global _numba
-    if forced() == "numpy" or _active == "numpy":
-        return False
-    if _numba is None:
-        try:
-            import numba  # noqa: F401
-
-            _numba = True
-        except ImportError:
-            _numba = False
-    return _numba
-
-
 def loops(family: str) -> ModuleType:
-    """The loops of a family that has two versions, compiled and NumPy."""
-    return importlib.import_module(f"sketchlearn.kernels._{family}_{'compiled' if compiled() else 'numpy'}")
+    """The compiled loops of a family that has one version."""
+    return importlib.import_module(f"sketchlearn.kernels._{family}_compiled")

@@ -34,12 +34,10 @@ def warmup() -> Warmup:
     Examples
     --------
     >>> from sketchlearn.kernels import warmup
-    >>> warmup().tier in ("vector", "plain", "numpy")
+    >>> warmup().tier in ("vector", "plain")
     True
     """
     start = time.perf_counter()
-    if tiers.forced() == "numpy" or not tiers.compiled():
-        return Warmup(tiers.active_kernel(), (), time.perf_counter() - start, None)
     from numba.core import event
 
     from sketchlearn.kernels import _compile

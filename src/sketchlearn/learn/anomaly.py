@@ -11,7 +11,7 @@ from sklearn.base import OutlierMixin
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.anomaly import AnomalySolution, embedding_means
 from sketchlearn.decoders.solution import MixtureSolution
-from sketchlearn.designs.anomaly import design_anomaly
+from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.base import SketchEstimator
@@ -122,11 +122,17 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
             raise ValueError(f"false_alarms must be above 0 and below 1, got {self.false_alarms!r}")
         self.check_sketching()
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """Features as wide as the data, or all products of columns."""
-        if self.method == "columns":
-            return QuadraticFeatures.draw(dim=rows.shape[1], center=np.average(rows, axis=0, weights=weights))
-        return design_anomaly(rows, width=size, seed=seed, weights=weights, standardize=self.standardize)[0]
+    def design_request(self) -> dict[str, Any]:
+        """Features as wide as the data."""
+        return {"task": self.task, "n_components": 1}
+
+    def design_features(self, request: Request) -> FeatureMap:
+        """All products of columns, for distances between rows."""
+        if self.method != "columns":
+            return super().design_features(request)
+        rows, weights = request.weighted()
+        phi = QuadraticFeatures.draw(dim=rows.shape[1], center=np.average(rows, axis=0, weights=weights))
+        return phi.explained("all products of columns, about the mean of the pilot")
 
     def decode_sketch(self, seed: int) -> AnomalySolution:
         """The distance."""
@@ -174,11 +180,11 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
     def _needed_rows(self) -> int:
         return 1
 
-    def _map(self, rows: Rows, random: np.random.RandomState, seed: int, whole: bool) -> FeatureMap:
-        found = super()._map(rows, random, seed, whole)
+    def _map(self, rows: Rows, seed: int, whole: bool) -> FeatureMap:
+        found = super()._map(rows, seed, whole)
         self.__dict__.pop("_pilot", None)
         if rows.sample is not None or isinstance(rows.data, np.ndarray):
-            pilot, weights = rows.pilot(random)
+            pilot, weights = rows.pilot(seed)
             few = pilot if found.projection is None else found.projection(pilot)
             self._pilot = np.array(few, np.float64), weights
         return found

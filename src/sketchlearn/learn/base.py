@@ -1,7 +1,7 @@
 """One base for estimators: rows or a source become a sketch, the sketch a solution, the solution attributes.
 
 A new estimator is a subclass with five things: `task` (which decoders), `model` (which class of model), `learned`
-(attributes that decoding sets), :meth:`SketchEstimator.design_features` and :meth:`SketchEstimator.set_learned`.
+(attributes that decoding sets), :meth:`SketchEstimator.design_request` and :meth:`SketchEstimator.set_learned`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchlearn.decoders import Solution, decode, sweep
 from sketchlearn.decoders.registry import decoders_of
-from sketchlearn.designs.projection import project_sample
-from sketchlearn.designs.spread import warn_of
+from sketchlearn.designs.front import design_request
+from sketchlearn.designs.request import Request, find
 from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.rows import (
     PILOT_ROWS,
@@ -65,10 +64,6 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """Rows that `fit` needs at least."""
     most: ClassVar[int] = 20
     """Components that are tried if their number is ``"auto"``."""
-    metric: ClassVar[bool] = False
-    """Whether the widths of columns are compared with each other, so that units matter."""
-    heavy_tails: ClassVar[bool] = False
-    """Whether values far from all others are what the model is about."""
     projects: ClassVar[bool] = False
     """Whether rows may be projected at random first: not if the model is about single columns."""
     row_types: ClassVar[tuple[Any, ...]] = (np.float64, np.float32)
@@ -88,9 +83,14 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     # -- what subclasses say -------------------------------------------------------------------
 
-    @abstractmethod
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """A feature map from a pilot sample; `size` is None where the design should choose."""
+    def design_request(self) -> dict[str, Any]:
+        """What to ask of :func:`sketchlearn.design`, as fields of a request: task, number of components, options."""
+        return {"task": self.task, "n_components": self._components()}
+
+    def design_features(self, request: Request) -> FeatureMap:
+        """A feature map for a request with a pilot sample; by default that of the task's own designer."""
+        phi, why = find(request.task).design(request)
+        return phi.explained(why)
 
     @abstractmethod
     def set_learned(self, solution: Any) -> None:
@@ -189,11 +189,11 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self
         """
         self.check_parameters()
-        random, seeds = self._random()
-        rows = self._opened(X, y, sample_weight, random)
+        seeds = self._seeds()
+        rows = self._opened(X, y, sample_weight, seeds[0])
         if rows.count is not None and rows.count < self._needed_rows():
             raise ValueError(f"n_samples={rows.count} should be >= {self.counted}={self._needed_rows()}")
-        sketch = self._pass(rows, self._map(rows, random, seeds[0], whole=True))
+        sketch = self._pass(rows, self._map(rows, seeds[0], whole=True))
         self._take(sketch, seeds[1], rows.scale)
         self._solve()
         return self
@@ -215,9 +215,9 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         self.check_parameters()
         if "sketch_" not in self.__dict__:
-            random, seeds = self._random()
-            rows = self._opened(X, y, sample_weight, random)
-            self._take(self._pass(rows, self._map(rows, random, seeds[0], whole=False)), seeds[1], rows.scale)
+            seeds = self._seeds()
+            rows = self._opened(X, y, sample_weight, seeds[0])
+            self._take(self._pass(rows, self._map(rows, seeds[0], whole=False)), seeds[1], rows.scale)
         else:
             total = self.sketch_ + self._pass(self._opened(X, y, sample_weight), self.sketch_.features)
             self._forget()
@@ -239,7 +239,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.check_parameters()
         self._check_sketch(sketch)
         self._set_columns(sketch.features.inputs, sketch.features.input_columns)
-        self._take(sketch, self._random()[1][1], 1.0)
+        self._take(sketch, self._seeds()[1], 1.0)
         self._solve()
         return self
 
@@ -270,16 +270,16 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         given = getattr(self, self.counted)
         return self.most if given == "auto" else int(given)
 
-    def _opened(self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState | None = None) -> Rows:
+    def _opened(self, X: Any, y: Any, sample_weight: Any, seed: int | None = None) -> Rows:
         """Rows that were checked: arrays and frames by scikit-learn, sources while they are read.
 
-        The first rows, for which there is a `random`, say what the columns are.
+        The first rows, for which there is a `seed`, say what the columns are.
         """
-        first = random is not None
+        first = seed is not None
         if hasattr(X, "tocsr"):
-            return self._from_sparse(X, sample_weight, random)
+            return self._from_sparse(X, sample_weight, seed)
         if (is_source(X) or self._encodes(X, first)) and not (isinstance(X, np.memmap) and sample_weight is not None):
-            rows = self._from_source(X, sample_weight, random)
+            rows = self._from_source(X, sample_weight, seed)
             if first:
                 self._set_columns(rows.width(self.features), rows.names)
             return rows
@@ -309,23 +309,23 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             scale = weight_scale(weights)
         return Rows(rows, on_grid(weights, scale), scale, names)
 
-    def _from_source(self, X: Any, sample_weight: Any, random: np.random.RandomState | None) -> Rows:
+    def _from_source(self, X: Any, sample_weight: Any, seed: int | None) -> Rows:
         if sample_weight is not None:
             raise ValueError(
                 "sample_weight is for rows in memory: read the weights with the rows, as pairs (rows, weights) of a "
                 "stream or with sl.read(..., weight_column=...)"
             )
-        known = self.features if random is not None else self.sketch_.features
+        known = self.features if seed is not None else self.sketch_.features
         source = open_source(X, Selection.for_map(known))
-        if known is not None or random is None:
+        if known is not None or seed is None:
             return Rows(source, names=source.names)
-        sample = source.sample(PILOT_ROWS, seed=int(random.randint(2**31 - 1)))
-        named = source.names is not None and len(source.names) == sample.shape[1]
+        sample = source.pilot(PILOT_ROWS, seed)
+        named = source.names is not None and len(source.names) == sample.rows.shape[1]
         return Rows(source, names=source.names if named else None, sample=sample)
 
-    def _from_sparse(self, X: Any, sample_weight: Any, random: np.random.RandomState | None) -> Rows:
+    def _from_sparse(self, X: Any, sample_weight: Any, seed: int | None) -> Rows:
         """A sparse matrix, which is made dense block by block."""
-        first = random is not None
+        first = seed is not None
         matrix = validate_data(
             self, X, reset=first, dtype=list(self.row_types), accept_sparse="csr",
             ensure_min_samples=self.fewest_rows if first else 1, ensure_all_finite=self.on_invalid == "raise",
@@ -334,13 +334,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             return self._weighted(matrix.toarray(), sample_weight, self._names(), first)
         weighted = self._weighted(matrix, sample_weight, None, first)
         source = open_source(matrix, Selection.of(sample_weight=weighted.weights))
-        sample = None
-        if random is not None:
-            chosen = np.arange(matrix.shape[0]) if weighted.weights is None else np.flatnonzero(weighted.weights > 0)
-            if len(chosen) > PILOT_ROWS:
-                chosen = np.sort(random.choice(chosen, PILOT_ROWS, replace=False))
-            sample = matrix[chosen].toarray()
-        return Rows(source, None, weighted.scale, None, sample)
+        return Rows(source, None, weighted.scale, None, None if seed is None else source.pilot(PILOT_ROWS, seed))
 
     def _set_columns(self, columns: int, names: tuple[str, ...] | None) -> None:
         self.n_features_in_ = columns
@@ -349,7 +343,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         elif "feature_names_in_" in self.__dict__:
             del self.feature_names_in_
 
-    def _map(self, rows: Rows, random: np.random.RandomState, seed: int, whole: bool) -> FeatureMap:
+    def _map(self, rows: Rows, seed: int, whole: bool) -> FeatureMap:
         """The map that was given, or one for these rows; `whole`: there will be no others."""
         columns = self._map_columns()
         if self.features is not None:
@@ -360,25 +354,16 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         size, few = self.sketch_size, getattr(self, "projection", None)
         if size is None:
             size = self.default_size(columns if few is None else few, rows.total if whole else None)
-        names = rows.names
-        pilot, weights = rows.pilot(random)
-        if few is None:
-            phi = self.design_features(pilot, weights, size, seed)
-        else:
-            phi = self._projected_features(pilot, weights, size, seed, names)
-        if isinstance(phi, CharacteristicMap) and not self.heavy_tails:
-            warn_of(np.asarray(pilot, np.float64), names, self.metric and not getattr(self, "standardize", False), 4)
-        return phi.with_columns(names) if names is not None and len(names) == phi.inputs else phi
+        pilot = rows.pilot(seed)
+        request = Request(
+            sample=pilot.rows, weights=pilot.weights, size=size, seed=seed,
+            standardize=bool(getattr(self, "standardize", False)), **self.design_request(),
+        )  # fmt: skip
+        return design_request(request, rows.names, designer=self._designed, projection=few, level=5)
 
-    def _projected_features(
-        self, pilot: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int, names: Any
-    ) -> FeatureMap:
-        """A map of random projections of the rows, of standardised columns if these are asked for."""
-        standardize = bool(getattr(self, "standardize", False))
-        made, few = project_sample(np.asarray(pilot, np.float64), self.projection, seed, standardize, names)  # type: ignore[attr-defined]
-        other = clone(self).set_params(projection=None, **({"standardize": False} if standardize else {}))
-        other._set_columns(made.size, None)
-        return other.design_features(few, weights, size, seed).with_projection(made)
+    def _designed(self, request: Request) -> tuple[FeatureMap, str]:
+        phi = self.design_features(request)
+        return phi, phi.reason
 
     def _check_projection(self, features: FeatureMap) -> None:
         if features.projection is not None and not self.projects:
@@ -408,10 +393,12 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             difference = self.features.difference(sketch.features)
             raise IncompatibleSketchError(f"the sketch was made with another feature map: {difference}")
 
-    def _random(self) -> tuple[np.random.RandomState, tuple[int, int]]:
-        """Randomness for the pilot, and seeds of map and decoder: those don't depend on where the rows come from."""
+    def _seeds(self) -> tuple[int, int]:
+        """Seeds of the map and of the decoder; a number is the seed of the map, as for :func:`sketchlearn.design`."""
         random = as_random_state(self.random_state)
-        return random, (int(random.randint(2**31 - 1)), int(random.randint(2**31 - 1)))
+        drawn = int(random.randint(2**31 - 1)), int(random.randint(2**31 - 1))
+        given = isinstance(self.random_state, int | np.integer) and not isinstance(self.random_state, bool)
+        return (int(self.random_state), drawn[1]) if given else drawn
 
     def _take(self, sketch: Sketch, seed: int, scale: float) -> None:
         """Begin with a new sketch."""

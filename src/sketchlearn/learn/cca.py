@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.cca import CHANCE, CCASolution
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.joint import JointEstimator
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.cca import CCAModel
@@ -128,9 +127,9 @@ class CompressiveCCA(  # type: ignore[misc]
             raise ValueError(f"n_components must be a positive integer, 'auto' or None, got {k!r}")
         self.check_sketching()
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """All products of columns."""
-        return QuadraticFeatures.draw(dim=rows.shape[1])
+    def design_request(self) -> dict[str, Any]:
+        """All products of columns, whatever the number of components."""
+        return {"task": self.task, "n_components": 1}
 
     def decode_sketch(self, seed: int) -> CCASolution:
         """Pairs of the chosen columns."""

@@ -11,10 +11,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from sketchlearn.arrays import FARTHEST
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.classifier.rules import ClassSolution
 from sketchlearn.decoders.registry import decoders_of
-from sketchlearn.designs.classifier import design_class_means, design_class_mixtures, design_classifier
+from sketchlearn.designs.classifier import design_class_means, design_class_mixtures
+from sketchlearn.designs.request import Request
 from sketchlearn.engines import run
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
@@ -163,9 +165,9 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         self
         """
         self.check_parameters()
-        random, seeds = self._random()
+        seeds = self._seeds()
         self.__dict__.pop("_labels", None)
-        table, scale = self._table(X, y, sample_weight, random, seeds[0], None)
+        table, scale = self._table(X, y, sample_weight, seeds[0], None)
         self._take(table, seeds[1], scale)  # type: ignore[arg-type]
         self._solve()
         return self
@@ -186,12 +188,12 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         """
         self.check_parameters()
         if "sketch_" not in self.__dict__:
-            random, seeds = self._random()
+            seeds = self._seeds()
             self.__dict__.pop("_labels", None)
-            table, scale = self._table(X, y, sample_weight, random, seeds[0], classes)
+            table, scale = self._table(X, y, sample_weight, seeds[0], classes)
             self._take(table, seeds[1], scale)  # type: ignore[arg-type]
         else:
-            table, _ = self._table(X, y, sample_weight, None, 0, classes)
+            table, _ = self._table(X, y, sample_weight, None, classes)
             total = self.sketch_ + table
             self._forget()
             self.sketch_ = total
@@ -219,7 +221,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         self._check_sketch(next(iter(sketch.values())))
         self._set_columns(sketch.features.inputs, sketch.features.input_columns)
         self._labels = {key: key for key in sketch}
-        self._take(sketch, self._random()[1][1], 1.0)  # type: ignore[arg-type]
+        self._take(sketch, self._seeds()[1], 1.0)  # type: ignore[arg-type]
         self._solve()
         return self
 
@@ -243,20 +245,26 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         if given is not None and given != "balanced" and not isinstance(given, dict):
             raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {given!r}")
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
+    def design_request(self) -> dict[str, Any]:
+        """A map for one rule, whatever the number of classes."""
+        return {"task": self.task, "n_components": 1}
+
+    def design_features(self, request: Request) -> FeatureMap:
         """A map for the method; the labels of the pilot rows are those that ``_table`` left."""
-        if self._method in _MOMENTS:
-            return QuadraticFeatures.draw(dim=rows.shape[1])
         if self._method == "ridge":
-            return design_classifier(rows, width=size, seed=seed, weights=weights)[0]
+            return super().design_features(request)
+        rows, weights = request.weighted()
         labels = self._pilot_labels
         if labels is None:
             labels = np.zeros(len(rows), np.intp)
+        if self._method in _MOMENTS:
+            return QuadraticFeatures.draw(dim=rows.shape[1]).explained("all products of columns, for class covariances")
+        how: dict[str, Any] = {"size": request.size, "seed": request.seed, "weights": weights}
         if self._method == "mean":
-            return design_class_means(rows, labels, size=size, seed=seed, weights=weights)
-        return design_class_mixtures(
-            rows, labels, self.n_components, self.covariance_type, size=size, seed=seed, weights=weights
-        )
+            phi = design_class_means(rows, labels, **how)
+            return phi.explained(f"{phi.size} features of one scale, in the metric of the classes' pooled covariance")
+        phi = design_class_mixtures(rows, labels, self.n_components, self.covariance_type, **how)
+        return phi.explained(f"{phi.size} features for {self.n_components} components a class, about the class means")
 
     def decode_sketch(self, seed: int) -> ClassSolution:
         """A rule from the table, with the options that the method has."""
@@ -337,14 +345,13 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         X: Any,
         y: Any,
         sample_weight: Any,
-        random: np.random.RandomState | None,
-        seed: int,
+        seed: int | None,
         expected: Any,
     ) -> tuple[SketchTable, float]:
         """The sketches of some rows by class, and by how much their weights were scaled."""
         if is_source(X) and not (isinstance(X, np.memmap) and y is not None and np.ndim(y) > 0):
-            return self._source_table(X, y, sample_weight, random, seed, expected), 1.0
-        first = random is not None
+            return self._source_table(X, y, sample_weight, seed, expected), 1.0
+        first = seed is not None
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         strict = self.on_invalid == "raise"
@@ -354,17 +361,17 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         known, codes = np.unique(labels, return_inverse=True)
         self._check_expected(known, expected)
         keys = [_key(label) for label in known]
-        if random is not None:
+        if seed is not None:
             kept = np.ones(len(array), bool) if rows.weights is None else rows.weights > 0
             at = np.arange(len(array), dtype=np.float64)[:, None]
-            chosen, pilot_weights = Rows(at, rows.weights).pilot(random)
+            chosen, pilot_weights = Rows(at, rows.weights).pilot(seed)
             where = chosen[:, 0].astype(np.intp)
             assert kept[where].all()
-            good = np.isfinite(array[where]).all(axis=1)
+            good = (np.abs(array[where]) <= FARTHEST).all(axis=1)
             where, pilot_weights = where[good], None if pilot_weights is None else pilot_weights[good]
             self._pilot_labels: npt.NDArray[Any] | None = codes[where]
             pilot = Rows(array[where], pilot_weights, names=rows.names)
-            features = self._map(pilot, random, seed, whole=True)
+            features = self._map(pilot, seed, whole=True)
             del self._pilot_labels
         else:
             features = self.sketch_.features
@@ -380,9 +387,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         self._labels = {**self.__dict__.get("_labels", {}), **dict(zip(keys, known.tolist(), strict=True))}
         return SketchTable(labelled), rows.scale
 
-    def _source_table(
-        self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState | None, seed: int, expected: Any
-    ) -> SketchTable:
+    def _source_table(self, X: Any, y: Any, sample_weight: Any, seed: int | None, expected: Any) -> SketchTable:
         if sample_weight is not None:
             raise ValueError(
                 "sample_weight is for rows in memory: read the weights with the rows, with "
@@ -391,16 +396,16 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         groups = isinstance(X, Source) and X.grouped
         if groups != (y is None) or not (groups or isinstance(y, str | int | np.integer)):
             raise ValueError("say which column holds the labels: fit('data.parquet', 'species') or fit(batches, -1)")
-        known = self.features if random is not None else self.sketch_.features
+        known = self.features if seed is not None else self.sketch_.features
         label = y if y is None or isinstance(y, str) else int(y)
         source = open_source(X, Selection.of(group_by=label, expected=None if known is None else known.input_columns))
-        if random is not None:
-            sample = None if known is not None else source.sample(PILOT_ROWS, seed=int(random.randint(2**31 - 1)))
-            width = sample.shape[1] if sample is not None else known.inputs  # type: ignore[union-attr]
+        if seed is not None:
+            sample = None if known is not None else source.pilot(PILOT_ROWS, seed)
+            width = sample.rows.shape[1] if sample is not None else known.inputs  # type: ignore[union-attr]
             names = source.names if source.names is not None and len(source.names) == width else None
             self._set_columns(width, names)
             self._pilot_labels = None
-            features = self._map(Rows(source, names=names, sample=sample), random, seed, whole=False)
+            features = self._map(Rows(source, names=names, sample=sample), seed, whole=False)
             del self._pilot_labels
         else:
             assert known is not None

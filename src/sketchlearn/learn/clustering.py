@@ -11,8 +11,6 @@ from sklearn.metrics import pairwise_distances, pairwise_distances_argmin_min
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.decoders.solution import ClusterSolution
-from sketchlearn.designs.kmeans import sample_map
-from sketchlearn.designs.spread import standard_units
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.kernels.nearest import nearest
@@ -38,7 +36,6 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         "labels_",
     )
     counted: ClassVar[str] = "n_clusters"
-    metric: ClassVar[bool] = True
     projects: ClassVar[bool] = True
     cluster_centers_: Array
     weights_: Array
@@ -93,15 +90,6 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         self
         """
         return super().fit(X, y, sample_weight)
-
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """Multi-scale frequencies around the mean of the pilot, down to the width of its clusters."""
-        pilot = np.asarray(rows, np.float64)
-        if not self.standardize:
-            return sample_map(pilot, self._components(), size, seed, weights)[0]
-        offset, units = standard_units(pilot, self._names())
-        phi = sample_map((pilot - offset) / units, self._components(), size, seed, weights)[0]
-        return phi.standardized(offset, units)
 
     def decode_options(self) -> dict[str, Any]:
         """How many fits are pooled."""

@@ -10,9 +10,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.decoders import decode
-from sketchlearn.decoders.ica import ICASolution, quartic
+from sketchlearn.decoders.ica import ICASolution
 from sketchlearn.designs.ica import design_ica
+from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.quartic import quartic
 from sketchlearn.learn.base import SketchEstimator
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.ica import ICAModel
@@ -150,10 +152,17 @@ class CompressiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
             raise ValueError(f"radius must be a positive number or 'auto', got {self.radius!r}")
         self.check_sketching()
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """Coordinates in which the pilot is about independent."""
-        radius = None if self.radius == "auto" else float(self.radius)
-        return design_ica(np.asarray(rows, np.float64), size=size, seed=seed, radius=radius, weights=weights)[0]
+    def design_request(self) -> dict[str, Any]:
+        """Coordinates in which the pilot is about independent, whatever the number of components."""
+        return {"task": self.task, "n_components": 1}
+
+    def design_features(self, request: Request) -> FeatureMap:
+        """Rows are clipped where the estimator says, if it does."""
+        if self.radius == "auto":
+            return super().design_features(request)
+        rows, weights = request.weighted()
+        phi, why = design_ica(rows, size=request.size, seed=request.seed, radius=float(self.radius), weights=weights)
+        return phi.explained(why)
 
     def decode_sketch(self, seed: int) -> ICASolution:
         """All sources, of which those that are wanted are kept."""

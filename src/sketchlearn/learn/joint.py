@@ -97,12 +97,12 @@ class JointEstimator(SketchEstimator):
         chosen = None if names is None else tuple(names[i] for i in self._predictors)
         super()._set_columns(len(self._predictors), chosen)
 
-    def _opened(self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState | None = None) -> Rows:
-        first = random is not None
+    def _opened(self, X: Any, y: Any, sample_weight: Any, seed: int | None = None) -> Rows:
+        first = seed is not None
         if is_source(X) and not (isinstance(X, np.memmap) and y is not None and np.ndim(y) > 0):
             if y is None:
                 raise ValueError("say which columns are the targets: fit('data.parquet', 'price') or fit(batches, -1)")
-            rows = self._from_source(X, sample_weight, random)
+            rows = self._from_source(X, sample_weight, seed)
             assert isinstance(rows.data, Source)
             dim = rows.width(self.features) if first else self.sketch_.features.dim
             before = None if first else (self._targets, self._predictors)

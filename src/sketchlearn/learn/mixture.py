@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.solution import MixtureSolution
-from sketchlearn.designs.gmm import check_covariance_type, default_size, design_gmm, parameter_count
+from sketchlearn.designs.gmm import check_covariance_type, default_size, parameter_count
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
 from sketchlearn.learn.models.base import Model
@@ -150,9 +150,9 @@ class CompressiveGaussianMixture(SketchedMixture):
     def _designed_size(self, columns: int) -> int:
         return default_size(self._components(), columns, self.covariance_type)
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """Frequencies at all scales of the pilot, and at that of one component."""
-        return design_gmm(rows, self._components(), self.covariance_type, seed, size=size, sample_weight=weights)
+    def design_request(self) -> dict[str, Any]:
+        """The shape of the covariances."""
+        return {**super().design_request(), "covariance_type": self.covariance_type}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Design a feature map, sketch the rows in one pass, decode the mixture.

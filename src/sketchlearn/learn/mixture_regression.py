@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,11 +15,10 @@ from sketchlearn.decoders.conditional import ConditionalMixture
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs import default_size
-from sketchlearn.designs.gmm import design_gmm
+from sketchlearn.designs.request import Request
 from sketchlearn.designs.scale import column_units
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
-from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.learn.joint import JointEstimator
 from sketchlearn.learn.models.base import Model
 from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
@@ -147,24 +147,28 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         size = default_size(self._fitting(columns, rows), columns, "gmm", covariance_type="full")
         return size if rows is None else min(size, max(200, 4 * int(np.ceil(rows))))
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """A map for mixtures, in units of each column's spread."""
-        if self._planned == 1 and self.sketch_size is None:
-            return QuadraticFeatures.draw(dim=rows.shape[1])
-        plain = np.asarray(rows, np.float64)
-        offset, spread = column_units(plain, weights)
-        phi = design_gmm((plain - offset) / spread, self._planned, "full", seed, size=size, sample_weight=weights)
-        return phi.standardized(offset, spread)
+    def design_request(self) -> dict[str, Any]:
+        """As many components as the rows can tell."""
+        return {"task": "gmm", "n_components": self._planned, "covariance_type": "full"}
 
-    def _map(self, rows: Rows, random: np.random.RandomState, seed: int, whole: bool) -> FeatureMap:
+    def design_features(self, request: Request) -> FeatureMap:
+        """A map for mixtures, in units of each column's spread; all products of columns for a single component."""
+        rows, weights = request.weighted()
+        if self._planned == 1 and self.sketch_size is None:
+            return QuadraticFeatures.draw(dim=rows.shape[1]).explained("all products of columns for one component")
+        offset, spread = column_units(rows, weights)
+        phi = super().design_features(replace(request, sample=(rows - offset) / spread, weights=weights))
+        return phi.standardized(offset, spread).explained(f"{phi.reason}; columns in units of their spread")
+
+    def _map(self, rows: Rows, seed: int, whole: bool) -> FeatureMap:
         # frequencies for twelve components tell less about a single one
         self._planned = self._fitting(self._map_columns(), rows.total if whole else None)
-        return super()._map(rows, random, seed, whole)
+        return super()._map(rows, seed, whole)
 
     def decode_sketch(self, seed: int) -> MixtureSolution:
         """A mixture of all columns, with full covariances."""
         phi = self.sketch_.features
-        if isinstance(phi, SecondMomentMap) and self.decoder == "auto":
+        if phi.as_second_moment is not None and self.decoder == "auto":
             k = 1 if self.n_components == "auto" else int(self.n_components)
             return self._decoded(k, seed, "moments", used=len(self._predictors) + 1)
         k = self._fitting(phi.dim, self.sketch_.effective_count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.lowrank import default_rank
 from sketchlearn.decoders.solution import LowRankSolution
-from sketchlearn.designs.pca import design_pca
+from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.learn.base import SketchEstimator
@@ -173,12 +174,17 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         super().fit_sketch(sketch)
         return self
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """Quadratic features about the origin: nothing of the pilot is needed but its width."""
-        columns = self._map_columns()
+    def design_request(self) -> dict[str, Any]:
+        """The number of components, or as many as are likely to be wanted."""
         known = isinstance(self.n_components, int | np.integer)
-        k = int(self.n_components) if known else min(_UNKNOWN_COMPONENTS, columns)  # type: ignore[arg-type]
-        return design_pca(dim=columns, n_components=k, size=size, seed=seed)[0]
+        k = int(self.n_components) if known else min(_UNKNOWN_COMPONENTS, self._map_columns())  # type: ignore[arg-type]
+        return {"task": self.task, "n_components": k}
+
+    def design_features(self, request: Request) -> FeatureMap:
+        """Quadratic features; of embedded rows about the origin."""
+        if self.embedding is not None:
+            request = replace(request, sample=None, weights=None, dim=self._map_columns())
+        return super().design_features(request)
 
     def decode_sketch(self, seed: int) -> LowRankSolution:
         """A second moment of somewhat higher rank than is asked for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.least_squares import RegressionSolution
 from sketchlearn.decoders.registry import decoders_of
-from sketchlearn.designs.pca import design_regression
+from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.learn.joint import JointEstimator
@@ -151,9 +152,15 @@ class CompressiveRegression(MultiOutputMixin, RegressorMixin, JointEstimator):  
         if self.decoder != "auto" and self.decoder not in decoders_of(self.task):
             decoders_of("pca").choose(self.decoder)
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """Products of columns: nothing of the pilot is needed but its width."""
-        return design_regression(dim=rows.shape[1], size=size, seed=seed)[0]
+    def design_request(self) -> dict[str, Any]:
+        """Products of columns: all of them, unless there are thousands of columns."""
+        return {"task": self.task, "n_components": 20 if self.n_components is None else int(self.n_components)}
+
+    def design_features(self, request: Request) -> FeatureMap:
+        """Without an intercept, products are taken about the origin."""
+        if not self.fit_intercept:
+            request = replace(request, dim=request.rows().shape[1], sample=None, weights=None)
+        return super().design_features(request)
 
     def decode_sketch(self, seed: int) -> RegressionSolution:
         """Solve for the chosen columns."""

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
-from sklearn.utils.random import sample_without_replacement
 
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches.value import WEIGHT_BITS
 from sketchlearn.sources import Source
+from sketchlearn.sources.pilot import PILOT_ROWS, Pilot, choose, is_source
+
+__all__ = ["PILOT_ROWS", "Pilot", "Rows", "as_random_state", "checked_weights", "is_source", "on_grid", "weight_scale"]
 
 Array = npt.NDArray[np.float64]
-
-PILOT_ROWS = 2000
-"""Rows that a feature map is designed from: they give the spread of the data to about two percent, and some tens of
-rows for each of up to a hundred components; a design from more is not better, only slower."""
-
-# read on demand, though they can be made arrays
-_LAZY = frozenset(["h5py", "zarr", "pyarrow", "duckdb"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +33,7 @@ class Rows:
         Power of two that the weights were multiplied by.
     names : tuple of str or None
         Names of the columns, if they have any.
-    sample : ndarray or None
+    sample : Pilot or None
         Some rows of a source.
     """
 
@@ -47,7 +41,7 @@ class Rows:
     weights: Array | None = None
     scale: float = 1.0
     names: tuple[str, ...] | None = None
-    sample: npt.NDArray[Any] | None = None
+    sample: Pilot | None = None
 
     @property
     def count(self) -> int | None:
@@ -66,32 +60,17 @@ class Rows:
     def width(self, features: FeatureMap | None) -> int:
         """Number of columns: of the sample, or those that the map is for."""
         if self.sample is not None:
-            return int(self.sample.shape[1])
+            return int(self.sample.rows.shape[1])
         assert features is not None
         return features.inputs
 
-    def pilot(self, random: np.random.RandomState) -> tuple[npt.NDArray[Any], Array | None]:
-        """At most :data:`PILOT_ROWS` rows and their weights.
-
-        Of an array all rows if there are few, and otherwise a draw with probabilities proportional to the weights:
-        a function of the weighted empirical measure only, so that a row of weight 2 counts like two rows.  Sources
-        that can be read twice were looked at in many places, streams in their first rows.
-        """
+    def pilot(self, seed: int) -> Pilot:
+        """The rows that a map is designed from: at most :data:`PILOT_ROWS`, chosen as for every design."""
         if self.sample is not None:
-            return self.sample, None
-        rows, weights = self.data, self.weights
-        good = np.isfinite(rows).all(1)
-        if not good.all():  # they are left out of the sketch too
-            rows, weights = rows[good], None if weights is None else weights[good]
-            if not len(rows):
-                raise ValueError("there are no valid rows in the data: nothing to take a sample from")
-        if weights is not None:
-            rows, weights = rows[weights > 0], weights[weights > 0]
-        if len(rows) <= PILOT_ROWS:
-            return rows, weights
-        if weights is None:
-            return rows[np.sort(sample_without_replacement(len(rows), PILOT_ROWS, random_state=random))], None
-        return rows[np.sort(random.choice(len(rows), PILOT_ROWS, p=weights / weights.sum()))], None
+            return self.sample
+        if self.weights is None and len(self.data) <= PILOT_ROWS and np.isfinite(self.data).all():
+            return Pilot(self.data)
+        return choose(self.data, self.weights, seed)
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
@@ -101,18 +80,6 @@ def as_random_state(random_state: Any) -> np.random.RandomState:
     found = check_random_state(random_state)
     assert isinstance(found, np.random.RandomState)
     return found
-
-
-def is_source(X: Any) -> bool:
-    """Whether rows are read on demand (paths, streams, databases, memory maps), or in memory (arrays, frames)."""
-    if isinstance(X, str | bytes | os.PathLike | Source | np.memmap):
-        return True
-    if type(X).__module__.partition(".")[0] in _LAZY:
-        return True
-    if isinstance(X, list | tuple):
-        return len(X) > 0 and getattr(X[0], "ndim", 0) == 2  # a list of batches
-    in_memory = X is None or np.isscalar(X) or hasattr(X, "__array__") or hasattr(X, "tocsr") or hasattr(X, "shape")
-    return not in_memory
 
 
 def checked_weights(sample_weight: Any, rows: int) -> Array | None:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.decoders.families import sample_stable, stable_log_density
 from sketchlearn.decoders.solution import StableSolution
-from sketchlearn.designs.stable import default_size, design_stable
+from sketchlearn.designs.stable import default_size
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
 from sketchlearn.learn.models.base import Model
@@ -79,7 +79,6 @@ class CompressiveStableMixture(SketchedMixture):
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = StableMixtureModel
     learned: ClassVar[tuple[str, ...]] = (*SketchedMixture.learned, "alphas_", "locations_", "scatters_")
-    heavy_tails: ClassVar[bool] = True
     alphas_: Array
     locations_: Array
     scatters_: Array
@@ -132,9 +131,9 @@ class CompressiveStableMixture(SketchedMixture):
     def _designed_size(self, columns: int) -> int:
         return default_size(self._components(), columns, self.scatter_type)
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """Frequencies from statistics of the pilot that have no moments in them."""
-        return design_stable(rows, self._components(), self.scatter_type, seed, size=size, sample_weight=weights)
+    def design_request(self) -> dict[str, Any]:
+        """The shape of the scatter matrices."""
+        return {**super().design_request(), "covariance_type": self.scatter_type}
 
     def decode_options(self) -> dict[str, Any]:
         """The shape of the scatter matrices."""

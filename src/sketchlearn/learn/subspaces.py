@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from sketchlearn.decoders.subspaces.decode import SubspaceSolution
 from sketchlearn.decoders.subspaces.rows import assign
-from sketchlearn.designs.subspaces import default_size, design_subspaces
+from sketchlearn.designs.subspaces import default_size
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.labels import LabelledRows
 from sketchlearn.learn.models.base import Model
@@ -134,13 +134,15 @@ class CompressiveSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, La
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
         self.check_sketching()
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """Frequencies in all directions, at the scale of the lengths of rows."""
-        if self.dim > rows.shape[1]:
-            raise ValueError(f"dim={self.dim} is more than the n_features={rows.shape[1]} columns of X")
-        if size is None:
-            size = default_size(int(self.n_subspaces), rows.shape[1], int(self.dim))
-        return design_subspaces(rows, int(self.n_subspaces), seed, size=size, sample_weight=weights)
+    def design_request(self) -> dict[str, Any]:
+        """The number of subspaces."""
+        if self.dim > self.n_features_in_:
+            raise ValueError(f"dim={self.dim} is more than the n_features={self.n_features_in_} columns of X")
+        return {"task": self.task, "n_components": int(self.n_subspaces)}
+
+    def default_size(self, columns: int, rows: float | None) -> int | None:
+        """Twenty features per number of the bases."""
+        return default_size(int(self.n_subspaces), columns, int(self.dim))
 
     def decode_options(self) -> dict[str, Any]:
         """The dimension."""

@@ -14,8 +14,6 @@ from sketchlearn.comparison.verification import MeanSpace, log_ratio, shift_vari
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.solution import MixtureSolution
-from sketchlearn.designs import default_size
-from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.base import SketchEstimator
@@ -102,7 +100,6 @@ class CompressiveVerifier(SketchEstimator):
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = VerifierModel
     learned: ClassVar[tuple[str, ...]] = ("mixture_", "between_", "session_", "space_", "_axes")
-    heavy_tails: ClassVar[bool] = False
     sketch_: SketchTable  # type: ignore[assignment]
     mixture_: Mixture
     between_: float
@@ -152,11 +149,11 @@ class CompressiveVerifier(SketchEstimator):
         self
         """
         self.check_parameters()
-        random, seeds = self._random()
-        rows = self._opened(self._in_memory(X), None, sample_weight, random)
+        seeds = self._seeds()
+        rows = self._opened(self._in_memory(X), None, sample_weight, seeds[0])
         if rows.count is not None and rows.count < self._needed_rows():
             raise ValueError(f"n_samples={rows.count} should be >= n_components={self._needed_rows()}")
-        table = self._table(rows, y, self._map(rows, random, seeds[0], whole=True))
+        table = self._table(rows, y, self._map(rows, seeds[0], whole=True))
         self._begin(table, None, seeds[1], rows.scale)
         self._solve()
         return self
@@ -175,9 +172,9 @@ class CompressiveVerifier(SketchEstimator):
         """
         self.check_parameters()
         if "sketch_" not in self.__dict__:
-            random, seeds = self._random()
-            rows = self._opened(self._in_memory(X), None, sample_weight, random)
-            table = self._table(rows, y, self._map(rows, random, seeds[0], whole=False))
+            seeds = self._seeds()
+            rows = self._opened(self._in_memory(X), None, sample_weight, seeds[0])
+            table = self._table(rows, y, self._map(rows, seeds[0], whole=False))
             self._begin(table, None, seeds[1], rows.scale)
         else:
             more = self._table(self._opened(self._in_memory(X), None, sample_weight), y, self.sketch_.features)
@@ -216,7 +213,7 @@ class CompressiveVerifier(SketchEstimator):
                 raise ValueError(f"speakers does not say who {missing[0]!r} is")
         self._check_sketch(next(iter(sketch.values())))
         self._set_columns(sketch.features.inputs, sketch.features.input_columns)
-        self._begin(sketch, speakers, self._random()[1][1], 1.0)
+        self._begin(sketch, speakers, self._seeds()[1], 1.0)
         self._solve()
         return self
 
@@ -229,18 +226,9 @@ class CompressiveVerifier(SketchEstimator):
             raise ValueError(f"n_components must be a positive integer, got {self.n_components!r}")
         super().check_parameters()
 
-    def design_features(self, rows: npt.NDArray[Any], weights: Array | None, size: int | None, seed: int) -> FeatureMap:
-        """A map for a mixture with diagonal covariances."""
-        if size is None:
-            size = default_size(int(self.n_components), rows.shape[1], "gmm", covariance_type="diag")
-        return design_gmm(
-            rows,
-            n_components=int(self.n_components),
-            covariance_type="diag",
-            size=size,
-            seed=seed,
-            sample_weight=weights,
-        )
+    def design_request(self) -> dict[str, Any]:
+        """A mixture with diagonal covariances."""
+        return {"task": "gmm", "n_components": int(self.n_components), "covariance_type": "diag"}
 
     def decode_sketch(self, seed: int) -> MixtureSolution:
         """The background model."""

@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from sketchlearn.designs.pca import SIZE, pca_size
+from sketchlearn.designs.pca import SIZE, released_size
 from sketchlearn.privacy.mechanism import choose_mechanism
 from sketchlearn.privacy.sensitivity import Bounds, Reach
 
@@ -45,7 +45,7 @@ def pca_release_size(
     5050
     """
     k, d, products = max(1, n_components), dim, dim * (dim + 1) // 2
-    usual, most = pca_size(k, d), (d - 1) // 2
+    usual, most = released_size(k, d), (d - 1) // 2
     size = products if d <= _ALL_PRODUCTS else usual
     if delta == 0.0:
         alike = rows * epsilon / records_per_user / (2.0 if relation == "replace-one" else 1.0)

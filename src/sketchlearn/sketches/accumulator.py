@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sketchlearn.arrays import InvalidRowError, RowError, as_rows, as_weights, nowhere
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
-from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.base import FeatureMap, checked_map
 from sketchlearn.kernels import RowSums, Summer
 from sketchlearn.sketches import file
 from sketchlearn.sketches.value import Sketch, check_range
@@ -154,10 +154,7 @@ class Accumulator:
     __slots__ = ("_fractional", "_whole", "features", "on_invalid")
 
     def __init__(self, features: FeatureMap, on_invalid: str = "raise") -> None:
-        if not isinstance(features, FeatureMap):
-            raise TypeError(
-                f"features must be a feature map, got {type(features).__name__}; make one with sl.design(...)"
-            )
+        checked_map(features)
         if on_invalid not in _CHOICES:
             raise ValueError(f"on_invalid={on_invalid!r}: choose 'raise' or 'skip'")
         self.features, self.on_invalid = features, on_invalid

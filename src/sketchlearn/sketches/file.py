@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.exceptions import SketchFileError
-from sketchlearn.features.base import FeatureMap, digest
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.fingerprint import digest
 from sketchlearn.files import write
 from sketchlearn.limits import check, check_json
 from sketchlearn.sketches.parts import Parts
@@ -42,7 +43,7 @@ _DTYPES = {"<i8", "<f8", "<f4", "|i1"}
 
 
 def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
-    """Bytes of a sketch: of version 1 if that has a place for all of it, so that older readers can read it."""
+    """Bytes of a sketch: of version 1 if that has a place for everything, so that older readers can read it."""
     features = sketch.features
     version = 1 if _is_plain(sketch) else 2
     arrays: dict[str, npt.NDArray[Any]] = {

@@ -146,7 +146,7 @@ class Sketch:
         return replace(empty, sums=sums, weight=rows, squared_weights=-1, lower=-empty.lower, upper=-empty.upper)
 
     def reduced(self) -> Sketch:
-        """The same value with as few weight bits as possible: equal values have equal bytes."""
+        """An equal value with as few weight bits as possible: equal values have equal bytes."""
         if self.weight_bits == 0:
             return self
         common = self.features.common_bits(self.sums)
@@ -312,7 +312,7 @@ class Sketch:
         ).reduced()  # fmt: skip
 
     def with_noise(self, variance: float) -> Sketch:
-        """The same sketch, known to carry noise besides that of sampling: of a sensor, a channel, another program.
+        """A copy that is known to carry noise besides that of sampling: of a sensor, a channel, another program.
 
         Parameters
         ----------
@@ -335,7 +335,7 @@ class Sketch:
         return replace(self, noise=self.noise + float(variance))
 
     def tracked(self) -> Sketch:
-        """The same sketch with a record of its parts: what is added from now on, and what is taken out.
+        """A copy with a record of its parts: what is added from now on, and what is taken out.
 
         A part is known by its sums, whatever file it was in.  The record goes with the sketch into its file and into
         every sum, and refuses a part that was taken out before.  Of rows that never came as a part of their own (some

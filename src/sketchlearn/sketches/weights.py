@@ -50,7 +50,7 @@ def squared(units: npt.NDArray[np.int64]) -> int:
 
 
 def squared_runs(units: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> list[int]:
-    """The same for each run of rows that begins at ``starts[g]``; there are no empty ones, and at most 2**24 rows."""
+    """Exact sums of squares for each run of rows from ``starts[g]``; no run is empty, and rows are at most 2**24."""
     whole = units & ((1 << WEIGHT_BITS) - 1) == 0
     rows = np.add.reduceat(np.where(whole, units >> WEIGHT_BITS, 0), starts)
     totals = [int(v) << SQUARED_BITS for v in rows]

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.arrays import FARTHEST, RowError, as_rows
+from sketchlearn.arrays import RowError, as_rows
 from sketchlearn.features.encoder import Encoder, Number
 from sketchlearn.sources.once import Once
+from sketchlearn.sources.pilot import LOOKED_AT, PILOT_ROWS, Pilot, Reservoir, stride
 from sketchlearn.sources.selection import TEXT_OPTIONS, ReadOptions, Selection
 
 _PILOT_PARTS = 32
-_PILOT_ROWS = 2**20  # rows looked at for a pilot, in all parts together
 
 
 class Batch(NamedTuple):
@@ -125,7 +125,7 @@ def placed(trail: Sequence[tuple[int, str]], row: int, filtered: bool) -> str:
 
 
 def _counted(batches: Iterator[Batch], start: int) -> Generator[Batch, None, None]:
-    """The same batches, the first of which begins with row `start`; errors about a row count from there."""
+    """Batches, the first of which begins with row `start`; errors about a row count from there."""
     position = start
     try:
         for batch in batches:
@@ -140,7 +140,7 @@ def _counted(batches: Iterator[Batch], start: int) -> Generator[Batch, None, Non
 
 
 def located(batches: Iterator[Batch], place: Callable[[int], str]) -> Iterator[Batch]:
-    """The same batches; errors about a row say which one it is."""
+    """Batches whose errors about a row say which row it is."""
     try:
         yield from _counted(batches, 0)
     except RowError as error:
@@ -230,7 +230,7 @@ class Source:
         names: Sequence[str] | None = None,
         mark: str | None = None,
     ) -> Source:
-        """The same source with other columns: blocks of rows go through a function as they are read.
+        """A source with other columns: blocks of rows go through a function as they are read.
 
         Weights, groups and the order of rows stay.  An engine of several processes needs a function that pickles.
 
@@ -276,42 +276,33 @@ class Source:
         return f"column {number}"
 
     def sample(self, rows: int, seed: int = 0) -> npt.NDArray[np.floating]:
-        """A pilot: up to `rows` rows drawn at random, without reading more than a part of large data.
+        """Up to `rows` rows drawn at random; see :meth:`pilot`."""
+        return self.pilot(rows, seed).rows
 
-        Divisible sources are looked at in 32 places spread evenly (files, row groups), others in their first
-        rows; rows that hold NaN, infinity or values beyond 1e30 are left out.  Streams that can be read once keep
-        what was looked at for the pass.
+    def pilot(self, rows: int = PILOT_ROWS, seed: int = 0) -> Pilot:
+        """Up to `rows` rows drawn at random and their weights, without reading more than a part of large data.
+
+        A million rows are looked at: divisible sources in 32 places spread evenly (files, row groups), arrays
+        everywhere, others in their first rows.  Rows that hold NaN, infinity or values beyond 1e30 are left out.
+        Streams that can be read once keep what was looked at for the pass, and are looked at in their first rows.
         """
-        # a stream of its own: data is often made with default_rng(0), and keys must not depend on it
-        rng = np.random.default_rng([seed, 0x70696C6F])
         parts: list[Part] = list(self.parts) or [Part("", self.batches)]
         if len(parts) > _PILOT_PARTS:
             parts = [parts[i * len(parts) // _PILOT_PARTS] for i in range(_PILOT_PARTS)]
-        keys: npt.NDArray[np.float64] = np.empty(0)
-        kept: npt.NDArray[np.floating] | None = None
-        if self.in_memory and self.length and self.length > rows:
-            # sorted data is common: look everywhere
-            step = max(1, min(self.length // rows, 64))
-            parts = [Part("", lambda size: (Batch(b.rows[::step]) for b in self.batches(size)))]
+        step = stride(self.length) if self.in_memory and self.length else 1
         if self.once is not None:
             parts = [Part("", lambda size: self.once.peek(size, rows))]  # type: ignore[union-attr]
+        reservoir = Reservoir(rows, seed)
         for part in parts:
             seen = 0
             where = part.name
             for batch in located(part.batches(8192), lambda row, at=where: f" in a part of {at}" if at else ""):  # type: ignore[misc]
-                block = batch.rows[(np.abs(batch.rows) <= FARTHEST).all(1)]
-                # the rows with the smallest of independent random keys are a uniform sample
-                keys = np.concatenate([keys, rng.random(len(block))])
-                kept = np.array(block) if kept is None else np.concatenate([kept, block])
-                if len(keys) > rows:
-                    chosen = np.sort(np.argpartition(keys, rows - 1)[:rows])
-                    keys, kept = keys[chosen], kept[chosen]
+                at = slice(-seen % step, None, step)
+                reservoir.add(batch.rows[at], None if batch.weights is None else batch.weights[at])
                 seen += len(batch.rows)
-                if seen >= _PILOT_ROWS // len(parts) and not self.in_memory:
+                if seen >= LOOKED_AT // len(parts) and not self.in_memory:
                     break
-        if kept is None or not len(kept):
-            raise ValueError("there are no valid rows in the data: nothing to take a sample from")
-        return kept
+        return reservoir.pilot()
 
     def __iter__(self) -> Iterator[npt.NDArray[np.floating]]:
         reading = self.stream(65536)

@@ -308,7 +308,7 @@ def _whole(column: Any) -> Any:
 
 
 def _filterable(table: Any) -> Any:
-    """The same table without string views (polars has them), which Arrow can't filter."""
+    """The table without string views (polars has them), which Arrow can't filter."""
     pa = arrow("this")
     fields = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))

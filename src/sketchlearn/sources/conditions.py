@@ -68,7 +68,7 @@ def columns_in(filters: Iterable[Filter]) -> list[str]:
 
 
 def renamed(item: Filter, name: Callable[[str], str]) -> Filter:
-    """The same filter on columns of other names."""
+    """An equal filter on columns of other names."""
     if isinstance(item, Condition):
         return item._replace(column=name(item.column))
     return item._replace(parts=tuple(renamed(part, name) for part in item.parts))

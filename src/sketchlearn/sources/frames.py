@@ -69,7 +69,7 @@ def open_lazy(data: Any, selection: Selection) -> Source | None:
 @register(rank=2)
 def open_arrow(data: Any, selection: Selection) -> Source | None:
     """Anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``: polars, pyarrow, DuckDB relations, ..."""
-    if library_of(data) == "pyarrow" and hasattr(data, "scanner"):  # a dataset: not all of it at once
+    if library_of(data) == "pyarrow" and hasattr(data, "scanner"):  # a dataset, read in parts
         data = data.scanner(batch_readahead=2, fragment_readahead=1)
     if library_of(data) == "pyarrow" and type(data).__name__ == "Scanner":
         data = data.to_reader()

@@ -73,7 +73,7 @@ def partition_of(batches: Batches) -> Partition | None:
 
 
 def over(batches: Batches, partition: Partition) -> Batches:
-    """The same batches of another partition."""
+    """The batches of another partition."""
     return replace(batches, batches=over(batches.batches, partition)) if isinstance(batches, Mapped) else partition
 
 

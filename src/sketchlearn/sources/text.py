@@ -56,7 +56,7 @@ class Grammar(Protocol):
     """Tells text from numbers; otherwise labels of groups are text."""
 
     def chosen(self, selection: Selection) -> Grammar:
-        """The same with the options of a selection."""
+        """A copy with the options of a selection."""
         ...
 
     def schema(self, first: bytes) -> Any:

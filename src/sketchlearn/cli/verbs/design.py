@@ -31,6 +31,9 @@ from sketchlearn.cli.app import (
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
+    from sketchlearn.sources import Source
+
+_ENCODED_ROWS = 20_000  # in which a category of one row in a thousand is seen
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +85,7 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Choose a feature map; sketches made with the same map can be added."""
-        from sketchlearn.cli.pilot import PILOT_ROWS, check_task, designed, recipe_text
+        from sketchlearn.cli.pilot import check_task, designed, recipe_text
         from sketchlearn.sources import read
 
         if components < 1:
@@ -127,17 +130,17 @@ def register(app: typer.Typer) -> None:
             }  # fmt: skip
             given: Any = data if len(data) > 1 else data[0]
             source = read(sys.stdin.buffer if given == "-" else given, **options)
-            sample = source.sample(PILOT_ROWS, seed)
             if first:
-                phi = _split(sample, source.names, names_in(first, "--first") or [], seed)
+                phi = _split(source, names_in(first, "--first") or [], seed)
             else:
-                phi = designed(sample, source.names, components, task, seed, standardize, projection)
+                phi = designed(source, components, task, seed, standardize, projection)
         write_bytes(output, recipe_text(phi))
         if output != "-":
             few = "" if phi.projection is None else f", {phi.projection.describe()}"
-            facts = {"output": output, **json.loads(phi.recipe_json()), **({"expect": words} if words else {})}
+            extra = {"reason": phi.reason, "expect": words}
+            facts = {"output": output, **json.loads(phi.recipe_json()), **{k: v for k, v in extra.items() if v}}
             said = f"{output}: {phi.size} features for {phi.dim} columns{few} ({phi.describe()})"
-            emit(facts, as_json, f"{said}\n{words}" if words else said)
+            emit(facts, as_json, "\n".join([said, *filter(None, extra.values())]))
 
 
 def _released_size(k: int, dim: int, epsilon: float, delta: float, rows: int, task: str) -> tuple[int, str]:
@@ -153,10 +156,12 @@ def _released_size(k: int, dim: int, epsilon: float, delta: float, rows: int, ta
     return private_size(k, dim, epsilon, delta, rows=rows, task=task)
 
 
-def _split(sample: Any, names: tuple[str, ...] | None, first: list[str], seed: int) -> FeatureMap:
+def _split(source: Source, first: list[str], seed: int) -> FeatureMap:
     """A map for a test of independence."""
     from sketchlearn.plots.geometry import column_numbers
+    from sketchlearn.sources.pilot import PILOT_ROWS
 
+    sample, names = source.sample(PILOT_ROWS, seed), source.names
     known = names if names and len(names) == sample.shape[1] else tuple(str(i) for i in range(sample.shape[1]))
     phi = sketchlearn.design_independence(sample, column_numbers(first, known), seed=seed)
     return phi.with_columns(known) if known == names else phi
@@ -171,13 +176,11 @@ def _encoding(
     **how: Any,
 ) -> FeatureMap:
     """A map whose recipe says what becomes of missing values and categories."""
-    from sketchlearn.cli.pilot import PILOT_ROWS
     from sketchlearn.sources.tables import first_rows
 
-    pilot = first_rows(data, PILOT_ROWS, format=format, **text)
+    pilot = first_rows(data, _ENCODED_ROWS, format=format, **text)
     encoder = sketchlearn.Encoder.fit(pilot, columns=columns, missing=missing)
     phi = sketchlearn.design(pilot, encoder=encoder, **how)
-    assert isinstance(phi, sketchlearn.FeatureMap)
     return phi
 
 

@@ -76,7 +76,9 @@ def _of_json(data: bytes, name: str) -> tuple[dict[str, Any], str]:
     if is_model:
         return _of_model(Model.from_json(data, name))
     phi = features_in(data, name)
-    return {"kind": "features", **json.loads(phi.recipe_json())}, f"{phi!r}\n  {phi.describe()}"
+    why = {"reason": phi.reason} if phi.reason else {}
+    said = [repr(phi), f"  {phi.describe()}", *(f"  {one_line(text)}" for text in why.values())]
+    return {"kind": "features", **json.loads(phi.recipe_json()), **why}, "\n".join(said)
 
 
 def _of_model(model: Model) -> tuple[dict[str, Any], str]:

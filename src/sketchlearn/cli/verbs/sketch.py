@@ -182,10 +182,9 @@ def register(app: typer.Typer) -> None:
 def _designed(
     source: Source, components: int, task: str, seed: int, standardize: bool, projection: int | None
 ) -> FeatureMap:
-    from sketchlearn.cli.pilot import PILOT_ROWS, announce, designed
+    from sketchlearn.cli.pilot import announce, designed
 
-    sample = source.sample(PILOT_ROWS, seed)
-    phi = designed(sample, source.names, components, task, seed, standardize, projection)
+    phi = designed(source, components, task, seed, standardize, projection)
     announce(phi)
     return phi
 

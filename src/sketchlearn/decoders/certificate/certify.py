@@ -32,7 +32,7 @@ _LIGHTEST, _NARROWEST = 1e-9, 1e-12  # weight and variance of a component, at le
 class Certified:
     """A mixture (normalised units) and what is known of it.
 
-    `strays` are components of a few rows each (place, rows) beyond those that were asked for.
+    The last field holds components of a few rows each (place, rows) beyond those that were asked for: outliers.
     """
 
     state: State
@@ -79,10 +79,11 @@ class Certifier:
         index: npt.NDArray[np.intp] = np.arange(size)
         if wanted < size and not everything:
             index = np.sort(np.random.default_rng(size).permutation(size)[:wanted])
-        w = self.view.operator.rows(index).matrix()
+        w = self.view.operator.rows(index).frequencies()
         z = self.view.mean[index] * np.exp(-1j * (w @ self.problem.center))
-        # (additive noise is alike in both parts)
-        return Whitened(w * self.problem.scale, z, self.problem.n, state, 0.5 * self.view.added[index])
+        # (additive noise is alike in both parts; shortcuts for blocks know Gaussian rows only)
+        dense = None if state.family.projected else True
+        return Whitened(w * self.problem.scale, z, self.problem.n, state, 0.5 * self.view.added[index], dense)
 
     def certify(self, state: State, *, mend: bool = True) -> Certified:
         """Polish and examine a fit; if it fails, repair it where the tests point."""
@@ -96,7 +97,7 @@ class Certifier:
         return repaired if repaired.passed or repaired.examination.residual < best.examination.residual else best
 
     def _repaired(self, problem: Whitened) -> Certified:
-        """Components added where they are missing, then the least needed pruned; few strays may stay apart."""
+        """Components added where they are missing, then the least needed pruned; a few outliers may stay apart."""
         k = problem.state.k
         work = repair.copy(problem)
         explained = repair.grow(work, self.problem.box, self.rng, k // 2 + 3)

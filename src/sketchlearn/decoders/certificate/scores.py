@@ -56,7 +56,8 @@ def _highest(problem: Whitened, box: tuple[Array, Array]) -> float:
     powers of u for Hermite polynomials: ``prod(1 + t_i u / sqrt(2 pi)) exp(-u^2 / 2) / (u sqrt(2 pi))``, t_i the sides
     of the box in units of the field's own length.
     """
-    spectrum = np.exp(-(problem.w**2).sum(1) * problem.state.width**2) / problem.variances
+    damping = (problem.w**2).sum(1) * problem.state.width**2
+    spectrum = np.exp(damping.min() - damping) / problem.variances  # up to a factor, which would underflow
     sides = (box[1] - box[0]) * np.sqrt(spectrum @ problem.w**2 / spectrum.sum())
     u, root = 4.0, math.sqrt(2.0 * math.pi)
     for _ in range(20):

@@ -14,8 +14,8 @@ have, and R the covariance of the rest, with ``q12 = w1'Sw2``
 
 and -w2 for the conjugate.  Generalised least squares with N and with R are the same estimate (they differ in the
 span of T alone), and its covariance is C plus the one that R alone would leave.  R is close to diagonal in more than a
-few dimensions, where no two frequencies are near each other: small sketches take all of it, large ones the 2 x 2 blocks
-of cosine and sine, and what that leaves out is measured by rows drawn from the mixture
+few dimensions, where no two frequencies are near each other: small sketches take the whole matrix, large ones the 2 x 2
+blocks of cosine and sine, and what that leaves out is measured by rows drawn from the mixture
 (:mod:`sketchlearn.decoders.certificate.examine`).
 """
 

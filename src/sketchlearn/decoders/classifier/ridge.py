@@ -20,8 +20,6 @@ from sketchlearn.decoders.lowrank.solution import full_matrix
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.embedded import EmbeddedFeatures
-from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 
@@ -80,12 +78,13 @@ def counts_of(table: SketchTable) -> Array:
 def feature_moments(sketch: Sketch, what: str) -> tuple[Array, Array]:
     """Mean and covariance of what a linear rule multiplies: embedded rows, or the columns."""
     phi, weight = sketch.features, float(sketch.weight)
-    if isinstance(phi, EmbeddedFeatures):
-        mean, second = phi.moments_from_sums(sketch.sums, weight)
+    products, columns = phi.as_embedded, phi.as_second_moment
+    if products is not None:
+        mean, second = products.moments_from_sums(sketch.sums, weight)
         return mean, second - np.outer(mean, mean)
-    if isinstance(phi, SecondMomentMap) and phi.is_exact:
-        covariance = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
-        return phi.row_mean_from_sums(sketch.sums, weight), covariance
+    if columns is not None and columns.is_exact:
+        covariance = full_matrix(columns, columns.centred_mean_from_sums(sketch.sums, weight))
+        return columns.row_mean_from_sums(sketch.sums, weight), covariance
     raise TypeError(f"{what} needs products of features or of columns, the sketches have {phi.kind} features")
 
 
@@ -168,7 +167,7 @@ def _refined(rule: LinearRule, moments: Moments, fit: _Fit) -> LinearRule | Disc
     Scores of rows that were fitted are closer to their targets than those of new rows, as far as cross-validation says;
     covariances of the classes are drawn halfway to their mean (Friedman 1989).
     """
-    if len(rule.intercepts) < 3 or not isinstance(rule.features, EmbeddedFeatures):
+    if len(rule.intercepts) < 3 or rule.features.as_embedded is None:
         return rule
     w = rule.coefficients[:, :-1]
     means = moments.means @ w + rule.intercepts[:-1]
@@ -193,16 +192,17 @@ def one_component(k: int, what: str) -> None:
 
 def bands_of(features: FeatureMap) -> list[tuple[str, npt.NDArray[np.intp]]]:
     """Parts of the features to try: all of them, then unions of neighbouring bands of frequencies."""
-    if not isinstance(features, EmbeddedFeatures):
-        assert isinstance(features, SecondMomentMap)
+    products = features.as_embedded
+    if products is None:
         return [("all", np.arange(features.dim))]
-    everything = np.arange(features.width)
-    size = features.inner.size
+    everything = np.arange(products.width)
+    inner = products.inner
+    size = inner.size
     if size < 4 * _BANDS:
         return [("all", everything)]
-    spread = features.inner.spread
+    spread = inner.spread
     units = np.ones(features.dim) if spread is None else spread
-    lengths = features.inner.operator(dtype=np.float64).quadratic((units**2)[None])[0]
+    lengths = inner.operator(dtype=np.float64).quadratic((units**2)[None])[0]
     parts = np.array_split(np.argsort(lengths, kind="stable"), _BANDS)
     out = [("all", everything)]
     for first in range(_BANDS):

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.solution import Solution
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.characteristic import CharacteristicMap
-from sketchlearn.features.embedded import EmbeddedFeatures
 
 Array = npt.NDArray[np.float64]
 
@@ -21,9 +19,10 @@ _ROWS = 4096  # embedded at a time
 
 def embedded(features: FeatureMap, rows: npt.NDArray[Any]) -> Array:
     """What a rule that is linear in features multiplies: cosines and sines, or the columns themselves."""
-    if isinstance(features, EmbeddedFeatures):
-        return features.embed(rows)
-    if isinstance(features, CharacteristicMap):
+    products = features.as_embedded
+    if products is not None:
+        return products.embed(rows)
+    if features.as_characteristic is not None:
         z = features(rows)
         return np.concatenate([z.real, z.imag], axis=1)
     return np.asarray(rows, np.float64)

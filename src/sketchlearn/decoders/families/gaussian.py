@@ -221,7 +221,7 @@ class Full(Gaussian):
 
     def slopes(self, shapes: Array, w: Operator) -> Real:
         a, b = lower_triangle(w.shape[1])
-        v = w.matrix()
+        v = w.frequencies()
         forms = -0.5 * v[:, a] * v[:, b] * np.where(a == b, 1.0, 2.0)
         return np.broadcast_to(forms, (len(shapes), *forms.shape))
 

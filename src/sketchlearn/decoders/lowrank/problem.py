@@ -127,7 +127,7 @@ class Problem:
     @cached_property
     def _rows(self) -> Array:
         """The directions as a matrix, for the decoders that work on matrices."""
-        return np.ascontiguousarray(self.operator.forward(np.eye(self.dim)).T)
+        return self.operator.frequencies()
 
     def traceless_lengths(self) -> Array:
         """Squared Frobenius norm of what each measurement sees beyond the trace, (m,)."""

@@ -82,7 +82,7 @@ def floor_deviation(problem: Problem, state: State, rng: np.random.Generator) ->
     """
     m = problem.size
     part = np.arange(m) if m <= _PAIRS else np.sort(rng.choice(m, _PAIRS, replace=False))
-    w = problem.operator.rows(part).matrix().astype(np.float64)
+    w = problem.operator.rows(part).frequencies().astype(np.float64)
     u = problem.u[part].astype(np.float64)
     direct = np.zeros((len(part), len(part)), np.complex128)
     conjugate = np.zeros_like(direct)

@@ -35,7 +35,7 @@ def efficient(problem: Problem, solution: MixtureSolution, rng: np.random.Genera
         return solution
     _, s = whiten(solution.means, solution.mixture.full_covariances(), "full", problem.metric)
     shapes = family.from_covariances(s / problem.scale**2, solution.weights)
-    w = view.operator.matrix()
+    w = view.operator.frequencies()
     z = view.mean * np.exp(-1j * (w @ problem.center))
     state = State(family, solution.weights, problem.normalised(solution.means), shapes)
     work = Whitened(w * problem.scale, z, problem.n, state, 0.5 * view.added, dense=True)

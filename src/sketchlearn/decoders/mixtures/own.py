@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from sketchlearn.decoders import verdicts
+from sketchlearn.decoders.certificate import Certifier
 from sketchlearn.decoders.families import Family
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import FamilySolution
@@ -88,7 +90,20 @@ def decode_family(
     assert best is not None
     state, floor = best
     ratio = state.value / floor
-    code, verdict = verdicts.of_family(ratio, n_components)
+    certifier = Certifier(problem, rng)
+    seen = None
+    if ratio < verdicts.FAMILY and certifier.can(n_components, family):
+        begin = perf_counter()
+        certified = certifier.certify(state, mend=False)
+        seen, failed = certified.examination, [f for f in certified.examination.findings if not f.passed]
+        if seen.passed:
+            state = replace(certified.state, value=problem.misfit(certified.state))
+        found = "; ".join(map(str, failed)) or "all tests pass"
+        records.append(
+            {"stage": "certificate", "why": "the misfit is low", "found": found, "accepted": seen.passed}
+            | {"seconds": round(perf_counter() - begin, 4)}
+        )
+    code, verdict = verdicts.of_family(ratio, n_components, seen)
     return FamilySolution(
         task="family",
         decoder=f"CL-OMPR ({type(family).__name__})",

@@ -106,7 +106,7 @@ def _decode(
     assert best is not None
     for _ in range(2):  # weights of the frequencies from the noise that the model leaves
         problem = problem.reweighted(noise.renewed_weights(problem, problem.left(best), _LEAST_VARIANCE))
-        best = refine(problem, best, 400, boxed=True, **limits)
+        best = refine(problem, best, 400, boxed=True, saddles=True, **limits)
     floor = problem.floor(best)[0]
     ratio = best.value / floor
     unreliable = _undetermined(problem, best, limits)
@@ -157,11 +157,11 @@ def _attempt(
     variance = float(np.clip(found.state.shapes[0], 2 * limits["smallest"], 1.0))
     shapes = family.rounded(np.full(found.state.k, variance), problem.dim)
     state = State(family, found.state.weights, found.state.means, shapes)
-    state = refine(problem, state, 60, boxed=True, **limits)
+    state = refine(problem, state, 60, boxed=True, saddles=True, **limits)
     while state.k > k:  # drop a third of the surplus at a time, so that neighbours can take over
         state = heaviest(problem, state, state.k - max(1, (state.k - k) // 3))
-        state = refine(problem, reweighted(problem, state), 40, boxed=True, **limits)
-    state = refine(problem, state, 300, boxed=True, **limits)
+        state = refine(problem, reweighted(problem, state), 40, boxed=True, saddles=True, **limits)
+    state = refine(problem, state, 300, boxed=True, saddles=True, **limits)
     failures, rounds = 0, found.rounds
     for _ in range(_ROUNDS if k > 1 else 0):
         if state.value < _CLOSE * problem.floor(state)[0] or failures >= 2:
@@ -183,13 +183,13 @@ def _move(problem: Problem, state: State, variance: float, limits: dict[str, flo
     best = state
     for x in pick(problem, residual, variance, points, 2):
         grown = reweighted(problem, state.joined(x[None], state.family.rounded([variance], d)))
-        grown = refine(problem, grown, 60, boxed=True, **limits)
+        grown = refine(problem, grown, 60, boxed=True, saddles=True, **limits)
         for drop in np.argsort(grown.weights)[: min(3, k)]:
             smaller = reweighted(problem, grown.select(np.delete(np.arange(k + 1), drop)))
-            smaller = refine(problem, smaller, 60, boxed=True, **limits)
+            smaller = refine(problem, smaller, 60, boxed=True, saddles=True, **limits)
             if smaller.value < best.value:
                 best = smaller
-    return refine(problem, best, 200, boxed=True, **limits) if best is not state else state
+    return refine(problem, best, 200, boxed=True, saddles=True, **limits) if best is not state else state
 
 
 def _undetermined(problem: Problem, state: State, limits: dict[str, float]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import Bounds, minimize
 
 from sketchlearn.kernels import tiers
 
@@ -81,3 +82,24 @@ def lbfgs(
         if gained <= tolerance * max(abs(value), 1.0):
             break
     return x, value, done
+
+
+def wolfe(
+    objective: Objective,
+    start: Array,
+    lower: Array,
+    upper: Array,
+    steps: int,
+    memory: int = 20,
+    tolerance: float = 1e-10,
+) -> tuple[Array, float, int]:
+    """SciPy's L-BFGS-B, with the arguments of :func:`lbfgs`.
+
+    Its line search fulfils the strong Wolfe conditions and so leaves saddle points, where published algorithms start.
+    """
+    options = {"maxiter": steps, "maxcor": memory, "ftol": tolerance, "gtol": tolerance}
+    x0 = np.clip(start, lower, upper)
+    found = minimize(objective, x0, jac=True, method="L-BFGS-B", bounds=Bounds(lower, upper), options=options)  # type: ignore[call-overload]
+    if not np.isfinite(found.fun):
+        return x0, float(objective(x0)[0]), 0
+    return np.asarray(found.x), float(found.fun), int(found.nit)

@@ -91,7 +91,7 @@ def splitting(
 ) -> State:
     """One component, then two, four, ... until there are k, refitting after every doubling."""
     limits: dict[str, Any] = {"smallest": smallest, "largest": largest}
-    state = refine(problem, State(family, np.ones(1), place, shape), _INNER, **limits)
+    state = refine(problem, State(family, np.ones(1), place, shape), _INNER, saddles=True, **limits)
     while state.k < k:
         step = _longest_axes(state)
         shapes = state.shapes if family.shared else np.concatenate([state.shapes, state.shapes])
@@ -101,7 +101,7 @@ def splitting(
             state = heaviest(problem, state, k)
         state = reweighted(problem, state)
         state = state.with_weights(np.maximum(state.weights, 1e-4))
-        state = refine(problem, state, _FINAL if state.k == k else _INNER, **limits)
+        state = refine(problem, state, _FINAL if state.k == k else _INNER, saddles=True, **limits)
     return state
 
 

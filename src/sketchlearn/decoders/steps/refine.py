@@ -14,7 +14,7 @@ import numpy as np
 from sketchlearn.decoders.families.charts import Frame
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
-from sketchlearn.decoders.steps.lbfgs import lbfgs
+from sketchlearn.decoders.steps.lbfgs import lbfgs, wolfe
 
 _CHUNK = 150  # iterations in one chart
 _MEMORY = 15  # pairs of L-BFGS
@@ -96,13 +96,18 @@ def refine(
     strength: float = 0.0,
     tolerance: float = 1e-6,
     boxed: bool = False,
+    saddles: bool = False,
 ) -> State:
-    """Improve a mixture; variances stay between `smallest` and `largest`, means in the box if it is `boxed`."""
+    """Improve a mixture; variances stay between `smallest` and `largest`, means in the box if it is `boxed`.
+
+    With `saddles` the start may be a saddle point: a slower line search leaves it.
+    """
+    descend = wolfe if saddles else lbfgs
     state, last = start, np.inf
     while steps > 0:
         objective = Objective(problem, state, smallest, largest, strength, boxed)
         before = objective(objective.start)[0]
-        v, after, done = lbfgs(
+        v, after, done = descend(
             objective, objective.start, objective.lower, objective.upper, min(_CHUNK, steps), _MEMORY, _TOLERANCE
         )
         if not after <= before + 1e-9 * abs(before):  # a failed line search: keep what was there

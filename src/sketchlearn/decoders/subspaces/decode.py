@@ -154,7 +154,7 @@ class _Found:
 
 def _data(sketch: Sketch, unit: float) -> Data:
     operator = characteristic(sketch.features, "a union of subspaces").operator(dtype=np.float64)
-    w = operator.forward(np.eye(sketch.features.dim)).T * unit
+    w = operator.frequencies() * unit
     variance = np.maximum(sketch.variances, 0.05 * np.mean(sketch.variances))
     return Data(
         np.ascontiguousarray(w, np.float32),

@@ -1,1 +1,1 @@
-"""The same sums on a graphics processor: CUDA C++ in the arithmetic of the CPU tiers, bit for bit."""
+"""Sums on a graphics processor: CUDA C++ in the arithmetic of the CPU tiers, bit for bit."""

@@ -2,7 +2,7 @@
 //
 // A group of threads takes a row at a time and keeps 2^EB of its p numbers in registers.  A transform is a chain of
 // levels, sums and differences of numbers whose places differ in one bit, and the order of the levels decides about
-// the rounding, so it is the processor's (kernels/_hadamard_numpy.py).  A *pass* is up to EB levels whose bits are
+// the rounding, so it is the processor's (levels in kernels/hadamard.py).  A *pass* is up to EB levels whose bits are
 // bits of the register; between passes the numbers change their threads by way of shared memory.  Tables come in the
 // order in which the threads read them (kernels/cuda/structured.py, which repeats the maps of this file).
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from sketchlearn.kernels import _constants as K
 from sketchlearn.kernels import hadamard
-from sketchlearn.kernels._numpy import signs as signs_of
 from sketchlearn.kernels.cuda import source
 from sketchlearn.kernels.cuda.source import Shape
+from sketchlearn.kernels.fourier import signs as signs_of
 from sketchlearn.kernels.plan import Plan
 
 PARTS = {"Turns": 2, "Signs": 2, "Squares": 1, "Rounded": 1, "Powers": 3}
@@ -86,7 +86,7 @@ def fourier(plan: Plan) -> Recipe:
 
 
 def structured(plan: Plan) -> Recipe:
-    """The same of structured phases."""
+    """Cosines and sines of structured phases, or how many are negative."""
     terms, dither, zero_row = _phases(plan)
     blocks, shape = _blocks(plan, terms, plan.arrays["stretch"], plan.arrays["radius"])
     return Recipe(

@@ -63,7 +63,7 @@ __device__ __forceinline__ void box_rows(
     }
 }
 
-// A number below `groups` for each row, from its content (kernels/_hash_numpy.py).
+// A number below `groups` for each row, from its content (kernels/_hash_compiled.py).
 template <typename Real, int D>
 __device__ __forceinline__ void pick_rows(Rows<Real> X, i64 rows, u64 seed, u64 groups, int* out) {
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < rows; i += (i64)gridDim.x * blockDim.x) {

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.kernels import _constants as K
-from sketchlearn.kernels._hash_numpy import MIX
+from sketchlearn.kernels._constants import MIX
 from sketchlearn.kernels.cuda import structured
 
 TILE: Final = 128
@@ -157,7 +157,7 @@ def rows(dim: int) -> Shape:
 
 def hadamard(dim: int, terms: str, log: int, transforms: int, permuted: bool) -> Shape:
     """Blocks of 2**log structured frequencies."""
-    (steps, size), (far_steps, far_size) = (structured.room(log, each) for each in (EACH_LOG, FAR_EACH_LOG))
+    (steps, size), (far_steps, far_size) = (structured.shared_memory(log, each) for each in (EACH_LOG, FAR_EACH_LOG))
     defines: dict[str, Any] = {
         "SL_ROOM": size, "SL_ROOM_STEPS": ", ".join(map(str, steps or [0])),
         "SL_FAR_ROOM": far_size, "SL_FAR_ROOM_STEPS": ", ".join(map(str, far_steps or [0])),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.kernels._hadamard_numpy import levels
+from sketchlearn.kernels.hadamard import levels
 
 
 def places(log: int, each_log: int, transform: int, number: int) -> npt.NDArray[np.int64]:
@@ -32,7 +32,7 @@ def held_bits(log: int, each_log: int, transform: int, number: int) -> list[int]
 
 
 @cache
-def room(log: int, each_log: int) -> tuple[list[int], int]:
+def shared_memory(log: int, each_log: int) -> tuple[list[int], int]:
     """What each bit of a place adds to its address in shared memory, and the numbers between the rows of a block.
 
     The threads of a warp reach 32 banks at once if what their five bits add differs in its trailing zeros, one having
@@ -126,5 +126,5 @@ def arrange_permutation(log: int, each_log: int, permutation: npt.NDArray[np.int
     if not permutation.size:
         return np.empty((0, 0), np.int32)
     where = permutation[:, places(log, each_log, 1, 0)].reshape(len(permutation), -1)
-    steps, _ = room(log, each_log)
+    steps, _ = shared_memory(log, each_log)
     return np.ascontiguousarray(sum((where >> bit & 1) * step for bit, step in enumerate(steps)) + 0 * where, np.int32)

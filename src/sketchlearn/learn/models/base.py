@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.profile import Profile, residual_profile
-from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.projection import Projection
 from sketchlearn.files import sealed
@@ -165,7 +164,7 @@ class Model:
             edge = getattr(sketch, name)
             if edge is not None and np.isfinite(edge).all():  # a private sketch has no box
                 facts[name] = edge.tolist()
-        if isinstance(phi, CharacteristicMap):
+        if phi.as_characteristic is not None:
             facts["noise_level"] = sketch.noise_level
         for name in ("encoder", "projection"):
             if getattr(phi, name) is not None:
@@ -184,7 +183,7 @@ class Model:
             library=__version__,
             **{**said, **learned},
         )
-        if model.mixture is None or not isinstance(phi, CharacteristicMap):
+        if model.mixture is None or phi.as_characteristic is None:
             return model
         return replace(model, profile=residual_profile(sketch, model.mixture, kind))
 

@@ -1,4 +1,4 @@
-"""What the decoders of this room share: a problem from a sketch, the last descent, and a solution with its verdict."""
+"""What published decoders share: a problem from a sketch, the last descent, and a solution with its verdict."""
 
 from __future__ import annotations
 

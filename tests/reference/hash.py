@@ -7,15 +7,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.kernels._constants import MIX
+
 _I64: TypeAlias = npt.NDArray[np.int64]
-MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def pick(X: npt.NDArray[np.floating], seed: int, groups: int, out: npt.NDArray[np.int64]) -> None:
-    """A group in [0, groups) for each row: a hash of its numbers as float64, with one zero.
-
-    Four chains over the columns modulo 4 are joined at the end, each step an exclusive or, a product and a shift.
-    """
+    """See ``sketchlearn.kernels._hash_compiled.pick``."""
     one, two, three = (np.uint64(c) for c in MIX)
     chains = [np.full(len(X), np.uint64(seed) + np.uint64(k), np.uint64) for k in range(4)]
     with np.errstate(over="ignore"):
@@ -32,17 +30,7 @@ def pick(X: npt.NDArray[np.floating], seed: int, groups: int, out: npt.NDArray[n
 
 
 def gather(X: npt.NDArray[Any], weights: _I64, group: _I64, ends: _I64, rows: npt.NDArray[Any], kept: _I64) -> None:
-    """Rows (and weights, if there are any) in the order of their groups; `ends` are those of the groups, zero before.
-
-    Parameters
-    ----------
-    X, weights, group
-        The rows; weights may be empty.
-    ends : ndarray (groups,)
-        On return where each group ends.
-    rows, kept : ndarray
-        The result.
-    """
+    """See ``sketchlearn.kernels._hash_compiled.gather``."""
     order = np.argsort(group, kind="stable")
     np.take(X, order, axis=0, out=rows)
     if len(weights):

@@ -1,4 +1,4 @@
-"""Last tier of the Fourier pass: NumPy alone, for platforms without numba.  Slow, and bit for bit the same.
+"""Reference of the Fourier pass in NumPy alone: slow, and bit for bit the same.
 
 NumPy has no fused multiply-add, so it is emulated exactly: the product is formed without error,
 the sum is rounded *to odd* (never losing the information that something was cut off), and the
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.kernels import _constants as K
+from sketchlearn.kernels.fourier import odd, signs, squared_phases
 
 _F32: TypeAlias = npt.NDArray[np.float32]
 _F64: TypeAlias = npt.NDArray[np.float64]
@@ -70,7 +71,7 @@ def waves(t: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     fma = _fma64 if far else fma32
     cos_poly, sin_poly = (K.COS64, K.SIN64) if far else (K.COS32, K.SIN32)
     rounder = K.ROUND64 if far else K.ROUND32
-    negative = _odd(t).astype(bool)
+    negative = odd(t).astype(bool)
     r = t - np.rint(t)
     u = r * r
     out = np.empty((2, *t.shape), np.int64)
@@ -83,30 +84,6 @@ def waves(t: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         v = np.where(negative, -v, v) + real(rounder)
         out[row] = v.view(integer).astype(np.int64) - int(np.asarray(real(rounder)).view(integer))
     return out
-
-
-def signs(t: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """One where cosine or sine of phases (half-turns) is negative, zero elsewhere, stacked."""
-    return np.stack([_odd(t), _odd(t - t.dtype.type(0.5))])
-
-
-def _odd(t: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Parity of the nearest integer."""
-    far = t.dtype == np.float64
-    return (t + t.dtype.type(K.PARITY64 if far else K.PARITY32)).view(np.int64 if far else np.int32).astype(
-        np.int64
-    ) & 1
-
-
-def squared_phases(raw: _F64, place: _F64) -> tuple[_F64, _F64]:
-    """Centred rows, and their squared rms phases in the order of the compiled staging."""
-    with np.errstate(all="ignore"):
-        x = raw - place[0]
-        partial = np.zeros((4, len(x)))  # coordinates modulo 4, as the compiled tiers do
-        for k in range(x.shape[1]):
-            p = place[1, k] * x[:, k]
-            partial[k % 4] += p * p
-        return x, (partial[0] + partial[1]) + (partial[2] + partial[3])
 
 
 def stage(

@@ -12,23 +12,7 @@ def descend(
     x: _Array, gradient: _Array, lower: _Array, upper: _Array, steps: _Array, changes: _Array, bends: _Array,
     factors: _Array, count: int, last: int, scale: float, out: _Array,
 ) -> float:  # fmt: skip
-    """Direction of descent, and the slope along it.
-
-    Parameters
-    ----------
-    x, gradient, lower, upper : float64 (n,)
-        Where, and the bounds: variables at a bound that the gradient pushes further out stay there.
-    steps, changes : float64 (memory, n)
-        The last steps and changes of the gradient, in a ring.
-    bends, factors : float64 (memory,)
-        Their products, and room.
-    count, last : int
-        How many rows of the ring are in use, and the newest.
-    scale : float
-        Times the identity: the inverse of the second derivatives before anything is remembered.
-    out : float64 (n,)
-        The direction.
-    """
+    """See ``sketchlearn.kernels._lbfgs_compiled.descend``."""
     blocked = ((x <= lower) & (gradient > 0)) | ((x >= upper) & (gradient < 0))
     out[:] = np.where(blocked, 0.0, gradient)
     rows = [(last - t) % len(bends) for t in range(count)]

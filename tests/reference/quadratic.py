@@ -1,20 +1,24 @@
-"""Last tier of the quadratic pass: NumPy alone, the same bits on the grid, staging included."""
+"""Reference of the quadratic pass: projections by an exact fused multiply-add, and the staging."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from reference.fourier import fma32
 from sketchlearn.kernels import _constants as K
+from sketchlearn.kernels import _quadratic_plain as plain
 from sketchlearn.kernels import pairs
-from sketchlearn.kernels._numpy import fma32
+from sketchlearn.kernels._quadratic_plain import add_squares, pack
+from sketchlearn.kernels._quadratic_rows import squared_lengths
+
+__all__ = ["add_squares", "pack"]
 
 LANES, TILE_ROWS = 1, 1
 _Array = npt.NDArray[Any]
-_Project = Callable[[_Array, _Array, _Array], None]
 
 
 def project(rows: _Array, panels: _Array, out: _Array) -> None:
@@ -25,41 +29,8 @@ def project(rows: _Array, panels: _Array, out: _Array) -> None:
     out[:] = t
 
 
-def add_squares(rows: _Array, n: int, panels: _Array, scales: _Array, sums: _Array) -> None:
-    """Add the squared projections of the first n staged rows to float64 ``sums``."""
-    t = rows[:n] @ panels
-    sums += np.einsum("ij,ij->j", t, t, dtype=np.float64)
-
-
-def add_rounded_squares(
-    rows: _Array, n: int, panels: _Array, scales: _Array, sums: _Array, *, project: _Project = project
-) -> None:
-    """The same on the grid of 2**-22, into int64 ``sums``."""
-    for _, units in _rounded(rows, n, panels, scales, project):
-        sums += units.sum(0)
-
-
-def add_weighted_squares(
-    rows: _Array, n: int, weights: _Array, panels: _Array, scales: _Array, sums: _Array, one: _Array, *,
-    project: _Project = project,
-) -> None:  # fmt: skip
-    """The same for rows with weights; ``one`` is scratch that only the first tier needs."""
-    for at, units in _rounded(rows, n, panels, scales, project):
-        sums += weights[at] @ units
-
-
-def _rounded(rows: _Array, n: int, panels: _Array, scales: _Array, project: _Project) -> Iterator[tuple[slice, _Array]]:
-    for i in range(0, n, 64):
-        at = slice(i, min(n, i + 64))
-        t = np.empty((at.stop - i, panels.shape[1]), np.float32)
-        project(rows[at], panels, t)
-        rounded = np.minimum(t * t * scales, np.float32(1.0)) + np.float32(2.0)
-        yield at, ((rounded.astype(np.float64) - 2.0) * 2.0**K.GRID_BITS).astype(np.int64)
-
-
-def pack(rows: _Array) -> _Array:
-    """Directions as columns."""
-    return np.ascontiguousarray(rows.T, np.float32)
+add_rounded_squares = partial(plain.add_rounded_squares, project=project)
+add_weighted_squares = partial(plain.add_weighted_squares, project=project)
 
 
 def stage(
@@ -74,16 +45,6 @@ def stage(
         np.maximum(upper, X[i0:i1].max(0), out=upper)
         linear += (w * u).sum(0)
         out[: i1 - i0] = u * np.sqrt(w)
-
-
-def squared_lengths(X: _Array, center: _Array, radius: float) -> _Array:
-    """Squared lengths over the radius of rows, in the order of the compiled staging."""
-    with np.errstate(all="ignore"):
-        x = (X.astype(np.float64) - center) * (1.0 / radius)
-        partial = np.zeros((4, len(x)))
-        for k in range(x.shape[1]):
-            partial[k % 4] += x[:, k] * x[:, k]
-        return np.asarray((partial[0] + partial[1]) + (partial[2] + partial[3]))
 
 
 def stage_clipped(

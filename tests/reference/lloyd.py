@@ -14,23 +14,7 @@ def cells(
     products: _Array, lengths: _Array, x: _Array, squares: _Array, weights: _Array, labels: _Array, nearest: _Array,
     distances: _Array, mass: _Array, sums: _Array,
 ) -> float:  # fmt: skip
-    """Nearest centre of every point, squared distance to it, and what the cells hold; returns the weighted cost.
-
-    Parameters
-    ----------
-    products : float32 (k, n)
-        Products of centres and points.
-    lengths, squares : float32 (k,) and (n,)
-        Squared lengths of centres and points.
-    x, weights : float32 (n, d) and float64 (n,)
-        The points, and their weights.
-    labels : int32 (n,)
-        The cells that points were in (-1: in none), replaced by those that they are in now.
-    nearest, distances : int32 and float32 (n,)
-        Room; the squared distances.
-    mass, sums : float64 (k,) and (k, d)
-        Weights of the cells and sums of their points: those that have moved are taken from one and added to another.
-    """
+    """See ``sketchlearn.kernels._lloyd_compiled.cells``."""
     d2 = lengths[:, None] - 2.0 * products
     nearest[:] = d2.argmin(0)
     distances[:] = np.maximum(d2[nearest, np.arange(len(labels))] + squares, 0.0)

@@ -13,19 +13,7 @@ _Array = npt.NDArray[Any]
 def nearest(
     x: _Array, inverse: _Array, centers: _Array, labels: _Array, tile: _Array, best: _Array, distances: _Array
 ) -> None:
-    """Number of the nearest centre of each point, -1 where no distance is finite.
-
-    Parameters
-    ----------
-    x, inverse : float64 (d, n) and (d,)
-        The points, and what their coordinates are multiplied by.
-    centers : float64 (k, d)
-        Centres, multiplied already.
-    labels : int32 (n,)
-        Results.
-    tile, best, distances : float64 (d, width), (width,), (width,)
-        Room to work in: `width` points are looked at together.
-    """
+    """See ``sketchlearn.kernels._nearest_compiled.nearest``."""
     width = len(best)
     with np.errstate(invalid="ignore", over="ignore"):
         for start in range(0, x.shape[1], width):

@@ -1,4 +1,4 @@
-"""Last tier of the structured pass: NumPy alone, with the bits of the compiled tiers."""
+"""Reference of the structured pass in NumPy alone, with the bits of the compiled tiers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reference.fourier import signs, waves
 from sketchlearn.kernels import _constants as K
-from sketchlearn.kernels._numpy import signs, waves
+from sketchlearn.kernels.hadamard import levels
 
 Numbers = npt.NDArray[Any]
 SMALLEST = 1
@@ -24,16 +25,6 @@ def _transform(a: Numbers, stage: int) -> Numbers:
         u, v = pairs[:, :, 0], pairs[:, :, 1]
         a = np.stack([u + v, u - v], axis=2).reshape(n, p)
     return a
-
-
-def levels(q: int, stage: int) -> list[int]:
-    """The order of the levels of a transform of 2**q numbers: the widest first, except in the second stage.
-
-    The second transform of a block has the levels of bits 2, 1 and 0 before those of bits 5, 4 and 3: what one
-    transform shuffled within vectors the next one can then put back without shuffling more.
-    """
-    last = (2, 1, 0, 5, 4, 3) if stage == 1 else (5, 4, 3, 2, 1, 0)
-    return [*range(q - 1, 5, -1), *(bit for bit in last if bit < q)]
 
 
 def _project(rows: Numbers, diagonals: Numbers, permutation: Numbers, b: int) -> Numbers:

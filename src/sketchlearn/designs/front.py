@@ -1,0 +1,349 @@
+"""One way from rows to a feature map, taken by :func:`sketchlearn.design`, the estimators and the command line.
+
+Rows become a pilot by one rule (:mod:`sketchlearn.sources.pilot`), the pilot is projected or standardised where that is
+asked for, the designer of the task makes the map, and the map says why it is what it is.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.designs.projection import project_sample
+from sketchlearn.designs.request import Designer, Request, checked_rows, find, positive
+from sketchlearn.designs.spread import standard_units, warn_of
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.encoder import Encoder
+from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.pilot_table import as_table, encoded_rows
+from sketchlearn.features.projection import Projection
+from sketchlearn.features.quadratic import QuadraticFeatures
+from sketchlearn.features.radial import RadialLaw
+
+Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
+Fourier: TypeAlias = Literal["kmeans", "kmedians", "gmm", "stable", "subspaces"]
+Quadratic: TypeAlias = Literal["pca", "regression", "cca"]
+
+
+@overload
+def design(
+    sample: Any = ...,
+    *,
+    n_components: int = ...,
+    task: Fourier = ...,
+    size: int | None = ...,
+    seed: int | np.random.Generator = ...,
+    bounds: Bounds | None = ...,
+    dim: int | None = ...,
+    scale: float | str | None = ...,
+    radial: str | RadialLaw | None = ...,
+    covariance_type: str | None = ...,
+    standardize: bool = ...,
+    encoder: Encoder | None = ...,
+    projection: int | Projection | None = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
+    sample_weight: npt.ArrayLike | None = ...,
+) -> FourierFeatures: ...
+
+
+@overload
+def design(
+    sample: Any = ...,
+    *,
+    n_components: int = ...,
+    task: Quadratic,
+    size: int | None = ...,
+    seed: int | np.random.Generator = ...,
+    bounds: Bounds | None = ...,
+    dim: int | None = ...,
+    scale: float | str | None = ...,
+    radial: str | RadialLaw | None = ...,
+    covariance_type: str | None = ...,
+    standardize: bool = ...,
+    encoder: Encoder | None = ...,
+    projection: int | Projection | None = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
+    sample_weight: npt.ArrayLike | None = ...,
+) -> QuadraticFeatures: ...
+
+
+@overload
+def design(
+    sample: Any = ...,
+    *,
+    n_components: int = ...,
+    task: str,
+    size: int | None = ...,
+    seed: int | np.random.Generator = ...,
+    bounds: Bounds | None = ...,
+    dim: int | None = ...,
+    scale: float | str | None = ...,
+    radial: str | RadialLaw | None = ...,
+    covariance_type: str | None = ...,
+    standardize: bool = ...,
+    encoder: Encoder | None = ...,
+    projection: int | Projection | None = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
+    sample_weight: npt.ArrayLike | None = ...,
+) -> FeatureMap: ...
+
+
+def design(
+    sample: Any = None,
+    *,
+    n_components: int = 20,
+    task: str = "kmeans",
+    size: int | None = None,
+    seed: int | np.random.Generator = 0,
+    bounds: Bounds | None = None,
+    dim: int | None = None,
+    scale: float | str | None = None,
+    radial: str | RadialLaw | None = None,
+    covariance_type: str | None = None,
+    standardize: bool = False,
+    encoder: Encoder | None = None,
+    projection: int | Projection | None = None,
+    structure: str = "dense",
+    quantized: bool = False,
+    features_per_row: int | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    explain: bool | None = None,
+) -> FeatureMap | tuple[FeatureMap, str]:
+    """Choose a feature map from some rows, or without looking at a row.
+
+    Estimators and the command line design in the same way: from the same rows, with the same number of components and
+    the same seed, they make the same map.
+
+    Parameters
+    ----------
+    sample : array (n, d), frame, path, or anything that :func:`sketchlearn.sketch` reads, optional
+        Rows; a thousand are enough.  Of more than 2000, that many are drawn at random.
+    n_components : int
+        The largest number of components that will be asked for.
+    task : {"kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "classifier", "ica", "subspaces", \
+"anomaly"}
+        What the sketch is for, or a task that was registered.  ``"pca"``, ``"regression"`` and ``"cca"`` give quadratic
+        features (:class:`sketchlearn.QuadraticFeatures`), ``"classifier"`` and ``"anomaly"`` products of Fourier
+        features (:class:`sketchlearn.EmbeddedFeatures`; `size` counts cosines and sines).
+    size : int, optional
+        Number of features; see :func:`sketchlearn.designs.default_size`.
+    seed : int or numpy Generator
+        Seed of the frequencies and of the choice of rows; a generator draws one.
+    bounds : (lower, upper), optional
+        Public bounds of the columns, instead of a sample: for private and federated use.  They may be
+        several times wider than the data.
+    dim : int, optional
+        Number of columns, if neither a sample nor bounds are given (or bounds are two numbers).
+    scale : float or str, optional
+        A number: a guess of the data's standard deviation, instead of a sample (with `dim`).  A name: one of
+        the rules of the literature for a single kernel scale, applied to the sample: ``"separation"``,
+        ``"mean-separation"``, ``"dimension"``, ``"theory"``, ``"keriven"``.
+    radial : str or RadialLaw, optional
+        Law of the radii for a named scale; ``"adapted"`` by default.
+    covariance_type : {"full", "tied", "diag", "spherical"}, optional
+        Shape of the components, for ``task="gmm"`` and ``"stable"``; ``"full"`` by default.
+    standardize : bool
+        Every column counts in units of its own spread, which is taken from the sample and becomes part of the map:
+        k-means is then that of the standardised rows, with centres in the original units.
+    structure : {"dense", "auto", "hadamard", "gr2", "fastfood"}
+        How frequencies are made: one by one, or in blocks of fast transforms for many columns; ``"auto"`` takes
+        these where they are faster.  Quadratic maps know ``"dense"``, ``"auto"`` and ``"hadamard"``.
+    quantized : bool
+        Fourier features of two bits; take a quarter more of them.
+    features_per_row : int, optional
+        Each row contributes so many of the Fourier features only.
+    encoder : Encoder, optional
+        Rules for categories and missing values, from :meth:`sketchlearn.Encoder.fit`: the sample is then a frame or a
+        file, and so may be what is sketched with the map.
+    projection : int or Projection, optional
+        For hundreds of columns: the map is for so many random projections of the rows, which become part of its recipe
+        (with `standardize`, of columns in units of their spread).  What is learned is about projected rows: labels,
+        densities and tests, not centres in the original columns.
+    sample_weight : array (n,), optional
+        Weights of the rows of an array or frame.
+    explain : bool, optional
+        Deprecated: return ``(map, reason)``.  The reason is ``map.reason``.
+
+    Returns
+    -------
+    FeatureMap
+        Its `reason` says in words and numbers why it was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> pilot = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> sl.design(pilot, n_components=10, seed=1).size
+    300
+    >>> print(sl.design(bounds=([0, 0, 0], [1, 1, 1]), n_components=10).reason[:60])
+    multi-scale frequencies from public bounds, no row looked at
+    >>> sl.design(pilot * [1.0, 10.0, 100.0], n_components=10, standardize=True).spread.round()
+    array([  1.,  10., 102.])
+    """
+    k = positive(n_components, "n_components")
+    m = None if size is None else positive(size, "size")
+    find(task)
+    if isinstance(seed, np.random.Generator):
+        seed = int(seed.integers(2**31))
+    rows = _Rows(None) if sample is None else _pilot(sample, sample_weight, seed, encoder)
+    phi = design_request(
+        Request(task, k, seed, rows.rows, m, bounds, dim, scale, radial, covariance_type, rows.weights, standardize),
+        rows.names,
+        indicators=None if encoder is None else encoder.indicators,
+        projection=projection,
+        drawn=(structure, quantized, features_per_row),
+    )
+    if encoder is not None:
+        phi = phi.with_encoder(encoder)
+    if explain is None:
+        return phi
+    warnings.warn("explain= is deprecated: the map says why, as map.reason", FutureWarning, stacklevel=2)
+    return (phi, phi.reason) if explain else phi
+
+
+def design_request(
+    request: Request,
+    names: Sequence[str] | None = None,
+    *,
+    designer: Designer | None = None,
+    indicators: npt.NDArray[np.bool_] | None = None,
+    projection: int | Projection | None = None,
+    drawn: tuple[str, bool, int | None] = ("dense", False, None),
+    level: int = 4,
+) -> FeatureMap:
+    """The map for a request whose sample is a pilot: what all doors have in common.
+
+    Parameters
+    ----------
+    request : Request
+        With `standardize` if columns should count in units of their spread.
+    names : sequence of str, optional
+        Names of the columns, which become part of the map.
+    designer : callable, optional
+        By default the one that is registered for the task.
+    indicators : array of bool (d,), optional
+        Columns that may be constant in the pilot.
+    projection : int or Projection, optional
+        Random projections of the rows.
+    drawn : (structure, quantized, features_per_row)
+        How the frequencies are drawn.
+    level : int
+        Whose line warnings are about, counted from here.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.designs import Request
+    >>> from sketchlearn.designs.front import design_request
+    >>> rows = np.random.default_rng(0).normal(size=(500, 3))
+    >>> design_request(Request("kmeans", 4, sample=rows)) == sl.design(rows, n_components=4)
+    True
+    """
+    task = find(request.task)
+    make = task.design if designer is None else designer
+    few: Projection | None = None
+    remarks = ""
+    asked = request
+    if projection is not None:
+        few, request = _projected(request, projection, names)
+        remarks = f"; of {few.describe()}"
+    units = None
+    if request.standardize and not task.own_units:
+        units, request = _standardized(request, names, indicators)
+        remarks = "; columns in units of their spread in the pilot"
+    phi, why = make(request)
+    if units is not None:
+        phi = phi.standardized(*units)
+    if drawn != ("dense", False, None):
+        phi = phi.redrawn(*drawn)
+        remarks += f"; {phi.describe()}"
+    if asked.sample is not None and task.outliers:
+        warn_of(asked.rows(), names, task.distances and not asked.standardize, level)
+    if few is not None:
+        phi = phi.with_projection(few)
+    if names is not None and len(names) == phi.inputs:
+        phi = phi.with_columns(names)
+    return phi.explained(why + remarks)
+
+
+class _Rows(NamedTuple):
+    rows: npt.NDArray[Any] | None
+    weights: npt.NDArray[np.float64] | None = None
+    names: Sequence[str] | None = None
+
+
+def _pilot(sample: Any, sample_weight: npt.ArrayLike | None, seed: int, encoder: Encoder | None) -> _Rows:
+    """The pilot of any rows, and the names of their columns."""
+    from sketchlearn.sources.pilot import PILOT_ROWS, choose, is_source
+
+    frame = encoder is not None and (hasattr(sample, "columns") or hasattr(sample, "schema"))
+    large = hasattr(sample, "tocsr") and sample.shape[0] > PILOT_ROWS  # made dense block by block
+    if (is_source(sample) and not frame) or large:
+        from sketchlearn.sources import Selection, open_source
+
+        if sample_weight is not None and not large:
+            raise ValueError("sample_weight is for rows in memory: sl.read(..., weight_column=...) reads weights")
+        source = open_source(sample, Selection.of(encoder=encoder, sample_weight=sample_weight))
+        rows, weights = source.pilot(PILOT_ROWS, seed)
+        return _Rows(rows, weights, source.names if source.names and len(source.names) == rows.shape[1] else None)
+    names: list[str] | None
+    if encoder is not None:
+        rows, names = encoded_rows(as_table(sample), encoder), list(encoder.names)
+    else:
+        rows, names = checked_rows(sample), _column_names(sample)
+    own = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if own is not None and (own.shape != (len(rows),) or not (own >= 0).all() or not np.isfinite(own).all()):
+        raise ValueError(f"sample_weight must hold {len(rows)} non-negative numbers, got shape {own.shape}")
+    if own is not None or len(rows) > PILOT_ROWS:
+        rows, own = choose(rows, own, seed)
+    return _Rows(rows, own, names)
+
+
+def _standardized(
+    request: Request, names: Sequence[str] | None, indicators: npt.NDArray[np.bool_] | None
+) -> tuple[tuple[npt.ArrayLike, npt.ArrayLike], Request]:
+    """Offset and spread of the columns, and the request for standardised rows."""
+    if request.sample is None:
+        raise ValueError("standardize=True takes the spread of each column from a sample: give one")
+    rows, weights = request.weighted()
+    offset, spread = standard_units(rows, names, indicators, weights)
+    return (offset, spread), replace(request, sample=(rows - offset) / spread, weights=weights, standardize=False)
+
+
+def _projected(
+    request: Request, projection: int | Projection, names: Sequence[str] | None
+) -> tuple[Projection, Request]:
+    """The projection, and what there is to design from after it."""
+    if not find(request.task).projects:
+        raise ValueError(f"the task {request.task!r} is about the columns themselves: it can't have a projection")
+    if request.sample is None:
+        raise ValueError("projection takes the place of the rows from a sample: give one")
+    rows, weights = request.weighted()
+    if isinstance(projection, Projection):
+        if request.standardize:
+            raise ValueError("standardize=True: a projection that is given has units of its own, leave one of them out")
+        few = projection(rows)
+    else:
+        size = positive(projection, "projection")
+        projection, few = project_sample(rows, size, request.seed, request.standardize, names, weights)
+    return projection, replace(request, sample=few, weights=weights, standardize=False)
+
+
+def _column_names(sample: Any) -> list[str] | None:
+    """Names of the columns of a frame, so that another order of columns is no silent mistake later."""
+    names = getattr(sample, "columns", None)
+    if names is None or callable(names):
+        return None
+    texts = [name for name in names if isinstance(name, str)]
+    return texts if len(texts) == len(names) == len(set(texts)) else None

@@ -1,0 +1,138 @@
+"""The pilot: which rows a feature map is designed from, decided here for every door.
+
+At most :data:`PILOT_ROWS` rows, by priority sampling (Duffield, Lund & Thorup 2007): row i of weight w gets the key
+``u / w`` with u uniform, the rows with the smallest keys are kept, and each stands for the weight ``max(w, 1 / t)``
+with t the smallest key that was not kept.  Rows of equal weight are then a uniform sample without weights.  Keys depend
+on the seed and on the place of a row alone, so the same rows in the same order give the same pilot, whatever they are
+stored in, as long as all of them are looked at.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.arrays import FARTHEST
+
+Array = npt.NDArray[np.float64]
+
+PILOT_ROWS = 2000
+"""Rows that a feature map is designed from: they give the spread of the data to about two percent, and some tens of
+rows for each of up to a hundred components; a design from more is not better, only slower."""
+
+LOOKED_AT = 2**20
+"""Rows that are looked at to choose the pilot, at most."""
+
+_BLOCK = 65_536  # rows at a time
+_STREAM = 0x70696C6F  # data is often made with default_rng(0): keys come from another stream
+
+# read on demand, though they can be made arrays
+_LAZY = frozenset(["h5py", "zarr", "pyarrow", "duckdb"])
+
+
+class Pilot(NamedTuple):
+    """Some rows, and what each stands for.
+
+    Attributes
+    ----------
+    rows : array (n, d)
+        In the order of the data.
+    weights : array (n,) or None
+        Their weights, if they differ.
+    """
+
+    rows: npt.NDArray[Any]
+    weights: Array | None = None
+
+
+class Reservoir:
+    """A pilot in the making: blocks of rows are added in order, and `count` rows at most are kept.
+
+    Rows that hold NaN, infinity or values beyond 1e30, and rows of weight zero, are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.sources.pilot import Reservoir
+    >>> reservoir = Reservoir(3, seed=0)
+    >>> reservoir.add(np.arange(10.0)[:, None])
+    >>> reservoir.pilot().rows.shape
+    (3, 1)
+    """
+
+    def __init__(self, count: int, seed: int) -> None:
+        self._count = count
+        self._random = np.random.default_rng([seed, _STREAM])
+        self._rows: npt.NDArray[Any] | None = None
+        self._weights: Array = np.empty(0)
+        self._keys: Array = np.empty(0)
+
+    def add(self, rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None) -> None:
+        """Look at the next rows."""
+        own = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
+        keys = self._random.random(len(rows))
+        good = (np.abs(rows) <= FARTHEST).all(axis=1) & (own > 0)
+        keys, own = keys[good] / own[good], own[good]
+        if len(self._keys) > self._count:  # copy only the rows that can be kept
+            near = keys < self._keys.max()
+            keys, own = keys[near], own[near]
+            good[good] = near
+        block = rows[good]
+        self._rows = np.array(block) if self._rows is None else np.concatenate([self._rows, block])
+        self._keys, self._weights = np.concatenate([self._keys, keys]), np.concatenate([self._weights, own])
+        most = self._count + 1  # one more than is kept: its key says what the others stand for
+        if len(self._keys) > most:
+            kept = np.sort(np.argpartition(self._keys, most - 1)[:most])
+            self._rows, self._keys, self._weights = self._rows[kept], self._keys[kept], self._weights[kept]
+
+    def pilot(self) -> Pilot:
+        """The rows that were kept; ValueError if there are none."""
+        if self._rows is None or not len(self._rows):
+            raise ValueError("there are no valid rows in the data: nothing to take a sample from")
+        rows, weights = self._rows, self._weights
+        if len(rows) > self._count:
+            last = int(np.argmax(self._keys))
+            weights = np.delete(np.maximum(weights, 1.0 / self._keys[last]), last)
+            rows = np.delete(rows, last, axis=0)
+        return Pilot(rows, None if (weights == weights[0]).all() else weights)
+
+
+def choose(rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None, seed: int = 0) -> Pilot:
+    """The pilot of rows in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.sources.pilot import choose
+    >>> choose(np.arange(5000.0)[:, None]).rows.shape
+    (2000, 1)
+    """
+    reservoir, step = Reservoir(PILOT_ROWS, seed), stride(len(rows))
+    own = None if weights is None else np.asarray(weights, np.float64)[::step]
+    looked = rows[::step]
+    for start in range(0, len(looked), _BLOCK):
+        at = slice(start, start + _BLOCK)
+        reservoir.add(looked[at], None if own is None else own[at])
+    return reservoir.pilot()
+
+
+def stride(length: int) -> int:
+    """Step between the rows in memory that are looked at: they are spread evenly, because sorted data is common."""
+    return max(1, length // LOOKED_AT)
+
+
+def is_source(data: Any) -> bool:
+    """Whether rows are read on demand (paths, streams, databases, memory maps), or in memory (arrays, frames)."""
+    from sketchlearn.sources.base import Source
+
+    if isinstance(data, str | bytes | os.PathLike | Source | np.memmap):
+        return True
+    if type(data).__module__.partition(".")[0] in _LAZY:
+        return True
+    if isinstance(data, list | tuple):
+        return len(data) > 0 and getattr(data[0], "ndim", 0) == 2  # a list of batches
+    held = data is None or np.isscalar(data)
+    return not held and not any(hasattr(data, name) for name in ("__array__", "tocsr", "shape"))
