@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -46,6 +47,5 @@ def design_monitoring(request: Request) -> tuple[MonitoringFeatures, str]:
         reach = _MARGIN * np.maximum(np.abs(rows - offset).max(0), spread)
         origin = "the range of the pilot"
     joint, why = designer(replace(inner, task="kmeans"))
-    assert isinstance(joint, FourierFeatures)
-    phi = MonitoringFeatures.of(joint.standardized(offset, spread), reach)
+    phi = MonitoringFeatures.of(cast(FourierFeatures, joint).standardized(offset, spread), reach)
     return phi, f"{why}; columns in units of their spread; {HARMONICS} features of each column alone, for {origin}"
