@@ -18,6 +18,7 @@ import time
 import numpy as np
 
 import sketchlearn as sl
+from sketchlearn.kernels import active_kernel
 
 
 def sgemm(X, W, out):
@@ -56,7 +57,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--pycle", action="store_true", help="time pycle 1.2 too (it must be installed)")
     arguments = parser.parse_args()
-    print(f"kernel: {sl.active_kernel()}, numpy {np.__version__}")
+    print(f"kernel: {active_kernel()}, numpy {np.__version__}")
     print(
         f"{'d':>4} {'m':>6} {'n':>7} | {'sgemm':>9} {'sketch':>9} {'2 threads':>9} {'np tiles':>9} {'np exp':>9}"
         f" | {'/sgemm':>7} {'1/2 thr':>7} {'tiles/':>7} {'exp/':>7}" + (f" {'pycle/':>7}" if arguments.pycle else "")

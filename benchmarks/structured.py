@@ -34,7 +34,7 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.metrics import adjusted_rand_score
 
 import sketchlearn as sl
-from sketchlearn.kernels import Plan, prepare
+from sketchlearn.kernels import Plan, active_kernel, prepare
 
 WIDE = [(10, 16), (20, 16), (10, 32), (10, 50)]  # the clusters of the k-means grid, 16 columns and more
 
@@ -344,7 +344,7 @@ def main():
         "projected": lambda: projected(seeds),
     }
     for name in arguments.what:
-        print(f"-- {name} (kernel {sl.active_kernel()})", flush=True)
+        print(f"-- {name} (kernel {active_kernel()})", flush=True)
         sections[name]()
 
 

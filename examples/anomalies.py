@@ -25,7 +25,7 @@ train, fresh = usual[: len(usual) // 2], np.setdiff1d(np.arange(len(X)), usual[:
 # Two sites sketch their rows with one map; only the sketches travel.
 phi = sl.design(X[train], task="anomaly", size=100)
 here, there = (sl.sketch(X[rows], phi) for rows in np.array_split(train, 2))
-detector = sl.CompressiveAnomalyDetector(false_alarms=0.05, random_state=0).fit_sketch(here + there)
+detector = sl.CompressiveAnomalyDetector(contamination=0.05, random_state=0).fit_sketch(here + there)
 print(detector.verdict_)
 
 # %%
@@ -39,7 +39,7 @@ for name, score in scores.items():
 # %%
 # From the sketch alone the threshold is that of a law, which 450 images don't follow closely; with rows at hand it is a
 # quantile of theirs.
-detector = sl.CompressiveAnomalyDetector(false_alarms=0.05, features=phi, random_state=0).fit(X[train])
+detector = sl.CompressiveAnomalyDetector(contamination=0.05, features=phi, random_state=0).fit(X[train])
 alarms = detector.predict(X[fresh]) < 0
 print(f"alarms: {alarms[unusual].mean():.0%} of the new digits, {alarms[~unusual].mean():.0%} of the usual ones")
 

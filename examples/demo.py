@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 import sketchlearn as sl
+from sketchlearn.kernels import active_kernel
 
 folder = Path("demo-output")
 folder.mkdir(exist_ok=True)
@@ -30,7 +31,7 @@ print(f"   {phi.reason}")
 # %%
 print("3. Sketch each part on its own, as three machines would")
 sketches = [sl.sketch(part, phi) for part in parts]
-print(f"   kernel: {sl.active_kernel()}")
+print(f"   kernel: {active_kernel()}")
 
 # %%
 print("4. Merge: the same bytes as one pass over all rows")
@@ -69,7 +70,7 @@ print("9. Principal components and a regression from one quadratic sketch")
 second = sl.sketch(rows, sl.design(pilot, n_components=3, task="pca"))
 pca = sl.CompressivePCA(3).fit_sketch(second)
 print(f"   three components explain {pca.explained_variance_ratio_.sum():.1%} of the variance")
-regression = sl.CompressiveRegression().fit_sketch(second, targets=0)
+regression = sl.CompressiveLinearRegression().fit_sketch(second, targets=0)
 print(f"   column 0 on the nine others: R² = {regression.r2_:.3f}")
 
 # %%

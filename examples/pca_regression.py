@@ -50,6 +50,6 @@ plt.show()
 # All products of a few columns: regression of any column on any others, as exact as from the rows.
 table = sl.sketch(rows[:, :6], sl.QuadraticFeatures.draw(dim=6))
 for target, predictors in ((0, [1, 2]), (5, [0, 1, 2, 3, 4])):
-    reg = sl.CompressiveRegression().fit_sketch(table, targets=target, predictors=predictors)
+    reg = sl.CompressiveLinearRegression().fit_sketch(table, targets=target, predictors=predictors)
     terms = ", ".join(f"{c:+.3f} ± {e:.3f}" for c, e in zip(reg.coef_, reg.standard_errors_, strict=True))
     print(f"column {target} on {predictors}: {terms}; R² = {reg.r2_:.3f}")

@@ -21,7 +21,7 @@ import sketchlearn as sl
 from sketchlearn.cli import main
 from sketchlearn.cli.pilot import recipe_text
 from sketchlearn.engines.append import append
-from sketchlearn.learn.models import Model
+from sketchlearn.models import Model
 
 PARTS, ROWS = 20, 300
 X = np.random.default_rng(0).normal(size=(PARTS * ROWS, 2))

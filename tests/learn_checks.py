@@ -81,7 +81,7 @@ CASES = {
     "pca": Case(lambda **o: sl.CompressivePCA(2, random_state=0, **o), "components_", exact=False),
     "subspaces": Case(lambda **o: sl.CompressiveSubspaces(1, random_state=0, **o), "bases_"),
     "regression": Case(
-        lambda **o: sl.CompressiveRegression(random_state=0, **o), "coef_", supervised=True, exact=False
+        lambda **o: sl.CompressiveLinearRegression(random_state=0, **o), "coef_", supervised=True, exact=False
     ),
     "ica": Case(lambda **o: sl.CompressiveICA(random_state=0, **o), "components_"),
     "mixture regression": Case(

@@ -13,6 +13,7 @@ LEVELS = [
     {"sketches"},
     {"sources", "engines"},
     {"designs"},
+    {"models"},
     {"decoders"},
     {"comparison"},
     {"learn", "privacy", "federation"},

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         Independence,
         compare,
         detection_errors,
+        drift,
         goodness_of_fit,
         independence,
         synthesize,
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
     from sketchlearn.designs import design, design_independence
     from sketchlearn.engines import sketch
+    from sketchlearn.engines.append import append
+    from sketchlearn.engines.follow import follow
     from sketchlearn.exceptions import (
         BudgetError,
         DataWarning,
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
         QuadraticFeatures,
         QuarticFeatures,
     )
-    from sketchlearn.kernels import active_kernel
     from sketchlearn.learn import (
         CompressiveAnomalyDetector,
         CompressiveCCA,
@@ -48,17 +50,18 @@ if TYPE_CHECKING:
         CompressiveKMeans,
         CompressiveKMedians,
         CompressiveLDA,
+        CompressiveLinearRegression,
         CompressiveMixtureRegressor,
         CompressivePCA,
-        CompressiveRegression,
         CompressiveSpectralClustering,
         CompressiveStableMixture,
         CompressiveSubspaces,
         CompressiveVerifier,
-        Model,
     )
+    from sketchlearn.models import Model
+    from sketchlearn.models.loading import load
     from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
-    from sketchlearn.sketches import Accumulator, Sketch, SketchTable, load, merge
+    from sketchlearn.sketches import Accumulator, Sketch, SketchTable, merge
     from sketchlearn.sources import Source, read
 
 __version__ = "0.1.0"
@@ -71,6 +74,7 @@ _ROOMS = {
         "Independence",
         "compare",
         "detection_errors",
+        "drift",
         "goodness_of_fit",
         "independence",
         "synthesize",
@@ -78,6 +82,8 @@ _ROOMS = {
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
     "designs": ("design", "design_independence"),
     "engines": ("sketch",),
+    "engines.append": ("append",),
+    "engines.follow": ("follow",),
     "exceptions": (
         "BudgetError",
         "DuplicateRowsError",
@@ -98,7 +104,6 @@ _ROOMS = {
         "QuadraticFeatures",
         "QuarticFeatures",
     ),
-    "kernels": ("active_kernel",),
     "learn": (
         "CompressiveCCA",
         "CompressiveAnomalyDetector",
@@ -110,15 +115,16 @@ _ROOMS = {
         "CompressiveLDA",
         "CompressiveMixtureRegressor",
         "CompressivePCA",
-        "CompressiveRegression",
+        "CompressiveLinearRegression",
         "CompressiveSpectralClustering",
         "CompressiveStableMixture",
         "CompressiveSubspaces",
         "CompressiveVerifier",
-        "Model",
     ),
+    "models": ("Model",),
+    "models.loading": ("load",),
     "privacy": ("Ledger", "PrivacyRecord", "privatize"),
-    "sketches": ("Accumulator", "Sketch", "SketchTable", "load", "merge"),
+    "sketches": ("Accumulator", "Sketch", "SketchTable", "merge"),
     "sources": ("Source", "read"),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
@@ -135,9 +141,9 @@ __all__ = [
     "CompressiveKMeans",
     "CompressiveKMedians",
     "CompressiveLDA",
+    "CompressiveLinearRegression",
     "CompressiveMixtureRegressor",
     "CompressivePCA",
-    "CompressiveRegression",
     "CompressiveSpectralClustering",
     "CompressiveStableMixture",
     "CompressiveSubspaces",
@@ -168,12 +174,14 @@ __all__ = [
     "Source",
     "SourceError",
     "Sweep",
-    "active_kernel",
+    "append",
     "compare",
     "decode",
     "design",
     "design_independence",
     "detection_errors",
+    "drift",
+    "follow",
     "goodness_of_fit",
     "independence",
     "load",
@@ -187,9 +195,23 @@ __all__ = [
 ]
 
 
+# names that users should no longer take from here: where each is now, and under which name
+_MOVED = {
+    "CompressiveRegression": ("sketchlearn", "CompressiveLinearRegression"),
+    "active_kernel": ("sketchlearn.kernels", "active_kernel"),
+}
+
+
 def __getattr__(name: str) -> Any:
     if name == "plots":
         return importlib.import_module("sketchlearn.plots")
+    if name in _MOVED:
+        import warnings
+
+        room, new = _MOVED[name]
+        text = f"sketchlearn.{name} is {room}.{new} now; the old name goes with version 0.2"
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return getattr(importlib.import_module(room), new)
     if name not in _ROOM:
         raise AttributeError(f"module 'sketchlearn' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"sketchlearn.{_ROOM[name]}"), name)

@@ -123,3 +123,34 @@ def test_independent_components(folder, tmp_path, run):
     code, _, err = run("learn", "ica", folder / "fourier.sketch", "-o", tmp_path / "x.json")
     assert code != 0
     assert "--task ica" in err
+
+
+def test_decisions_are_told_on_standard_error(run, folder, tmp_path):
+    source, target = folder / "fourier.sketch", tmp_path / "model.json"
+    code, out, err = run("learn", "kmeans", source, "-k", "2", "-o", target, "--explain", "--json")
+    assert code == 0
+    model = sl.load(target)
+    assert json.loads(out)["verdict"] == model.verdict  # output for programs stays as it is
+    assert model.verdict in err
+
+
+def test_classes_and_targets_are_predicted_as_they_are(run, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2)) + np.repeat([[0.0, 0.0], [6.0, 0.0]], 200, axis=0)
+    names = np.repeat(["low", "high"], 200)
+    np.savetxt(tmp_path / "rows.csv", X, delimiter=",", header="a,b", comments="")
+    classifier = sl.CompressiveClassifier("lda").fit(X, names).to_model()
+    regressor = sl.CompressiveMixtureRegressor(1, random_state=0).fit(X[:, :1], X[:, 0] * 0.25).to_model()
+    classifier.save(tmp_path / "c.json")
+    regressor.save(tmp_path / "r.json")
+    np.savetxt(tmp_path / "one.csv", X[:, :1], delimiter=",", header="a", comments="")
+    for model, rows in (("c", "rows"), ("r", "one")):
+        code, _, err = run(
+            "predict", tmp_path / f"{model}.json", tmp_path / f"{rows}.csv", "-o", tmp_path / f"{model}.csv"
+        )
+        assert code == 0, err
+    labels = (tmp_path / "c.csv").read_text().split()
+    assert labels[0] == '"class"'
+    assert np.mean(np.array([label.strip('"') for label in labels[1:]]) == names) > 0.98
+    targets = np.loadtxt(tmp_path / "r.csv", skiprows=1)
+    np.testing.assert_allclose(targets, X[:, 0] * 0.25, atol=1e-6)

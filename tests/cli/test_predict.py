@@ -9,8 +9,8 @@ import pytest
 from clusters import gaussian_clusters
 
 import sketchlearn as sl
-from sketchlearn.learn.models import GaussianMixtureModel, KMeansModel
 from sketchlearn.learn.predictions import predictions
+from sketchlearn.models import ClusterModel, GaussianMixtureModel
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def folder(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("predict")
     names = {"columns": ("a", "b", "c")}
     centers, weights = rows[:4], np.full(4, 0.25)
-    KMeansModel(rows=5000, centers=centers, weights=weights, spread=np.array([1.0, 2.0, 3.0]), **names).save(
+    ClusterModel(rows=5000, centers=centers, weights=weights, spread=np.array([1.0, 2.0, 3.0]), **names).save(
         path / "kmeans.json"
     )
     GaussianMixtureModel(
@@ -116,7 +116,7 @@ def test_memory_is_that_of_some_batches():
             seen.append(i)
             yield np.zeros((10, 1))
 
-    model = KMeansModel(rows=1, columns=("x",), centers=np.zeros((1, 1)), weights=np.ones(1), named=False)
+    model = ClusterModel(rows=1, columns=("x",), centers=np.zeros((1, 1)), weights=np.ones(1), named=False)
     batches = predictions(model, stream())
     next(batches)
     assert len(seen) < 30

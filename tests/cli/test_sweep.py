@@ -66,9 +66,9 @@ def test_help_loads_no_library_of_numbers():
 
 def test_wide_tables_are_whole():
     names = [f"column {i}" for i in range(300)]
-    from sketchlearn.learn.models import KMeansModel
+    from sketchlearn.models import ClusterModel
 
-    model = KMeansModel(rows=10, columns=tuple(names), centers=np.zeros((2, 300)), weights=np.array([0.5, 0.5]))
+    model = ClusterModel(rows=10, columns=tuple(names), centers=np.zeros((2, 300)), weights=np.array([0.5, 0.5]))
     page = sl.plots.report(model)
     assert all(f">{name}</button>" in page for name in names)
     assert "scroll to the right" in page

@@ -62,7 +62,7 @@ def test_what_cannot_be_verified(folder, model, run):
 
 def test_anomalies_of_a_sketch(folder, run):
     target = folder / "anomaly.json"
-    code, _, err = run("learn", "anomaly", folder / "usual.sketch", "--false-alarms", "0.01", "-o", target)
+    code, _, err = run("learn", "anomaly", folder / "usual.sketch", "--contamination", "0.01", "-o", target)
     assert code == 0, err
     np.savetxt(folder / "new.csv", [[0.0, 0.0], [9.0, 9.0]], delimiter=",", header="a,b", comments="")
     code, out, err = run("predict", target, folder / "new.csv", "-o", "-")

@@ -50,7 +50,6 @@ NOT_YET = {
     "docs/theory/exact-sums.md",
     "docs/theory/second-moments.md",
     "learn/mixture.py",
-    "learn/models/file.py",
     "plots/charts.py",
     "plots/mixtures.py",
     "privacy/release.py",

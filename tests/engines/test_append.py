@@ -6,7 +6,7 @@ import pytest
 import sketchlearn as sl
 from sketchlearn.engines import append as module
 from sketchlearn.engines.append import Design, Options, OutputError, Run, append
-from sketchlearn.engines.follow import follow
+from sketchlearn.engines.follow import follow_files
 from sketchlearn.sources import Selection
 
 PHI = sl.FourierFeatures.draw(dim=2, size=10, scale=1.0, seed=0)
@@ -75,7 +75,7 @@ def test_follow_takes_files_as_they_come(tmp_path):
             np.save(folder / "1.npy", X[30:])
 
     run = Run(tmp_path / "s", keep=True, say=say)
-    got = follow(run, [str(folder)], lambda phi: Selection.of(), PHI, poll=0.01, idle=0.2)
+    got = follow_files(run, [str(folder)], lambda phi: Selection.of(), PHI, poll=0.01, idle=0.2)
     assert got == sl.sketch(X, PHI) == sl.load(tmp_path / "s")
     assert [text.split(": ")[1] for text in said] == ["30 rows from 1 files", "60 rows from 2 files"]
 

@@ -81,7 +81,7 @@ def test_models_score_without_the_estimator(fitted, tmp_path):
     again = sl.Model.load(tmp_path / "model.json")
     assert again == model
     np.testing.assert_allclose(again.predict(X), fitted.predict(X), rtol=1e-9)
-    np.testing.assert_allclose(again.scores(X), fitted.transform(X), rtol=1e-9)
+    np.testing.assert_allclose(again.transform_rows(X), fitted.transform(X), rtol=1e-9)
     assert again.answers(X)["score 1"].shape == (50,)
     assert len(again.table()) == again.size == 3
     assert "3 pairs of 5 and 3 columns" in sl.plots.report(again)

@@ -148,12 +148,12 @@ def test_tiny_weights_are_weights(name):
 def test_workers_and_progress(fitted, name):
     case, seen = CASES[name], []
     found = case.fit(
-        case.make(workers=2, progress=lambda done, total: seen.append((done, total))), "array", case.rows(), None
+        case.make(n_jobs=2, progress=lambda done, total: seen.append((done, total))), "array", case.rows(), None
     )
     assert seen[-1] == (1500, 1500)
     assert found.sketch_ == fitted[name].sketch_
-    with pytest.raises(ValueError, match="workers"):
-        case.fit(case.make(workers=0), "array", case.rows(), None)
+    with pytest.raises(ValueError, match="n_jobs"):
+        case.fit(case.make(n_jobs=0), "array", case.rows(), None)
 
 
 @each

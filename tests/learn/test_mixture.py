@@ -151,7 +151,8 @@ def test_unreliable_components_warn(monkeypatch):
         found = DECODERS["gmm"]["tuning-free"](sketch, k, **options)
         return replace(found, unreliable=(1,), code=Code.UNDETERMINED, verdict="not certified: component 1")
 
-    monkeypatch.setitem(DECODERS["gmm"]._known, "doubtful", doubtful)
+    monkeypatch.setattr(DECODERS["gmm"], "_known", dict(DECODERS["gmm"]._known))
+    DECODERS["gmm"].add("doubtful", doubtful)
     gm = CompressiveGaussianMixture(2, decoder="doubtful", random_state=0)
     with pytest.warns(ConvergenceWarning, match="component 1"):
         gm.fit(_blobs(200))

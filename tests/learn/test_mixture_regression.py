@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sketchlearn as sl
-from sketchlearn.decoders.conditional import ConditionalMixture
+from sketchlearn.models.conditional import ConditionalMixture
 
 
 @parametrize_with_checks([sl.CompressiveMixtureRegressor()])

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchlearn as sl
-from sketchlearn.learn.models import MODELS
+from sketchlearn.decoders.families import DIAGONAL
+from sketchlearn.models import MODELS
 
 
 def data(n=4000, seed=0):
@@ -24,7 +25,7 @@ def models():
         "medians": sl.CompressiveKMedians(3, random_state=0).fit(X),
         "stable": sl.CompressiveStableMixture(1, random_state=0).fit(np.random.default_rng(0).normal(size=(3000, 1))),
         "pca": sl.CompressivePCA(2, random_state=0).fit(X),
-        "regression": sl.CompressiveRegression().fit(X[:, :2], X[:, 2]),
+        "regression": sl.CompressiveLinearRegression().fit(X[:, :2], X[:, 2]),
         "mixture-regression": sl.CompressiveMixtureRegressor(1, random_state=0).fit(X[:, :2], X[:, 2]),
         "densities": sl.CompressiveClassifier("lda").fit(X, X.argmax(1)),
         "anomaly": sl.CompressiveAnomalyDetector(sketch_size=6, random_state=0).fit(X),
@@ -37,12 +38,15 @@ def models():
     }
     for kind in ("full", "tied", "diag", "spherical"):
         fits[kind] = sl.CompressiveGaussianMixture(3, covariance_type=kind, random_state=0).fit(X)
-    return {name: sl.Model.of(fit) for name, fit in fits.items()}
+    found = {name: sl.Model.of(fit) for name, fit in fits.items()}
+    found["family"] = sl.decode(fits["diag"].sketch_, 2, task="family", family=DIAGONAL, random_state=0)
+    return found
 
 
 NAMES = [
     *("kmeans", "medians", "stable", "pca", "regression", "full", "tied", "diag", "spherical"),
     *("mixture-regression", "densities", "least squares", "anomaly", "verifier", "subspaces", "spectral", "cca", "ica"),
+    "family",
 ]
 
 
@@ -137,7 +141,7 @@ def test_any_damage_is_an_error_or_a_drawable_model(models, data):
 
 def test_a_regression_on_some_columns_can_be_read_back():
     s = sl.sketch(data(), sl.design(data()[:500], n_components=2, task="regression"))
-    model = sl.Model.of(sl.CompressiveRegression().fit_sketch(s, 2, [0]))
+    model = sl.Model.of(sl.CompressiveLinearRegression().fit_sketch(s, 2, [0]))
     assert sl.Model.from_json(model.to_json()).columns == ("column 0", "column 1", "column 2")
     assert model.headline == "column 2 from 1 column, 4,000 rows"
 
@@ -146,7 +150,7 @@ def test_frames_give_their_names():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(data(), columns=["x", "y", "z"])
     assert sl.Model.of(sl.CompressiveKMeans(3, random_state=0).fit(frame)).columns == ("x", "y", "z")
-    model = sl.Model.of(sl.CompressiveRegression().fit(frame[["x", "y"]], frame["z"]))
+    model = sl.Model.of(sl.CompressiveLinearRegression().fit(frame[["x", "y"]], frame["z"]))
     assert (model.predictors, model.columns) == (("x", "y"), ("x", "y", "target"))
     assert sl.Model.from_json(model.to_json()).to_json() == model.to_json()
 
@@ -168,7 +172,7 @@ def test_what_no_model_can_be_made_of():
         sl.Model.of(sl.CompressiveKMeans(2))
     X = data(300)
     with pytest.raises(TypeError, match="one target"):
-        sl.Model.of(sl.CompressiveRegression().fit(X[:, :1], X[:, 1:]))
+        sl.Model.of(sl.CompressiveLinearRegression().fit(X[:, :1], X[:, 1:]))
     embedding = sl.FourierFeatures.draw(dim=3, size=20, scale=1.0)
     with pytest.raises(TypeError, match="embedding"):
         sl.Model.of(sl.CompressivePCA(2, embedding=embedding).fit(X))
@@ -186,7 +190,7 @@ def test_models_predict_like_their_estimators(models):
     for kind in ("full", "tied", "diag", "spherical"):
         gm = sl.CompressiveGaussianMixture(3, covariance_type=kind, random_state=0).fit(data())
         np.testing.assert_array_equal(sl.Model.of(gm).predict(X), gm.predict(X))
-    regression = sl.CompressiveRegression().fit(X[:, :2], X[:, 2])
+    regression = sl.CompressiveLinearRegression().fit(X[:, :2], X[:, 2])
     np.testing.assert_allclose(sl.Model.of(regression).predict(X[:, :2]), regression.predict(X[:, :2]))
     with pytest.raises(TypeError, match="predicts nothing"):
         models["pca"].predict(X)

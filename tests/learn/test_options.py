@@ -38,8 +38,8 @@ def test_invalid_rows_of_a_regression(rows):
     y[7], X = np.nan, rows.copy()
     X[9, 0] = np.inf
     with pytest.raises(ValueError, match=r"NaN|infinity"):
-        sl.CompressiveRegression().fit(X, y)
-    found = sl.CompressiveRegression(on_invalid="skip").fit(X, y)
+        sl.CompressiveLinearRegression().fit(X, y)
+    found = sl.CompressiveLinearRegression(on_invalid="skip").fit(X, y)
     assert found.n_samples_ == len(X) - 2
     np.testing.assert_allclose(found.coef_, [1.0, 2.0], rtol=1e-6)
 

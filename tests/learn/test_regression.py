@@ -17,7 +17,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("estimator", [sl.CompressiveRegression(), sl.CompressiveRegression(alpha=1.0)])
+@pytest.mark.parametrize("estimator", [sl.CompressiveLinearRegression(), sl.CompressiveLinearRegression(alpha=1.0)])
 def test_scikit_learn_accepts_it(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinAlgWarning)  # some checks have fewer rows than columns
@@ -44,14 +44,14 @@ def test_it_is_least_squares_on_the_rows(case, alpha):
     X, Y = _data(case)
     # LinearRegression drops directions below `tol` of the largest singular value, which badly scaled columns are
     theirs = Ridge(alpha=alpha, solver="svd").fit(X, Y) if alpha else LinearRegression(tol=1e-13).fit(X, Y)
-    ours = sl.CompressiveRegression(alpha=alpha).fit(X, Y)
+    ours = sl.CompressiveLinearRegression(alpha=alpha).fit(X, Y)
     _close(ours, theirs)
     assert ours.r2_.mean() == pytest.approx(theirs.score(X, Y), rel=1e-9)
     phi, columns = ours.sketch_.features, np.column_stack([X, Y])
     more = sl.sketch(columns[:300] * 1.5, phi)
     merged = sl.merge([sl.sketch(part, phi) for part in np.array_split(columns, 7)]) + more - more
-    _close(sl.CompressiveRegression(alpha=alpha).fit_sketch(merged, targets=[6, 7]), theirs)
-    stream = sl.CompressiveRegression(alpha=alpha)
+    _close(sl.CompressiveLinearRegression(alpha=alpha).fit_sketch(merged, targets=[6, 7]), theirs)
+    stream = sl.CompressiveLinearRegression(alpha=alpha)
     for part in np.array_split(np.arange(2000), 9):
         stream.partial_fit(X[part], Y[part])
     _close(stream, theirs)
@@ -61,11 +61,11 @@ def test_it_is_least_squares_on_the_rows(case, alpha):
 def test_without_an_intercept_and_with_weights():
     X, Y = _data("badly scaled")
     _close(
-        sl.CompressiveRegression(fit_intercept=False).fit(X, Y),
+        sl.CompressiveLinearRegression(fit_intercept=False).fit(X, Y),
         LinearRegression(fit_intercept=False, tol=1e-13).fit(X, Y),
     )
     w = np.random.default_rng(0).integers(0, 4, len(X)) / 4
-    ours = sl.CompressiveRegression().fit(X, Y[:, 0], sample_weight=w)
+    ours = sl.CompressiveLinearRegression().fit(X, Y[:, 0], sample_weight=w)
     theirs = LinearRegression(tol=1e-13).fit(X, Y[:, 0], sample_weight=w)
     _close(ours, theirs)
     assert isinstance(ours.intercept_, float)
@@ -73,7 +73,7 @@ def test_without_an_intercept_and_with_weights():
 
 def test_standard_errors_are_those_of_the_textbook():
     X, Y = _data("badly scaled", targets=1)
-    ours = sl.CompressiveRegression().fit(X, Y[:, 0])
+    ours = sl.CompressiveLinearRegression().fit(X, Y[:, 0])
     A = np.column_stack([np.ones(len(X)), X])
     A_scaled = A / np.linalg.norm(A, axis=0)
     beta = np.linalg.lstsq(A_scaled, Y[:, 0], rcond=None)[0]
@@ -90,7 +90,7 @@ def test_standard_errors_cover():
     truth, hits = np.array([1.0, -2.0, 0.0]), 0
     for _ in range(200):
         X = rng.normal(size=(60, 3))
-        reg = sl.CompressiveRegression().fit(X, X @ truth + rng.normal(size=60))
+        reg = sl.CompressiveLinearRegression().fit(X, X @ truth + rng.normal(size=60))
         hits += int((np.abs(reg.coef_ - truth) < 2.0 * reg.standard_errors_).sum())
     assert 0.92 < hits / 600 < 0.98
 
@@ -102,13 +102,13 @@ def test_collinear_columns_give_a_warning_and_the_smallest_answer(scales):
     X = np.column_stack([X, 2 * X[:, 0] - X[:, 1], np.full(500, 3.0)]) * scales
     y = rng.normal(size=500) + X[:, 2] / scales[2]
     with pytest.warns(LinAlgWarning, match="6 of 8"):
-        ours = sl.CompressiveRegression().fit(X, y)
+        ours = sl.CompressiveLinearRegression().fit(X, y)
     theirs = LinearRegression(tol=1e-12).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-8 * np.abs(theirs.coef_).max())
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-8)
     assert ours.rank_ == 6
     with pytest.warns(LinAlgWarning):
-        single = sl.CompressiveRegression().fit_sketch(
+        single = sl.CompressiveLinearRegression().fit_sketch(
             sl.sketch(np.column_stack([X, y]).astype(np.float32), ours.sketch_.features)
         )
     np.testing.assert_allclose(single.predict(X), theirs.predict(X), atol=1e-3)
@@ -118,10 +118,10 @@ def test_any_column_on_any_others_after_the_fact():
     X, Y = _data("plain")
     columns = np.column_stack([X, Y])
     s = sl.sketch(columns, sl.QuadraticFeatures.draw(dim=8))
-    reg = sl.CompressiveRegression().fit_sketch(s, targets=2, predictors=[7, 0, 5])
+    reg = sl.CompressiveLinearRegression().fit_sketch(s, targets=2, predictors=[7, 0, 5])
     _close(reg, LinearRegression().fit(columns[:, [7, 0, 5]], columns[:, 2]))
     assert reg.n_features_in_ == 3
-    last = sl.CompressiveRegression().fit_sketch(s)
+    last = sl.CompressiveLinearRegression().fit_sketch(s)
     _close(last, LinearRegression().fit(columns[:, :7], columns[:, 7]))
     for arguments, message in [
         ({"targets": 9}, "targets"),
@@ -131,14 +131,14 @@ def test_any_column_on_any_others_after_the_fact():
         ({"targets": [0.5]}, "column numbers"),
     ]:
         with pytest.raises(ValueError, match=message):
-            sl.CompressiveRegression().fit_sketch(s, **arguments)
+            sl.CompressiveLinearRegression().fit_sketch(s, **arguments)
 
 
 def test_principal_components():
     X, Y = _data("correlated and badly scaled")
     from sklearn.decomposition import PCA
 
-    ours = sl.CompressiveRegression(n_components=3).fit(X, Y)
+    ours = sl.CompressiveLinearRegression(n_components=3).fit(X, Y)
     pca = PCA(3).fit(X)
     theirs = LinearRegression(tol=1e-13).fit(pca.transform(X), Y)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(pca.transform(X)), atol=1e-7)
@@ -150,7 +150,7 @@ def test_a_compressed_sketch_predicts_what_its_components_carry():
     F = rng.normal(size=(5000, 3))
     X = F @ rng.normal(size=(3, 60)) + 0.1 * rng.normal(size=(5000, 60)) + 1.0
     y = F @ [1.0, -1.0, 2.0] + 0.1 * rng.normal(size=5000)
-    reg = sl.CompressiveRegression(sketch_size=1200, random_state=0).fit(X, y)
+    reg = sl.CompressiveLinearRegression(sketch_size=1200, random_state=0).fit(X, y)
     assert not reg.sketch_.features.is_exact
     best = LinearRegression().fit(X, y).score(X, y)
     assert reg.score(X, y) > best - 0.01
@@ -166,13 +166,13 @@ def test_bad_arguments_are_named():
         ({"features": sl.QuadraticFeatures.draw(dim=3)}, "3 columns"),
     ]:
         with pytest.raises(ValueError, match=message):
-            sl.CompressiveRegression(**parameters).fit(X, Y)
+            sl.CompressiveLinearRegression(**parameters).fit(X, Y)
     with pytest.raises(TypeError, match="Sketch"):
-        sl.CompressiveRegression().fit_sketch(X)
+        sl.CompressiveLinearRegression().fit_sketch(X)
     with pytest.raises(TypeError, match="quadratic"):
-        sl.CompressiveRegression().fit_sketch(sl.sketch(X, sl.FourierFeatures.draw(dim=6, size=4)))
+        sl.CompressiveLinearRegression().fit_sketch(sl.sketch(X, sl.FourierFeatures.draw(dim=6, size=4)))
     with pytest.raises(ValueError, match="empty"):
-        sl.CompressiveRegression().fit_sketch(sl.Sketch.empty(sl.QuadraticFeatures.draw(dim=3)))
-    stream = sl.CompressiveRegression().partial_fit(X, Y)
+        sl.CompressiveLinearRegression().fit_sketch(sl.Sketch.empty(sl.QuadraticFeatures.draw(dim=3)))
+    stream = sl.CompressiveLinearRegression().partial_fit(X, Y)
     with pytest.raises(ValueError, match="first batch"):
         stream.partial_fit(X, Y[:, 0])

@@ -13,7 +13,7 @@ import pytest
 from scipy.linalg import LinAlgWarning
 
 import sketchlearn as sl
-from sketchlearn.learn.models import KMeansModel
+from sketchlearn.models import ClusterModel
 
 NASTY = ["age", "in</script><script>bad()</script>", "a & b", "'q\"<i>", "größe 漢"]
 
@@ -36,7 +36,7 @@ def models(sketch):
         "one column": sl.CompressiveKMeans(2, random_state=0).fit(X[:, :1]),
         "stable": sl.CompressiveStableMixture(1, random_state=0).fit(X[:, :2]),
         "pca": sl.CompressivePCA(3).fit(X),
-        "regression": sl.CompressiveRegression().fit(X[:, :3], X @ [1.0, -2.0, 0.0, 0.1]),
+        "regression": sl.CompressiveLinearRegression().fit(X[:, :3], X @ [1.0, -2.0, 0.0, 0.1]),
     }
 
 
@@ -99,7 +99,7 @@ def test_very_many_covariances_are_left_out():
     k, d = 30, 90
     rng = np.random.default_rng(0)
     mixture = sl.Mixture(np.full(k, 1 / k), rng.normal(size=(k, d)), np.repeat(np.eye(d)[None], k, 0))
-    model = KMeansModel(
+    model = ClusterModel(
         rows=1000,
         columns=tuple(f"c{i}" for i in range(d)),
         centers=mixture.means,
@@ -109,7 +109,7 @@ def test_very_many_covariances_are_left_out():
     assert len(sl.plots.report(model)) < 1_000_000
     many = sl.Mixture(np.full(700, 1 / 700), np.zeros((700, 300)), np.ones((700, 300)))
     columns = tuple(f"c{i}" for i in range(300))
-    sl.plots.report(KMeansModel(rows=1000, columns=columns, centers=many.means, weights=many.weights, mixture=many))
+    sl.plots.report(ClusterModel(rows=1000, columns=columns, centers=many.means, weights=many.weights, mixture=many))
 
 
 def test_columns_far_from_zero_keep_their_digits():
@@ -131,7 +131,7 @@ def test_the_report_never_replaces_its_model(models, tmp_path):
 def test_a_constant_predictor_has_no_t_value():
     X = np.c_[np.ones(500), np.random.default_rng(0).normal(size=500)]
     with pytest.warns(LinAlgWarning, match="collinear"):
-        model = sl.CompressiveRegression().fit(X, X[:, 1])
+        model = sl.CompressiveLinearRegression().fit(X, X[:, 1])
     page = sl.plots.report(model)
     assert "<td>\u2013</td>" in page
     assert "'inf'" not in page
@@ -247,18 +247,17 @@ def test_a_person_can_use_the_page(models, sketch, tmp_path):
     assert (seen["sorted"], seen["keyboard"], seen["download"]) == ("ascending", True, "components.csv")
     lines = seen["csv"].splitlines()
     assert len(lines) == 5
-    assert lines[0] == (
-        'cluster,share,rows (estimated),age,in</script><script>bad()</script>,a & b,"\'q""<i>",größe 漢'
-    )
+    known = "cluster,share,rows (estimated),± share,± centre"
+    assert lines[0] == f'{known},age,in</script><script>bad()</script>,a & b,"\'q""<i>",größe 漢'
 
 
 @in_browser
 def test_downloads_hold_no_formulas(models, tmp_path):
     names = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "-5"]
-    model = replace(models["kmeans"], columns=tuple(names), named=True)
+    model = replace(models["kmeans"].to_model(), columns=tuple(names), named=True)
     seen = tried(sl.plots.report(model), tmp_path)
     head, first = seen["csv"].splitlines()[:2]
-    assert head == "cluster,share,rows (estimated),'=1+1,'+cmd|' /C calc'!A0,'-2+3,'@SUM(1),-5"
+    assert head == "cluster,share,rows (estimated),± share,± centre,'=1+1,'+cmd|' /C calc'!A0,'-2+3,'@SUM(1),-5"
     assert all(float(cell) == float(cell) for cell in first.split(",")[1:])  # numbers stay numbers
 
 

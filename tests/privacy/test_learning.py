@@ -125,8 +125,8 @@ def test_pca_and_regression(epsilon, delta):
     assert solution.reliable, solution.verdict
     many = sl.decode(s, 6, task="pca", random_state=0)
     assert "out of the noise" in many.verdict or many.reliable
-    found = sl.CompressiveRegression(n_components=2).fit_sketch(s)
-    clean = sl.CompressiveRegression(n_components=2).fit_sketch(exact)
+    found = sl.CompressiveLinearRegression(n_components=2).fit_sketch(s)
+    clean = sl.CompressiveLinearRegression(n_components=2).fit_sketch(exact)
     assert np.abs(found.coef_ - clean.coef_).max() < 0.1
 
 

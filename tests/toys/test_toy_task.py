@@ -6,14 +6,18 @@ from typing import ClassVar
 import numpy as np
 
 import sketchlearn as sl
-from sketchlearn.decoders import Code, Solution, register_decoder
+from sketchlearn.decoders import Code, register_decoder
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.learn import SketchEstimator
-from sketchlearn.learn.models import Model, register_model
+from sketchlearn.models import Model, register_model
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Place(Solution):
+@register_model
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Place(Model):
+    task: str = "toy-location"
+    layout: ClassVar[dict] = {"location": ("d",)}
+    attributes: ClassVar[dict] = {"location_": "location"}
     location: np.ndarray
 
 
@@ -25,28 +29,17 @@ def phase(sketch, k, *, rng, trace):
     w = operator.rows(low).frequencies()
     location = np.linalg.lstsq(w, np.angle(sketch.mean[low]), rcond=None)[0]
     facts = {"residual": 0.0, "noise_floor": 1.0, "ratio": 0.0, "code": Code.RELIABLE, "verdict": "found"}
-    return Place(task="toy-location", decoder="phase", iterations=1, trace=[], location=location, **facts)
-
-
-@register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class PlaceModel(Model):
-    task: ClassVar[str] = "toy-location"
-    layout: ClassVar[dict] = {"location": ("d",)}
-    location: np.ndarray
+    return Place(decoder="phase", iterations=1, location=location, **facts)
 
 
 class Location(SketchEstimator):
-    task, model, learned = "toy-location", PlaceModel, ("location_",)
+    task, model = "toy-location", Place
 
     def __init__(self, n_components=1, random_state=None):
         self.n_components, self.random_state = n_components, random_state
 
     def design_request(self):
         return {"task": "kmeans", "n_components": 2}
-
-    def set_learned(self, solution):
-        self.location_ = solution.location
 
 
 def test_the_whole_way(tmp_path):

@@ -32,13 +32,13 @@ from sketchlearn.exceptions import (
     SketchFileError,
     SourceError,
 )
-from sketchlearn.files import LockedError, check_seal
+from sketchlearn.files import LockedError
 from sketchlearn.limits import check, memory_limit, read_json
 from sketchlearn.words import one_line, printable
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
-    from sketchlearn.learn.models import Model
+    from sketchlearn.models import Model
     from sketchlearn.sketches import Sketch
 
 
@@ -334,7 +334,9 @@ def read_sketch(path: str) -> Sketch:
             f"{path}: Parquet, not a sketch: of a table of groups make one with 'sketchlearn merge {path} -o x.sketch'"
             f", of rows with 'sketchlearn sketch {path} -o x.sketch'"
         )
-    return sketchlearn.load(path)
+    from sketchlearn.sketches.file import load
+
+    return load(path)
 
 
 def read_group(path: str, name: str) -> Sketch:
@@ -370,7 +372,7 @@ def warnings_as_notes() -> Iterator[None]:
 
 def read_model(path: str) -> Model:
     """A model that `learn` wrote, from a file or from standard input for ``-``."""
-    from sketchlearn.learn.models import Model
+    from sketchlearn.models import Model
     from sketchlearn.sketches.file import MAGIC
 
     if path == "-":
@@ -383,18 +385,13 @@ def read_model(path: str) -> Model:
 
 def read_features(path: str) -> FeatureMap:
     """A feature map from a file that `design` wrote, or the one of a sketch."""
-    from sketchlearn.sketches.file import MAGIC
+    from sketchlearn.sketches.file import MAGIC, load
 
-    return sketchlearn.load(path).features if head_of(path).startswith(MAGIC) else features_in(read_json(path), path)
+    return load(path).features if head_of(path).startswith(MAGIC) else features_in(read_json(path), path)
 
 
 def features_in(data: bytes, path: str) -> FeatureMap:
     """The feature map that `design` wrote; `path` is for error messages."""
-    try:
-        recipe = json.loads(data)
-        if not isinstance(recipe, dict) or "features" not in recipe:
-            raise ValueError("it has no field 'features'")
-        check_seal(recipe)
-        return sketchlearn.FeatureMap.from_recipe(recipe["features"]).explained(str(recipe.get("reason", "")))
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise SketchFileError(f"{path}: neither a feature map nor a sketch: {error}") from None
+    from sketchlearn.models.loading import features_in as found_in
+
+    return found_in(data, path)

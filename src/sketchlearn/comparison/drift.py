@@ -94,11 +94,10 @@ def drift(
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.comparison import drift
     >>> rng = np.random.default_rng(0)
     >>> days = {f"day {i}": rng.normal(size=(2000, 2)) + [0.0, 0.5 * (i == 2)] for i in range(4)}
     >>> phi = sl.design(days["day 0"], n_components=3).with_columns(["a", "b"])
-    >>> alarms = drift({day: sl.sketch(rows, phi) for day, rows in days.items()})
+    >>> alarms = sl.drift({day: sl.sketch(rows, phi) for day, rows in days.items()})
     >>> [(alarm.change.label, alarm.columns[0].column) for alarm in alarms if alarm.differs]
     [('day 2', 'b')]
     """

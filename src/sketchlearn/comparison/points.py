@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.decoders.randomness import RandomState, as_generator
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.encoder import Category
 from sketchlearn.features.operator import Operator
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.randomness import RandomState, as_generator
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import added_variance, sampling_variance
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import Operator
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch, check_same_features, pooled
 from sketchlearn.threads import single_blas_thread
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from sketchlearn.comparison.two_sample import ROUNDING, characteristic_values, feature_covariance
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 

@@ -28,6 +28,7 @@ from sketchlearn.decoders.solution import (
     StableSolution,
 )
 from sketchlearn.decoders.sweep import Sweep, sweep_by_certificate
+from sketchlearn.models.base import Model
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
@@ -87,9 +88,9 @@ def decode(
 
     Returns
     -------
-    Solution
-        :class:`~sketchlearn.decoders.solution.ClusterSolution` for k-means and k-medians, and a class of its own for
-        each other task.
+    Model
+        :class:`~sketchlearn.models.ClusterModel` for k-means and k-medians, and a class of its own for each other task;
+        for ``"pca"`` a second moment, of which :class:`~sketchlearn.models.PCAModel` takes some directions.
 
     Examples
     --------
@@ -119,6 +120,8 @@ def decode(
         staged = any("stage" in step for step in found.trace)
         records = found.trace if staged else [_record(found, seconds)]
         found = replace(found, trace=records if trace else [])
+    if isinstance(found, Model):
+        found = found.of_sketch(sketch if isinstance(sketch, Sketch) else sketch.union())
     if not isinstance(sketch, Sketch) or not isinstance(found, Solution):
         return found  # a decoder of another package may return what it likes
     if sketch.has_box:

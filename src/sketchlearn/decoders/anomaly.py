@@ -8,18 +8,15 @@ count most.  A row that was sketched pulls C towards itself; without it the scor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtri
 
 from sketchlearn.decoders.classifier.ridge import feature_moments
-from sketchlearn.decoders.classifier.rules import embedded
-from sketchlearn.decoders.solution import Code, Solution
-from sketchlearn.features.base import FeatureMap
+from sketchlearn.decoders.solution import Code
 from sketchlearn.kernels import GRID_BITS, PRODUCT_BITS
+from sketchlearn.models.anomaly import AnomalyModel, Distance
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -28,87 +25,7 @@ RIDGE = 0.01
 """Variance that every feature is taken to have at least, in units of a feature's square, where features are bounded."""
 _RELATIVE = 1e-6  # the same for columns, in units of each column's variance
 _KEPT = 1e-3  # of a direction's variance against the ridge: directions with less are treated as without any
-_ROWS = 4096  # scored at a time
 _FULL = 0.5  # of the rows: beyond so many effective features scores of new rows are uncertain
-
-
-@dataclass(frozen=True, eq=False)
-class Distance:
-    """The score of rows.
-
-    Attributes
-    ----------
-    features : FeatureMap
-        What rows become: cosines and sines of an embedding, or columns.
-    mean : ndarray (f,)
-        Mean feature.
-    units : ndarray (f,)
-        Units of the features.
-    directions, variances : ndarray (q, f), (q,)
-        Principal directions in these units, and variances along them.
-    ridge : float
-        Variance that is added in every direction.
-    """
-
-    features: FeatureMap
-    mean: Array
-    units: Array
-    directions: Array
-    variances: Array
-    ridge: float
-
-    def __call__(self, rows: npt.NDArray[Any]) -> Array:
-        """Squared distances, (n,)."""
-        gains = self.variances / (self.variances + self.ridge)
-        out = np.empty(len(rows))
-        for i in range(0, len(rows), _ROWS):
-            apart = (embedded(self.features, rows[i : i + _ROWS]) - self.mean) / self.units
-            along = apart @ self.directions.T
-            out[i : i + _ROWS] = ((apart**2).sum(1) - (along**2) @ gains) / self.ridge
-        return np.maximum(out, 0.0)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class AnomalySolution(Solution):
-    """A distance and what is typical.
-
-    Attributes
-    ----------
-    distance : Distance
-        The score.
-    freedom : float
-        Mean squared distance of the rows that were sketched: effective number of features.
-    rows : float
-        How many there were.
-    """
-
-    distance: Distance
-    freedom: float
-    rows: float
-
-    def unseen(self, scores: Array) -> Array:
-        """Scores that rows of the sketch would have, had they not been sketched."""
-        return np.asarray(scores / np.maximum(1.0 - scores / self.rows, 1e-3))
-
-    def threshold(self, share: float, draws: npt.NDArray[Any] | None = None) -> float:
-        """The score that a share of new rows exceeds: that of normal features, or more, if draws speak for it.
-
-        Draws from a model of the rows have larger scores than rows, where the model fills what rows leave empty.  But
-        the mean score of rows is known, so that draws only have to tell how far above the mean a score may be.
-
-        Parameters
-        ----------
-        share : float
-            Of false alarms.
-        draws : ndarray (n, d), optional
-            Rows of a rough model.
-        """
-        normal = float(self.unseen(np.array(chdtri(max(self.freedom, 1e-6), share))))
-        if draws is None:
-            return normal
-        scores = self.distance(draws)
-        mean = float(self.unseen(np.array(self.freedom)))
-        return max(normal, mean * float(np.quantile(scores, 1.0 - share)) / max(float(scores.mean()), 1e-300))
 
 
 def embedding_means(sketch: Sketch) -> Sketch | None:
@@ -136,7 +53,7 @@ def embedding_means(sketch: Sketch) -> Sketch | None:
 
 def decode_anomaly(
     sketch: Sketch, k: int = 1, *, rng: np.random.Generator, trace: list[dict[str, Any]] | None = None
-) -> AnomalySolution:
+) -> AnomalyModel:
     """The distance of a sketch of embedded rows, or of exact quadratic features; `k` and `rng` are not needed.
 
     Examples
@@ -166,7 +83,7 @@ def decode_anomaly(
             f"not certified: {freedom:.0f} effective features are too many for {rows:.6g} rows: scores of new rows "
             "depend on which rows were seen. Take fewer features or more rows"
         )
-    return AnomalySolution(
+    return AnomalyModel(
         task="anomaly", decoder="mahalanobis", residual=0.0, code=code, verdict=verdict, distance=distance,
-        freedom=freedom, rows=rows,
+        freedom=freedom, effective_rows=rows,
     )  # fmt: skip

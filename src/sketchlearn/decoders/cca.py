@@ -9,15 +9,16 @@ covariance of the rows.  Whether the ones after the first j can be chance is tol
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.lowrank.solution import full_matrix
-from sketchlearn.decoders.solution import Code, Solution
+from sketchlearn.decoders.solution import Code
 from sketchlearn.features.second_moment import second_moment
+from sketchlearn.models.base import column_names
+from sketchlearn.models.cca import CCAModel
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -25,34 +26,6 @@ Columns = npt.NDArray[np.intp]
 
 CHANCE = 0.01
 """Correlations whose p-value is above this may be chance."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CCASolution(Solution):
-    """Canonical correlations.
-
-    Attributes
-    ----------
-    correlations, p_values : ndarray (k,)
-        Correlations of pairs of scores, falling; how probable such a one and all smaller ones together are by chance.
-    x_rotations, y_rotations : ndarray (p, k), (q, k)
-        Scores are rows minus their mean times these, with variance 1.
-    x_loadings, y_loadings : ndarray (p, k), (q, k)
-        Covariances of columns and scores of their group.
-    x_mean, y_mean, x_spread, y_spread : ndarray (p,), (q,)
-        Means and standard deviations of the columns.
-    """
-
-    correlations: Array
-    p_values: Array
-    x_rotations: Array
-    y_rotations: Array
-    x_loadings: Array
-    y_loadings: Array
-    x_mean: Array
-    y_mean: Array
-    x_spread: Array
-    y_spread: Array
 
 
 def decode_cca(
@@ -63,7 +36,7 @@ def decode_cca(
     trace: list[dict[str, Any]] | None = None,
     targets: Sequence[int] | Columns = (-1,),
     predictors: Sequence[int] | Columns | None = None,
-) -> CCASolution:
+) -> CCAModel:
     """Canonical correlations of two groups of columns of a sketch.
 
     Parameters
@@ -79,7 +52,7 @@ def decode_cca(
 
     Returns
     -------
-    CCASolution
+    CCAModel
 
     Examples
     --------
@@ -115,8 +88,9 @@ def decode_cca(
     spread = np.sqrt(np.maximum(np.diag(S), 0.0))
     sign = np.where(a[np.abs(a * spread[x][:, None]).argmax(0), np.arange(k)] < 0, -1.0, 1.0)
     a, b = a * sign, b * sign
+    names = column_names(phi)
     code, verdict = _verdict(p_values[:k], count, sum(ranks))
-    return CCASolution(
+    return CCAModel(
         task="cca",
         decoder="exact",
         residual=float(1.0 - correlations[0] ** 2) if len(correlations) else 1.0,
@@ -133,6 +107,8 @@ def decode_cca(
         y_mean=mean[y],
         x_spread=spread[x],
         y_spread=spread[y],
+        x_columns=tuple(names[i] for i in x),
+        y_columns=tuple(names[i] for i in y),
     )
 
 

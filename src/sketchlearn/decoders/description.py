@@ -16,12 +16,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from sketchlearn.decoders.metric import Array, View, box_of
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.mixtures.default import decode_problem
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs.gmm import parameter_count
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 

@@ -10,15 +10,15 @@ weigh all cumulants alike, have about twice the error where both kinds are mixed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from sketchlearn.decoders.solution import Code, Solution
+from sketchlearn.decoders.solution import Code
 from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
+from sketchlearn.models.ica import ICAModel
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -30,35 +30,6 @@ _CHANCE = 0.01
 _FLAT = 1e-7  # variance of whitened rows that is none
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ICASolution(Solution):
-    """Independent components.
-
-    Attributes
-    ----------
-    components : ndarray (k, d)
-        Unmixing: centred rows times its transpose are the sources, of variance 1.
-    mixing : ndarray (d, k)
-        Columns: what a source adds to the rows.
-    mean : ndarray (d,)
-        Mean of the rows.
-    kurtosis, kurtosis_std : ndarray (k,)
-        Excess kurtosis of the sources, falling in size, and standard errors.
-    n_sources : int
-        Sources that are not normal, as far as the sketch can tell.
-    leakage : float
-        Expected root mean square share of another source in an estimated one.
-    """
-
-    components: Array
-    mixing: Array
-    mean: Array
-    kurtosis: Array
-    kurtosis_std: Array
-    n_sources: int
-    leakage: float
-
-
 def decode_ica(
     sketch: Sketch,
     k: int,
@@ -66,7 +37,7 @@ def decode_ica(
     rng: np.random.Generator,
     trace: list[dict[str, Any]] | None = None,
     starts: int = 10,
-) -> ICASolution:
+) -> ICAModel:
     """Independent components of the rows behind a sketch.
 
     Parameters
@@ -84,7 +55,7 @@ def decode_ica(
 
     Returns
     -------
-    ICASolution
+    ICAModel
 
     Examples
     --------
@@ -120,7 +91,7 @@ def decode_ica(
     sign = np.where(mixing[np.abs(mixing).argmax(0), np.arange(d)] < 0, -1.0, 1.0)
     sources = _not_normal(kurtosis, std, count)
     code, verdict = _verdict(best, sources, d, count)
-    return ICASolution(
+    return ICAModel(
         task="ica",
         decoder="cumulants",
         residual=best.value,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,44 +16,16 @@ from scipy.linalg import LinAlgWarning
 
 from sketchlearn.decoders.lowrank.solution import full_matrix
 from sketchlearn.decoders.registry import decoders_of
-from sketchlearn.decoders.solution import Code, LowRankSolution, Solution
+from sketchlearn.decoders.solution import Code, LowRankSolution
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
+from sketchlearn.models.base import column_names
+from sketchlearn.models.regression import RegressionModel
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.intp]
 
 _EXACT = "the sketch holds all products of columns: these are the coefficients of least squares on the rows"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RegressionSolution(Solution):
-    """Coefficients of some targets.
-
-    Attributes
-    ----------
-    coefficients : ndarray (targets, predictors)
-        Coefficients.
-    intercepts : ndarray (targets,)
-        Constants.
-    standard_errors, intercept_errors : ndarray
-        Of both; NaN from compressed sketches.
-    r2, residual_variance : ndarray (targets,)
-        Part of the variance that is explained; variance of the noise.
-    rank : int
-        Number of directions of the predictors that could be used.
-    predictor_spread : ndarray (predictors,) or None
-        Standard deviations of the predictors, from an exact sketch.
-    """
-
-    coefficients: Array
-    intercepts: Array
-    standard_errors: Array
-    intercept_errors: Array
-    r2: Array
-    residual_variance: Array
-    rank: int
-    predictor_spread: Array | None = None
 
 
 class _Fit(NamedTuple):
@@ -79,7 +50,7 @@ def decode_regression(
     alpha: float = 0.0,
     fit_intercept: bool = True,
     second_moment_decoder: str = "auto",
-) -> RegressionSolution:
+) -> RegressionModel:
     """Regress columns of a sketch on other columns of it.
 
     Parameters
@@ -103,7 +74,7 @@ def decode_regression(
 
     Returns
     -------
-    RegressionSolution
+    RegressionModel
 
     Examples
     --------
@@ -134,7 +105,9 @@ def decode_regression(
         second = _second_moment(sketch, phi, few, fit_intercept, second_moment_decoder, rng, trace)
         fit = _from_components(second, x, t, ridge, few)
     mean = phi.row_mean_from_sums(sketch.sums, weight)
-    return _solution(fit, mean[x], mean[t], count, fit_intercept, spread, second, few, trace)
+    names = column_names(phi)
+    groups = tuple(names[i] for i in x), tuple(names[i] for i in t)
+    return _solution(fit, mean[x], mean[t], count, fit_intercept, spread, second, few, trace, groups)
 
 
 def _solution(
@@ -147,7 +120,8 @@ def _solution(
     second: LowRankSolution | None,
     few: int | None,
     trace: list[dict[str, Any]] | None,
-) -> RegressionSolution:
+    groups: tuple[tuple[str, ...], tuple[str, ...]],
+) -> RegressionModel:
     """Constants, errors and what is explained."""
     coef, number = fit.coefficients, len(fit.coefficients)
     freedom = count - fit.rank - (1 if fit_intercept else 0)
@@ -173,7 +147,7 @@ def _solution(
     else:
         code, verdict = Code.RELIABLE, _EXACT if few is None else f"{_EXACT}, for {fit.rank} principal components"
     scale = np.where(fit.total > 0, fit.total, 1.0)
-    return RegressionSolution(
+    return RegressionModel(
         task="regression",
         decoder="exact" if second is None else second.decoder,
         residual=float(np.mean(rest / scale)),
@@ -184,13 +158,15 @@ def _solution(
         iterations=0 if second is None else second.iterations,
         trace=trace or [],
         coefficients=coef,
-        intercepts=y_mean - coef @ x_mean if fit_intercept else np.zeros(number),
+        intercept=y_mean - coef @ x_mean if fit_intercept else np.zeros(number),
         standard_errors=errors,
-        intercept_errors=constant,
+        intercept_error=constant,
         r2=r2,
         residual_variance=variance,
         rank=fit.rank,
         predictor_spread=spread,
+        predictors=groups[0],
+        targets=groups[1],
     )
 
 

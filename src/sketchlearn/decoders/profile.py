@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,57 +12,25 @@ from sketchlearn.decoders.families import DIAGONAL, FULL, SPHERICAL
 from sketchlearn.decoders.mixture import Array, Mixture
 from sketchlearn.features.characteristic import characteristic as characteristic_map
 from sketchlearn.features.operator import Operator
+from sketchlearn.models.base import Model
+from sketchlearn.models.profile import Profile
 from sketchlearn.sketches.value import Sketch
 
 _BINS = 24
 _FEWEST = 8  # frequencies per bin
 
 
-@dataclass(frozen=True, eq=False)
-class Profile:
-    """Averages over frequencies of about the same radius, from low to high.
-
-    The radius is ``sqrt(w'Cw)`` with C the covariance of the whole mixture: radius 1 sees differences of one
-    standard deviation of the data, ten times the radius sees details ten times finer.
-
-    Attributes
-    ----------
-    radius : ndarray (b,)
-        Geometric mean of the radii in each bin.
-    signal : ndarray (b,)
-        Mean squared modulus of the sketch.
-    misfit : ndarray (b,)
-        Mean squared modulus of sketch minus model.
-    floor : ndarray (b,)
-        What noise leaves if the model is right and its parameters were fitted.
-    sampling : ndarray (b,)
-        Noise of the sketch itself: ``(1 - |z|^2) / n``, and what a release added.
-    size : ndarray (b,)
-        Number of frequencies.
-
-    Examples
-    --------
-    >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.decoders.profile import residual_profile
-    >>> X = np.random.default_rng(0).normal(size=(5000, 2)) + np.repeat([[1.0, 0.0], [9.0, 0.0]], 2500, axis=0)
-    >>> s = sl.sketch(X, sl.design(X[::5], n_components=2, seed=0))
-    >>> p = residual_profile(s, sl.decode(s, 2, random_state=0).mixture)
-    >>> bool(p.misfit[-1] < 3 * p.floor[-1]), bool(p.signal[0] > 100 * p.misfit[0])
-    (True, True)
-    """
-
-    radius: Array
-    signal: Array
-    misfit: Array
-    floor: Array
-    sampling: Array
-    size: Array
-
-
 def characteristic(mixture: Mixture, operator: Operator) -> npt.NDArray[np.complex128]:
     """``E exp(i w·x)`` of a mixture at the frequencies of an operator, (m,) complex."""
     envelope = np.exp(-0.5 * operator.quadratic(mixture.covariances))
     return np.asarray(mixture.weights @ (np.exp(1j * operator.forward(mixture.means)) * envelope))
+
+
+def with_profile(model: Model, sketch: Sketch) -> Model:
+    """The model with its misfit by radius, if it has a mixture and the sketch frequencies."""
+    if model.mixture is None or sketch.features.as_characteristic is None:
+        return model
+    return replace(model, profile=residual_profile(sketch, model.mixture, model.fitted_shape))
 
 
 def residual_profile(sketch: Sketch, mixture: Mixture, kind: str | None = None, bins: int = _BINS) -> Profile:

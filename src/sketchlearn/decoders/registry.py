@@ -94,11 +94,11 @@ class Decoders(Mapping[str, Decoder]):
             raise ValueError(f"decoder={name!r}: choose 'auto' or one of {', '.join(self)}")
         return replace(self._known[name], decoder=self[name])
 
-    def add(self, name: str, entry: Entry) -> None:
-        """Make a decoder known under a name that is free."""
+    def add(self, name: str, entry: Entry | Decoder) -> None:
+        """Make a decoder, or an entry that says what it can do, known under a name that is free."""
         if name == "auto" or name in self._known:
             raise ValueError(f"there is a decoder {name!r} for {self.task} already")
-        self._known[name] = entry
+        self._known[name] = entry if isinstance(entry, Entry) else Entry(entry)
 
 
 _PUBLISHED = "sketchlearn.decoders.kmeans.published"

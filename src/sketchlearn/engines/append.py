@@ -342,12 +342,11 @@ def append(
     Examples
     --------
     >>> import numpy as np, pathlib, tempfile, sketchlearn as sl
-    >>> from sketchlearn.engines.append import append
     >>> phi = sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder) / "all.sketch"
     ...     for day in range(3):
-    ...         total = append(np.full((10, 2), float(day)), file, phi)
+    ...         total = sl.append(np.full((10, 2), float(day)), file, phi)
     ...     sl.load(file).count
     30
     """

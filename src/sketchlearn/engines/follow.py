@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Unpack
 
 from sketchlearn.engines.append import Design, Options, Run, drawn, total_rows
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.files import locked
 from sketchlearn.sketches import Sketch, SketchTable
-from sketchlearn.sources import Selection
+from sketchlearn.sources import ReadOptions, Selection
 from sketchlearn.sources.paths import find_files, identity
 
 
-def follow(
+def follow_files(
     run: Run,
     data: Sequence[str],
     selection: Callable[[FeatureMap | None], Selection],
@@ -72,6 +77,62 @@ def follow(
             if busy or result is None:
                 raise
             return result
+
+
+def follow(
+    data: str | PathLike[str] | Sequence[str | PathLike[str]],
+    output: str | PathLike[str],
+    features: FeatureMap | None = None,
+    *,
+    group_by: str | int | None = None,
+    design: Design | None = None,
+    poll: float = 5.0,
+    idle: float | None = None,
+    wait: float = 60.0,
+    options: Options | None = None,
+    **reading: Unpack[ReadOptions],
+) -> Sketch | SketchTable:
+    """Watch files and folders, and add what is new to the sketch in a file, until interrupted or idle.
+
+    Parameters
+    ----------
+    data : path, glob, folder, or several
+        What to watch; files count when they no longer grow.
+    output : path
+        A sketch (with `group_by` a table of sketches); made if it isn't there.  A checkpoint next to it says which
+        files were read, so that the next call goes on with new ones.
+    features, group_by, design, wait, options, **reading
+        As for :func:`sketchlearn.append`.
+    poll : float
+        Seconds between two looks.
+    idle : float, optional
+        End after so many seconds without new files; by default never.
+
+    Returns
+    -------
+    Sketch or SketchTable
+        Of all rows so far, which are in the output too.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile, sketchlearn as sl
+    >>> phi = sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(pathlib.Path(folder) / "day.npy", np.ones((10, 2)))
+    ...     day = pathlib.Path(folder) / "*.npy"
+    ...     sl.follow(day, pathlib.Path(folder) / "all.sketch", phi, poll=0.01, idle=0.05).count
+    10
+    """
+    watched = [data] if isinstance(data, str | PathLike) else list(data)
+
+    def selection(phi: FeatureMap | None) -> Selection:
+        return Selection.for_map(phi, group_by=group_by, **reading)
+
+    with locked(output, wait):
+        run = Run(Path(output), group_by is not None, keep=True)
+        return follow_files(
+            run, [os.fsdecode(path) for path in watched], selection, features, design, options, poll=poll, idle=idle
+        )
 
 
 def _settled(run: Run, data: Sequence[str], format: str | None) -> Iterator[list[str]]:

@@ -6,7 +6,7 @@ Estimators are loaded when first named: a process that only reads models doesn't
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sketchlearn.learn.models import Model, register_model
+from sketchlearn.models import Model, register_model
 
 if TYPE_CHECKING:
     from sketchlearn.learn.anomaly import CompressiveAnomalyDetector
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sketchlearn.learn.mixture import CompressiveGaussianMixture
     from sketchlearn.learn.mixture_regression import CompressiveMixtureRegressor
     from sketchlearn.learn.pca import CompressivePCA
-    from sketchlearn.learn.regression import CompressiveRegression
+    from sketchlearn.learn.regression import CompressiveLinearRegression
     from sketchlearn.learn.spectral import CompressiveSpectralClustering
     from sketchlearn.learn.stable import CompressiveStableMixture
     from sketchlearn.learn.subspaces import CompressiveSubspaces
@@ -34,9 +34,9 @@ __all__ = [
     "CompressiveKMeans",
     "CompressiveKMedians",
     "CompressiveLDA",
+    "CompressiveLinearRegression",
     "CompressiveMixtureRegressor",
     "CompressivePCA",
-    "CompressiveRegression",
     "CompressiveSpectralClustering",
     "CompressiveStableMixture",
     "CompressiveSubspaces",
@@ -57,7 +57,7 @@ _MODULES = {
     "CompressiveLDA": "discriminant",
     "CompressiveMixtureRegressor": "mixture_regression",
     "CompressivePCA": "pca",
-    "CompressiveRegression": "regression",
+    "CompressiveLinearRegression": "regression",
     "CompressiveSpectralClustering": "spectral",
     "CompressiveStableMixture": "stable",
     "CompressiveSubspaces": "subspaces",

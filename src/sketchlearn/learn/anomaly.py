@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,22 +11,23 @@ import numpy.typing as npt
 from sklearn.base import OutlierMixin
 
 from sketchlearn.decoders import decode
-from sketchlearn.decoders.anomaly import AnomalySolution, embedding_means
-from sketchlearn.decoders.solution import MixtureSolution
+from sketchlearn.decoders.anomaly import embedding_means
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.models.anomaly import AnomalyModel
-from sketchlearn.learn.models.base import Model
+from sketchlearn.learn.parameters import Accepts, choice, real
 from sketchlearn.learn.rows import Rows
+from sketchlearn.learn.using import Predicts, ScoresRows
+from sketchlearn.models.anomaly import AnomalyModel
+from sketchlearn.models.base import Model
 
 Array = npt.NDArray[np.float64]
 
 _COMPONENTS, _DRAWS, _FEWEST = 3, 20_000, 50  # of a rough model of the rows; rows that are too few for one
 
 
-class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore[misc]
+class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: ignore[misc]
     """Anomalies by their distance from usual rows in feature space, learned from one sketch.
 
     The sketch holds mean and covariance of some hundred Fourier features exactly; the score is the Mahalanobis distance
@@ -36,8 +39,9 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
     method : {"features", "columns"}
         Distances in feature space, for usual rows of any shape, or of the columns themselves, for usual rows that are
         nearly normal.
-    false_alarms : float
-        Share of usual rows that may be called anomalies.
+    contamination : float
+        Share of usual rows that may be called anomalies: of new rows, not of those that were sketched, which are a
+        little nearer to themselves.
     standardize : bool
         Features see every column in units of its own spread.
     features : FeatureMap, optional
@@ -46,8 +50,8 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
         Cosines and sines (600 by default); the sketch has half the square of it in integers.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    workers : int, optional
-        Threads of the pass.
+    n_jobs : int, optional
+        Threads of the pass; all cores by default and for -1.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, Generator, RandomState or None
@@ -56,12 +60,12 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
     Attributes
     ----------
     offset_ : float
-        Score below which a row is called an anomaly: what `false_alarms` of the rows of the pilot fall below, corrected
-        for their having been sketched; from a sketch alone, what it is for normal features, or more, if draws from a
-        rough mixture that is decoded from the sketch speak for it.
+        Score below which a row is called an anomaly: what a share of `contamination` of the rows of the pilot fall
+        below, corrected for their having been sketched; from a sketch alone, what it is for normal features, or more,
+        if draws from a rough mixture that is decoded from the sketch speak for it.
     sketch_ : Sketch
         What was learned from.
-    solution_ : AnomalySolution
+    solution_ : AnomalyModel
         The distance.
     reliable_, verdict_ : bool, str
         Whether there are rows enough for so many features.
@@ -78,7 +82,7 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
     >>> rng = np.random.default_rng(0)
     >>> turn = rng.uniform(0, 2 * np.pi, 2000)
     >>> ring = np.c_[np.cos(turn), np.sin(turn)] + 0.05 * rng.normal(size=(2000, 2))
-    >>> found = sl.CompressiveAnomalyDetector(false_alarms=0.01, sketch_size=100, random_state=0).fit(ring)
+    >>> found = sl.CompressiveAnomalyDetector(contamination=0.01, sketch_size=100, random_state=0).fit(ring)
     >>> found.predict([[1.0, 0.0], [0.0, 0.0]])  # the middle of the ring is no usual place
     array([ 1, -1])
     """
@@ -86,41 +90,37 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
     task: ClassVar[str] = "anomaly"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = AnomalyModel
-    learned: ClassVar[tuple[str, ...]] = ("offset_",)
+    parameters: ClassVar[Mapping[str, Accepts]] = {
+        "method": choice("features", "columns"),
+        "contamination": real(0.0, 1.0),
+    }
+    renamed: ClassVar[Mapping[str, str]] = {**SketchEstimator.renamed, "false_alarms": "contamination"}
     offset_: float
 
     def __init__(
         self,
         method: str = "features",
         *,
-        false_alarms: float = 0.05,
+        contamination: float = 0.05,
         standardize: bool = False,
         features: FeatureMap | None = None,
         sketch_size: int | None = None,
         on_invalid: str = "raise",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         progress: Any = None,
         random_state: Any = None,
     ) -> None:
         self.method = method
-        self.false_alarms = false_alarms
+        self.contamination = contamination
         self.standardize = standardize
         self.features = features
         self.sketch_size = sketch_size
         self.on_invalid = on_invalid
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
     # -- learning ------------------------------------------------------------------------------
-
-    def check_parameters(self) -> None:
-        """Methods have names, shares are shares."""
-        if self.method not in ("features", "columns"):
-            raise ValueError(f"method={self.method!r}: choose 'features' or 'columns'")
-        if not 0 < self.false_alarms < 1:
-            raise ValueError(f"false_alarms must be above 0 and below 1, got {self.false_alarms!r}")
-        self.check_sketching()
 
     def design_request(self) -> dict[str, Any]:
         """Features as wide as the data."""
@@ -134,24 +134,18 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
         phi = QuadraticFeatures.draw(dim=rows.shape[1], center=np.average(rows, axis=0, weights=weights))
         return phi.explained("all products of columns, about the mean of the pilot")
 
-    def decode_sketch(self, seed: int) -> AnomalySolution:
-        """The distance."""
-        solution = decode(self.sketch_, 1, task=self.task, random_state=seed)
-        assert isinstance(solution, AnomalySolution)
-        return solution
-
-    def set_learned(self, solution: AnomalySolution) -> None:
-        """The threshold: rows of the pilot, where there are any, know more than a law does."""
+    def decode_sketch(self, seed: int) -> Model:
+        """The distance, and a threshold: rows of the pilot, where there are any, know more than a law does."""
+        found: AnomalyModel = self._decoded(1, seed)
         pilot: tuple[Array, Array | None] | None = self.__dict__.get("_pilot")
         if pilot is None:
-            self.offset_ = -solution.threshold(float(self.false_alarms), self._draws())
-            return
-        scores = solution.unseen(solution.distance(pilot[0]))
+            return replace(found, offset=-found.threshold(float(self.contamination), self._draws()))
+        scores = found.unseen(found.distance(pilot[0]))
         order = np.argsort(scores)
         weights = np.ones(len(scores)) if pilot[1] is None else pilot[1]
         mass = np.cumsum(weights[order])
-        at = int(np.searchsorted(mass, (1.0 - float(self.false_alarms)) * mass[-1]))
-        self.offset_ = -float(scores[order[min(at, len(order) - 1)]])
+        at = int(np.searchsorted(mass, (1.0 - float(self.contamination)) * mass[-1]))
+        return replace(found, offset=-float(scores[order[min(at, len(order) - 1)]]))
 
     def _draws(self) -> Array | None:
         """Rows of a rough mixture, decoded from the means of the features that the sketch holds."""
@@ -159,23 +153,8 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
         if means is None or means.effective_count < _FEWEST:
             return None
         rough = decode(means, _COMPONENTS, task="gmm", decoder="auto", covariance_type="diag", random_state=self._seed)
-        assert isinstance(rough, MixtureSolution)
-        return rough.mixture.sample(_DRAWS, self._seed)[0]
-
-    def make_model(self) -> Model:
-        """The distance and the threshold."""
-        distance = self.solution_.distance
-        return AnomalyModel.from_sketch(
-            self.sketch_,
-            self.solution_,
-            directions=distance.directions,
-            variances=distance.variances,
-            mean=distance.mean,
-            units=distance.units,
-            ridge=distance.ridge,
-            offset=self.offset_,
-            recipe=distance.features.recipe(),
-        )
+        rows: Array = rough.sample(_DRAWS, self._seed)[0]
+        return rows
 
     def _needed_rows(self) -> int:
         return 1
@@ -211,21 +190,6 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
 
     # -- using it --------------------------------------------------------------------------------
 
-    def score_samples(self, X: Any) -> Array:
-        """Minus the squared distance of each row in feature space: small for anomalies.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples,)
-        """
-        rows = self._new_rows(X)
-        return -self.solution_.distance(rows)
-
     def decision_function(self, X: Any) -> Array:
         """Scores less the threshold: negative for anomalies.
 
@@ -239,20 +203,6 @@ class CompressiveAnomalyDetector(OutlierMixin, SketchEstimator):  # type: ignore
         ndarray (n_samples,)
         """
         return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Any) -> npt.NDArray[np.intp]:
-        """-1 for anomalies, 1 for usual rows.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples,)
-        """
-        return np.where(self.decision_function(X) < 0, -1, 1)
 
     def __getstate__(self) -> Any:
         state = super().__getstate__()

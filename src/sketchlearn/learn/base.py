@@ -1,27 +1,31 @@
-"""One base for estimators: rows or a source become a sketch, the sketch a solution, the solution attributes.
+"""One base for estimators: rows or a source become a sketch, the sketch a model, the model attributes.
 
-A new estimator is a subclass with five things: `task` (which decoders), `model` (which class of model), `learned`
-(attributes that decoding sets), :meth:`SketchEstimator.design_request` and :meth:`SketchEstimator.set_learned`.
+A new estimator is a subclass with three things: `task` (which decoders), `model` (which class of model, whose
+`attributes` are shown) and, where the task's own design will not do, :meth:`SketchEstimator.design_request`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import warnings
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchlearn.decoders import Solution, decode, sweep
+from sketchlearn.decoders import decode, sweep
+from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.front import design_request
 from sketchlearn.designs.request import Request, find
 from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.models.base import Model
+from sketchlearn.learn.parameters import DeclaredParameters
 from sketchlearn.learn.rows import (
     PILOT_ROWS,
     Rows,
@@ -31,6 +35,7 @@ from sketchlearn.learn.rows import (
     on_grid,
     weight_scale,
 )
+from sketchlearn.models.base import Model
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Selection, open_source
 from sketchlearn.threads import limited
@@ -40,7 +45,7 @@ Array = npt.NDArray[np.float64]
 _OF_ALL = ("solution_", "reliable_", "verdict_")
 
 
-class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
+class SketchEstimator(DeclaredParameters, ABC):
     """What all estimators share.
 
     ``fit`` designs a feature map from a pilot of 2000 rows (unless `features` is given), sketches all rows in one
@@ -48,16 +53,18 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     for; ``fit_sketch`` decodes a sketch made elsewhere.  Rows may be an array, a frame, or anything that
     :func:`sketchlearn.sketch` reads: paths, streams of batches, Arrow, databases, memory maps.
 
-    Subclasses keep the parameters ``features``, ``sketch_size``, ``decoder``, ``on_invalid``, ``workers``,
-    ``progress`` and ``random_state``, and say what is particular to them in the methods below.
+    Subclasses keep the parameters ``features``, ``sketch_size``, ``decoder``, ``on_invalid``, ``n_jobs``,
+    ``progress`` and ``random_state``, declare others in `parameters`, and say what is particular to them in the methods
+    below.
     """
 
     task: ClassVar[str]
     """Name of the task in :data:`sketchlearn.decoders.DECODERS`."""
     model: ClassVar[type[Model]]
-    """The class of models that :meth:`to_model` makes."""
-    learned: ClassVar[tuple[str, ...]] = ()
-    """Attributes that :meth:`set_learned` sets: they go stale when rows are added, and come back when asked for."""
+    """The class of models that :meth:`to_model` returns; its `attributes` are set by learning, go stale when rows are
+    added, and come back when asked for."""
+    also_shown: ClassVar[Mapping[str, str]] = {}
+    """Further attributes, beside those that the model declares."""
     counted: ClassVar[str] = "n_components"
     """The parameter that says how many components are wanted."""
     fewest_rows: ClassVar[int] = 1
@@ -73,7 +80,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     sketch_size: int | None = None
     decoder: str = "auto"
     on_invalid: str = "raise"
-    workers: int | None = None
+    n_jobs: int | None = None
     progress: Any = None
     random_state: Any = None
     sketch_: Sketch
@@ -92,25 +99,9 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         phi, why = find(request.task).design(request)
         return phi.explained(why)
 
-    @abstractmethod
-    def set_learned(self, solution: Any) -> None:
-        """Set the attributes that `learned` lists."""
-
     def check_parameters(self) -> None:
         """Refuse parameters that make no sense, before any row is read."""
-        k = getattr(self, self.counted)
-        if k != "auto" and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
-            raise ValueError(f"{self.counted} must be a positive integer or 'auto', got {k!r}")
-        self.check_sketching()
-
-    def check_sketching(self) -> None:
-        """Refuse sizes and decoders that there aren't."""
-        if self.on_invalid not in ("raise", "skip"):
-            raise ValueError(f"on_invalid={self.on_invalid!r}: choose 'raise' or 'skip'")
-        for name in ("sketch_size", "projection"):
-            size = getattr(self, name, None)
-            if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
-                raise ValueError(f"{name} must be a positive integer or None, got {size!r}")
+        super().check_parameters()
         if self.features is not None and getattr(self, "projection", None) is not None:
             raise ValueError("features and projection: a map that is given has its own projection, or none")
         self.check_decoder()
@@ -125,20 +116,28 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Number of features for so many columns and rows (None: not known yet); None leaves it to the design."""
         return None
 
-    def decode_sketch(self, seed: int) -> Solution:
-        """Decode ``self.sketch_``; by default with the decoder that was asked for and :meth:`decode_options`."""
-        options = self.decode_options()
-        with limited(self.workers):
-            k = self._chosen(seed)
-            table = getattr(self, "sweep_", None) if getattr(self, self.counted, None) == "auto" else None
-            final = None if table is None else table.solution
-            if final is not None and final.task == self.task and self.decoder == "auto" and not options:
-                return final  # one fit, and one verdict for both
-            solution = decode(self.sketch_, k, task=self.task, decoder=self.decoder, random_state=seed, **options)
-        assert isinstance(solution, Solution)
+    def decode_sketch(self, seed: int) -> Model:
+        """The model behind ``self.sketch_``; by default what the chosen decoder and :meth:`decode_options` give."""
+        options, k = self.decode_options(), self._chosen(seed)
+        table = getattr(self, "sweep_", None) if getattr(self, self.counted, None) == "auto" else None
+        final = None if table is None else table.solution
+        if final is not None and final.task == self.task and self.decoder == "auto" and not options:
+            return final  # one fit, and one verdict for both
+        model: Model = self._decoded(k, seed, **options)
         if table is not None:
-            self.sweep_ = table.concluded(solution)
-        return solution
+            self.sweep_ = table.concluded(model)
+        return model
+
+    def _decoded(self, k: int, seed: int, **options: Any) -> Any:
+        with limited(self._workers):
+            return decode(
+                self.sketch_, k, **{"task": self.task, "decoder": self.decoder, "random_state": seed, **options}
+            )
+
+    @property
+    def _workers(self) -> int | None:
+        """Threads: -1 is scikit-learn's word for all cores."""
+        return None if self.n_jobs == -1 else self.n_jobs
 
     def _chosen(self, seed: int) -> int:
         """The number of components; ``"auto"`` leaves it to a sweep, which is kept."""
@@ -163,10 +162,6 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Options of the decoder."""
         return {}
 
-    def make_model(self) -> Model:
-        """The model of what was learned; by default the class `model` makes it from sketch and solution."""
-        return self.model.from_solution(self.sketch_, self.solution_)
-
     # -- learning ------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -190,11 +185,8 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         self.check_parameters()
         seeds = self._seeds()
-        rows = self._opened(X, y, sample_weight, seeds[0])
-        if rows.count is not None and rows.count < self._needed_rows():
-            raise ValueError(f"n_samples={rows.count} should be >= {self.counted}={self._needed_rows()}")
-        sketch = self._pass(rows, self._map(rows, seeds[0], whole=True))
-        self._take(sketch, seeds[1], rows.scale)
+        sketch, scale = self._gathered(X, y, sample_weight, seeds[0], whole=True)
+        self._take(sketch, seeds[1], scale)
         self._solve()
         return self
 
@@ -216,20 +208,20 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.check_parameters()
         if "sketch_" not in self.__dict__:
             seeds = self._seeds()
-            rows = self._opened(X, y, sample_weight, seeds[0])
-            self._take(self._pass(rows, self._map(rows, seeds[0], whole=False)), seeds[1], rows.scale)
+            sketch, scale = self._gathered(X, y, sample_weight, seeds[0], whole=False)
+            self._take(sketch, seeds[1], scale)
         else:
-            total = self.sketch_ + self._pass(self._opened(X, y, sample_weight), self.sketch_.features)
+            total = self.sketch_ + self._gathered(X, y, sample_weight, None, whole=False)[0]
             self._forget()
             self.sketch_ = total
         return self
 
-    def fit_sketch(self, sketch: Sketch) -> Self:
+    def fit_sketch(self, sketch: Any) -> Self:
         """Learn from a sketch made elsewhere.
 
         Parameters
         ----------
-        sketch : Sketch
+        sketch : Sketch, or a table of sketches for an estimator that learns from groups of rows
             Of features for this task; if the estimator has `features`, of these.
 
         Returns
@@ -237,7 +229,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self
         """
         self.check_parameters()
-        self._check_sketch(sketch)
+        sketch = self._given(sketch)
         self._set_columns(sketch.features.inputs, sketch.features.input_columns)
         self._take(sketch, self._seeds()[1], 1.0)
         self._solve()
@@ -255,11 +247,31 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         if "sketch_" not in self.__dict__:
             raise ValueError(f"this {type(self).__name__} has learned nothing yet: call fit or fit_sketch")
-        model = self.make_model()
+        model = with_profile(replace(self.solution_, task=self.model.task), self._whole())
         names = getattr(self, "feature_names_in_", None)
         return model if names is None else model.renamed(names)
 
     # -- pieces --------------------------------------------------------------------------------
+
+    def _gathered(self, X: Any, y: Any, sample_weight: Any, seed: int | None, *, whole: bool) -> tuple[Any, float]:
+        """The sketch of some rows, and by how much their weights were scaled.
+
+        The first rows, for which there is a `seed`, give the map; `whole`: there will be no others.
+        """
+        rows = self._opened(X, y, sample_weight, seed)
+        if whole and rows.count is not None and rows.count < self._needed_rows():
+            raise ValueError(f"n_samples={rows.count} should be >= {self.counted}={self._needed_rows()}")
+        features = self.sketch_.features if seed is None else self._map(rows, seed, whole)
+        return self._pass(rows, features), rows.scale
+
+    def _given(self, sketch: Any) -> Any:
+        """A sketch made elsewhere, after checks."""
+        self._check_sketch(sketch)
+        return sketch
+
+    def _whole(self) -> Sketch:
+        """The sketch of all rows."""
+        return self.sketch_
 
     def _needed_rows(self) -> int:
         given = getattr(self, self.counted)
@@ -382,7 +394,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             features,
             sample_weight=rows.weights,
             on_invalid=self.on_invalid,
-            workers=self.workers,
+            workers=self._workers,
             progress=self.progress,
         )
 
@@ -400,7 +412,7 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         given = isinstance(self.random_state, int | np.integer) and not isinstance(self.random_state, bool)
         return (int(self.random_state), drawn[1]) if given else drawn
 
-    def _take(self, sketch: Sketch, seed: int, scale: float) -> None:
+    def _take(self, sketch: Any, seed: int, scale: float) -> None:
         """Begin with a new sketch."""
         self._check_projection(sketch.features)
         self._forget()
@@ -408,22 +420,34 @@ class SketchEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._weight_scale = scale
         self._seed = seed
 
+    @classmethod
+    def _shown(cls) -> dict[str, str]:
+        """Attributes that learning sets, and the fields of the model behind them."""
+        return {**cls.model.attributes, **cls.also_shown}
+
     def _forget(self) -> None:
-        for name in (*self.learned, *_OF_ALL, "sweep_"):
+        for name in (*self._shown(), *_OF_ALL, "sweep_"):
             self.__dict__.pop(name, None)
 
     def _solve(self) -> None:
-        solution = self.decode_sketch(self._seed)
-        self.solution_, self.reliable_, self.verdict_ = solution, bool(solution.reliable), solution.verdict
-        self.set_learned(solution)
+        model = self.decode_sketch(self._seed)
+        if self._weight_scale != 1.0:  # which makes the sketch count more rows than there were
+            model = replace(model, rows=float(model.rows) / self._weight_scale)
+        self.solution_, self.reliable_, self.verdict_ = model, bool(model.reliable), model.verdict
+        for name, field in self._shown().items():
+            setattr(self, name, getattr(model, field))
+        if model.unreliable:
+            warnings.warn(model.verdict, ConvergenceWarning, stacklevel=3)
 
     def __getattr__(self, name: str) -> Any:
         # what partial_fit has made stale is decoded when it is asked for
-        if name in _OF_ALL or name in type(self).learned:
+        if name in _OF_ALL or name in self._shown():
             if "sketch_" in self.__dict__:
                 self._solve()
                 return self.__dict__[name]
             raise AttributeError(f"{type(self).__name__} has no {name} yet: call fit, partial_fit or fit_sketch first")
+        if name in type(self).renamed:
+            return self._under_old_name(name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Any:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_array
 
-from sketchlearn.decoders import decode
-from sketchlearn.decoders.cca import CHANCE, CCASolution
+from sketchlearn.decoders.cca import CHANCE
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.cca import CCAModel
+from sketchlearn.learn.parameters import NOTHING, Accepts, choice, whole
+from sketchlearn.learn.using import Transforms
+from sketchlearn.models.base import Model
+from sketchlearn.models.cca import CCAModel
 
 Array = npt.NDArray[np.float64]
 
 
-class CompressiveCCA(  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiOutputMixin, RegressorMixin, JointEstimator
-):
+class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimator):  # type: ignore[misc]
     """Canonical correlation analysis from one sketch of both groups of columns.
 
     Pairs of linear forms, one of each group, with the largest correlations.  The sketch holds all products of
@@ -35,8 +35,8 @@ class CompressiveCCA(  # type: ignore[misc]
         The map to sketch with, for the columns of X followed by those of y.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    workers : int, optional
-        Threads of the pass.
+    n_jobs : int, optional
+        Threads of the pass; all cores by default and for -1.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
 
@@ -56,7 +56,7 @@ class CompressiveCCA(  # type: ignore[misc]
         Number of pairs.
     sketch_ : Sketch
         What was learned from.
-    solution_ : CCASolution
+    solution_ : CCAModel
         What the decoder knows.
     reliable_, verdict_ : bool, str
         Whether all of these correlations are more than chance, as a yes or no and in words.
@@ -83,17 +83,7 @@ class CompressiveCCA(  # type: ignore[misc]
 
     task: ClassVar[str] = "cca"
     model: ClassVar[type[Model]] = CCAModel
-    learned: ClassVar[tuple[str, ...]] = (
-        "correlations_",
-        "p_values_",
-        "x_rotations_",
-        "y_rotations_",
-        "x_loadings_",
-        "y_loadings_",
-        "coef_",
-        "intercept_",
-        "n_components_",
-    )
+    parameters: ClassVar[Mapping[str, Accepts]] = {"n_components": whole() | choice("auto") | NOTHING}
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
     fewest_rows: ClassVar[int] = 2
     correlations_: Array
@@ -109,64 +99,35 @@ class CompressiveCCA(  # type: ignore[misc]
         *,
         features: FeatureMap | None = None,
         on_invalid: str = "raise",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         progress: Any = None,
     ) -> None:
         self.n_components = n_components
         self.features = features
         self.on_invalid = on_invalid
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.progress = progress
 
     # -- learning ------------------------------------------------------------------------------
-
-    def check_parameters(self) -> None:
-        """The number of pairs may be left open."""
-        k = self.n_components
-        if k is not None and k != "auto" and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
-            raise ValueError(f"n_components must be a positive integer, 'auto' or None, got {k!r}")
-        self.check_sketching()
 
     def design_request(self) -> dict[str, Any]:
         """All products of columns, whatever the number of components."""
         return {"task": self.task, "n_components": 1}
 
-    def decode_sketch(self, seed: int) -> CCASolution:
+    def decode_sketch(self, seed: int) -> Model:
         """Pairs of the chosen columns."""
         most = min(len(self._predictors), len(self._targets))
         wanted = most if self.n_components in (None, "auto") else int(self.n_components)  # type: ignore[arg-type]
         if wanted > most:
             raise ValueError(f"n_components={wanted} must be between 1 and {most}, the columns of the smaller group")
         both: dict[str, Any] = {"targets": self._targets, "predictors": self._predictors}
-        solution = decode(self.sketch_, wanted, task=self.task, **both)
+        found: CCAModel = self._decoded(wanted, seed, **both)
         if self.n_components == "auto":
-            chance = solution.p_values > CHANCE
+            chance = found.p_values > CHANCE
             kept = int(np.argmax(chance)) if chance.any() else len(chance)
             if kept < len(chance):
-                solution = decode(self.sketch_, max(kept, 1), task=self.task, **both)
-        assert isinstance(solution, CCASolution)
-        return solution
-
-    def set_learned(self, solution: CCASolution) -> None:
-        """Correlations, directions, and the regression on scores."""
-        for name in ("correlations", "p_values", "x_rotations", "y_rotations", "x_loadings", "y_loadings"):
-            setattr(self, name + "_", getattr(solution, name))
-        self.n_components_ = len(solution.correlations)
-        # the covariance of a target and a score of X is its loading on the paired score times their correlation
-        self.coef_ = (solution.y_loadings * solution.correlations) @ solution.x_rotations.T
-        self.intercept_ = solution.y_mean - self.coef_ @ solution.x_mean
-
-    def make_model(self) -> Model:
-        """Directions and loadings by the names of the columns."""
-        phi, s = self.sketch_.features, self.solution_
-        names = phi.columns or tuple(f"column {i}" for i in range(phi.dim))
-        return CCAModel.from_sketch(
-            self.sketch_,
-            s,
-            x_columns=tuple(names[i] for i in self._predictors),
-            y_columns=tuple(names[i] for i in self._targets),
-            **{name: getattr(s, name) for name in CCAModel.layout if hasattr(s, name)},
-        )
+                found = self._decoded(max(kept, 1), seed, **both)
+        return found
 
     # -- using ---------------------------------------------------------------------------------
 
@@ -185,14 +146,14 @@ class CompressiveCCA(  # type: ignore[misc]
         ndarray (n_samples, n_components), or two of them
         """
         rows = self._new_rows(X)
-        x_scores = (rows - self.solution_.x_mean) @ self.x_rotations_
+        x_scores = self.solution_.transform_rows(rows)
         if y is None:
-            return np.asarray(x_scores)
+            return x_scores
         others = check_array(y, dtype=np.float64, ensure_2d=False)
         others = others[:, None] if others.ndim == 1 else others
         if others.shape != (len(rows), len(self.y_rotations_)):
             raise ValueError(f"y has shape {others.shape}, expected {(len(rows), len(self.y_rotations_))}")
-        return np.asarray(x_scores), np.asarray((others - self.solution_.y_mean) @ self.y_rotations_)
+        return x_scores, self.solution_.transform_others(others)
 
     def predict(self, X: Any) -> Array:
         """Targets predicted from the scores of rows.
@@ -206,10 +167,5 @@ class CompressiveCCA(  # type: ignore[misc]
         -------
         ndarray (n_samples,) or (n_samples, n_targets)
         """
-        check_is_fitted(self)
-        found = self._new_rows(X) @ self.coef_.T + self.intercept_
-        return np.asarray(found[:, 0] if self._flat else found)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components_)
+        rows = self._new_rows(X)
+        return self._shaped(self.solution_.predict_rows(rows).reshape(len(rows), -1))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,17 +14,17 @@ from sklearn.utils.validation import validate_data
 
 from sketchlearn.arrays import FARTHEST
 from sketchlearn.decoders import decode
-from sketchlearn.decoders.classifier.rules import ClassSolution
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.classifier import design_class_means, design_class_mixtures
 from sketchlearn.designs.request import Request
-from sketchlearn.engines import run
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
-from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.classifier import ClassifierModel
+from sketchlearn.learn.parameters import COVARIANCES, NOTHING, Accepts, choice, kind, real, whole
 from sketchlearn.learn.rows import PILOT_ROWS, Rows, is_source
+from sketchlearn.learn.tables import TableEstimator
+from sketchlearn.learn.using import Predicts
+from sketchlearn.models.base import Model
+from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sources import Selection, Source, open_source
 
@@ -32,7 +33,7 @@ Array = npt.NDArray[np.float64]
 _MOMENTS = ("lda", "qda", "naive-bayes")
 
 
-class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[misc]
+class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type: ignore[misc]
     """Classification from a table of sketches, one a class.
 
     The default, least squares on Fourier features, needs the products of all features: the sketches hold them
@@ -65,8 +66,8 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         the square of it in integers a class.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    workers : int, optional
-        Threads of the pass.
+    n_jobs : int, optional
+        Threads of the pass; all cores by default and for -1.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
@@ -82,7 +83,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         What was chosen: for least squares ``alpha``, ``band`` (of frequencies) and ``gcv``.
     sketch_ : SketchTable
         What was learned from: one sketch a class.
-    solution_ : ClassSolution
+    solution_ : ClassifierModel
         The rule, and what the rows of each class typically get.
     reliable_, verdict_ : bool, str
         Whether the sketches are good enough for this, as a yes or no and in words.
@@ -108,10 +109,16 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
     """
 
     task: ClassVar[str] = "classifier"
+    group: ClassVar[str] = "class"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = ClassifierModel
-    learned: ClassVar[tuple[str, ...]] = ("classes_", "class_counts_", "facts_")
-    sketch_: SketchTable  # type: ignore[assignment]
+    parameters: ClassVar[Mapping[str, Accepts]] = {
+        "n_components": whole(),
+        "covariance_type": COVARIANCES,
+        "alpha": real(closed=True) | NOTHING,
+        "shrinkage": real(0.0, 1.0, closed=True),
+        "class_weight": kind(dict, "a dict") | choice("balanced") | NOTHING,
+    }
     classes_: npt.NDArray[Any]
     class_counts_: Array
     facts_: dict[str, Any]
@@ -128,7 +135,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         features: FeatureMap | None = None,
         sketch_size: int | None = None,
         on_invalid: str = "raise",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         progress: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -141,7 +148,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         self.features = features
         self.sketch_size = sketch_size
         self.on_invalid = on_invalid
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
@@ -164,13 +171,8 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         -------
         self
         """
-        self.check_parameters()
-        seeds = self._seeds()
-        self.__dict__.pop("_labels", None)
-        table, scale = self._table(X, y, sample_weight, seeds[0], None)
-        self._take(table, seeds[1], scale)  # type: ignore[arg-type]
-        self._solve()
-        return self
+        self._expected = None
+        return super().fit(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
         """Add rows to the sketches of their classes; new classes may appear in any batch.
@@ -186,64 +188,19 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         -------
         self
         """
-        self.check_parameters()
-        if "sketch_" not in self.__dict__:
-            seeds = self._seeds()
-            self.__dict__.pop("_labels", None)
-            table, scale = self._table(X, y, sample_weight, seeds[0], classes)
-            self._take(table, seeds[1], scale)  # type: ignore[arg-type]
-        else:
-            table, _ = self._table(X, y, sample_weight, None, classes)
-            total = self.sketch_ + table
-            self._forget()
-            self.sketch_ = total
-        return self
+        self._expected = classes
+        return super().partial_fit(X, y, sample_weight)
 
-    def fit_sketch(self, sketch: Any) -> Self:
-        """Learn from sketches made elsewhere, one a class.
+    def _given(self, sketch: Any) -> SketchTable:
+        table = super()._given(sketch)
+        self._labels = {key: key for key in table}
+        return table
 
-        Parameters
-        ----------
-        sketch : SketchTable, or dict of label to Sketch
-            From ``sl.sketch(data, phi, group_by=labels)``.
-
-        Returns
-        -------
-        self
-        """
-        self.check_parameters()
-        if isinstance(sketch, dict):
-            sketch = SketchTable(sketch)
-        if not isinstance(sketch, SketchTable):
-            raise TypeError(
-                f"fit_sketch takes a table with one Sketch a class, got {type(sketch).__name__}; for rows use fit"
-            )
-        self._check_sketch(next(iter(sketch.values())))
-        self._set_columns(sketch.features.inputs, sketch.features.input_columns)
-        self._labels = {key: key for key in sketch}
-        self._take(sketch, self._seeds()[1], 1.0)  # type: ignore[arg-type]
-        self._solve()
-        return self
-
-    def check_parameters(self) -> None:
-        """Methods have names, penalties are numbers."""
-        self.check_options()
-        super().check_parameters()
-
-    def check_options(self) -> None:
-        """Refuse options that make no sense."""
+    def check_decoder(self) -> None:
+        """Refuse a name that no method has."""
         decoders = decoders_of(self.task)
         if self.method != "auto" and self.method not in decoders:
             raise ValueError(f"method={self.method!r}: choose 'auto' or one of {', '.join(decoders)}")
-        if self.alpha is not None and (
-            isinstance(self.alpha, bool) or not np.isscalar(self.alpha) or not 0 <= self.alpha < math.inf  # type: ignore[operator]
-        ):
-            raise ValueError(f"alpha must be a number, not negative, or None, got {self.alpha!r}")
-        if not 0.0 <= self.shrinkage <= 1.0:
-            raise ValueError(f"shrinkage must be between 0 and 1, got {self.shrinkage!r}")
-        given = self.class_weight
-        if given is not None and given != "balanced" and not isinstance(given, dict):
-            raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {given!r}")
 
     def design_request(self) -> dict[str, Any]:
         """A map for one rule, whatever the number of classes."""
@@ -266,7 +223,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         phi = design_class_mixtures(rows, labels, self.n_components, self.covariance_type, **how)
         return phi.explained(f"{phi.size} features for {self.n_components} components a class, about the class means")
 
-    def decode_sketch(self, seed: int) -> ClassSolution:
+    def decode_sketch(self, seed: int) -> ClassifierModel:
         """A rule from the table, with the options that the method has."""
         # the mean rule gives all classes the same weight as it is
         even = self._method == "mean" and self.class_weight == "balanced"
@@ -278,30 +235,11 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         elif self._method == "mixture":
             options["covariance_type"] = self.covariance_type
         k = int(self.n_components) if self._method == "mixture" else 1
-        solution = decode(self._ordered(), k, task=self.task, decoder=self._method, random_state=seed, **options)
-        assert isinstance(solution, ClassSolution)
-        return solution
-
-    def set_learned(self, solution: ClassSolution) -> None:
-        """Labels in their order, and rows."""
-        self.classes_ = np.array([self._labels[key] for key in self._keys()])
-        self.class_counts_ = solution.counts / self._weight_scale
-        self.facts_ = solution.facts
-
-    def make_model(self) -> Model:
-        """The rule and its labels, as text."""
-        total = self.sketch_.union()
-        labels = [label.item() if isinstance(label, np.generic) else label for label in self.classes_]
-        kinds = {bool: "bool", int: "int", float: "float"}
-        return ClassifierModel.from_sketch(
-            total,
-            self.solution_,
-            classes=tuple(str(label) for label in labels),
-            label_type=kinds.get(type(labels[0]), "str"),
-            counts=self.class_counts_,
-            typical=self.solution_.typical,
-            **ClassifierModel.rule_fields(self.solution_.rule),
+        found: ClassifierModel = decode(
+            self._ordered(), k, task=self.task, decoder=self._method, random_state=seed, **options
         )
+        labels = [self._labels[key] for key in self._keys()]
+        return replace(found.labelled(labels), counts=found.counts / self._weight_scale)
 
     # -- classes -------------------------------------------------------------------------------
 
@@ -340,18 +278,14 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         tags.input_tags.sparse = False
         return tags
 
-    def _table(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        seed: int | None,
-        expected: Any,
+    def _gathered(
+        self, X: Any, y: Any, sample_weight: Any, seed: int | None, *, whole: bool
     ) -> tuple[SketchTable, float]:
-        """The sketches of some rows by class, and by how much their weights were scaled."""
-        if is_source(X) and not (isinstance(X, np.memmap) and y is not None and np.ndim(y) > 0):
-            return self._source_table(X, y, sample_weight, seed, expected), 1.0
         first = seed is not None
+        if first:
+            self.__dict__.pop("_labels", None)
+        if is_source(X) and not (isinstance(X, np.memmap) and y is not None and np.ndim(y) > 0):
+            return self._source_table(X, y, sample_weight, seed), 1.0
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         strict = self.on_invalid == "raise"
@@ -359,7 +293,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         check_classification_targets(labels)
         rows = self._weighted(array, sample_weight, self._names(), first)
         known, codes = np.unique(labels, return_inverse=True)
-        self._check_expected(known, expected)
+        self._check_expected(known)
         keys = [_key(label) for label in known]
         if seed is not None:
             kept = np.ones(len(array), bool) if rows.weights is None else rows.weights > 0
@@ -375,19 +309,11 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
             del self._pilot_labels
         else:
             features = self.sketch_.features
-        wanted = features.input_columns
-        source = open_source(
-            rows.data, Selection.of(group_by=codes.tolist(), sample_weight=rows.weights, expected=wanted)
-        )
-        found = run(source, features, workers=self.workers, progress=self.progress, on_invalid=self.on_invalid)
-        assert isinstance(found, SketchTable)
-        labelled = {keys[code]: s for code, s in found.items() if s.weight > 0}
-        if not labelled:
-            raise ValueError("sample_weight is zero for every row: there is nothing to learn from")
+        found = self._table(rows, codes.tolist(), features)
         self._labels = {**self.__dict__.get("_labels", {}), **dict(zip(keys, known.tolist(), strict=True))}
-        return SketchTable(labelled), rows.scale
+        return SketchTable({keys[code]: sketch for code, sketch in found.items()}), rows.scale
 
-    def _source_table(self, X: Any, y: Any, sample_weight: Any, seed: int | None, expected: Any) -> SketchTable:
+    def _source_table(self, X: Any, y: Any, sample_weight: Any, seed: int | None) -> SketchTable:
         if sample_weight is not None:
             raise ValueError(
                 "sample_weight is for rows in memory: read the weights with the rows, with "
@@ -410,17 +336,15 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         else:
             assert known is not None
             features = known
-        table = run(source, features, workers=self.workers, progress=self.progress, on_invalid=self.on_invalid)
-        assert isinstance(table, SketchTable)
-        self._check_expected(np.array([key for key in table if key is not None]), expected)
+        table = self._run(source, features)
+        self._check_expected(np.array([key for key in table if key is not None]))
         self._labels = {**self.__dict__.get("_labels", {}), **{key: key for key in table}}
         return table
 
-    @staticmethod
-    def _check_expected(labels: npt.NDArray[Any], expected: Any) -> None:
-        if expected is None:
+    def _check_expected(self, labels: npt.NDArray[Any]) -> None:
+        if self._expected is None:
             return
-        strange = np.setdiff1d(labels, np.asarray(expected))
+        strange = np.setdiff1d(labels, np.asarray(self._expected))
         if len(strange):
             raise ValueError(f"y has the label {strange[0]!r}, which is not among classes")
 
@@ -439,23 +363,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         ndarray
         """
         rows = self._new_rows(X)
-        scores = self.solution_.rule.scores(rows)
-        return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class of each row.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples,)
-        """
-        rows = self._new_rows(X)
-        return np.asarray(self.classes_[self.solution_.rule.scores(rows).argmax(1)])
+        return np.asarray(self.solution_.decisions(rows))
 
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class, given the row.
@@ -470,7 +378,7 @@ class CompressiveClassifier(ClassifierMixin, SketchEstimator):  # type: ignore[m
         ndarray (n_samples, n_classes)
         """
         rows = self._new_rows(X)
-        return np.asarray(self.solution_.rule.probabilities(rows))
+        return np.asarray(self.solution_.probabilities(rows))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of :meth:`predict_proba`.

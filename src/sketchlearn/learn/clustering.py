@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.metrics import pairwise_distances, pairwise_distances_argmin_min
+from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.characteristic import characteristic
-from sketchlearn.kernels.nearest import nearest
 from sketchlearn.learn.labels import LabelledRows
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.kmeans import KMeansModel
-from sketchlearn.learn.rows import checked_weights
+from sketchlearn.learn.parameters import NOTHING, Accepts, choice, whole
+from sketchlearn.learn.using import ScoresByCost, Transforms
+from sketchlearn.models.base import Model
+from sketchlearn.models.kmeans import ClusterModel
 from sketchlearn.sources import Selection, open_source
 
 Array = npt.NDArray[np.float64]
 
 
-class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, LabelledRows):  # type: ignore[misc]
+class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows):  # type: ignore[misc]
     """What k-means and k-medians share."""
 
-    model: ClassVar[type[Model]] = KMeansModel
-    learned: ClassVar[tuple[str, ...]] = (
-        "cluster_centers_",
-        "weights_",
-        "centers_std_",
-        "weights_std_",
-        "inertia_",
-        "labels_",
-    )
+    model: ClassVar[type[Model]] = ClusterModel
+    parameters: ClassVar[Mapping[str, Accepts]] = {
+        "n_clusters": whole() | choice("auto"),
+        "n_decodes": whole() | NOTHING,
+    }
     counted: ClassVar[str] = "n_clusters"
     projects: ClassVar[bool] = True
     cluster_centers_: Array
@@ -54,7 +48,7 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         decoder: str = "auto",
         n_decodes: int | None = None,
         on_invalid: str = "raise",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         progress: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -66,72 +60,17 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         self.decoder = decoder
         self.n_decodes = n_decodes
         self.on_invalid = on_invalid
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
     # -- learning ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Sketch the rows in one pass and learn the centres from the sketch.
-
-        Parameters
-        ----------
-        X : array, frame, or anything that :func:`sketchlearn.sketch` reads
-            Rows: ``fit(array)``, ``fit(frame)``, ``fit("data/*.parquet")``, ``fit(batches)``.
-        y : ignored
-            For pipelines.
-        sample_weight : array (n_samples,), optional
-            Weights of the rows of an array or frame; whole numbers are exactly repetition.  Weights too small for
-            the grid of sketches are multiplied by a power of two first.
-
-        Returns
-        -------
-        self
-        """
-        return super().fit(X, y, sample_weight)
-
     def decode_options(self) -> dict[str, Any]:
         """How many fits are pooled."""
         return {} if self.n_decodes is None else {"n_decodes": self.n_decodes}
 
-    def set_learned(self, solution: ClusterSolution) -> None:
-        """Centres, shares and cost."""
-        self.cluster_centers_, self.weights_ = solution.centers, solution.weights
-        self.centers_std_, self.weights_std_ = solution.centers_std, solution.weights_std
-        self.inertia_ = solution.inertia * float(self.sketch_.count) / self._weight_scale
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.cluster_centers_)
-
     # -- using it --------------------------------------------------------------------------------
-
-    def _nearest(self, X: Any) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
-        labels, distances = pairwise_distances_argmin_min(*self._in_metric(X))
-        return labels.astype(np.int32), distances
-
-    def _in_metric(self, X: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Rows and centres in the units in which distances are meant."""
-        rows, centers = self._new_rows(X), self.cluster_centers_
-        spread = characteristic(self.sketch_.features, "clustering").spread
-        if spread is not None:
-            rows, centers = rows / spread.astype(rows.dtype), centers / spread
-        return rows, centers.astype(rows.dtype)
-
-    def predict(self, X: Any) -> npt.NDArray[np.int32]:
-        """Index of the nearest centre of each row.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples,)
-        """
-        return self._nearest(X)[0]
 
     def cluster_means(self, X: Any) -> Array:
         """Mean row of each cluster, in the columns of the rows, by one pass over them.
@@ -150,51 +89,17 @@ class SketchedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """
         check_is_fitted(self)
         features = self.sketch_.features
-        sums, counts = np.zeros((len(self.cluster_centers_), features.inputs)), np.zeros(len(self.cluster_centers_))
+        model = self.solution_
+        sums, counts = np.zeros((model.size, features.inputs)), np.zeros(model.size)
         for block in open_source(X, Selection.for_map(features)):
             rows = np.asarray(block, np.float64)
             rows = rows[np.isfinite(rows).all(1)]
             few = rows if features.projection is None else features.projection(rows)
-            labels = nearest(few, self.cluster_centers_, characteristic(features, "clustering").spread)
+            labels = model.predict_rows(few)
             counts += np.bincount(labels, minlength=len(counts))
             np.add.at(sums, labels, rows)
         with np.errstate(invalid="ignore"):
             return np.asarray(sums / counts[:, None])
-
-    def transform(self, X: Any) -> npt.NDArray[Any]:
-        """Distances of the rows to the centres.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples, n_clusters)
-        """
-        return pairwise_distances(*self._in_metric(X))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the total cost of the rows: larger is better.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-        y : ignored
-            For pipelines.
-        sample_weight : array (n_samples,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        distances = self._nearest(X)[1].astype(np.float64)
-        cost = distances if self.task == "kmedians" else distances**2
-        weights = checked_weights(sample_weight, len(cost))
-        return -float(cost.sum() if weights is None else cost @ weights)
 
 
 class CompressiveKMeans(SketchedClustering):
@@ -222,8 +127,8 @@ class CompressiveKMeans(SketchedClustering):
         more is a little better and slower).
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    workers : int, optional
-        Threads of the pass, and of fits that are pooled; all cores by default.
+    n_jobs : int, optional
+        Threads of the pass, and of fits that are pooled; all cores by default and for -1.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, Generator, RandomState or None
@@ -244,7 +149,7 @@ class CompressiveKMeans(SketchedClustering):
         Labels of the rows given to `fit`, by a second pass when first asked for.
     sketch_ : Sketch
         The sketch: save it, merge it, decode it with another number of clusters.
-    solution_ : Solution
+    solution_ : ClusterModel
         What the decoder knows, with the certificate and its verdict in words.
     reliable_, verdict_ : bool, str
         The certificate, as a yes or no and in words.

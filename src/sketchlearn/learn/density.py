@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 from sklearn.base import DensityMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.learn.base import SketchEstimator
+from sketchlearn.learn.parameters import NOTHING, Accepts, choice, whole
 from sketchlearn.learn.rows import checked_weights
+from sketchlearn.learn.using import Predicts, ScoresRows
 
 Array = npt.NDArray[np.float64]
 
 _FEWEST_FEATURES, _FEATURES_PER_ROW = 200, 4
 
 
-class SketchedMixture(DensityMixin, SketchEstimator):  # type: ignore[misc]
+class SketchedMixture(DensityMixin, Predicts, ScoresRows):  # type: ignore[misc]
     """A mixture learned from a sketch; subclasses say how it is designed and evaluated."""
 
-    learned: ClassVar[tuple[str, ...]] = ("weights_", "converged_", "n_iter_")
+    parameters: ClassVar[Mapping[str, Accepts]] = {
+        "n_components": whole() | choice("auto"),
+        "sketch_size": whole(2) | NOTHING,
+    }
     most: ClassVar[int] = 10
     weights_: Array
     converged_: bool
     n_iter_: int
 
-    @abstractmethod
-    def _weighted_log_densities(self, X: Array) -> Array:
-        """log(weight_l p_l(x)), (n, k)."""
-
     # -- learning ----------------------------------------------------------------------------
-
-    def check_sketching(self) -> None:
-        """A mixture needs two features at least."""
-        super().check_sketching()
-        if self.sketch_size == 1:
-            raise ValueError("sketch_size must be an integer above 1 or None, got 1")
 
     def default_size(self, columns: int, rows: float | None) -> int | None:
         """A sketch need not be much larger than the data: a few features per row, if there are few rows."""
@@ -51,12 +44,6 @@ class SketchedMixture(DensityMixin, SketchEstimator):  # type: ignore[misc]
     @abstractmethod
     def _designed_size(self, columns: int) -> int:
         """Number of frequencies for so many columns."""
-
-    def set_learned(self, solution: Any) -> None:
-        """Shares and the certificate; a component that the sketch does not determine is worth a warning."""
-        self.weights_, self.converged_, self.n_iter_ = solution.weights, bool(solution.reliable), solution.iterations
-        if solution.unreliable:
-            warnings.warn(solution.verdict, ConvergenceWarning, stacklevel=4)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> npt.NDArray[np.intp]:
         """Fit, and the component of each row.
@@ -74,20 +61,6 @@ class SketchedMixture(DensityMixin, SketchEstimator):  # type: ignore[misc]
 
     # -- using -------------------------------------------------------------------------------
 
-    def score_samples(self, X: Any) -> Array:
-        """Log-density of each row: small for anomalies.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(1000, 1))
-        >>> usual, strange = CompressiveGaussianMixture(random_state=0).fit(X).score_samples([[0.0], [9.0]])
-        >>> bool(strange < usual - 10)
-        True
-        """
-        return logsumexp(self._weighted_log_densities(self._rows_of(X)), axis=1)
-
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-density of the rows, weighted if asked for.
 
@@ -101,19 +74,6 @@ class SketchedMixture(DensityMixin, SketchEstimator):  # type: ignore[misc]
         """
         log = self.score_samples(X)
         return float(np.average(log, weights=checked_weights(sample_weight, len(log))))
-
-    def predict(self, X: Any) -> npt.NDArray[np.intp]:
-        """Most probable component of each row.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(100, 1))
-        >>> CompressiveGaussianMixture(random_state=0).fit(X).predict(X[:2])
-        array([0, 0])
-        """
-        return self._weighted_log_densities(self._rows_of(X)).argmax(1)
 
     def predict_proba(self, X: Any) -> Array:
         """Probability of each component, given the row.
@@ -129,8 +89,22 @@ class SketchedMixture(DensityMixin, SketchEstimator):  # type: ignore[misc]
         """
         if hasattr(X, "tocsr"):  # scikit-learn's checks take sparse rows with probabilities for those of a classifier
             raise TypeError("probabilities of sparse rows are not supported: predict_proba(X.toarray())")
-        log = self._weighted_log_densities(self._rows_of(X))
-        return np.exp(log - logsumexp(log, axis=1, keepdims=True))
+        rows = self._new_rows(X)
+        return np.asarray(self.solution_.probabilities(rows))
 
-    def _rows_of(self, X: Any) -> Array:
-        return self._new_rows(X).astype(np.float64, copy=False)
+    def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.intp]]:
+        """New rows from the model, and their components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> rows, components = CompressiveGaussianMixture(random_state=0).fit(X).sample(7)
+        >>> rows.shape, components.shape
+        ((7, 2), (7,))
+        """
+        check_is_fitted(self)
+        whole().check("n_samples", n_samples)
+        rows, components = self.solution_.sample(int(n_samples), self.random_state)
+        return rows, components

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from sketchlearn.decoders.classifier.discriminant import discriminants
-from sketchlearn.decoders.classifier.rules import ClassSolution, MixtureRule
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.classifier import CompressiveClassifier
+from sketchlearn.learn.parameters import NOTHING, Accepts, whole
+from sketchlearn.learn.using import Transforms
+from sketchlearn.models.classifier import ClassifierModel
 
 Array = npt.NDArray[np.float64]
 
 
-class CompressiveLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CompressiveClassifier):  # type: ignore[misc]
+class CompressiveLDA(Transforms, CompressiveClassifier):
     """Linear discriminant analysis from a table of sketches, one a class: the same as from the rows.
 
     Parameters
@@ -32,8 +34,8 @@ class CompressiveLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compress
         The map to sketch with; by default all products of columns.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    workers : int, optional
-        Threads of the pass.
+    n_jobs : int, optional
+        Threads of the pass; all cores by default and for -1.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
@@ -63,12 +65,12 @@ class CompressiveLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compress
     """
 
     projects: ClassVar[bool] = False
-    learned: ClassVar[tuple[str, ...]] = (
-        *CompressiveClassifier.learned,
-        "scalings_",
-        "explained_variance_ratio_",
-        "xbar_",
-    )
+    parameters: ClassVar[Mapping[str, Accepts]] = {"n_components": whole() | NOTHING}
+    also_shown: ClassVar[Mapping[str, str]] = {
+        "xbar_": "discriminant_center",
+        "scalings_": "discriminant_directions",
+        "explained_variance_ratio_": "discriminant_shares",
+    }
     method = "lda"
     covariance_type = "tied"
     alpha = None
@@ -84,7 +86,7 @@ class CompressiveLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compress
         class_weight: dict[Any, float] | str | None = None,
         features: FeatureMap | None = None,
         on_invalid: str = "raise",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         progress: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -93,46 +95,22 @@ class CompressiveLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compress
         self.class_weight = class_weight
         self.features = features
         self.on_invalid = on_invalid
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
-    def check_parameters(self) -> None:
-        """The number of directions may be left open."""
-        k = self.n_components
-        if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
-            raise ValueError(f"n_components must be a positive integer or None, got {k!r}")
-        self.check_options()
-        self.check_sketching()
-
-    def set_learned(self, solution: ClassSolution) -> None:
-        """Labels, and directions."""
-        super().set_learned(solution)
-        assert isinstance(solution.rule, MixtureRule)
-        if len(self.classes_) < 2:
+    def decode_sketch(self, seed: int) -> ClassifierModel:
+        """The rule, and directions of it."""
+        found = super().decode_sketch(seed)
+        if found.size < 2:
             raise ValueError("there is one class: discriminants tell two or more apart")
-        self.xbar_, directions, shares = discriminants(solution.rule)
-        if self.n_components is not None and self.n_components > len(shares):
-            raise ValueError(
-                f"n_components={self.n_components} must be at most {len(shares)}: classes less one, or columns"
-            )
-        self.scalings_ = directions[:, : self.n_components]
-        self.explained_variance_ratio_ = shares[: self.n_components]
+        most = len(found.discriminants[2])
+        if self.n_components is not None and self.n_components > most:
+            raise ValueError(f"n_components={self.n_components} must be at most {most}: classes less one, or columns")
+        return replace(found, directions=self.n_components)
 
-    def transform(self, X: Any) -> npt.NDArray[Any]:
-        """Coordinates of rows along the directions that tell the classes apart.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples, n_components)
-        """
-        rows = self._new_rows(X)
-        return np.asarray((rows - self.xbar_) @ self.scalings_)
+    def _chosen(self, seed: int) -> int:
+        return 1
 
     @property
     def _n_features_out(self) -> int:

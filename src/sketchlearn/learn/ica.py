@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.decoders import decode
-from sketchlearn.decoders.ica import ICASolution
 from sketchlearn.designs.ica import design_ica
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quartic import quartic
-from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.ica import ICAModel
-from sketchlearn.threads import limited
+from sketchlearn.learn.parameters import NOTHING, Accepts, choice, real, whole
+from sketchlearn.learn.using import Transforms
+from sketchlearn.models.base import Model
+from sketchlearn.models.ica import ICAModel
 
 Array = npt.NDArray[np.float64]
 
 
-class CompressiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEstimator):  # type: ignore[misc]
+class CompressiveICA(Transforms):
     """Independent component analysis from a sketch.
 
     Rows are linear mixtures of independent sources.  The sketch holds powers of a few projections of the rows, up to
@@ -45,8 +43,8 @@ class CompressiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         A decoder of this task (see :func:`sketchlearn.decode`).
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    workers : int, optional
-        Threads of the pass.
+    n_jobs : int, optional
+        Threads of the pass; all cores by default and for -1.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
@@ -70,7 +68,7 @@ class CompressiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         Number of components.
     sketch_ : Sketch
         What was learned from.
-    solution_ : ICASolution
+    solution_ : ICAModel
         Misfit, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
         Whether the rows are such a mixture and the sources are separated, as a yes or no and in words.
@@ -97,16 +95,10 @@ class CompressiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
 
     task: ClassVar[str] = "ica"
     model: ClassVar[type[Model]] = ICAModel
-    learned: ClassVar[tuple[str, ...]] = (
-        "components_",
-        "mixing_",
-        "mean_",
-        "kurtosis_",
-        "kurtosis_std_",
-        "n_sources_",
-        "leakage_",
-        "n_components_",
-    )
+    parameters: ClassVar[Mapping[str, Accepts]] = {
+        "n_components": whole() | choice("auto") | NOTHING,
+        "radius": real() | choice("auto"),
+    }
     fewest_rows: ClassVar[int] = 2
     components_: Array
     mixing_: Array
@@ -123,7 +115,7 @@ class CompressiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         sketch_size: int | None = None,
         decoder: str = "auto",
         on_invalid: str = "raise",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         progress: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -133,24 +125,11 @@ class CompressiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         self.sketch_size = sketch_size
         self.decoder = decoder
         self.on_invalid = on_invalid
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
     # -- learning ------------------------------------------------------------------------------
-
-    def check_parameters(self) -> None:
-        """The number of sources may be left open."""
-        k = self.n_components
-        if k is not None and k != "auto" and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
-            raise ValueError(f"n_components must be a positive integer, 'auto' or None, got {k!r}")
-        if self.radius != "auto" and (
-            isinstance(self.radius, bool | str)
-            or not isinstance(self.radius, int | float | np.number)
-            or self.radius <= 0
-        ):
-            raise ValueError(f"radius must be a positive number or 'auto', got {self.radius!r}")
-        self.check_sketching()
 
     def design_request(self) -> dict[str, Any]:
         """Coordinates in which the pilot is about independent, whatever the number of components."""
@@ -164,53 +143,20 @@ class CompressiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         phi, why = design_ica(rows, size=request.size, seed=request.seed, radius=float(self.radius), weights=weights)
         return phi.explained(why)
 
-    def decode_sketch(self, seed: int) -> ICASolution:
+    def decode_sketch(self, seed: int) -> Model:
         """All sources, of which those that are wanted are kept."""
         dim, k = quartic(self.sketch_.features, "independent component analysis").dim, self.n_components
         if isinstance(k, int | np.integer) and k > dim:
             raise ValueError(f"n_components={k} must be between 1 and n_features={dim}")
-        with limited(self.workers):
-            solution = decode(self.sketch_, dim, task=self.task, decoder=self.decoder, random_state=seed)
-        assert isinstance(solution, ICASolution)
-        return solution
-
-    def set_learned(self, solution: ICASolution) -> None:
-        """The sources that are wanted."""
-        k = self.n_components
+        found = self._decoded(dim, seed)
         if k is None:
-            k = len(solution.kurtosis)
-        elif isinstance(k, str):
-            k = max(solution.n_sources, 1)
-        k = min(int(k), len(solution.kurtosis))
-        self.components_, self.mixing_ = solution.components[:k], solution.mixing[:, :k]
-        self.mean_, self.leakage_ = solution.mean, solution.leakage
-        self.kurtosis_, self.kurtosis_std_ = solution.kurtosis[:k], solution.kurtosis_std[:k]
-        self.n_sources_, self.n_components_ = solution.n_sources, k
-
-    def make_model(self) -> Model:
-        """Mixing and unmixing."""
-        names = ("components", "mixing", "mean", "kurtosis", "kurtosis_std", "leakage")
-        learned = {name: getattr(self, name + "_") for name in names}
-        return ICAModel.from_sketch(self.sketch_, self.solution_, **learned)
+            return found
+        return found.of_first(max(found.n_sources, 1) if isinstance(k, str) else int(k))
 
     def _needed_rows(self) -> int:
         return 1
 
     # -- using ---------------------------------------------------------------------------------
-
-    def transform(self, X: Any) -> Array:
-        """Sources of rows.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples, n_components)
-        """
-        return np.asarray((self._new_rows(X) - self.mean_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Array:
         """Rows that are mixed from sources.
@@ -228,8 +174,4 @@ class CompressiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         sources = np.asarray(X, np.float64)
         if sources.ndim != 2 or sources.shape[1] != self.n_components_:
             raise ValueError(f"expected {self.n_components_} columns, got an array of shape {sources.shape}")
-        return np.asarray(sources @ self.mixing_.T + self.mean_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components_)
+        return np.asarray(self.solution_.inverse_rows(sources))

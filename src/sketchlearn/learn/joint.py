@@ -36,20 +36,6 @@ class JointEstimator(SketchEstimator):
         """
         return super().fit(X, y, sample_weight)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sketch; what was learned is decoded when it is next asked for.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        self
-        """
-        return super().partial_fit(X, y, sample_weight)
-
     def fit_sketch(self, sketch: Sketch, targets: Any = -1, predictors: Any = None) -> Self:
         """Predict columns of a sketch from other columns of it.
 
@@ -69,6 +55,10 @@ class JointEstimator(SketchEstimator):
         self._check_sketch(sketch)
         self._choose(sketch.features.dim, sketch.features.columns, targets, predictors)
         return super().fit_sketch(sketch)
+
+    def _shaped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Predictions without the axis of targets, if there is one target that was given as a vector."""
+        return values[:, 0] if self._flat else values
 
     # -- predictors and targets ------------------------------------------------------------------
 

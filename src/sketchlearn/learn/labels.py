@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.learn.base import SketchEstimator
 from sketchlearn.learn.rows import is_source
+from sketchlearn.learn.using import Predicts
 
 
-class LabelledRows(SketchEstimator):
-    """An estimator whose ``labels_`` are known after ``fit`` of rows in memory; they are one of its `learned`."""
-
-    @abstractmethod
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The cluster of each row."""
+class LabelledRows(Predicts):
+    """An estimator whose ``labels_`` are known after ``fit`` of rows in memory."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Sketch the rows in one pass and learn from the sketch.
-
-        Parameters
-        ----------
-        X : array, frame, or anything that :func:`sketchlearn.sketch` reads
-            Rows: ``fit(array)``, ``fit(frame)``, ``fit("data/*.parquet")``, ``fit(batches)``.
-        y : ignored
-            For pipelines.
-        sample_weight : array (n_samples,), optional
-            Weights of the rows of an array or frame; whole numbers are exactly repetition.
-
-        Returns
-        -------
-        self
-        """
+        """Sketch the rows in one pass and learn from the sketch; see :meth:`SketchEstimator.fit`."""
         super().fit(X, y, sample_weight)
         if not is_source(X) or isinstance(X, np.memmap):
             self._rows = X
@@ -60,7 +41,8 @@ class LabelledRows(SketchEstimator):
 
     def _forget(self) -> None:
         super()._forget()
-        self.__dict__.pop("_rows", None)
+        for name in ("_rows", "labels_"):
+            self.__dict__.pop(name, None)
 
     def __getattr__(self, name: str) -> Any:
         if name != "labels_":

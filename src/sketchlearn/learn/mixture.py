@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
-from scipy.special import logsumexp
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.decoders.solution import MixtureSolution
-from sketchlearn.designs.gmm import check_covariance_type, default_size, parameter_count
+from sketchlearn.designs.gmm import default_size, parameter_count
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.mixtures import GaussianMixtureModel
-from sketchlearn.learn.rows import as_random_state
-from sketchlearn.sketches.value import Sketch
+from sketchlearn.learn.parameters import COVARIANCES, FLAG, Accepts
+from sketchlearn.models.base import Model
+from sketchlearn.models.mixtures import GaussianMixtureModel
 
 Array = npt.NDArray[np.float64]
 
@@ -53,8 +49,8 @@ class CompressiveGaussianMixture(SketchedMixture):
         Start from the model of the last fit; it is kept if it explains the new sketch.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    workers : int, optional
-        Threads of the pass.
+    n_jobs : int, optional
+        Threads of the pass; all cores by default and for -1.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, Generator, RandomState or None
@@ -68,7 +64,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         Standard errors of means and weights; None where the model is not certified, or the sketch is very large.
     sketch_ : Sketch
         What was learned from.
-    solution_ : MixtureSolution
+    solution_ : GaussianMixtureModel
         Misfit, noise floor, verdict and more.
     verdict_ : str
         Whether the model explains the data, and which components are unreliable.
@@ -99,15 +95,7 @@ class CompressiveGaussianMixture(SketchedMixture):
     task: ClassVar[str] = "gmm"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = GaussianMixtureModel
-    learned: ClassVar[tuple[str, ...]] = (
-        *SketchedMixture.learned,
-        "means_",
-        "means_std_",
-        "weights_std_",
-        "covariances_",
-        "precisions_",
-        "precisions_cholesky_",
-    )
+    parameters: ClassVar[Mapping[str, Accepts]] = {"covariance_type": COVARIANCES, "warm_start": FLAG}
     means_: Array
     means_std_: Array | None
     weights_std_: Array | None
@@ -124,7 +112,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         decoder: str = "auto",
         on_invalid: str = "raise",
         warm_start: bool = False,
-        workers: int | None = None,
+        n_jobs: int | None = None,
         progress: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -136,16 +124,11 @@ class CompressiveGaussianMixture(SketchedMixture):
         self.decoder = decoder
         self.on_invalid = on_invalid
         self.warm_start = warm_start
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
     # -- learning ----------------------------------------------------------------------------
-
-    def check_parameters(self) -> None:
-        """The type of the covariances must be one of scikit-learn's."""
-        super().check_parameters()
-        check_covariance_type(self.covariance_type)
 
     def _designed_size(self, columns: int) -> int:
         return default_size(self._components(), columns, self.covariance_type)
@@ -155,46 +138,12 @@ class CompressiveGaussianMixture(SketchedMixture):
         return {**super().design_request(), "covariance_type": self.covariance_type}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Design a feature map, sketch the rows in one pass, decode the mixture.
-
-        Parameters
-        ----------
-        X : array, frame, or anything that :func:`sketchlearn.sketch` reads
-            Rows: ``fit(array)``, ``fit(frame)``, ``fit("data/*.parquet")``, ``fit(batches)``.
-        y : None
-            Not used; scikit-learn's convention.
-        sample_weight : array (n,), optional
-            Non-negative weights of the rows of an array or frame; whole weights are repetition.  Weights too small
-            for the grid of sketches are multiplied by a power of two first.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(1000, 1))
-        >>> CompressiveGaussianMixture(random_state=0).fit(X).means_.shape
-        (1, 1)
-        """
-        if not self.warm_start:
-            self.__dict__.pop("_start", None)
-            self.__dict__.pop("solution_", None)
+        """Sketch the rows in one pass and learn from the sketch; see :meth:`SketchEstimator.fit`."""
+        self._cool()
         return super().fit(X, y, sample_weight)
 
-    def fit_sketch(self, sketch: Sketch) -> Self:
-        """Learn from a sketch alone.
-
-        Parameters
-        ----------
-        sketch : Sketch
-            Of Fourier features, best from a design for mixtures.
-
-        Returns
-        -------
-        self
+    def fit_sketch(self, sketch: Any) -> Self:
+        """Learn from a sketch of Fourier features, best from a design for mixtures.
 
         Examples
         --------
@@ -205,16 +154,19 @@ class CompressiveGaussianMixture(SketchedMixture):
         >>> CompressiveGaussianMixture(covariance_type="diag", random_state=0).fit_sketch(s).covariances_.round(0)
         array([[ 1., 25.]])
         """
+        self._cool()
+        return super().fit_sketch(sketch)
+
+    def _cool(self) -> None:
+        """Forget the model so far, unless the next one starts from it."""
         if not self.warm_start:
             self.__dict__.pop("_start", None)
             self.__dict__.pop("solution_", None)
-        return super().fit_sketch(sketch)
 
     def _forget(self) -> None:
         if "solution_" in self.__dict__:
             self._start = self.solution_.mixture  # the next decoding starts from it
         super()._forget()
-        self._lower_bound: float | None = None
 
     def decode_options(self) -> dict[str, Any]:
         """The shape of the components, and the model so far if there is one."""
@@ -229,48 +181,13 @@ class CompressiveGaussianMixture(SketchedMixture):
         """Other numbers of components of the same shape."""
         return {"covariance_type": self.covariance_type}
 
-    def set_learned(self, solution: MixtureSolution) -> None:
-        """The mixture in scikit-learn's shapes."""
-        self.means_, self.covariances_ = solution.means, solution.covariances
-        self.means_std_, self.weights_std_ = solution.means_std, solution.weights_std
-        self.precisions_cholesky_ = _precision_factors(solution.covariances, self.covariance_type)
-        p = self.precisions_cholesky_
-        self.precisions_ = p**2 if self.covariance_type in ("diag", "spherical") else p @ np.swapaxes(p, -1, -2)
-        super().set_learned(solution)
-
     @property
     def lower_bound_(self) -> float:
         """Estimated mean log-likelihood of the rows, from the sketch alone (computed when first asked for)."""
         check_is_fitted(self)
-        if self._lower_bound is None:
-            self._lower_bound = self._expected_log_likelihood()
-        return self._lower_bound
+        return float(self.solution_.expected_log_likelihood)
 
     # -- using -------------------------------------------------------------------------------
-
-    def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.intp]]:
-        """New rows from the model, and their components.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(100, 2))
-        >>> rows, components = CompressiveGaussianMixture(random_state=0).fit(X).sample(7)
-        >>> rows.shape, components.shape
-        ((7, 2), (7,))
-        """
-        check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"n_samples={n_samples}: ask for at least one row")
-        random = as_random_state(self.random_state)
-        numbers = random.multinomial(n_samples, self.weights_)
-        roots = np.linalg.cholesky(self._full_covariances())
-        rows = [
-            self.means_[l] + random.standard_normal((c, self.means_.shape[1])) @ roots[l].T
-            for l, c in enumerate(numbers)
-        ]
-        return np.concatenate(rows), np.repeat(np.arange(len(numbers)), numbers)
 
     def bic(self, X: Any = None) -> float:
         """Bayesian information criterion (the lower the better).
@@ -333,28 +250,6 @@ class CompressiveGaussianMixture(SketchedMixture):
 
     # -- pieces ------------------------------------------------------------------------------
 
-    def _full_covariances(self) -> Array:
-        mixture: Mixture = self.solution_.mixture
-        return mixture.full_covariances()
-
-    def _log_densities(self, X: Array) -> Array:
-        """log N(x; mean_l, S_l), (n, k)."""
-        p, kind, d = self.precisions_cholesky_, self.covariance_type, X.shape[1]
-        out = np.empty((len(X), len(self.weights_)))
-        for l, mean in enumerate(self.means_):
-            if kind == "full":
-                y, log = (X - mean) @ p[l], np.log(np.diag(p[l])).sum()
-            elif kind == "tied":
-                y, log = (X - mean) @ p, np.log(np.diag(p)).sum()
-            else:
-                y, log = (X - mean) * p[l], (np.log(p[l]) * np.ones(d)).sum()
-            out[:, l] = log - 0.5 * (d * np.log(2 * np.pi) + (y * y).sum(1))
-        return out
-
-    def _weighted_log_densities(self, X: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return self._log_densities(X) + np.log(self.weights_)
-
     def _n_parameters(self) -> int:
         return parameter_count(len(self.weights_), self.means_.shape[1], self.covariance_type) - 1
 
@@ -362,31 +257,5 @@ class CompressiveGaussianMixture(SketchedMixture):
         check_is_fitted(self)
         if X is None:
             return self.lower_bound_, float(self.sketch_.count)
-        rows = self._rows_of(X)
-        return float(logsumexp(self._weighted_log_densities(rows), axis=1).mean()), float(len(rows))
-
-    def _expected_log_likelihood(self) -> float:
-        """E log p under the model: exact for separate components, and the overlap by simulation."""
-        mixture = Mixture(self.weights_, self.means_, self._full_covariances())
-        d = self.means_.shape[1]
-        log_det = np.linalg.slogdet(mixture.covariances)[1]
-        entropy = 0.5 * (log_det + d * (1.0 + np.log(2 * np.pi)))
-        heavy = self.weights_ > 0
-        separate = float((self.weights_[heavy] * (np.log(self.weights_[heavy]) - entropy[heavy])).sum())
-        if len(self.weights_) == 1:
-            return separate
-        x, w, owner = mixture.weighted_points(_LIKELIHOOD_POINTS, np.random.default_rng(0))
-        log = self._weighted_log_densities(x)
-        own = log[np.arange(len(x)), owner]
-        seen = w > 0
-        return separate + float(w[seen] @ (logsumexp(log[seen], axis=1) - own[seen]))
-
-
-def _precision_factors(covariances: Array, kind: str) -> Array:
-    """Upper triangular P with P P' the precision (or its square root, if diagonal)."""
-    if kind in ("diag", "spherical"):
-        return 1.0 / np.sqrt(covariances)
-    matrices = covariances[None] if kind == "tied" else covariances
-    eye = np.eye(matrices.shape[-1])
-    factors = np.stack([solve_triangular(np.linalg.cholesky(s), eye, lower=True).T for s in matrices])
-    return factors[0] if kind == "tied" else factors
+        logs = self.score_samples(X)
+        return float(logs.mean()), float(len(logs))

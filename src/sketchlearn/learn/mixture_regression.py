@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,25 +11,25 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchlearn.decoders import decode
-from sketchlearn.decoders.conditional import ConditionalMixture
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.designs import default_size
 from sketchlearn.designs.request import Request
 from sketchlearn.designs.scale import column_units
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.mixture_regression import MixtureRegressionModel
+from sketchlearn.learn.parameters import Accepts, choice, whole
 from sketchlearn.learn.rows import Rows
+from sketchlearn.models.base import Model, column_names
+from sketchlearn.models.conditional import ConditionalMixture
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.mixture_regression import MixtureRegressionModel
+from sketchlearn.models.mixtures import GaussianMixtureModel
+from sketchlearn.models.usage import UsableModel
 
 Array = npt.NDArray[np.float64]
 
 _MOST = 12  # components that are chosen without being asked for
 _ROWS_PER_PARAMETER = 20.0
-_DRAWS, _OUTSIDE = 20_000, 1e-4
 
 
 class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimator):  # type: ignore[misc]
@@ -55,8 +56,8 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         A decoder of mixtures (see :func:`sketchlearn.decode`).
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    workers : int, optional
-        Threads of the pass.
+    n_jobs : int, optional
+        Threads of the pass; all cores by default and for -1.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
@@ -72,7 +73,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         Number of components.
     sketch_ : Sketch
         What was learned from: it can be handed to :meth:`fit_sketch` with other targets.
-    solution_ : MixtureSolution
+    solution_ : MixtureRegressionModel
         Misfit, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
         Whether a mixture of so many components explains the sketch down to noise; predictions are often good where
@@ -82,7 +83,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
 
     See Also
     --------
-    sketchlearn.CompressiveRegression : linear, exact, with standard errors.
+    sketchlearn.CompressiveLinearRegression : linear, exact, with standard errors.
 
     Examples
     --------
@@ -100,7 +101,10 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
 
     task: ClassVar[str] = "gmm"
     model: ClassVar[type[Model]] = MixtureRegressionModel
-    learned: ClassVar[tuple[str, ...]] = ("mixture_", "means_", "n_components_", "_support")
+    parameters: ClassVar[Mapping[str, Accepts]] = {
+        "n_components": whole() | choice("auto"),
+        "missing": choice("raise", "marginalize"),
+    }
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
     mixture_: Mixture
     means_: Array
@@ -115,7 +119,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         features: FeatureMap | None = None,
         decoder: str = "auto",
         on_invalid: str = "raise",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         progress: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -125,22 +129,11 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         self.features = features
         self.decoder = decoder
         self.on_invalid = on_invalid
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
     # -- learning ------------------------------------------------------------------------------
-
-    def check_parameters(self) -> None:
-        """The number of components may be left open."""
-        if self.missing not in ("raise", "marginalize"):
-            raise ValueError(f"missing={self.missing!r}: choose 'raise' or 'marginalize'")
-        if isinstance(self.n_components, str):
-            if self.n_components != "auto":
-                raise ValueError(f"n_components must be a positive integer or 'auto', got {self.n_components!r}")
-            self.check_sketching()
-        else:
-            super().check_parameters()
 
     def default_size(self, columns: int, rows: float | None) -> int | None:
         """Ten for each parameter of as many components as may be asked for, but not many more than rows."""
@@ -165,48 +158,34 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         self._planned = self._fitting(self._map_columns(), rows.total if whole else None)
         return super()._map(rows, seed, whole)
 
-    def decode_sketch(self, seed: int) -> MixtureSolution:
-        """A mixture of all columns, with full covariances."""
-        phi = self.sketch_.features
-        if phi.as_second_moment is not None and self.decoder == "auto":
-            k = 1 if self.n_components == "auto" else int(self.n_components)
-            return self._decoded(k, seed, "moments", used=len(self._predictors) + 1)
-        k = self._fitting(phi.dim, self.sketch_.effective_count)
-        if self.n_components == "auto" and k > 1:
-            single = self._decoded(1, seed, self.decoder)
-            if single.reliable:  # nothing in the sketch speaks for more
-                return single
-        return self._decoded(k, seed, self.decoder)
-
-    def _decoded(self, k: int, seed: int, decoder: str, **options: Any) -> MixtureSolution:
-        solution = decode(
-            self.sketch_, k, task=self.task, decoder=decoder, random_state=seed, covariance_type="full", **options
-        )
-        assert isinstance(solution, MixtureSolution)
-        return solution
-
-    def set_learned(self, solution: MixtureSolution) -> None:
-        """The mixture; where it has support is found out when it is asked for."""
-        self.mixture_, self.n_components_ = solution.mixture, len(solution.weights)
-        self.means_ = solution.means
-        inputs = self.mixture_.marginal(self._predictors.tolist())
-        draws = inputs.sample(_DRAWS, self._seed)[0]
-        self._support = float(np.quantile(inputs.log_density(draws), _OUTSIDE))
-
-    def make_model(self) -> Model:
-        """The mixture and its columns' parts in it."""
-        phi = self.sketch_.features
-        names = phi.columns or tuple(f"column {i}" for i in range(phi.dim))
-        return MixtureRegressionModel.from_sketch(
-            self.sketch_,
-            self.solution_,
-            kind="full",
-            weights=self.mixture_.weights,
-            means=self.mixture_.means,
-            covariances=self.mixture_.full_covariances(),
+    def decode_sketch(self, seed: int) -> Model:
+        """A mixture of all columns, with full covariances, and which of them are predicted from which."""
+        found, names = self._joint(seed), column_names(self.sketch_.features)
+        said = {field.name: getattr(found, field.name) for field in fields(UsableModel)}
+        return MixtureRegressionModel(
+            weights=found.weights,
+            means=found.means,
+            covariances=found.mixture.full_covariances(),
             predictors=tuple(names[i] for i in self._predictors),
             targets=tuple(names[i] for i in self._targets),
+            effective_rows=float(self.sketch_.effective_count),
+            **said,
         )
+
+    def _joint(self, seed: int) -> GaussianMixtureModel:
+        phi, shape = self.sketch_.features, {"covariance_type": "full"}
+        found: GaussianMixtureModel
+        if phi.as_second_moment is not None and self.decoder == "auto":
+            k = 1 if self.n_components == "auto" else int(self.n_components)
+            found = self._decoded(k, seed, decoder="moments", used=len(self._predictors) + 1, **shape)
+            return found
+        k = self._fitting(phi.dim, self.sketch_.effective_count)
+        if self.n_components == "auto" and k > 1:
+            found = self._decoded(1, seed, **shape)
+            if found.reliable:  # nothing in the sketch speaks for more
+                return found
+        found = self._decoded(k, seed, **shape)
+        return found
 
     def _fitting(self, columns: int, rows: float | None) -> int:
         """Components for so many columns and rows (None: as many as there may be)."""
@@ -338,18 +317,15 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         >>> reg.in_support([[0.0], [9.0]])
         array([ True, False])
         """
-        return np.asarray(self._law.log_density(self._inputs(X)) >= self._support)
+        return np.asarray(self.solution_.supports(self._inputs(X)))
 
     @property
     def _law(self) -> ConditionalMixture:
         check_is_fitted(self)
-        return ConditionalMixture(self.mixture_, self._predictors, self._targets, float(self.sketch_.effective_count))
+        law: ConditionalMixture = self.solution_.conditional
+        return law
 
     def _inputs(self, X: Any) -> Array:
         check_is_fitted(self)
         finite: Any = "allow-nan" if self.missing == "marginalize" else True
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=finite), np.float64)
-
-    def _shaped(self, values: Array) -> Array:
-        """Without the axis of targets, if there is one target that was given as a vector."""
-        return values[:, 0] if self._flat else values

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.decoders import decode
 from sketchlearn.decoders.lowrank import default_rank
-from sketchlearn.decoders.solution import LowRankSolution
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.second_moment import SecondMomentMap, second_moment
-from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.pca import PCAModel
+from sketchlearn.features.second_moment import second_moment
+from sketchlearn.learn.parameters import FLAG, NOTHING, Accepts, choice, kind, real, whole
 from sketchlearn.learn.rows import Rows
+from sketchlearn.learn.using import Transforms
+from sketchlearn.models.base import Model
+from sketchlearn.models.pca import PCAModel, most_components
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Selection, Source, open_source
 
@@ -30,7 +29,7 @@ Array = npt.NDArray[np.float64]
 _UNKNOWN_COMPONENTS = 20  # what a map is sized for when the number of components is left open
 
 
-class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEstimator):  # type: ignore[misc]
+class CompressivePCA(Transforms):
     """Principal component analysis from a sketch.
 
     Parameters
@@ -58,8 +57,8 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         of their number), whose inner products approximate the kernel.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    workers : int, optional
-        Threads of the pass.
+    n_jobs : int, optional
+        Threads of the pass; all cores by default and for -1.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, Generator, RandomState or None
@@ -81,7 +80,7 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         Number of components; of rows.
     sketch_ : Sketch
         What was learned from.
-    solution_ : LowRankSolution
+    solution_ : PCAModel
         Residual, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
         Whether the sketch is good enough for this, as a yes or no and in words.
@@ -107,16 +106,13 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
 
     task: ClassVar[str] = "pca"
     model: ClassVar[type[Model]] = PCAModel
-    learned: ClassVar[tuple[str, ...]] = (
-        "components_",
-        "explained_variance_",
-        "explained_variance_ratio_",
-        "singular_values_",
-        "mean_",
-        "noise_variance_",
-        "n_components_",
-        "n_samples_",
-    )
+    parameters: ClassVar[Mapping[str, Accepts]] = {
+        "n_components": whole() | real(0.0, 1.0) | choice("auto") | NOTHING,
+        "whiten": FLAG,
+        "rank": whole() | NOTHING,
+        "n_starts": whole(),
+        "embedding": kind(FeatureMap, "a FeatureMap") | NOTHING,
+    }
     fewest_rows: ClassVar[int] = 2
     components_: Array
     explained_variance_: Array
@@ -135,7 +131,7 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         n_starts: int = 3,
         embedding: FeatureMap | None = None,
         on_invalid: str = "raise",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         progress: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -148,31 +144,11 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         self.n_starts = n_starts
         self.embedding = embedding
         self.on_invalid = on_invalid
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
     # -- learning ------------------------------------------------------------------------------
-
-    def check_parameters(self) -> None:
-        """The number of components may be left open."""
-        _check_choice(self.n_components)
-        self.check_sketching()
-
-    def fit_sketch(self, sketch: Sketch) -> CompressivePCA:
-        """Learn the components from a sketch made elsewhere.
-
-        Parameters
-        ----------
-        sketch : Sketch
-            Of :class:`~sketchlearn.QuadraticFeatures` (with an `embedding`, of the embedded rows).
-
-        Returns
-        -------
-        self
-        """
-        super().fit_sketch(sketch)
-        return self
 
     def design_request(self) -> dict[str, Any]:
         """The number of components, or as many as are likely to be wanted."""
@@ -186,63 +162,33 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
             request = replace(request, sample=None, weights=None, dim=self._map_columns())
         return super().design_features(request)
 
-    def decode_sketch(self, seed: int) -> LowRankSolution:
-        """A second moment of somewhat higher rank than is asked for."""
-        phi, choice, most = second_moment(self.sketch_.features, "PCA"), self.n_components, self._most()
-        known = isinstance(choice, int | np.integer)
-        if known and choice > most:  # type: ignore[operator]
-            raise ValueError(f"n_components={choice} must be between 1 and min(n_samples, n_features)={most}")
-        wanted = int(choice) if known else max(1, phi.size // (8 * phi.dim))  # type: ignore[arg-type]
+    def decode_sketch(self, seed: int) -> Model:
+        """Components of a second moment of somewhat higher rank than is asked for."""
+        phi, wished, most = (
+            second_moment(self.sketch_.features, "PCA"),
+            self.n_components,
+            most_components(self.sketch_),
+        )
+        known = isinstance(wished, int | np.integer)
+        if known and wished > most:  # type: ignore[operator]
+            raise ValueError(f"n_components={wished} must be between 1 and min(n_samples, n_features)={most}")
+        wanted = int(wished) if known else max(1, phi.size // (8 * phi.dim))  # type: ignore[arg-type]
         if phi.is_exact:
             rank = phi.dim
         elif self.rank is not None:
             rank = max(int(self.rank), wanted if known else 1)
         else:
             rank = default_rank(phi, wanted)
-        solution = decode(
-            self.sketch_, rank, task=self.task, decoder=self.decoder, random_state=seed, starts=self.n_starts
-        )
-        assert isinstance(solution, LowRankSolution)
-        return solution
+        found = self._decoded(rank, seed, starts=self.n_starts)
+        return PCAModel.of_moment(found, self.sketch_, wished)
 
-    def set_learned(self, solution: LowRankSolution) -> None:
-        """Truncate to the number of components that is wanted."""
-        phi, count = second_moment(self.sketch_.features, "PCA"), self.sketch_.effective_count
-        most = self._most()
-        unbiased = count / (count - 1.0) if count > 1 else 1.0
-        variances = (solution.values + solution.isotropic) * unbiased
-        total = float(solution.values.sum() + phi.dim * solution.isotropic) * unbiased
-        if phi.is_exact:
-            total = float(variances.sum())
-        k = _choose(self.n_components, variances, total, solution, phi, count, most)
-        self.n_components_ = k
-        self.n_samples_ = self.sketch_.count
-        self.mean_ = solution.mean
-        vectors = solution.vectors[:, :k].T
-        # signs as scikit-learn has them: the largest entry of each component is positive
-        largest = vectors[np.arange(k), np.abs(vectors).argmax(1)]
-        self.components_ = np.where(largest < 0, -1.0, 1.0)[:, None] * vectors
-        self.explained_variance_ = variances[:k]
-        self.explained_variance_ratio_ = variances[:k] / total if total > 0 else np.zeros(k)
-        self.singular_values_ = np.sqrt(np.maximum(variances[:k] * max(count - 1.0, 0.0), 0.0))
-        others = (most if phi.is_exact else phi.dim) - k
-        rest = max(total - float(variances[:k].sum()), 0.0)
-        self.noise_variance_ = rest / others if others > 0 else 0.0
-
-    def make_model(self) -> Model:
-        """Directions of columns; those of an embedding are none."""
+    def to_model(self) -> Model:
+        """What was learned, as a value; directions of an embedding are none of columns."""
         if self.embedding is not None:
             raise TypeError("kernel principal components are directions of an embedding: there is no model of columns")
-        exact = second_moment(self.sketch_.features, "PCA").is_exact
-        names = ("components", "explained_variance", "explained_variance_ratio", "noise_variance", "mean")
-        learned = {name: getattr(self, name + "_") for name in names}
-        # what an exact sketch leaves is what was left out on purpose
-        return PCAModel.from_sketch(self.sketch_, self.solution_, **learned, **({"ratio": None} if exact else {}))
+        return super().to_model()
 
     # -- rows and their embedding ----------------------------------------------------------------
-
-    def _most(self) -> int:
-        return int(min(self.sketch_.features.dim, max(1, math.floor(self.sketch_.effective_count))))
 
     def _needed_rows(self) -> int:
         return 1
@@ -292,9 +238,9 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         real = rows.dtype
         if self.embedding is not None:
             rows = embed(rows, self.embedding)
-        out = (rows - self.mean_.astype(rows.dtype)) @ self.components_.T.astype(rows.dtype)
+        out = self.solution_.transform_rows(rows)
         if self.whiten:
-            out /= self._deviations().astype(rows.dtype)
+            out /= self.solution_.deviations.astype(rows.dtype)
         return np.asarray(out.astype(real, copy=False))
 
     def inverse_transform(self, X: Any) -> npt.NDArray[Any]:
@@ -316,16 +262,8 @@ class CompressivePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEs
         if coordinates.ndim != 2 or coordinates.shape[1] != self.n_components_:
             raise ValueError(f"expected {self.n_components_} columns, got an array of shape {coordinates.shape}")
         if self.whiten:
-            coordinates = coordinates * self._deviations()
-        return np.asarray(coordinates @ self.components_ + self.mean_)
-
-    def _deviations(self) -> npt.NDArray[np.float64]:
-        scale = np.sqrt(self.explained_variance_)
-        return np.maximum(scale, np.finfo(np.float64).eps * max(float(scale.max(initial=0.0)), 1e-300))
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
+            coordinates = coordinates * self.solution_.deviations
+        return np.asarray(self.solution_.inverse_rows(coordinates))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -337,50 +275,3 @@ def embed(X: npt.NDArray[Any], phi: FeatureMap) -> npt.NDArray[np.float64]:
     """Cosines and sines of the Fourier features of rows, divided by the root of their number, (n, 2 size)."""
     z = phi(X)
     return np.concatenate([z.real, z.imag], axis=1) / math.sqrt(phi.size)
-
-
-def _check_choice(choice: Any) -> None:
-    if choice is None or choice == "auto":
-        return
-    if isinstance(choice, (bool, str)):
-        pass
-    elif isinstance(choice, int | np.integer):
-        if choice >= 1:
-            return
-    elif isinstance(choice, float | np.floating) and 0.0 < choice < 1.0:
-        return
-    raise ValueError(f"n_components must be a positive integer, a number in (0, 1), 'auto' or None, got {choice!r}")
-
-
-def _choose(
-    choice: Any,
-    variances: Array,
-    total: float,
-    solution: LowRankSolution,
-    phi: SecondMomentMap,
-    count: float,
-    most: int,
-) -> int:
-    """Number of components."""
-    most = min(most, len(variances))
-    if isinstance(choice, int | np.integer):
-        return int(choice)
-    if choice is None and phi.is_exact:
-        # directions without variance are arbitrary: rounding alone would choose them
-        return max(1, min(most, int(np.sum(variances > 1e-13 * len(variances) * variances[0]))))
-    if isinstance(choice, float | np.floating):
-        part = np.cumsum(variances) / total if total > 0 else np.ones(len(variances))
-        return min(int(np.searchsorted(part, float(choice))) + 1, most)
-    # white noise of variance s in n rows has sample variances up to s (1 + sqrt(d / n))^2 (Marchenko and Pastur)
-    ratio = phi.dim / count
-    edge = (1.0 + math.sqrt(ratio)) ** 2
-    if phi.is_exact:
-        # the median of what noise there is; exact for ratio -> 0, and at most 3 % off up to ratio 1/2
-        present = variances[:most]
-        noise = float(np.median(present)) / (1.0 - min(ratio, 1.0) / 3.0)
-        above = int(np.sum(present > noise * edge))
-    else:
-        # twice the edge: the residual is neither quite random nor quite normal
-        level = max(2.0 * solution.resolution, solution.isotropic * (edge - 1.0))
-        above = int(np.sum(solution.values > level))
-    return max(1, min(above, most))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.arrays import RowError
-from sketchlearn.learn.models.base import Model
+from sketchlearn.models.base import Model
 from sketchlearn.optional import optional
 from sketchlearn.sources import Batch, Selection, Source, open_source
 
@@ -48,9 +48,9 @@ def predictions(
     Examples
     --------
     >>> import numpy as np
-    >>> from sketchlearn.learn.models import KMeansModel
+    >>> from sketchlearn.models import ClusterModel
     >>> from sketchlearn.learn.predictions import predictions
-    >>> model = KMeansModel(rows=10, columns=("x",), centers=np.array([[0.0], [4.0]]), weights=np.array([0.5, 0.5]))
+    >>> model = ClusterModel(rows=10, columns=("x",), centers=np.array([[0.0], [4.0]]), weights=np.array([0.5, 0.5]))
     >>> [batch["cluster"].tolist() for batch in predictions(model, np.array([[3.0], [np.nan]]))]
     [[1, None]]
     """

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.utils.validation import validate_data
 
+from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.clustering import CompressiveKMeans
 from sketchlearn.learn.graphs import checked_graph, neighbour_graph, spectral_embedding
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.spectral import SpectralModel
+from sketchlearn.learn.parameters import NOTHING, Accepts, DeclaredParameters, choice, whole
 from sketchlearn.learn.rows import as_random_state
+from sketchlearn.models.base import Model
+from sketchlearn.models.spectral import SpectralModel
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -25,7 +28,7 @@ Array = npt.NDArray[np.float64]
 _GAP = 1.1  # ratio of eigenvalues from which on the graph says how many clusters there are
 
 
-class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class CompressiveSpectralClustering(ClusterMixin, DeclaredParameters):  # type: ignore[misc]
     """Spectral clustering of a sparse graph, or of rows through the graph of their nearest neighbours.
 
     The nodes' coordinates along the first eigenvectors of the graph's Laplacian are streamed into a sketch, and
@@ -48,7 +51,7 @@ class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         Number of features; by default ``10 * n_clusters * n_components``, at least 100.
     decoder : str
         A decoder of k-means, see :func:`sketchlearn.decode`.
-    workers : int, optional
+    n_jobs : int, optional
         Threads of the pass and processes of the search for neighbours; all cores by default.
     random_state : int, Generator, RandomState or None
         For repeatable results.
@@ -65,7 +68,7 @@ class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         Centres among the embedded nodes, and estimated shares.
     sketch_ : Sketch
         Of the embedded nodes.
-    solution_ : ClusterSolution
+    solution_ : ClusterModel
         What the decoder of k-means knows.
     reliable_, verdict_ : bool, str
         Whether the graph itself says that there are so many clusters, by the gap of its eigenvalues, and that in words.
@@ -82,6 +85,13 @@ class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
     True
     """
 
+    parameters: ClassVar[Mapping[str, Accepts]] = {
+        "n_clusters": whole(),
+        "affinity": choice("nearest_neighbors", "precomputed"),
+        "n_neighbors": whole(),
+        "n_components": whole() | NOTHING,
+    }
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -92,7 +102,7 @@ class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         features: FeatureMap | None = None,
         sketch_size: int | None = None,
         decoder: str = "auto",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -102,7 +112,7 @@ class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         self.features = features
         self.sketch_size = sketch_size
         self.decoder = decoder
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     # -- learning ------------------------------------------------------------------------------
@@ -121,14 +131,14 @@ class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         -------
         self
         """
-        self._check_parameters()
+        self.check_parameters()
         rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         if self.affinity == "precomputed":
             graph = checked_graph(rows)
         else:
             if rows.shape[0] < self.n_clusters:
                 raise ValueError(f"n_samples={rows.shape[0]} should be >= n_clusters={self.n_clusters}")
-            graph = neighbour_graph(rows, int(self.n_neighbors), self.workers)
+            graph = neighbour_graph(rows, int(self.n_neighbors), self.n_jobs)
         random = as_random_state(self.random_state)
         seeds = [int(random.randint(2**31 - 1)) for _ in range(2)]
         columns = min(self.n_clusters if self.n_components is None else self.n_components, graph.shape[0])
@@ -168,7 +178,7 @@ class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         self
             With centres and no labels: :meth:`predict_embedding` gives those.
         """
-        self._check_parameters()
+        self.check_parameters()
         for name in ("labels_", "embedding_", "eigenvalues_"):
             self.__dict__.pop(name, None)
         random = as_random_state(self.random_state)
@@ -198,16 +208,16 @@ class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         """Centres among the embedded nodes and eigenvalues, as a model that can be saved, loaded and drawn."""
         if "kmeans_" not in self.__dict__:
             raise ValueError("this CompressiveSpectralClustering has learned nothing yet: call fit or fit_sketch")
-        model = SpectralModel.from_solution(self.sketch_, self.solution_)
+        found = with_profile(self.solution_, self.sketch_)
+        learned = {field.name: getattr(found, field.name) for field in fields(found) if field.name != "task"}
+        model = SpectralModel(**learned)
         if not model.named:
             names = tuple(f"eigenvector {i + 1}" for i in range(len(model.columns)))
             model = replace(model, columns=names, named=True)
         if "eigenvalues_" not in self.__dict__:
             return model
-        code = str(Code.RELIABLE if self.reliable_ else Code.UNCERTIFIED)
-        return replace(
-            model, eigenvalues=self.eigenvalues_, verdict=self.verdict_, reliable=self.reliable_, code=code, ratio=None
-        )
+        code = Code.RELIABLE if self.reliable_ else Code.UNCERTIFIED
+        return replace(model, eigenvalues=self.eigenvalues_, verdict=self.verdict_, code=code, ratio=float("nan"))
 
     # -- pieces --------------------------------------------------------------------------------
 
@@ -217,7 +227,7 @@ class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
             features=self.features,
             sketch_size=self.sketch_size,
             decoder=self.decoder,
-            workers=self.workers,
+            n_jobs=self.n_jobs,
             random_state=seed,
         )
 
@@ -225,16 +235,6 @@ class CompressiveSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         self.kmeans_ = means
         self.cluster_centers_, self.weights_ = means.cluster_centers_, means.weights_
         self.sketch_, self.solution_ = means.sketch_, means.solution_
-
-    def _check_parameters(self) -> None:
-        if self.affinity not in ("nearest_neighbors", "precomputed"):
-            raise ValueError(f"affinity={self.affinity!r}: choose 'nearest_neighbors' or 'precomputed'")
-        for name in ("n_clusters", "n_neighbors", "n_components"):
-            value = getattr(self, name)
-            if name == "n_components" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

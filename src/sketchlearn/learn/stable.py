@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.decoders.families import sample_stable, stable_log_density
-from sketchlearn.decoders.solution import StableSolution
 from sketchlearn.designs.stable import default_size
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.mixtures import StableMixtureModel
-from sketchlearn.learn.rows import as_random_state
+from sketchlearn.learn.parameters import Accepts, choice
+from sketchlearn.models.base import Model
+from sketchlearn.models.mixtures import StableMixtureModel
 
 Array = npt.NDArray[np.float64]
 
@@ -41,8 +39,8 @@ class CompressiveStableMixture(SketchedMixture):
         Name of a decoder of this task, see :func:`sketchlearn.decode`.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    workers : int, optional
-        Threads of the pass.
+    n_jobs : int, optional
+        Threads of the pass; all cores by default and for -1.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, Generator, RandomState or None
@@ -54,7 +52,7 @@ class CompressiveStableMixture(SketchedMixture):
         The mixture.
     sketch_ : Sketch
         What was learned from.
-    solution_ : StableSolution
+    solution_ : StableMixtureModel
         Misfit, noise floor, verdict and more.
     verdict_ : str
         Whether the model explains the data.
@@ -78,7 +76,7 @@ class CompressiveStableMixture(SketchedMixture):
     task: ClassVar[str] = "stable"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = StableMixtureModel
-    learned: ClassVar[tuple[str, ...]] = (*SketchedMixture.learned, "alphas_", "locations_", "scatters_")
+    parameters: ClassVar[Mapping[str, Accepts]] = {"scatter_type": choice("full", "diag")}
     alphas_: Array
     locations_: Array
     scatters_: Array
@@ -92,7 +90,7 @@ class CompressiveStableMixture(SketchedMixture):
         features: FeatureMap | None = None,
         decoder: str = "auto",
         on_invalid: str = "raise",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         progress: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -102,31 +100,9 @@ class CompressiveStableMixture(SketchedMixture):
         self.features = features
         self.decoder = decoder
         self.on_invalid = on_invalid
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
-
-    def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.intp]]:
-        """New rows from the model, and their components."""
-        check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"n_samples={n_samples}: ask for at least one row")
-        random = as_random_state(self.random_state)
-        rng = np.random.default_rng(random.randint(2**31 - 1))
-        numbers = random.multinomial(n_samples, self.weights_)
-        rows = [
-            sample_stable(int(c), float(self.alphas_[l]), self.locations_[l], self.scatters_[l], rng)
-            for l, c in enumerate(numbers)
-        ]
-        return np.concatenate(rows), np.repeat(np.arange(len(numbers)), numbers)
-
-    # -- pieces ------------------------------------------------------------------------------
-
-    def check_parameters(self) -> None:
-        """Scatter matrices are full or diagonal."""
-        super().check_parameters()
-        if self.scatter_type not in ("full", "diag"):
-            raise ValueError(f"scatter_type={self.scatter_type!r}: choose 'full' or 'diag'")
 
     def _designed_size(self, columns: int) -> int:
         return default_size(self._components(), columns, self.scatter_type)
@@ -142,19 +118,3 @@ class CompressiveStableMixture(SketchedMixture):
     def sweep_options(self) -> dict[str, Any]:
         """Other numbers of components of the same shape."""
         return {"scatter_type": self.scatter_type}
-
-    def set_learned(self, solution: StableSolution) -> None:
-        """The mixture."""
-        self.alphas_, self.locations_, self.scatters_ = solution.alphas, solution.locations, solution.scatters
-        super().set_learned(solution)
-
-    def _weighted_log_densities(self, X: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            log_weights = np.log(self.weights_)
-        return np.stack(
-            [
-                stable_log_density(X, float(self.alphas_[l]), self.locations_[l], self.scatters_[l]) + log_weights[l]
-                for l in range(len(self.weights_))
-            ],
-            1,
-        )

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from sketchlearn.decoders.subspaces.decode import SubspaceSolution
-from sketchlearn.decoders.subspaces.rows import assign
 from sketchlearn.designs.subspaces import default_size
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.labels import LabelledRows
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.subspaces import SubspacesModel
-from sketchlearn.learn.rows import checked_weights
+from sketchlearn.learn.parameters import Accepts, whole
+from sketchlearn.learn.using import ScoresByCost, Transforms
+from sketchlearn.models.base import Model
+from sketchlearn.models.subspaces import SubspacesModel
 
 Array = npt.NDArray[np.float64]
 
 
-class CompressiveSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LabelledRows):  # type: ignore[misc]
+class CompressiveSubspaces(Transforms, ScoresByCost, LabelledRows):
     """Subspace clustering from a sketch: rows near one of several linear subspaces.
 
     The density is decoded as a mixture of flat pieces, several inside each subspace, so that rows need not be normal
@@ -40,7 +39,7 @@ class CompressiveSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, La
         Name of a decoder of this task, see :func:`sketchlearn.decode`.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    workers : int, optional
+    n_jobs : int, optional
         Threads of the pass; all cores by default.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
@@ -63,7 +62,7 @@ class CompressiveSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, La
         Subspaces of the rows given to `fit`, by a second pass when first asked for.
     sketch_ : Sketch
         What was learned from.
-    solution_ : SubspaceSolution
+    solution_ : SubspacesModel
         What the decoder knows.
     reliable_, verdict_ : bool, str
         Whether the misfit is what noise leaves and noise leaves the subspaces known and apart, and that in words.
@@ -86,15 +85,9 @@ class CompressiveSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, La
 
     task: ClassVar[str] = "subspaces"
     model: ClassVar[type[Model]] = SubspacesModel
-    learned: ClassVar[tuple[str, ...]] = (
-        "bases_",
-        "weights_",
-        "variances_",
-        "noise_variance_",
-        "angles_std_",
-        "labels_",
-    )
+    parameters: ClassVar[Mapping[str, Accepts]] = {"n_subspaces": whole(), "dim": whole()}
     counted: ClassVar[str] = "n_subspaces"
+    averages: ClassVar[bool] = True
     bases_: Array
     weights_: Array
     variances_: Array
@@ -110,7 +103,7 @@ class CompressiveSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, La
         sketch_size: int | None = None,
         decoder: str = "auto",
         on_invalid: str = "raise",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         progress: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -120,19 +113,11 @@ class CompressiveSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, La
         self.sketch_size = sketch_size
         self.decoder = decoder
         self.on_invalid = on_invalid
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
     # -- learning ------------------------------------------------------------------------------
-
-    def check_parameters(self) -> None:
-        """Numbers of subspaces and dimensions are whole."""
-        for name in ("n_subspaces", "dim"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
-        self.check_sketching()
 
     def design_request(self) -> dict[str, Any]:
         """The number of subspaces."""
@@ -148,62 +133,6 @@ class CompressiveSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, La
         """The dimension."""
         return {"dim": int(self.dim)}
 
-    def set_learned(self, solution: SubspaceSolution) -> None:
-        """Bases, shares and errors."""
-        self.bases_, self.weights_, self.variances_ = solution.bases, solution.weights, solution.variances
-        self.noise_variance_, self.angles_std_ = solution.noise_variance, solution.angles_std
-
     @property
     def _n_features_out(self) -> int:
         return int(self.bases_.shape[2])
-
-    # -- using it --------------------------------------------------------------------------------
-
-    def predict(self, X: Any) -> npt.NDArray[np.intp]:
-        """The nearest subspace of each row.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples,)
-        """
-        return assign(self._new_rows(X), self.bases_)
-
-    def transform(self, X: Any) -> Array:
-        """Coordinates of each row in its nearest subspace.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples, dim)
-        """
-        rows = np.asarray(self._new_rows(X), np.float64)
-        return np.einsum("nd,ndr->nr", rows, self.bases_[assign(rows, self.bases_)])
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the mean squared distance of the rows from their subspaces: larger is better.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-        y : ignored
-            For pipelines.
-        sample_weight : array (n_samples,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        rows = np.asarray(self._new_rows(X), np.float64)
-        left = (rows**2).sum(1) - (self.transform(X) ** 2).sum(1)
-        return -float(np.average(left, weights=checked_weights(sample_weight, len(rows))))

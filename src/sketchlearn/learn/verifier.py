@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,15 +12,17 @@ from sklearn.utils.validation import check_consistent_length
 
 from sketchlearn.comparison.detection import DetectionErrors, detection_errors
 from sketchlearn.comparison.verification import MeanSpace, log_ratio, shift_variance
+from sketchlearn.comparison.verifier_model import VerifierModel
 from sketchlearn.decoders import decode
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.verifier import VerifierModel
+from sketchlearn.learn.parameters import Accepts, real, whole
 from sketchlearn.learn.rows import is_source
+from sketchlearn.learn.tables import TableEstimator
+from sketchlearn.models.base import Model
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.mixtures import GaussianMixtureModel
+from sketchlearn.models.usage import UsableModel
 from sketchlearn.sketches.checks import check_same_features
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
@@ -30,7 +33,7 @@ _LIGHTEST = 1e-6  # weight of a component at least
 _FEW = 10  # speakers, from which on the variance between them is known to a third or so
 
 
-class CompressiveVerifier(SketchEstimator):
+class CompressiveVerifier(TableEstimator):
     """Verification from sketches: does a segment belong to the speaker that it claims to be from?
 
     A universal background model, a Gaussian mixture of the rows of everybody, is decoded from the sum of all sketches.
@@ -54,8 +57,8 @@ class CompressiveVerifier(SketchEstimator):
         Features; by default ten for each parameter of the background model.
     decoder : str
         A decoder of mixtures, see :func:`sketchlearn.decode`.
-    workers : int, optional
-        Threads of the pass.
+    n_jobs : int, optional
+        Threads of the pass; all cores by default and for -1.
     progress : bool or callable, optional
         Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, Generator, RandomState or None
@@ -71,8 +74,8 @@ class CompressiveVerifier(SketchEstimator):
         Who is enrolled.
     sketch_ : SketchTable
         Sketches of the background, one a speaker.
-    solution_ : MixtureSolution
-        What the decoder of the background model knows.
+    solution_ : VerifierModel
+        The background model, with the certificate of its decoder.
     reliable_, verdict_ : bool, str
         Whether the background model explains its sketch; scores are usually good where it does not.
     n_features_in_, feature_names_in_
@@ -97,15 +100,18 @@ class CompressiveVerifier(SketchEstimator):
     """
 
     task: ClassVar[str] = "gmm"
+    group: ClassVar[str] = "speaker"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = VerifierModel
-    learned: ClassVar[tuple[str, ...]] = ("mixture_", "between_", "session_", "space_", "_axes")
-    sketch_: SketchTable  # type: ignore[assignment]
+    parameters: ClassVar[Mapping[str, Accepts]] = {
+        "n_components": whole(),
+        "relevance": real(),
+        "dependence": real(),
+    }
     mixture_: Mixture
     between_: float
     session_: float
     space_: MeanSpace
-    _axes: tuple[Array, Array]
 
     def __init__(
         self,
@@ -116,7 +122,7 @@ class CompressiveVerifier(SketchEstimator):
         features: FeatureMap | None = None,
         sketch_size: int | None = None,
         decoder: str = "auto",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         progress: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -126,7 +132,7 @@ class CompressiveVerifier(SketchEstimator):
         self.features = features
         self.sketch_size = sketch_size
         self.decoder = decoder
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
@@ -148,40 +154,7 @@ class CompressiveVerifier(SketchEstimator):
         -------
         self
         """
-        self.check_parameters()
-        seeds = self._seeds()
-        rows = self._opened(self._in_memory(X), None, sample_weight, seeds[0])
-        if rows.count is not None and rows.count < self._needed_rows():
-            raise ValueError(f"n_samples={rows.count} should be >= n_components={self._needed_rows()}")
-        table = self._table(rows, y, self._map(rows, seeds[0], whole=True))
-        self._begin(table, None, seeds[1], rows.scale)
-        self._solve()
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sketches of the background; the model is learned again when it is next asked for.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        self
-        """
-        self.check_parameters()
-        if "sketch_" not in self.__dict__:
-            seeds = self._seeds()
-            rows = self._opened(self._in_memory(X), None, sample_weight, seeds[0])
-            table = self._table(rows, y, self._map(rows, seeds[0], whole=False))
-            self._begin(table, None, seeds[1], rows.scale)
-        else:
-            more = self._table(self._opened(self._in_memory(X), None, sample_weight), y, self.sketch_.features)
-            total = self.sketch_ + more
-            self._forget()
-            self.sketch_ = total
-        return self
+        return super().fit(X, y, sample_weight)
 
     def fit_sketch(self, sketch: Any, speakers: Mapping[Any, Any] | None = None) -> Self:
         """Learn from sketches of the background made elsewhere.
@@ -198,87 +171,60 @@ class CompressiveVerifier(SketchEstimator):
         -------
         self
         """
-        self.check_parameters()
         if isinstance(sketch, Sketch):
             sketch = SketchTable({"background": sketch})
-        elif isinstance(sketch, dict):
-            sketch = SketchTable(sketch)
-        if not isinstance(sketch, SketchTable):
-            raise TypeError(
-                f"fit_sketch takes a Sketch or a table of them, got {type(sketch).__name__}; for rows use fit"
-            )
         if speakers is not None:
             missing = [group for group in sketch if group not in speakers]
             if missing:
                 raise ValueError(f"speakers does not say who {missing[0]!r} is")
-        self._check_sketch(next(iter(sketch.values())))
-        self._set_columns(sketch.features.inputs, sketch.features.input_columns)
-        self._begin(sketch, speakers, self._seeds()[1], 1.0)
-        self._solve()
-        return self
-
-    def check_parameters(self) -> None:
-        """Numbers must be positive."""
-        for name in ("relevance", "dependence"):
-            if not np.isscalar(getattr(self, name)) or not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
-        if isinstance(self.n_components, str):
-            raise ValueError(f"n_components must be a positive integer, got {self.n_components!r}")
-        super().check_parameters()
+        self._of_sessions = None if speakers is None else dict(speakers)
+        return super().fit_sketch(sketch)
 
     def design_request(self) -> dict[str, Any]:
         """A mixture with diagonal covariances."""
         return {"task": "gmm", "n_components": int(self.n_components), "covariance_type": "diag"}
 
-    def decode_sketch(self, seed: int) -> MixtureSolution:
-        """The background model."""
-        solution = decode(
-            self.sketch_.union(), int(self.n_components), task=self.task, decoder=self.decoder, random_state=seed,
+    def decode_sketch(self, seed: int) -> VerifierModel:
+        """The background model, and how much speakers differ."""
+        total = self.sketch_.union()
+        found: GaussianMixtureModel = decode(
+            total, int(self.n_components), task=self.task, decoder=self.decoder, random_state=seed,
             covariance_type="diag",
         )  # fmt: skip
-        assert isinstance(solution, MixtureSolution)
-        return solution
-
-    def set_learned(self, solution: MixtureSolution) -> None:
-        """The mixture, and how much speakers differ."""
-        weights = np.maximum(solution.weights, _LIGHTEST)
-        floor = 1e-6 * np.maximum(solution.covariances.max(axis=0), 1e-12)
-        covariances = np.maximum(solution.covariances, floor)
-        self.mixture_ = Mixture(weights / weights.sum(), solution.means, covariances)
-        self.space_ = MeanSpace.of(self.sketch_.features, self.mixture_, self.sketch_.union().mean)
-        turn, signal = self._axes = self.space_.axes()
-        groups = [group for group in self.sketch_ if self.sketch_[group].weight > 0]
-        who = [group if self._speakers is None else self._speakers[group] for group in groups]
-        if len({str(name) for name in who}) < 2:
-            self.between_, self.session_ = 1.0 / float(self.relevance), 0.0
-            return
-        coordinates = np.array([turn @ self.space_.statistic(self.sketch_[group]) for group in groups])
-        rows = np.array([self._rows_behind(self.sketch_[group]) for group in groups])
-        self.between_, self.session_ = shift_variance(coordinates, rows, list(who), signal)
-
-    def make_model(self) -> Model:
-        """Background model, variances, and what the sketches of speakers say."""
-        names = list(self.speakers_)
-        model = VerifierModel.from_sketch(
-            self.sketch_.union(),
-            self.solution_,
-            kind="diag",
-            weights=self.mixture_.weights,
-            means=self.mixture_.means,
-            covariances=self.mixture_.covariances,
+        weights = np.maximum(found.weights, _LIGHTEST)
+        floor = 1e-6 * np.maximum(found.covariances.max(axis=0), 1e-12)
+        reference = total.mean
+        model = VerifierModel(
+            weights=weights / weights.sum(),
+            means=found.means,
+            covariances=np.maximum(found.covariances, floor),
             recipe=self.sketch_.features.recipe(),
-            reference_real=self.space_.reference.real,
-            reference_imag=self.space_.reference.imag,
-            between=self.between_,
-            session=self.session_,
+            reference_real=reference.real,
+            reference_imag=reference.imag,
+            between=1.0 / float(self.relevance),
             dependence=float(self.dependence),
+            **{field.name: getattr(found, field.name) for field in fields(UsableModel)},
         )
+        groups = [group for group in self.sketch_ if self.sketch_[group].weight > 0]
+        who = [group if self._of_sessions is None else self._of_sessions[group] for group in groups]
+        if len({str(name) for name in who}) < 2:
+            return model
+        turn, signal = model.axes
+        coordinates = np.array([turn @ model.space.statistic(self.sketch_[group]) for group in groups])
+        rows = np.array([model.effective_rows(self.sketch_[group]) for group in groups])
+        between, session = shift_variance(coordinates, rows, list(who), signal)
+        return replace(model, between=between, session=session)
+
+    def to_model(self) -> Model:
+        """What was learned, with what the sketches of enrolled speakers say."""
+        model, names = super().to_model(), list(self.__dict__.get("speakers_", ()))
+        assert isinstance(model, VerifierModel)
         if not names:
             return model
         return model.enrolled(
             [str(name) for name in names],
-            np.array([self.space_.statistic(self.speakers_[name]) for name in names]),
-            np.array([self._rows_behind(self.speakers_[name]) for name in names]),
+            np.array([model.space.statistic(self.speakers_[name]) for name in names]),
+            np.array([model.effective_rows(self.speakers_[name]) for name in names]),
             np.array([float(self._sessions[name]) for name in names]),
         )
 
@@ -333,7 +279,7 @@ class CompressiveVerifier(SketchEstimator):
         Mixture
         """
         sketch = self._enrolled(name)
-        return self.space_.adapted(self.space_.statistic(sketch), self._rows_behind(sketch), self.between_)
+        return self.space_.adapted(self.space_.statistic(sketch), self.solution_.effective_rows(sketch), self.between_)
 
     def log_ratio(self, name: Any, rows: Any) -> float:
         """Logarithm of the likelihood ratio of "this is the speaker" and "this is somebody else".
@@ -350,10 +296,11 @@ class CompressiveVerifier(SketchEstimator):
         float
         """
         speaker, test = self._enrolled(name), self._sketched(rows)
-        turn, signal = self._axes
+        turn, signal = self.solution_.axes
         a, b = (turn @ self.space_.statistic(sketch) for sketch in (test, speaker))
         sessions = self.session_, self.session_ / self._sessions[name]
-        return log_ratio(a, b, (self._rows_behind(test), self._rows_behind(speaker)), signal, self.between_, sessions)
+        rows_behind = self.solution_.effective_rows(test), self.solution_.effective_rows(speaker)
+        return log_ratio(a, b, rows_behind, signal, self.between_, sessions)
 
     def verify(self, name: Any, rows: Any, *, prior: float = 0.5) -> bool:
         """Whether a claim is more probable than not.
@@ -392,9 +339,8 @@ class CompressiveVerifier(SketchEstimator):
 
     # -- pieces ------------------------------------------------------------------------------------
 
-    def _begin(self, table: SketchTable, speakers: Mapping[Any, Any] | None, seed: int, scale: float) -> None:
-        self._take(table, seed, scale)  # type: ignore[arg-type]
-        self._speakers = None if speakers is None else dict(speakers)
+    def _take(self, sketch: Any, seed: int, scale: float) -> None:
+        super()._take(sketch, seed, scale)
         self.speakers_: dict[Any, Sketch] = {}
         self._sessions: dict[Any, int] = {}
 
@@ -407,20 +353,21 @@ class CompressiveVerifier(SketchEstimator):
             )
         return np.asarray(X) if isinstance(X, np.memmap) else X
 
-    def _table(self, rows: Any, y: Any, features: FeatureMap) -> SketchTable:
+    def _gathered(
+        self, X: Any, y: Any, sample_weight: Any, seed: int | None, *, whole: bool
+    ) -> tuple[SketchTable, float]:
+        rows = self._opened(self._in_memory(X), None, sample_weight, seed)
+        if whole and rows.count is not None and rows.count < self._needed_rows():
+            raise ValueError(f"n_samples={rows.count} should be >= n_components={self._needed_rows()}")
+        features = self.sketch_.features if seed is None else self._map(rows, seed, whole)
+        if seed is not None:
+            self._of_sessions = None
         if y is None:
-            return SketchTable({"background": self._pass(rows, features)})
+            return SketchTable({"background": self._pass(rows, features)}), rows.scale
         labels = np.asarray(y)
         check_consistent_length(rows.data, labels)
         keys = [key if isinstance(key, str | bool | int) else str(key) for key in labels.tolist()]
-        found = make_sketch(
-            rows.data, features, sample_weight=rows.weights, group_by=keys, workers=self.workers, progress=self.progress
-        )
-        assert isinstance(found, SketchTable)
-        kept = {key: s for key, s in found.items() if s.weight > 0}
-        if not kept:
-            raise ValueError("sample_weight is zero for every row: there is nothing to learn from")
-        return SketchTable(kept)
+        return self._table(rows, keys, features), rows.scale
 
     def _sketched(self, rows: Any) -> Sketch:
         if "sketch_" not in self.__dict__:
@@ -437,11 +384,3 @@ class CompressiveVerifier(SketchEstimator):
             who = ", ".join(str(other) for other in list(known)[:10]) or "nobody"
             raise ValueError(f"{name!r} is not enrolled; {who} is")
         return known[name]
-
-    def _rows_behind(self, sketch: Sketch) -> float:
-        """Independent rows with the same noise: what a release added counts as fewer rows."""
-        sampling = float(np.mean(np.maximum(1.0 - np.abs(sketch.mean) ** 2, 1e-12)))
-        return sampling / max(float(np.mean(sketch.variances)), 1e-300) / float(self.dependence)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "sketch_" in self.__dict__

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.learn.models import Model
+from sketchlearn.models import Model
+from sketchlearn.models.mixture import Mixture
 
 Array = npt.NDArray[np.float64]
 

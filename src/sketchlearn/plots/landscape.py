@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders.metric import View, standard_metric
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import location_and_scale
 from sketchlearn.decoders.profile import characteristic
 from sketchlearn.features.characteristic import characteristic as characteristic_map
 from sketchlearn.features.operator import Operator
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.plots.axes import axes, caption
 from sketchlearn.plots.geometry import Plane, as_model, limits, plane_of
 from sketchlearn.sketches.value import Sketch

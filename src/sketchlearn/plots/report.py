@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders import Code, Sweep
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.learn.models import Column, Model, Table
-from sketchlearn.learn.models.table import decimals, number
+from sketchlearn.models import Column, Model, Table
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.table import decimals, number
 from sketchlearn.plots.axes import COLORS
 from sketchlearn.plots.geometry import Plane, as_model, column_units, plane_of
 from sketchlearn.sketches import file as sketch_file
@@ -76,7 +76,7 @@ def report(
         parts.append(_sweep(sweep, data))
     if learned.profile is not None:
         parts.append(_residual(learned, data))
-    parts += [_promise(learned), _about(learned), _footer(learned)]
+    parts += [_decisions(learned), _promise(learned), _about(learned), _footer(learned)]
     page = Template(_asset("page.html")).substitute(
         title=escape(heading),
         version=escape(learned.library),
@@ -209,6 +209,14 @@ def _residual(model: Model, data: dict[str, Any]) -> str:
         f"large radii only, the fine shape of the clusters is not what the model says.{richer}</p>"
         "<div class='picture' id='residual'></div></section>"
     )
+
+
+def _decisions(model: Model) -> str:
+    """How the decoder came to the model, folded."""
+    if not model.trace:
+        return ""
+    told = "".join(f"<p>{escape(line)}</p>" for line in model.explain().splitlines()[1:])
+    return f"<section><details><summary>How the decoder came to this</summary>{told}</details></section>"
 
 
 def _promise(model: Model) -> str:

@@ -24,7 +24,7 @@ from sketchlearn.cli.app import (
 
 if TYPE_CHECKING:
     from sketchlearn.comparison import Alarm
-    from sketchlearn.decoders.mixture import Mixture
+    from sketchlearn.models.mixture import Mixture
     from sketchlearn.sketches import Sketch
 
 

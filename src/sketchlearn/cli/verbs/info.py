@@ -12,7 +12,7 @@ from sketchlearn.exceptions import SketchFileError
 from sketchlearn.words import one_line
 
 if TYPE_CHECKING:
-    from sketchlearn.learn.models import Model
+    from sketchlearn.models import Model
     from sketchlearn.sketches import Sketch
 
 _CANNOT = "single rows, which rows touched the box, order and time of rows, columns that were not read"
@@ -65,15 +65,12 @@ def register(app: typer.Typer) -> None:
 
 
 def _of_json(data: bytes, name: str) -> tuple[dict[str, Any], str]:
-    from sketchlearn.learn.models import FORMAT, Model
     from sketchlearn.limits import check_json
+    from sketchlearn.models import Model
+    from sketchlearn.models.loading import is_model
 
     check_json(len(data), name)
-    try:
-        is_model = json.loads(data).get("format") == FORMAT
-    except (ValueError, RecursionError):
-        is_model = False
-    if is_model:
+    if is_model(data):
         return _of_model(Model.from_json(data, name))
     phi = features_in(data, name)
     why = {"reason": phi.reason} if phi.reason else {}

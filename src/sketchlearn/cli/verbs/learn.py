@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Components = Annotated[int, typer.Option("-k", "--components", min=1, help="Number of components.")]
 Model = Annotated[str, typer.Option("-o", "--output", help="Where to write the model (JSON); - for standard output.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Say how the decoder came to the model, stage by stage, on standard error.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")]
 
 
@@ -46,6 +49,7 @@ def register(app: typer.Typer) -> None:
         ] = "auto",
         medians: Annotated[bool, typer.Option("--medians", help="Centres for distances, not their squares.")] = False,
         seed: Seed = 0,
+        explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -60,7 +64,7 @@ def register(app: typer.Typer) -> None:
 
         kind = CompressiveKMedians if medians else CompressiveKMeans
         found = _fitted(kind(k, decoder=decoder, random_state=seed), s, f"looking for {k} clusters")
-        _write(output, found, as_json, f"{k} centres; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{k} centres; {found.verdict_}")
 
     @learn.command()
     def gmm(
@@ -69,6 +73,7 @@ def register(app: typer.Typer) -> None:
         output: Model,
         covariance: Annotated[str, typer.Option("--covariance", help="full, tied, diag or spherical.")] = "full",
         seed: Seed = 0,
+        explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -81,7 +86,7 @@ def register(app: typer.Typer) -> None:
 
         estimator = CompressiveGaussianMixture(k, covariance_type=covariance, random_state=seed)
         found = _fitted(estimator, s, f"fitting {k} components")
-        _write(output, found, as_json, f"{k} components; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{k} components; {found.verdict_}")
 
     @learn.command()
     def stable(
@@ -90,6 +95,7 @@ def register(app: typer.Typer) -> None:
         output: Model,
         scatter: Annotated[str, typer.Option("--scatter", help="full or diag.")] = "full",
         seed: Seed = 0,
+        explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -102,7 +108,7 @@ def register(app: typer.Typer) -> None:
 
         estimator = CompressiveStableMixture(k, scatter_type=scatter, random_state=seed)
         found = _fitted(estimator, s, f"fitting {k} components")
-        _write(output, found, as_json, f"{k} components; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{k} components; {found.verdict_}")
 
     @learn.command()
     def pca(
@@ -110,6 +116,7 @@ def register(app: typer.Typer) -> None:
         k: Components,
         output: Model,
         seed: Seed = 0,
+        explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -121,7 +128,7 @@ def register(app: typer.Typer) -> None:
 
         found = _fitted(CompressivePCA(n_components=k, random_state=seed), s, f"looking for {k} components")
         share = float(found.explained_variance_ratio_.sum())
-        _write(output, found, as_json, f"{k} components explain {share:.1%} of the variance")
+        _write(output, found, as_json, explain, f"{k} components explain {share:.1%} of the variance")
 
     @learn.command()
     def regression(
@@ -133,6 +140,7 @@ def register(app: typer.Typer) -> None:
         ] = None,
         alpha: Annotated[float, typer.Option("--alpha", help="Ridge penalty.")] = 0.0,
         seed: Seed = 0,
+        explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -140,16 +148,16 @@ def register(app: typer.Typer) -> None:
         check_output(output, sketch)
         s = read_sketch(sketch)
         _need_quadratic(s, "a regression", "regression")
-        from sketchlearn.learn import CompressiveRegression
+        from sketchlearn.learn import CompressiveLinearRegression
         from sketchlearn.plots.geometry import column_numbers
 
         names = names_in(predictors, "--predictors")
         columns = s.features.columns or tuple(str(i) for i in range(s.features.dim))
         chosen = None if names is None else column_numbers(names, columns)
         [wanted] = column_numbers([target], columns)
-        found = CompressiveRegression(alpha=alpha, random_state=seed).fit_sketch(s, wanted, chosen)
+        found = CompressiveLinearRegression(alpha=alpha, random_state=seed).fit_sketch(s, wanted, chosen)
         line = f"{target} from {found.n_features_in_} columns: R² = {found.r2_:.4f}"
-        _write(output, found, as_json, line)
+        _write(output, found, as_json, explain, line)
 
     @learn.command()
     def ica(
@@ -157,6 +165,7 @@ def register(app: typer.Typer) -> None:
         output: Model,
         k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Sources to keep; all.")] = None,
         seed: Seed = 0,
+        explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -168,7 +177,7 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.learn import CompressiveICA
 
         found = _fitted(CompressiveICA(k, random_state=seed), s, "separating sources")
-        _write(output, found, as_json, f"{found.n_components_} sources; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{found.n_components_} sources; {found.verdict_}")
 
     @learn.command()
     def cca(
@@ -179,6 +188,7 @@ def register(app: typer.Typer) -> None:
             list[str] | None, typer.Option("--predictors", help="Columns of the first group, by commas; all others.")
         ] = None,
         k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Pairs; those above chance.")] = None,
+        explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -191,7 +201,7 @@ def register(app: typer.Typer) -> None:
         wanted, chosen = _both(s, target, predictors)
         found = CompressiveCCA("auto" if k is None else k).fit_sketch(s, wanted, chosen)
         first = ", ".join(f"{r:.4f}" for r in found.correlations_[:5])
-        _write(output, found, as_json, f"correlations {first}; {found.verdict_}")
+        _write(output, found, as_json, explain, f"correlations {first}; {found.verdict_}")
 
     @learn.command("mixture-regression")
     def mixture_regression(
@@ -203,6 +213,7 @@ def register(app: typer.Typer) -> None:
         ] = None,
         k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Number of components.")] = None,
         seed: Seed = 0,
+        explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -216,7 +227,7 @@ def register(app: typer.Typer) -> None:
         with working("fitting a mixture"):
             found = estimator.fit_sketch(s, wanted, chosen)
         line = f"{','.join(target)} from {found.n_features_in_} columns, {found.n_components_} components"
-        _write(output, found, as_json, f"{line}; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{line}; {found.verdict_}")
 
     @learn.command()
     def subspaces(
@@ -225,6 +236,7 @@ def register(app: typer.Typer) -> None:
         output: Model,
         dim: Annotated[int, typer.Option("--dim", help="Dimension of each.")] = 1,
         seed: Seed = 0,
+        explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -234,29 +246,31 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.learn import CompressiveSubspaces
 
         found = _fitted(CompressiveSubspaces(k, dim, random_state=seed), s, f"looking for {k} subspaces")
-        _write(output, found, as_json, f"{k} subspaces of dimension {dim}; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{k} subspaces of dimension {dim}; {found.verdict_}")
 
     @learn.command()
     def anomaly(
         sketch: Source,
         output: Model,
-        false_alarms: Annotated[
-            float, typer.Option("--false-alarms", help="Share of usual rows that may be called anomalies.")
+        contamination: Annotated[
+            float,
+            typer.Option("--contamination", "--false-alarms", help="Share of usual rows that may be called anomalies."),
         ] = 0.05,
+        explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
         """Distances from usual rows, from a sketch made with --task anomaly (or of quadratic features)."""
-        if not 0 < false_alarms < 1:
-            raise usage(f"--false-alarms {false_alarms}: choose a share above 0 and below 1")
+        if not 0 < contamination < 1:
+            raise usage(f"--contamination {contamination}: choose a share above 0 and below 1")
         check_output(output, sketch)
         s = read_sketch(sketch)
         if s.features.kind not in ("embedded", "quadratic"):
             raise usage(f"anomalies need a sketch made with --task anomaly, this one has {s.features.kind} features")
         from sketchlearn.learn import CompressiveAnomalyDetector
 
-        found = _fitted(CompressiveAnomalyDetector(false_alarms=false_alarms), s, "measuring distances")
-        _write(output, found, as_json, found.verdict_)
+        found = _fitted(CompressiveAnomalyDetector(contamination=contamination), s, "measuring distances")
+        _write(output, found, as_json, explain, found.verdict_)
 
     @learn.command()
     def verifier(
@@ -270,6 +284,7 @@ def register(app: typer.Typer) -> None:
             float, typer.Option("--dependence", help="Rows that say as much as one independent row.")
         ] = 1.0,
         seed: Seed = 0,
+        explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -287,7 +302,7 @@ def register(app: typer.Typer) -> None:
             found.enroll(name, one)
         count = len(found.speakers_)
         said = f"{count} speaker{'s' * (count != 1)} enrolled; {found.verdict_}"
-        _write(output, found, as_json, f"background of {k} components, {said}")
+        _write(output, found, as_json, explain, f"background of {k} components, {said}")
 
     @learn.command()
     def classifier(
@@ -302,6 +317,7 @@ def register(app: typer.Typer) -> None:
         ),
         balanced: Annotated[bool, typer.Option("--balanced", help="All classes count the same.")] = False,
         seed: Seed = 0,
+        explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -327,7 +343,7 @@ def register(app: typer.Typer) -> None:
         )
         sketches = SketchTable.load(table)
         found = _fitted(estimator, sketches, f"telling {len(sketches)} classes apart")
-        _write(output, found, as_json, f"{len(found.classes_)} classes; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{len(found.classes_)} classes; {found.verdict_}")
 
 
 def _both(s: Sketch, target: list[str], predictors: list[str] | None) -> tuple[list[int], list[int] | None]:
@@ -356,9 +372,11 @@ def _fitted(estimator: Any, sketch: Any, text: str) -> Any:
         return estimator.fit_sketch(sketch)
 
 
-def _write(output: str, found: SketchEstimator, as_json: bool, line: str) -> None:
-    """Write the model, and say what was found."""
+def _write(output: str, found: SketchEstimator, as_json: bool, explain: bool, line: str) -> None:
+    """Write the model, and say what was found; with `explain` how, where it is in nobody's way."""
     model = found.to_model()
     write_bytes(output, model.to_json().encode())
+    if explain:
+        typer.echo(model.explain(), err=True)
     if output != "-":
         emit({"output": output, "task": model.task, **model.summary()}, as_json, f"{output}: {line}")

@@ -22,7 +22,7 @@ from sketchlearn.cli.app import (
 from sketchlearn.exceptions import IncompatibleSketchError
 
 if TYPE_CHECKING:
-    from sketchlearn.learn.models import Model
+    from sketchlearn.models import Model
     from sketchlearn.sketches import Sketch
 
 

@@ -112,7 +112,7 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.cli.pilot import check_task
         from sketchlearn.engines.append import Design, Options, Run, once
         from sketchlearn.engines.append import OutputError as NotWritable
-        from sketchlearn.engines.follow import follow as follow_files
+        from sketchlearn.engines.follow import follow_files
         from sketchlearn.files import locked
         from sketchlearn.sources import Selection
 

@@ -27,8 +27,8 @@ def register(app: typer.Typer) -> None:
         if not 0 < prior < 1:
             raise usage(f"--prior {prior}: choose a probability above 0 and below 1")
         learned = read_model(model)
+        from sketchlearn.comparison.verifier_model import VerifierModel
         from sketchlearn.exceptions import IncompatibleSketchError
-        from sketchlearn.learn.models.verifier import VerifierModel
 
         if not isinstance(learned, VerifierModel):
             raise usage(f"{model}: a {learned.task} model verifies nothing; make one with 'learn verifier'")

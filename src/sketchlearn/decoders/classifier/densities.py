@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_component, shares_of
-from sketchlearn.decoders.classifier.rules import ClassSolution, MixtureRule
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.decoders.solution import Code, MixtureSolution
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.second_moment import second_moment
+from sketchlearn.models.classifier import ClassifierModel
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.rules import MixtureRule
 from sketchlearn.sketches.table import SketchTable
 
 Array = npt.NDArray[np.float64]
@@ -35,7 +36,7 @@ def decode_moments(
     class_weights: Array | None = None,
     shrinkage: float = 0.0,
     shape: str = "tied",
-) -> ClassSolution:
+) -> ClassifierModel:
     """Normal classes with one covariance for all (LDA), one each (QDA), or variances only (naive Bayes).
 
     Parameters
@@ -57,7 +58,7 @@ def decode_moments(
 
     Returns
     -------
-    ClassSolution
+    ClassifierModel
     """
     name = {"tied": "lda", "full": "qda", "diag": "naive-bayes"}[shape]
     one_component(k, name)
@@ -106,7 +107,7 @@ def decode_class_mixtures(
     trace: list[dict[str, Any]] | None = None,
     class_weights: Array | None = None,
     covariance_type: str = "full",
-) -> ClassSolution:
+) -> ClassifierModel:
     """A Gaussian mixture of k components a class, decoded from its sketch.
 
     Parameters
@@ -124,7 +125,7 @@ def decode_class_mixtures(
 
     Returns
     -------
-    ClassSolution
+    ClassifierModel
     """
     characteristic(table.features, "a mixture a class")
     counts_of(table)
@@ -164,14 +165,14 @@ def _solution(
     verdict: str,
     trace: list[dict[str, Any]] | None,
     ratio: float = float("nan"),
-) -> ClassSolution:
+) -> ClassifierModel:
     typical = []
     for mixture in rule.mixtures:
         winners = rule.scores(mixture.sample(_DRAWS, rng)[0]).argmax(1)
         typical.append(np.bincount(winners, minlength=len(rule.mixtures)) / _DRAWS)
     shares = np.exp(rule.log_priors)
     error = float(1.0 - shares @ np.diag(typical))
-    return ClassSolution(
+    return ClassifierModel(
         task="classifier",
         decoder=name,
         residual=error,
@@ -183,4 +184,4 @@ def _solution(
         counts=counts_of(table),
         typical=np.array(typical),
         facts={"expected_error": error},
-    )
+    ).labelled(table.groups)

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import counts_of, one_component, shares_of
-from sketchlearn.decoders.classifier.rules import ClassSolution, LinearRule
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.models.classifier import ClassifierModel
+from sketchlearn.models.rules import LinearRule
 from sketchlearn.sketches.table import SketchTable
 
 Array = npt.NDArray[np.float64]
@@ -29,7 +30,7 @@ def decode_means(
     rng: np.random.Generator,
     trace: list[dict[str, Any]] | None = None,
     class_weights: Array | None = None,
-) -> ClassSolution:
+) -> ClassifierModel:
     """Nearest class mean in feature space.
 
     Parameters
@@ -45,7 +46,7 @@ def decode_means(
 
     Returns
     -------
-    ClassSolution
+    ClassifierModel
     """
     one_component(k, "the mean rule")
     phi, counts = characteristic(table.features, "the mean rule"), counts_of(table)
@@ -68,7 +69,7 @@ def decode_means(
         code, verdict = Code.UNDETERMINED, f"the sketches of {a!r} and {b!r} can't be told apart"
     else:
         code, verdict = Code.RELIABLE, "all class means are apart by more than their noise"
-    return ClassSolution(
+    return ClassifierModel(
         task="classifier",
         decoder="mean",
         residual=within,
@@ -79,4 +80,4 @@ def decode_means(
         counts=counts,
         typical=inner + intercepts,
         facts={},
-    )
+    ).labelled(table.groups)

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.classifier.rules import ClassSolution, DiscriminantRule, LinearRule, MixtureRule
 from sketchlearn.decoders.lowrank.solution import full_matrix
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.models.classifier import ClassifierModel
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.rules import DiscriminantRule, LinearRule, MixtureRule
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 
@@ -96,7 +97,7 @@ def decode_ridge(
     trace: list[dict[str, Any]] | None = None,
     class_weights: Array | None = None,
     alpha: float | None = None,
-) -> ClassSolution:
+) -> ClassifierModel:
     """Least squares on the indicators of the classes.
 
     Parameters
@@ -117,7 +118,7 @@ def decode_ridge(
 
     Returns
     -------
-    ClassSolution
+    ClassifierModel
     """
     one_component(k, "ridge")
     moments = class_moments(table, class_weights, "ridge classification")
@@ -141,7 +142,7 @@ def decode_ridge(
     intercepts = moments.shares - moments.mean @ weights
     code, verdict = _verdict(found, spread, n)
     rule = LinearRule(table.features, weights, intercepts)
-    return ClassSolution(
+    return ClassifierModel(
         task="classifier",
         decoder="ridge",
         residual=found.residual,
@@ -158,7 +159,7 @@ def decode_ridge(
             "parameters": found.parameters,
             "explained": 1.0 - found.gcv / spread if spread > 0 else 0.0,
         },
-    )
+    ).labelled(table.groups)
 
 
 def _refined(rule: LinearRule, moments: Moments, fit: _Fit) -> LinearRule | DiscriminantRule:

@@ -16,7 +16,8 @@ from sketchlearn.decoders.families.gaussian import (
     Gaussian,
     Known,
 )
-from sketchlearn.decoders.families.stable import Stable, sample_stable, stable_log_density
+from sketchlearn.decoders.families.stable import Stable
+from sketchlearn.models.stable_law import sample_stable, stable_log_density
 
 __all__ = [
     "DIAGONAL",

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,12 @@ import numpy.typing as npt
 from sketchlearn.decoders.kmeans.partition import k_means
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.solution import Code, Solution
+from sketchlearn.decoders.solution import Code
 from sketchlearn.decoders.subspaces.errors import Errors, errors_of
 from sketchlearn.decoders.subspaces.flats import Data, Flats, fit_flats
 from sketchlearn.decoders.subspaces.rows import k_subspaces
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.models.subspaces import SubspacesModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 
@@ -44,36 +45,6 @@ _SAME = 15.0  # degrees: beginnings that lead to subspaces so close lead to the 
 _CLOSE = 5.0  # times the noise floor: what may be left if refining no longer turns the subspaces
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SubspaceSolution(Solution):
-    """Subspaces and the law of the rows in them.
-
-    Attributes
-    ----------
-    bases : ndarray (k, d, dim)
-        Orthonormal bases, in columns.
-    weights : ndarray (k,)
-        Shares of the rows.
-    variances : ndarray (k, dim)
-        Second moments of the rows of each subspace along its basis, in falling order.
-    noise_variance : float
-        Variance in every direction across.
-    angles_std : ndarray (k,)
-        Standard error of each subspace: root mean square of the largest principal angle to the true one, in degrees.
-    separation : float
-        Smallest of the largest principal angles between two of the subspaces, in degrees.
-    """
-
-    places: ClassVar[tuple[str, ...]] = ()
-
-    bases: Array
-    weights: Array
-    variances: Array
-    noise_variance: float
-    angles_std: Array
-    separation: float
-
-
 def decode_subspaces(
     sketch: Sketch,
     n_subspaces: int,
@@ -81,7 +52,7 @@ def decode_subspaces(
     *,
     rng: np.random.Generator,
     trace: list[dict[str, Any]] | None = None,
-) -> SubspaceSolution:
+) -> SubspacesModel:
     """Linear subspaces of dimension `dim` that rows are near to.
 
     Parameters
@@ -99,7 +70,7 @@ def decode_subspaces(
 
     Returns
     -------
-    SubspaceSolution
+    SubspacesModel
 
     Examples
     --------
@@ -274,7 +245,7 @@ def principal_angles(a: Array, b: Array) -> Array:
     return np.degrees(np.arctan2(sines[: len(cosines)], cosines[::-1]))
 
 
-def _solution(found: _Found, unit: float) -> SubspaceSolution:
+def _solution(found: _Found, unit: float) -> SubspacesModel:
     flats = found.flats
     k = len(flats.bases)
     share = flats.weights
@@ -289,7 +260,7 @@ def _solution(found: _Found, unit: float) -> SubspaceSolution:
     pairs = [principal_angles(bases[i], bases[j])[0] for i in range(k) for j in range(i)]
     separation = float(min(pairs, default=90.0))
     code, verdict = _verdict(found, angles, separation)
-    return SubspaceSolution(
+    return SubspacesModel(
         task="subspaces",
         decoder=f"flats, {share.shape[1]} component{'s' * (share.shape[1] > 1)} inside each",
         residual=found.value,

@@ -5,23 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.models.subspaces import assign
+
 Array = npt.NDArray[np.float64]
 
 _ROUNDS = 60
 _SETTLED = 1e-3  # of the rows: so few that change their subspace don't turn it
-
-
-def assign(rows: npt.NDArray[np.floating], bases: Array) -> npt.NDArray[np.intp]:
-    """The subspace of each row: that with the longest projection.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sketchlearn.decoders.subspaces.rows import assign
-    >>> assign(np.array([[3.0, 0.1], [0.1, -2.0]]), np.eye(2)[:, :, None])
-    array([0, 1])
-    """
-    return np.asarray(np.stack([((rows @ basis) ** 2).sum(1) for basis in bases], 1).argmax(1))
 
 
 def k_subspaces(

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.learn.models.base import Model
-from sketchlearn.learn.models.file import Reader
-from sketchlearn.learn.models.table import Column, Table, decimals
+from sketchlearn.models.base import Model
+from sketchlearn.models.file import Reader
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.rules import softmax
+from sketchlearn.models.table import Column, Table, decimals
 
 Array = npt.NDArray[np.float64]
 
@@ -27,6 +29,26 @@ class ComponentModel(Model):
     """
 
     weights: Array
+
+    def parts(self) -> Mixture:
+        """The components."""
+        return super().parts() if self.mixture is None else self.mixture
+
+    def log_densities(self, rows: Array) -> Array:
+        """Logarithm of weight times density of each component, (n, k)."""
+        return self.density().log_densities(rows)
+
+    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+        """The most probable component."""
+        return self.log_densities(rows).argmax(1)
+
+    def probabilities(self, rows: Array) -> Array:
+        """Weighted densities over their sum."""
+        return softmax(self.log_densities(rows))
+
+    def row_scores(self, rows: Array) -> Array:
+        """Logarithm of the density."""
+        return np.asarray(np.logaddexp.reduce(self.log_densities(rows), axis=1))
 
     def own_columns(self) -> list[Column]:
         """Columns of the table between the shares and the centres."""
@@ -63,10 +85,3 @@ class ComponentModel(Model):
     def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:
         """Shares must be shares."""
         reader.check_weights(found["weights"])
-
-
-def nearest(points: Array, places: Array) -> npt.NDArray[np.intp]:
-    """Index of the nearest place of each point."""
-    middle = places.mean(0)
-    points, places = points - middle, places - middle
-    return np.asarray(((places * places).sum(1) - 2 * points @ places.T).argmin(1))

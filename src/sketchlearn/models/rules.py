@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.decoders.solution import Solution
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.models.mixture import Mixture
 
 Array = npt.NDArray[np.float64]
 
@@ -46,7 +45,7 @@ class LinearRule:
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.decoders.classifier.rules import LinearRule
+    >>> from sketchlearn.models.rules import LinearRule
     >>> rule = LinearRule(sl.QuadraticFeatures.draw(dim=1), np.array([[1.0, -1.0]]), np.array([0.5, 0.5]))
     >>> rule.probabilities(np.array([[0.25]]))
     array([[0.75, 0.25]])
@@ -70,11 +69,11 @@ class LinearRule:
         """Probabilities of the classes, (n, c): the largest one is that of the largest score."""
         scores = self.scores(rows)
         if self.softness > 0:
-            return _softmax(scores / self.softness)
+            return softmax(scores / self.softness)
         clipped = np.clip(scores, 0.0, 1.0)
         # where more than one score is above 1 (or none above 0) clipping would lose which is largest
         unclear = (scores.max(1) > 1.0) & ((scores >= 1.0).sum(1) > 1) | (scores.max(1) <= 0.0)
-        clipped[unclear] = _softmax(scores[unclear])
+        clipped[unclear] = softmax(scores[unclear])
         return np.asarray(clipped / clipped.sum(1, keepdims=True))
 
 
@@ -92,7 +91,7 @@ class MixtureRule:
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.decoders.classifier.rules import MixtureRule
+    >>> from sketchlearn.models.rules import MixtureRule
     >>> parts = [sl.Mixture(np.ones(1), np.array([[m]]), np.ones(1)) for m in (0.0, 4.0)]
     >>> MixtureRule(np.log([0.5, 0.5]), tuple(parts)).probabilities(np.array([[2.0]]))
     array([[0.5, 0.5]])
@@ -109,7 +108,7 @@ class MixtureRule:
 
     def probabilities(self, rows: npt.NDArray[Any]) -> Array:
         """Posterior probabilities, (n, c)."""
-        return _softmax(self.scores(rows))
+        return softmax(self.scores(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +128,7 @@ class DiscriminantRule:
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.decoders.classifier.rules import DiscriminantRule, LinearRule, MixtureRule
+    >>> from sketchlearn.models.rules import DiscriminantRule, LinearRule, MixtureRule
     >>> linear = LinearRule(sl.QuadraticFeatures.draw(dim=1), np.array([[1.0, -1.0]]), np.array([0.5, 0.5]))
     >>> parts = tuple(sl.Mixture(np.ones(1), np.array([[m]]), np.full(1, 0.1)) for m in (0.2, 0.8))
     >>> DiscriminantRule(linear, MixtureRule(np.log([0.5, 0.5]), parts)).probabilities(np.array([[0.0]]))
@@ -147,44 +146,13 @@ class DiscriminantRule:
 
     def probabilities(self, rows: npt.NDArray[Any]) -> Array:
         """Posterior probabilities, (n, c)."""
-        return _softmax(self.scores(rows))
+        return softmax(self.scores(rows))
 
 
-def _softmax(scores: Array) -> Array:
+def softmax(scores: Array) -> Array:
+    """Numbers of which these are the logarithms, over their sum in each row."""
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 Rule = LinearRule | MixtureRule | DiscriminantRule
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ClassSolution(Solution):
-    """A classifier.
-
-    Attributes
-    ----------
-    rule : LinearRule, MixtureRule or DiscriminantRule
-        Scores of rows, a column a class, in the order of the table's groups.
-    counts : ndarray (c,)
-        Rows of each class.
-    typical : ndarray (c, c)
-        What the rows of a class (first index) get on average: scores of each class for linear rules, the share that
-        would be given to each class if the densities were true for others.
-    facts : dict
-        What was chosen on the way: the penalty, the band of frequencies, generalised cross-validation.
-
-    Examples
-    --------
-    >>> import numpy as np, sketchlearn as sl
-    >>> X = np.random.default_rng(0).normal(size=(600, 2)) + np.repeat([[0.0, 0.0], [5.0, 0.0]], 300, axis=0)
-    >>> table = sl.sketch(X, sl.design(X, task="classifier", size=50), group_by=["a"] * 300 + ["b"] * 300)
-    >>> solution = sl.decode(table, 1, task="classifier")
-    >>> int(solution.rule.scores(X[:1]).argmax()), solution.reliable
-    (0, True)
-    """
-
-    rule: Rule
-    counts: Array
-    typical: Array
-    facts: dict[str, Any] = field(default_factory=dict)

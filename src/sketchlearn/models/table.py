@@ -69,7 +69,7 @@ class Table:
 
     Examples
     --------
-    >>> from sketchlearn.learn.models import Column, Table
+    >>> from sketchlearn.models import Column, Table
     >>> table = Table("parts", "Parts", (Column("part", ["a", "b"], "text"), Column("share", [0.25, 0.75], "share")))
     >>> print(table.text())
       part   share
@@ -109,3 +109,9 @@ def number(value: float) -> str:
 def decimals(spread: float) -> int:
     """Decimals that tell a hundredth of the spread of a column."""
     return int(np.clip(2 - math.floor(math.log10(spread)), 0, 12)) if spread > 1e-12 else 3
+
+
+def loadings(names: Sequence[str], matrix: npt.NDArray[np.float64]) -> list[Column]:
+    """A column of the table for each name, shaded by its part in each line: matrix (columns, lines)."""
+    unit = np.maximum(np.abs(matrix).max(0, initial=0.0), 1e-300)
+    return [Column(name, row, "number", 3, row / unit) for name, row in zip(names, matrix, strict=True)]

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.conditional import ConditionalMixture
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.learn.models.base import Model, register_model
-from sketchlearn.learn.models.components import ComponentModel
-from sketchlearn.learn.models.file import Reader
+from sketchlearn.models.base import register_model
+from sketchlearn.models.components import ComponentModel
+from sketchlearn.models.conditional import ConditionalMixture
+from sketchlearn.models.file import Reader
+from sketchlearn.models.joint import JointModel
+from sketchlearn.models.mixture import Mixture
 
 Array = npt.NDArray[np.float64]
+
+_DRAWS, _OUTSIDE = 20_000, 1e-4
 
 
 @register_model
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class MixtureRegressionModel(ComponentModel):
+class MixtureRegressionModel(JointModel, ComponentModel):
     """A Gaussian mixture of predictors and targets together.
 
     Attributes
@@ -29,11 +33,13 @@ class MixtureRegressionModel(ComponentModel):
         The mixture of all columns.
     predictors, targets : tuple of str
         Names of the columns that are predicted from, and of those that are predicted.
+    effective_rows : float
+        Rows with the same noise as those that were weighted; NaN stands for `rows`, as in a file.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sketchlearn.learn.models import MixtureRegressionModel
+    >>> from sketchlearn.models import MixtureRegressionModel
     >>> model = MixtureRegressionModel(
     ...     rows=10, columns=("x", "y"), weights=np.ones(1), means=np.zeros((1, 2)),
     ...     covariances=np.array([[[1.0, 0.5], [0.5, 1.0]]]), predictors=("x",), targets=("y",))
@@ -41,7 +47,7 @@ class MixtureRegressionModel(ComponentModel):
     (Model(mixture-regression: y from 1 column, 10 rows), array([1.]))
     """
 
-    task: ClassVar[str] = "mixture-regression"
+    task: str = "mixture-regression"
     layout: ClassVar[Mapping[str, Any]] = {
         "weights": ("k",),
         "means": ("k", "d"),
@@ -52,57 +58,63 @@ class MixtureRegressionModel(ComponentModel):
     title: ClassVar[str] = "Regression by a mixture"
     thing: ClassVar[str] = "Gaussian component"
 
+    fitted_shape: ClassVar[str | None] = "full"
+    attributes: ClassVar[Mapping[str, str]] = {
+        "mixture_": "mixture",
+        "means_": "means",
+        "n_components_": "size",
+    }
+
     means: Array
     covariances: Array
     predictors: tuple[str, ...]
     targets: tuple[str, ...]
+    effective_rows: float = float("nan")
 
     @property
     def mixture(self) -> Mixture:  # type: ignore[override]
         """The law of all columns."""
         return Mixture(self.weights, self.means, self.covariances)
 
-    def parts(self) -> Mixture:
-        """The components."""
-        return self.mixture
-
     @property
     def conditional(self) -> ConditionalMixture:
         """The law of the targets given the predictors."""
         at = [np.array([self.columns.index(name) for name in names]) for names in (self.predictors, self.targets)]
-        return ConditionalMixture(self.mixture, at[0], at[1], float(self.rows))
+        rows = self.effective_rows if np.isfinite(self.effective_rows) else float(self.rows)
+        return ConditionalMixture(self.mixture, at[0], at[1], rows)
 
-    @property
-    def headline(self) -> str:
-        """What it is, in a few words."""
-        columns = f"{len(self.predictors)} column" + "s" * (len(self.predictors) != 1)
-        return f"{', '.join(self.targets)} from {columns}, {self.row_count} rows"
+    @cached_property
+    def support(self) -> float:
+        """Log-density of predictors below which only one in ten thousand of the model's own draws lies."""
+        inputs = self.mixture.marginal([self.columns.index(name) for name in self.predictors])
+        return float(np.quantile(inputs.log_density(inputs.sample(_DRAWS, 0)[0]), _OUTSIDE))
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The predictors."""
-        return self.predictors
-
-    def renamed(self, names: Any) -> Model:
-        """Names of the predictors; what they predict are targets."""
-        given = tuple(str(name) for name in names)
-        if self.named or len(given) != len(self.predictors):
-            return self
-        count = len(self.targets)
-        targets = ("target",) if count == 1 else tuple(f"target {i}" for i in range(count))
-        new = dict(zip((*self.predictors, *self.targets), (*given, *targets), strict=True))
-        columns = tuple(new.get(name, name) for name in self.columns)
-        return replace(self, predictors=given, targets=targets, columns=columns, named=True)
+    def supports(self, rows: Array) -> npt.NDArray[np.bool_]:
+        """Which rows of predictors are where the model has seen some."""
+        return np.asarray(self.conditional.log_density(rows) >= self.support)
 
     def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
         """Expected targets; NaN inputs are taken out of the condition."""
         found = self.conditional.mean(rows)
         return found[:, 0] if len(self.targets) == 1 else found
 
+    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+        """Targets by their names."""
+        return dict(zip(self.targets, self.conditional.mean(rows).T, strict=True))
+
+    def probabilities(self, rows: Array) -> Array:
+        """There are none: targets are numbers."""
+        raise TypeError("a mixture-regression model has no probabilities")
+
+    @classmethod
+    def width(cls, reader: Reader) -> int:
+        """Columns of the mixture."""
+        return reader.lengths["d"]
+
     @classmethod
     def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:
         """Predictors and targets are different columns of the mixture."""
-        super().check(reader, found)
+        ComponentModel.check(reader, found)
         reader.check_covariances("covariances", found["covariances"], matrices=True)
         names = (*found["predictors"], *found["targets"])
         d = reader.lengths["d"]

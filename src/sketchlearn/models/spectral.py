@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.learn.models.base import register_model
-from sketchlearn.learn.models.file import Reader
-from sketchlearn.learn.models.kmeans import KMeansModel
-from sketchlearn.learn.models.table import number
+from sketchlearn.models.base import register_model
+from sketchlearn.models.file import Reader
+from sketchlearn.models.kmeans import ClusterModel
+from sketchlearn.models.table import number
 
 Array = npt.NDArray[np.float64]
 
 
 @register_model
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class SpectralModel(KMeansModel):
+class SpectralModel(ClusterModel):
     """Centres among the embedded nodes of a graph, with the graph's eigenvalues; columns are eigenvectors.
 
     Attributes
@@ -37,8 +37,8 @@ class SpectralModel(KMeansModel):
     (Model(spectral: 2 clusters of 300 nodes, 2 eigenvectors), ('eigenvector 1', 'eigenvector 2'))
     """
 
-    task: ClassVar[str] = "spectral"
-    layout: ClassVar[Mapping[str, Any]] = {**KMeansModel.layout, "eigenvalues": ("e",)}
+    task: str = "spectral"
+    layout: ClassVar[Mapping[str, Any]] = {**ClusterModel.layout, "eigenvalues": ("e",)}
     praise: ClassVar[str] = "The graph has a gap after so many clusters"
 
     eigenvalues: Array | None = None

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.mixture import Mixture, mixture_quantiles
-from sketchlearn.decoders.randomness import RandomState, as_generator
+from sketchlearn.models.mixture import Mixture, mixture_quantiles
+from sketchlearn.models.randomness import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.intp]
@@ -59,7 +59,7 @@ class ConditionalMixture:
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.decoders.conditional import ConditionalMixture
+    >>> from sketchlearn.models.conditional import ConditionalMixture
     >>> joint = sl.Mixture(np.ones(1), np.zeros((1, 2)), np.array([[[1.0, 0.5], [0.5, 1.0]]]))
     >>> law = ConditionalMixture(joint, np.array([0]), np.array([1]))
     >>> law.mean(np.array([[2.0], [np.nan]])).ravel(), law.quantiles(np.array([[2.0]]), [0.5])[0].round(6)

@@ -1,23 +1,25 @@
-"""Takes a model file apart and distrusts all of it."""
+"""Reads a model file and checks every field."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.decoders.profile import Profile
 from sketchlearn.exceptions import ModelFileError
+from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.projection import Projection
 from sketchlearn.files import check_seal
 from sketchlearn.limits import LimitError, check_json
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.profile import Profile
+from sketchlearn.models.solution import Code
 from sketchlearn.sketches.record import PrivacyRecord
 
 Array = npt.NDArray[np.float64]
@@ -193,6 +195,50 @@ class Reader:
             out[key] = value
         return out
 
+    def certificate(self) -> dict[str, Any]:
+        """What the decoder said; older files say whether it was reliable, but no code."""
+        kinds: dict[str, Any] = {"verdict": str, "decoder": str, "code": str, "ratio": (), "reliable": bool}
+        said = {key: self.value(key, what) for key, what in kinds.items() if self.has(key)}
+        reliable = said.pop("reliable", None)
+        try:
+            code = Code(said["code"]) if "code" in said else None
+        except ValueError:
+            raise self.fail(f"the field 'code' is {said['code']!r}, none of {', '.join(Code)}") from None
+        if code is None and reliable is not None:
+            code = Code.RELIABLE if reliable else Code.UNCERTIFIED
+        return {"verdict": None, "ratio": None, **said, "code": code, "trace": self.trace()}
+
+    def trace(self) -> tuple[dict[str, str], ...]:
+        """Decisions of the decoder, if they were kept."""
+        given = self.facts.get("trace")
+        if given is None:
+            return ()
+        texts = isinstance(given, list) and all(
+            isinstance(record, dict) and is_text(record.get("stage")) and all(map(is_text, record.values()))
+            for record in given
+        )
+        if not texts:
+            raise self.fail("the field 'trace' should be a list of stages in words")
+        return tuple(given)
+
+    def recipe(self) -> FeatureMap:
+        """The feature map that the field ``recipe`` describes; its columns are those of the model."""
+        try:
+            phi = FeatureMap.from_recipe(self.facts.get("recipe"))  # type: ignore[arg-type]
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise self.fail(f"the recipe of its features: {error}") from None
+        self.lengths["d"] = phi.dim
+        return phi
+
+    def check_features(self, phi: FeatureMap, embedded: Callable[..., Array]) -> None:
+        """Refuse a map whose features are not as many as what they are multiplied by."""
+        try:
+            width = embedded(phi, np.zeros((1, phi.dim))).shape[1]
+        except (ValueError, TypeError) as error:
+            raise self.fail(f"the recipe of its features: {error}") from None
+        if width != self.lengths["f"]:
+            raise self.fail(f"{self.lengths['f']} numbers for {width} features")
+
     def profile(self) -> Profile | None:
         """Misfit by radius, if it is there."""
         given = self.facts.get("profile")
@@ -215,6 +261,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def is_known(value: Any) -> bool:
+    """Whether there is something to write: neither None, empty text, nor numbers that are not finite."""
+    if value is None or (isinstance(value, str) and not value):
+        return False
+    numbers = isinstance(value, float | np.floating) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
+    return not numbers or bool(np.isfinite(value).all())
 
 
 def is_text(value: Any) -> bool:

@@ -1,46 +1,46 @@
-"""What all models share: rows and columns behind them, the decoder's verdict, facts about the sketch, and a file.
+"""What all models share: what was learned, the decoder's certificate, facts about the sketch, words, and a file.
 
-A task has one class of model.  It is a frozen dataclass, decorated with :func:`register_model`, that says what its
-fields are (`layout`), what they mean in words (`headline`, :meth:`Model.table`) and what they predict.  Files,
-reports, pictures and the command line ask the model; none of them knows a task by name.
+A task has one class of model, and its decoder returns it.  It is a frozen dataclass, decorated with
+:func:`register_model`, that says what its fields are (`layout`), by which names estimators show them (`attributes`),
+what they mean in words (`headline`, :meth:`Model.table`) and what they predict.  Estimators, files, reports, pictures
+and the command line ask the model; none of them knows a task by name.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.decoders.profile import Profile, residual_profile
-from sketchlearn.features.encoder import Encoder
-from sketchlearn.features.projection import Projection
+from sketchlearn.features.base import FeatureMap
 from sketchlearn.files import sealed
-from sketchlearn.learn.models.file import FORMAT, VERSION, Reader, plain
-from sketchlearn.learn.models.table import Column, Table, number
 from sketchlearn.limits import read_json
+from sketchlearn.models.file import FORMAT, VERSION, Reader, is_known, plain
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.table import Column, Table, number
+from sketchlearn.models.usage import UsableModel
 from sketchlearn.sketches import file as sketch_file
-from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.sources import read
 
 Array = npt.NDArray[np.float64]
 
-_VERDICT: dict[str, Any] = {"verdict": str, "decoder": str, "code": str, "ratio": (), "reliable": bool}
+_SAID = ("verdict", "decoder", "code", "ratio", "reliable")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Model:
-    """A learned model that can be saved, loaded and drawn; it needs neither rows nor sketch.
+class Model(UsableModel):
+    """A learned model: what a decoder returns.  It can be saved, loaded, used and drawn without rows and sketch.
 
     Each task has its own subclass with what was learned in fields of its own: ``centers`` and ``weights`` of
     clusters, ``weights``, ``means`` and ``covariances`` of a mixture, ``components`` of a PCA, ``coefficients`` of a
-    regression.
+    regression.  The certificate of the decoder (verdict, code, ratio, trace) is that of
+    :class:`~sketchlearn.Solution`.
 
     Attributes
     ----------
@@ -52,8 +52,6 @@ class Model:
         Names of the columns (``"column 0"``, ... if the sketch has none).
     named : bool
         Whether the columns have names of their own.
-    verdict, decoder, code, ratio, reliable
-        What the decoder says about the quality of the model; None if it says nothing.
     profile : Profile or None
         Misfit and noise floor by radius.
     sketch : dict
@@ -73,13 +71,12 @@ class Model:
     (2, 2)
     """
 
-    task: ClassVar[str]
     layout: ClassVar[Mapping[str, Any]] = {}
-    """The fields of a file, by what they are (see :class:`~sketchlearn.learn.models.Reader`), in their order."""
+    """The fields of a file, by what they are (see :class:`~sketchlearn.models.Reader`), in their order."""
+    attributes: ClassVar[Mapping[str, str]] = {}
+    """What estimators of the task show, by scikit-learn's names: the field or property behind each."""
     title: ClassVar[str] = "Model"
     """The kind of model in words."""
-    thing: ClassVar[str] = "component"
-    """What there are several of."""
     praise: ClassVar[str] = "The model explains the data"
     """What a good verdict means."""
     outlines: ClassVar[str] = "two standard deviations"
@@ -88,18 +85,10 @@ class Model:
     """The mixture of Gaussians that describes the density of the rows, of models that have one."""
     spread: ClassVar[Array | None] = None
     """Units of the columns in which distances are meant, of models that have them."""
-
-    rows: int | float
-    columns: tuple[str, ...]
-    named: bool = True
-    verdict: str | None = None
-    decoder: str | None = None
-    code: str | None = None
-    ratio: float | None = None
-    reliable: bool | None = None
-    profile: Profile | None = None
-    sketch: Mapping[str, Any] = field(default_factory=dict)
-    library: str = ""
+    fitted_shape: ClassVar[str | None] = None
+    """Which parameters of the mixture were fitted, for its noise floor; None: what the shape of covariances says."""
+    unreliable: ClassVar[tuple[int, ...]] = ()
+    """Components that the sketch does not determine."""
 
     # -- making one ----------------------------------------------------------------------------
 
@@ -134,23 +123,8 @@ class Model:
         assert isinstance(model, Model)
         return model
 
-    @classmethod
-    def from_sketch(cls, sketch: Sketch, solution: Any = None, *, kind: str | None = None, **learned: Any) -> Self:
-        """A model with the facts of the sketch that it was learned from.
-
-        Parameters
-        ----------
-        sketch : Sketch
-            What was learned from.
-        solution : Solution, optional
-            Gives verdict, decoder, ratio and certificate.
-        kind : str, optional
-            Which parameters of the mixture were fitted, as for :func:`~sketchlearn.decoders.profile.residual_profile`.
-        **learned
-            The fields of the class.
-        """
-        from sketchlearn import __version__
-
+    def of_sketch(self, sketch: Sketch) -> Self:
+        """The model with the facts of the sketch that it was learned from."""
         phi = sketch.features
         facts: dict[str, Any] = {
             "features": phi.size,
@@ -171,27 +145,10 @@ class Model:
                 facts[name] = getattr(phi, name).to_json()
         if sketch.privacy is not None:
             facts["privacy"] = sketch.privacy.to_json()
-        said: dict[str, Any] = {name: getattr(solution, name, None) for name in _VERDICT}
-        said["code"] = None if said["code"] is None else str(said["code"])
-        if said["ratio"] is not None and not np.isfinite(said["ratio"]):
-            said["ratio"] = None
-        model = cls(
-            rows=sketch.count,
-            columns=tuple(phi.columns or (f"column {i}" for i in range(phi.dim))),
-            named=phi.columns is not None,
-            sketch=facts,
-            library=__version__,
-            **{**said, **learned},
-        )
-        if model.mixture is None or phi.as_characteristic is None:
-            return model
-        return replace(model, profile=residual_profile(sketch, model.mixture, kind))
-
-    @classmethod
-    def from_solution(cls, sketch: Sketch, solution: Any) -> Self:
-        """The model that a decoder found: the fields of the class are attributes of its solution."""
-        names = [name for name in cls.layout if hasattr(solution, name)]
-        return cls.from_sketch(sketch, solution, **{name: getattr(solution, name) for name in names})
+        return replace(
+            self, rows=sketch.count, columns=column_names(phi), named=phi.columns is not None, sketch=facts,
+            library=importlib.import_module("sketchlearn").__version__,
+        )  # fmt: skip
 
     def renamed(self, names: Any) -> Model:
         """The model with names for its columns, if it has none and these are as many."""
@@ -224,7 +181,7 @@ class Model:
         return f"{self.size} {self.thing}{'s' * (self.size != 1)} of {self.row_count} rows, {columns}"
 
     def __repr__(self) -> str:
-        return f"Model({self.task}: {self.headline})"
+        return f"Model({type(self).task}: {self.headline})"
 
     def __eq__(self, other: object) -> bool:
         return self.to_json() == other.to_json() if isinstance(other, Model) else NotImplemented
@@ -241,14 +198,14 @@ class Model:
         >>> sl.Model.of(pca).summary()["decoder"]
         'exact'
         """
-        values = {name: getattr(self, name) for name in (*self.layout, *_VERDICT)}
-        return {k: v for k, v in values.items() if isinstance(v, str | int | float)}
+        values = {name: getattr(self, name) for name in (*self.layout, *_SAID)}
+        return {k: v for k, v in values.items() if isinstance(v, str | int | float) and is_known(v)}
 
     def numbers(self) -> list[tuple[str, str]]:
         """The first things to look at: (value, what it is)."""
         found = [(self.row_count, "rows"), (f"{len(self.columns):,}", "columns"), (f"{self.size:,}", f"{self.thing}s")]
         found += self.own_numbers()
-        if self.ratio is not None:
+        if is_known(self.ratio):
             found.append((number(self.ratio), "misfit / noise floor (near 1: explained)"))
         return found
 
@@ -265,7 +222,7 @@ class Model:
 
     def parts(self) -> Mixture:
         """The components that a picture shows."""
-        raise ValueError(f"a {self.task} model has no components to draw")
+        raise ValueError(f"a {type(self).task} model has no components to draw")
 
     def density(self) -> Mixture:
         """The mixture that describes the density of the rows."""
@@ -279,108 +236,6 @@ class Model:
         """Options of :func:`sketchlearn.sweep` for other numbers of components; None if there is nothing to choose."""
         return None
 
-    # -- using it ------------------------------------------------------------------------------
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns that :meth:`predict` takes."""
-        return self.columns
-
-    @property
-    def encoder(self) -> Encoder | None:
-        """How rows of a table become the columns of the model, if categories or missing values were encoded."""
-        given = self.sketch.get("encoder")
-        return None if given is None else Encoder.from_json(given)
-
-    @property
-    def projection(self) -> Projection | None:
-        """How rows become the columns of the model, if these are random projections."""
-        given = self.sketch.get("projection")
-        return None if given is None else Projection.from_json(given)
-
-    @property
-    def privacy(self) -> PrivacyRecord | None:
-        """What was promised to the people behind a private sketch; the model keeps it without further noise."""
-        given = self.sketch.get("privacy")
-        return None if given is None else PrivacyRecord.from_json(given)
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Cluster or component of each row, or the predicted target of a regression.
-
-        Parameters
-        ----------
-        X : array or frame (n, d)
-            Rows with all columns of the model; of a regression only the predictors.
-
-        Returns
-        -------
-        ndarray (n,)
-
-        Examples
-        --------
-        >>> import numpy as np, sketchlearn as sl
-        >>> X = np.random.default_rng(0).normal(size=(5000, 2)) + np.repeat([[1.0, 0.0], [9.0, 0.0]], 2500, axis=0)
-        >>> km = sl.CompressiveKMeans(2, random_state=0).fit(X)
-        >>> bool((sl.Model.of(km).predict(X) == km.predict(X)).all())
-        True
-        """
-        return self.predict_rows(self._checked(X))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of each component, given the row; for models that have them.
-
-        Parameters
-        ----------
-        X : array or frame (n, d)
-            Rows with all columns of the model.
-
-        Returns
-        -------
-        ndarray (n, k)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.models import GaussianMixtureModel
-        >>> model = GaussianMixtureModel(
-        ...     rows=10, columns=("x",), weights=np.array([0.5, 0.5]), means=np.array([[0.0], [4.0]]),
-        ...     covariances=np.ones(2), covariance_type="spherical")
-        >>> model.predict_proba([[2.0]])
-        array([[0.5, 0.5]])
-        """
-        return self.probabilities(self._checked(X))
-
-    def _checked(self, X: Any) -> Array:
-        encoder, projection = self.encoder, self.projection
-        names = (self.inputs if self.named else None) if projection is None else projection.columns
-        width = len(self.inputs) if projection is None else projection.dim
-        if encoder is not None and hasattr(X, "columns"):
-            X = np.concatenate(list(read(X, encoder=encoder)))
-        elif names is not None and hasattr(X, "columns"):
-            X = X[list(names)]  # a frame may have more columns, in another order
-        rows = np.asarray(X, np.float64)
-        if rows.ndim != 2 or rows.shape[1] != width:
-            raise ValueError(f"expected rows with {width} columns, got an array of shape {rows.shape}")
-        bad = ~np.isfinite(rows).all(1)
-        if bad.any():
-            raise ValueError(f"row {int(np.argmax(bad))} (counting from 0) holds NaN or infinity")
-        return rows if projection is None else projection(rows)
-
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
-        """What :meth:`predict` returns, for rows that were checked."""
-        raise TypeError(f"a {self.task} model of a file predicts nothing; use the estimator")
-
-    def probabilities(self, rows: Array) -> Array:
-        """What :meth:`predict_proba` returns, for rows that were checked."""
-        raise TypeError(f"a {self.task} model has no probabilities")
-
-    def answers(self, rows: Array, proba: bool = False) -> dict[str, npt.NDArray[Any]]:
-        """Named columns that a table of predictions has, for rows that were checked."""
-        found: dict[str, npt.NDArray[Any]] = {self.thing.split()[-1]: self.predict_rows(rows).astype(np.int32)}
-        if proba:
-            found |= {f"probability {l}": p for l, p in enumerate(self.probabilities(rows).T)}
-        return found
-
     # -- the file ------------------------------------------------------------------------------
 
     def to_json(self) -> str:
@@ -389,17 +244,24 @@ class Model:
             "format": FORMAT,
             "version": VERSION,
             "library": self.library,
-            "task": self.task,
+            "task": type(self).task,
             "rows": self.rows,
             "columns": list(self.columns) if self.named else None,
             "n_columns": len(self.columns),
         }
-        for name in (*self.layout, *_VERDICT, "profile"):
-            value = getattr(self, name)
-            if value is not None:
+        for name in (*self.layout, *_SAID, "profile"):
+            value = self.filed(name)
+            if is_known(value):
                 facts[name] = value
+        stages = [{key: str(r[key]) for key in ("stage", "found", "why") if r.get(key)} for r in self.trace]
+        if any("stage" in stage for stage in stages):  # without seconds: equal models have equal files
+            facts["trace"] = [stage for stage in stages if "stage" in stage]
         facts["sketch"] = dict(self.sketch)
         return json.dumps(sealed(plain(facts)), indent=1, allow_nan=False) + "\n"
+
+    def filed(self, name: str) -> Any:
+        """What a file holds of a field."""
+        return getattr(self, name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a JSON file, whole or not at all."""
@@ -421,6 +283,8 @@ class Model:
         """The model in some JSON text; `name` is for error messages."""
         reader = Reader.of_text(text, name)
         task = reader.facts.get("task")
+        if isinstance(task, str) and task in _ELSEWHERE:
+            importlib.import_module(_ELSEWHERE[task])
         if not isinstance(task, str) or task not in MODELS:
             raise reader.fail(f"the task {task!r} is none of {', '.join(MODELS)}")
         rows = reader.rows()
@@ -428,7 +292,6 @@ class Model:
         learned = kind.read(reader)
         d = kind.width(reader)
         columns = reader.columns(d)
-        said = {key: reader.value(key, what) for key, what in _VERDICT.items() if reader.has(key)}
         made = kind(
             rows=rows,
             columns=columns or tuple(f"column {i}" for i in range(d)),
@@ -436,7 +299,7 @@ class Model:
             profile=reader.profile(),
             sketch=reader.sketch(d),
             library=str(reader.facts.get("library", "")),
-            **said,
+            **reader.certificate(),
             **learned,
         )
         reader.check_seal()
@@ -463,6 +326,7 @@ class Model:
 
 
 MODELS: dict[str, type[Model]] = {}
+_ELSEWHERE = {"verifier": "sketchlearn.comparison.verifier_model"}  # needs comparisons, which need decoders
 Kind = TypeVar("Kind", bound=type[Model])
 
 
@@ -471,9 +335,14 @@ def register_model(kind: Kind) -> Kind:
 
     Examples
     --------
-    >>> from sketchlearn.learn.models import MODELS
+    >>> from sketchlearn.models import MODELS
     >>> sorted(MODELS)[:2]
     ['anomaly', 'cca']
     """
     MODELS[kind.task] = kind
     return kind
+
+
+def column_names(features: FeatureMap) -> tuple[str, ...]:
+    """Names of the columns of a map; ``"column 0"``, ... if it has none."""
+    return tuple(features.columns or (f"column {i}" for i in range(features.dim)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.classifier.rules import MixtureRule
+from sketchlearn.models.rules import MixtureRule
 
 Array = npt.NDArray[np.float64]
 
@@ -22,8 +22,8 @@ def discriminants(rule: MixtureRule) -> tuple[Array, Array, Array]:
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.decoders.classifier.discriminant import discriminants
-    >>> from sketchlearn.decoders.classifier.rules import MixtureRule
+    >>> from sketchlearn.models.discriminant import discriminants
+    >>> from sketchlearn.models.rules import MixtureRule
     >>> within = np.diag([4.0, 1.0])[None]
     >>> parts = [sl.Mixture(np.ones(1), np.array([[m, 0.0]]), within) for m in (-1.0, 1.0)]
     >>> centre, directions, shares = discriminants(MixtureRule(np.log([0.5, 0.5]), tuple(parts)))

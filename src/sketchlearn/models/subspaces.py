@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.decoders.subspaces.rows import assign
-from sketchlearn.learn.models.base import Model, register_model
-from sketchlearn.learn.models.file import Reader
-from sketchlearn.learn.models.table import Column, Table, number
+from sketchlearn.models.base import Model, register_model
+from sketchlearn.models.file import Reader
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.table import Column, Table, loadings, number
 
 Array = npt.NDArray[np.float64]
 
@@ -34,25 +33,34 @@ class SubspacesModel(Model):
     noise_variance : float
         Variance in each direction across.
     angles_std : ndarray (k,)
-        Standard errors, in degrees.
+        Standard error of each subspace: root mean square of the largest principal angle to the true one, in degrees.
+    separation : float
+        Smallest of the largest principal angles between two of the subspaces, in degrees; a file leaves it out.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sketchlearn.learn.models import SubspacesModel
+    >>> from sketchlearn.models import SubspacesModel
     >>> model = SubspacesModel(rows=10, columns=("x", "y"), bases=np.eye(2)[:, :, None], weights=np.full(2, 0.5),
     ...                        variances=np.ones((2, 1)), noise_variance=0.01, angles_std=np.ones(2))
     >>> model, model.predict([[0.1, 2.0]])
     (Model(subspaces: 2 subspaces of 10 rows, 2 columns), array([1]))
     """
 
-    task: ClassVar[str] = "subspaces"
+    task: str = "subspaces"
     layout: ClassVar[Mapping[str, Any]] = {
         "bases": ("k", "d", "r"),
         "weights": ("k",),
         "variances": ("k", "r"),
         "noise_variance": (),
         "angles_std": ("k",),
+    }
+    attributes: ClassVar[Mapping[str, str]] = {
+        "bases_": "bases",
+        "weights_": "weights",
+        "variances_": "variances",
+        "noise_variance_": "noise_variance",
+        "angles_std_": "angles_std",
     }
     title: ClassVar[str] = "Union of subspaces"
     thing: ClassVar[str] = "subspace"
@@ -63,6 +71,7 @@ class SubspacesModel(Model):
     variances: Array
     noise_variance: float
     angles_std: Array
+    separation: float = float("nan")
 
     def own_numbers(self) -> list[tuple[str, str]]:
         """Dimension and thickness."""
@@ -76,16 +85,14 @@ class SubspacesModel(Model):
         """A line for each direction of each subspace: share, error, spread and loadings."""
         k, d, r = self.bases.shape
         names = [f"{l}.{i + 1}" if r > 1 else str(l) for l in range(k) for i in range(r)]
-        loadings = self.bases.transpose(0, 2, 1).reshape(k * r, d)
-        unit = np.maximum(np.abs(loadings).max(1), 1e-300)
+        along = self.bases.transpose(0, 2, 1).reshape(k * r, d)
         columns = [
             Column("subspace", names, "text"),
             Column("share", np.repeat(self.weights, r), "share"),
             Column("± degrees", np.repeat(self.angles_std, r), "number", 2),
             Column("standard deviation", np.sqrt(self.variances).ravel()),
+            *loadings(self.columns, along.T),
         ]
-        for j, name in enumerate(self.columns):
-            columns.append(Column(name, loadings[:, j], "number", 3, loadings[:, j] / unit))
         return Table("bases", "Bases of the subspaces", tuple(columns), "How much each column takes part.")
 
     def parts(self) -> Mixture:
@@ -99,6 +106,14 @@ class SubspacesModel(Model):
         """The nearest subspace."""
         return assign(rows, self.bases)
 
+    def transform_rows(self, rows: npt.NDArray[Any]) -> Array:
+        """Coordinates in the nearest subspace, (n, r)."""
+        return np.einsum("nd,ndr->nr", np.asarray(rows, np.float64), self.bases[self.predict_rows(rows)])
+
+    def costs(self, rows: npt.NDArray[Any]) -> Array:
+        """Squared distance of each row from its subspace."""
+        return np.asarray((np.asarray(rows, np.float64) ** 2).sum(1) - (self.transform_rows(rows) ** 2).sum(1))
+
     @classmethod
     def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:
         """Shares are shares, bases orthonormal, variances not negative."""
@@ -108,3 +123,16 @@ class SubspacesModel(Model):
             raise reader.fail("the bases should be orthonormal")
         if (found["variances"] < 0).any() or found["noise_variance"] < 0 or (found["angles_std"] < 0).any():
             raise reader.fail("variances and errors must not be negative")
+
+
+def assign(rows: npt.NDArray[np.floating], bases: Array) -> npt.NDArray[np.intp]:
+    """The subspace of each row: that with the longest projection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.models.subspaces import assign
+    >>> assign(np.array([[3.0, 0.1], [0.1, -2.0]]), np.eye(2)[:, :, None])
+    array([0, 1])
+    """
+    return np.asarray(np.stack([((rows @ basis) ** 2).sum(1) for basis in bases], 1).argmax(1))

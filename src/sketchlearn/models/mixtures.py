@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.families import stable_log_density
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.learn.models.base import register_model
-from sketchlearn.learn.models.components import ComponentModel
-from sketchlearn.learn.models.file import Reader
-from sketchlearn.learn.models.table import Column
-from sketchlearn.sketches.value import Sketch
+from sketchlearn.models.base import register_model
+from sketchlearn.models.components import ComponentModel
+from sketchlearn.models.file import Reader
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.randomness import RandomState, as_generator
+from sketchlearn.models.stable_law import sample_stable, stable_log_density
+from sketchlearn.models.table import Column
 
 Array = npt.NDArray[np.float64]
 
-_BLOCK = 2048  # rows whose densities are computed together
+_POINTS = 20_000  # draws for the overlap of components
 
 
 @register_model
@@ -34,12 +35,19 @@ class GaussianMixtureModel(ComponentModel):
     covariance_type : {"full", "tied", "diag", "spherical"}
         Shape of the covariances.
     means_std, weights_std : ndarray (k, d), (k,), or None
-        Standard errors of means and weights, where they are known.
+        Standard errors of means and weights, where the last step was taken in the metric of the sampling noise.
+    deviation : float
+        Relative standard deviation of the noise floor (counting correlations if the ratio is above 1.5).
+    unreliable : tuple of int
+        Components whose weight, place or width the sketch does not determine.
+    richer : Mixture or None
+        For data that no such mixture explains, the richer mixture that the model was projected from.  A file leaves
+        these three out.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sketchlearn.learn.models import GaussianMixtureModel
+    >>> from sketchlearn.models import GaussianMixtureModel
     >>> model = GaussianMixtureModel(
     ...     rows=10, columns=("x",), weights=np.array([0.5, 0.5]), means=np.array([[0.0], [4.0]]),
     ...     covariances=np.ones(2), covariance_type="spherical")
@@ -47,7 +55,7 @@ class GaussianMixtureModel(ComponentModel):
     (Model(gmm: 2 Gaussian components of 10 rows, 1 column), array([1]))
     """
 
-    task: ClassVar[str] = "gmm"
+    task: str = "gmm"
     layout: ClassVar[Mapping[str, Any]] = {
         "weights": ("k",),
         "means": ("k", "d"),
@@ -59,64 +67,73 @@ class GaussianMixtureModel(ComponentModel):
     title: ClassVar[str] = "Gaussian mixture"
     thing: ClassVar[str] = "Gaussian component"
 
+    attributes: ClassVar[Mapping[str, str]] = {
+        "weights_": "weights",
+        "means_": "means",
+        "covariances_": "covariances",
+        "precisions_": "precisions",
+        "precisions_cholesky_": "precisions_cholesky",
+        "means_std_": "means_std",
+        "weights_std_": "weights_std",
+        "converged_": "reliable",
+        "n_iter_": "iterations",
+    }
+    places: ClassVar[tuple[str, ...]] = ("means",)
+
     means: Array
     covariances: Array
     covariance_type: str
     means_std: Array | None = None
     weights_std: Array | None = None
-
-    @classmethod
-    def from_solution(cls, sketch: Sketch, solution: Any) -> GaussianMixtureModel:
-        """A mixture with what the decoder knows about it."""
-        names = ("weights", "means", "covariances", "covariance_type", "means_std", "weights_std")
-        learned = {name: getattr(solution, name) for name in names}
-        return cls.from_sketch(sketch, solution, kind=solution.covariance_type, **learned)
+    deviation: float = float("nan")
+    unreliable: tuple[int, ...] = ()  # type: ignore[misc]  # a field where the base has a constant
+    richer: Mixture | None = None
 
     @property
     def mixture(self) -> Mixture:  # type: ignore[override]
-        """The components."""
+        """The components as a :class:`~sketchlearn.Mixture`."""
         s = self.covariances
         return Mixture(
             self.weights, self.means, np.repeat(s[None], self.size, 0) if self.covariance_type == "tied" else s
         )
 
-    def parts(self) -> Mixture:
-        """The components."""
-        return self.mixture
+    @property
+    def fitted_shape(self) -> str:  # type: ignore[override]
+        """The type of the covariances."""
+        return self.covariance_type
+
+    @cached_property
+    def precisions_cholesky(self) -> Array:
+        """Upper triangular factors of the precisions, or roots of them if they are diagonal, as in scikit-learn."""
+        if self.covariance_type in ("diag", "spherical"):
+            return 1.0 / np.sqrt(self.covariances)
+        return np.swapaxes(np.linalg.inv(np.linalg.cholesky(self.covariances)), -1, -2)
+
+    @property
+    def precisions(self) -> Array:
+        """Inverse covariances, in scikit-learn's shape."""
+        p = self.precisions_cholesky
+        return p**2 if self.covariance_type in ("diag", "spherical") else p @ np.swapaxes(p, -1, -2)
+
+    @cached_property
+    def expected_log_likelihood(self) -> float:
+        """Mean log-density of rows of its own: exact for separate components, and the overlap by simulation."""
+        mixture = self.mixture
+        log_det = np.linalg.slogdet(mixture.full_covariances())[1]
+        entropy = 0.5 * (log_det + mixture.dim * (1.0 + np.log(2 * np.pi)))
+        heavy = self.weights > 0
+        separate = float((self.weights[heavy] * (np.log(self.weights[heavy]) - entropy[heavy])).sum())
+        if self.size == 1:
+            return separate
+        x, w, owner = mixture.weighted_points(_POINTS, np.random.default_rng(0))
+        logs = self.log_densities(x)
+        own = logs[np.arange(len(x)), owner]
+        seen = w > 0
+        return separate + float(w[seen] @ (np.logaddexp.reduce(logs[seen], axis=1) - own[seen]))
 
     def sweep_options(self) -> dict[str, Any] | None:
         """Other numbers of components of the same shape."""
         return {"covariance_type": self.covariance_type}
-
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
-        """The most probable component."""
-        return self._logarithms(rows).argmax(1)
-
-    def probabilities(self, rows: Array) -> Array:
-        """Weighted densities over their sum."""
-        return _shares(self._logarithms(rows))
-
-    def _logarithms(self, rows: Array) -> Array:
-        """Logarithm of weight times density, up to what all components have in common, (n, k).
-
-        One product for all components, and few rows at a time: they stay in the cache.
-        """
-        mixture = self.mixture
-        k, d = mixture.means.shape
-        roots = np.linalg.cholesky(mixture.full_covariances())
-        factors = np.linalg.inv(roots)  # (k, d, d), lower
-        with np.errstate(divide="ignore"):
-            logs = np.log(mixture.weights) - np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(1)
-        matrix = np.ascontiguousarray(factors.reshape(k * d, d).T)
-        middle = mixture.means.mean(0)
-        offset = np.einsum("kij,kj->ki", factors, mixture.means - middle).ravel()
-        out = np.empty((len(rows), k))
-        for start in range(0, len(rows), _BLOCK):
-            y = (rows[start : start + _BLOCK] - middle) @ matrix
-            y -= offset
-            y *= y
-            out[start : start + _BLOCK] = logs - 0.5 * y.reshape(-1, k, d).sum(2)
-        return out
 
     @classmethod
     def read(cls, reader: Reader) -> dict[str, Any]:
@@ -144,12 +161,14 @@ class StableMixtureModel(ComponentModel):
     Attributes
     ----------
     weights, locations, scatters, alphas : ndarray
-        The mixture; scatters are matrices, (k, d, d).
+        The mixture; scatters are matrices (k, d, d) or diagonals (k, d).
+    unreliable : tuple of int
+        Components with next to no weight or at the edge of what the sketch resolves.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sketchlearn.learn.models import StableMixtureModel
+    >>> from sketchlearn.models import StableMixtureModel
     >>> model = StableMixtureModel(
     ...     rows=10, columns=("x",), weights=np.array([0.5, 0.5]), locations=np.array([[0.0], [40.0]]),
     ...     scatters=np.ones((2, 1, 1)), alphas=np.array([1.0, 1.5]))
@@ -157,7 +176,7 @@ class StableMixtureModel(ComponentModel):
     (Model(stable: 2 stable components of 10 rows, 1 column), array([1]))
     """
 
-    task: ClassVar[str] = "stable"
+    task: str = "stable"
     layout: ClassVar[Mapping[str, Any]] = {
         "weights": ("k",),
         "locations": ("k", "d"),
@@ -168,18 +187,23 @@ class StableMixtureModel(ComponentModel):
     thing: ClassVar[str] = "stable component"
     outlines: ClassVar[str] = "scatter matrices (stable laws reach much farther)"
 
+    attributes: ClassVar[Mapping[str, str]] = {
+        "weights_": "weights",
+        "alphas_": "alphas",
+        "locations_": "locations",
+        "scatters_": "scatters",
+        "converged_": "reliable",
+        "n_iter_": "iterations",
+    }
+
     locations: Array
     scatters: Array
     alphas: Array
+    unreliable: tuple[int, ...] = ()  # type: ignore[misc]  # a field where the base has a constant
 
-    @classmethod
-    def from_solution(cls, sketch: Sketch, solution: Any) -> StableMixtureModel:
-        """A mixture with what the decoder knows about it."""
-        scatters = np.asarray(solution.scatters)
-        if scatters.ndim == 2:
-            scatters = scatters[:, :, None] * np.eye(scatters.shape[1])
-        names = ("weights", "locations", "alphas")
-        return cls.from_sketch(sketch, solution, scatters=scatters, **{name: getattr(solution, name) for name in names})
+    def filed(self, name: str) -> Any:
+        """A file holds scatter matrices, not diagonals."""
+        return self.parts().full_covariances() if name == "scatters" else super().filed(name)
 
     def parts(self) -> Mixture:
         """Locations with their scatter matrices: pictures show these as if they were covariances."""
@@ -193,29 +217,25 @@ class StableMixtureModel(ComponentModel):
         """How heavy the tails are."""
         return [Column("alpha", self.alphas, "number", 3)]
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
-        """The most probable component."""
-        return self._logarithms(rows).argmax(1)
-
-    def probabilities(self, rows: Array) -> Array:
-        """Weighted densities over their sum."""
-        return _shares(self._logarithms(rows))
-
-    def _logarithms(self, rows: Array) -> Array:
+    def log_densities(self, rows: Array) -> Array:
         """Logarithm of weight times density, (n, k)."""
         with np.errstate(divide="ignore"):
             logs = np.log(self.weights)
         parts = zip(logs, self.alphas, self.locations, self.scatters, strict=True)
         return np.stack([log + stable_log_density(rows, float(a), c, s) for log, a, c, s in parts], 1)
 
+    def sample(self, n: int = 1, random_state: RandomState = None) -> tuple[Array, npt.NDArray[np.intp]]:
+        """Rows drawn from the model, and their components."""
+        if n < 1:
+            raise ValueError(f"n={n}: ask for at least one row")
+        rng = as_generator(random_state)
+        numbers = rng.multinomial(n, self.weights / self.weights.sum())
+        parts = zip(numbers, self.alphas, self.locations, self.scatters, strict=True)
+        rows = [sample_stable(int(c), float(alpha), place, scatter, rng) for c, alpha, place, scatter in parts]
+        return np.concatenate(rows), np.repeat(np.arange(self.size), numbers)
+
     @classmethod
     def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:
         """Scatter matrices must not be negative."""
         super().check(reader, found)
         reader.check_covariances("scatters", found["scatters"], matrices=True)
-
-
-def _shares(logarithms: Array) -> Array:
-    """Numbers of which these are the logarithms, over their sum in each row."""
-    found = np.exp(logarithms - logarithms.max(1, keepdims=True))
-    return np.asarray(found / found.sum(1, keepdims=True))

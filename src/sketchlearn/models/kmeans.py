@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.features.characteristic import characteristic
 from sketchlearn.kernels.nearest import nearest as nearest_center
-from sketchlearn.learn.models.base import register_model
-from sketchlearn.learn.models.components import ComponentModel, nearest
-from sketchlearn.learn.models.file import Reader
-from sketchlearn.learn.models.table import Column, decimals, number
+from sketchlearn.models.base import register_model
+from sketchlearn.models.components import ComponentModel
+from sketchlearn.models.file import Reader
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.table import Column, decimals, number
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -23,7 +22,7 @@ Array = npt.NDArray[np.float64]
 
 @register_model
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class KMeansModel(ComponentModel):
+class ClusterModel(ComponentModel):
     """Centres of k-means or k-medians.
 
     Attributes
@@ -32,8 +31,8 @@ class KMeansModel(ComponentModel):
         Centres.
     weights : ndarray (k,)
         Share of the rows in each cluster.
-    inertia : float or None
-        Estimated mean cost of a row.
+    inertia : float
+        Estimated mean squared distance of a row to its centre (plain distance for medians; in units of `spread`).
     criterion : {"means", "medians"}
         Squared or plain distances.
     spread : ndarray (d,) or None
@@ -41,20 +40,25 @@ class KMeansModel(ComponentModel):
     mixture : Mixture or None
         The mixture that explains the sketch.
     centers_std, weights_std : ndarray (k, d), (k,), or None
-        Standard errors of centres and weights, where they are known.
-    smallest, closest : float or None
-        Share of the rows of the smallest cluster, and distance of the closest pair, that would have been noticed.
+        Standard errors of centres and weights from the sampling of the rows and the noise of the sketch; None where the
+        model does not explain the data, so that its errors are not those of sampling.
+    smallest : float
+        Share of the rows that another cluster would need to be noticed, wherever it is (NaN if it is not known).
+    closest : float
+        Distance of a pair of clusters, taken as one, that would have been noticed, at the worst cluster.
+    strays : tuple
+        Places far from all clusters with a few rows each: (place, rows).  A file leaves them out.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sketchlearn.learn.models import KMeansModel
-    >>> model = KMeansModel(rows=10, columns=("x",), centers=np.array([[0.0], [4.0]]), weights=np.array([0.5, 0.5]))
+    >>> from sketchlearn.models import ClusterModel
+    >>> model = ClusterModel(rows=10, columns=("x",), centers=np.array([[0.0], [4.0]]), weights=np.array([0.5, 0.5]))
     >>> model, model.predict([[3.0]]).tolist()
     (Model(kmeans: 2 clusters of 10 rows, 1 column), [1])
     """
 
-    task: ClassVar[str] = "kmeans"
+    task: str = "kmeans"
     layout: ClassVar[Mapping[str, Any]] = {
         "centers": ("k", "d"),
         "weights": ("k",),
@@ -67,37 +71,41 @@ class KMeansModel(ComponentModel):
         "smallest": (),
         "closest": (),
     }
+    attributes: ClassVar[Mapping[str, str]] = {
+        "cluster_centers_": "centers",
+        "weights_": "weights",
+        "centers_std_": "centers_std",
+        "weights_std_": "weights_std",
+        "inertia_": "total_inertia",
+    }
     thing: ClassVar[str] = "cluster"
+    places: ClassVar[tuple[str, ...]] = ("centers",)
 
     centers: Array
     criterion: str = "means"
-    inertia: float | None = None
+    inertia: float = float("nan")
     spread: Array | None = None  # type: ignore[misc]  # a field where the base has a constant
-    mixture: Mixture | None = None  # type: ignore[misc]
+    mixture: Mixture = None  # type: ignore[assignment, misc]  # decoders always have one
     centers_std: Array | None = None
     weights_std: Array | None = None
-    smallest: float | None = None
-    closest: float | None = None
+    smallest: float = float("nan")
+    closest: float = float("nan")
+    strays: tuple[tuple[Array, float], ...] = ()
 
-    @classmethod
-    def from_solution(cls, sketch: Sketch, solution: Any) -> Self:
-        """Centres with what the decoder knows about them."""
-        spread = characteristic(sketch.features, "a model of clusters").spread
-        return cls.from_sketch(
-            sketch,
-            solution,
-            kind=_fitted_shape(solution.mixture, spread),
-            centers=solution.centers,
-            weights=solution.weights,
-            inertia=solution.inertia,
-            criterion=solution.criterion,
-            spread=spread,
-            mixture=solution.mixture,
-            centers_std=solution.centers_std,
-            weights_std=solution.weights_std,
-            smallest=_finite(solution.smallest),
-            closest=_finite(solution.closest),
-        )
+    def of_sketch(self, sketch: Sketch) -> Self:
+        """The model with the facts of its sketch, and the units in which distances are meant."""
+        seen = sketch.features.as_characteristic
+        return replace(super().of_sketch(sketch), spread=None if seen is None else seen.spread)
+
+    @property
+    def total_inertia(self) -> float:
+        """Estimated cost of all rows."""
+        return self.inertia * float(self.rows)
+
+    @property
+    def fitted_shape(self) -> str | None:  # type: ignore[override]
+        """Widths that were round in standardised columns are no diagonals."""
+        return None if self.mixture is None else _fitted_shape(self.mixture, self.spread)
 
     @property
     def title(self) -> str:  # type: ignore[override]
@@ -106,12 +114,12 @@ class KMeansModel(ComponentModel):
 
     def own_numbers(self) -> list[tuple[str, str]]:
         """The estimated cost."""
-        if self.inertia is None:
+        if not np.isfinite(self.inertia):
             return []
         what = "mean distance to the centre" if self.criterion == "medians" else "mean squared distance"
         units = ", columns in units of their spread" if self.spread is not None else ""
         out = [(number(self.inertia), f"{what} (estimated{units})")]
-        if self.smallest is not None and self.smallest < 1.0:
+        if self.smallest < 1.0:
             out.append(
                 (f"{100 * self.smallest:.2g} %", "of the rows: another cluster of that size would have been noticed")
             )
@@ -132,19 +140,40 @@ class KMeansModel(ComponentModel):
         """The centres with the spread of their cells."""
         if self.mixture is None:
             return Mixture(self.weights, self.centers, np.zeros(len(self.weights)))
-        unit = 1.0 if self.spread is None else self.spread
-        order = nearest(self.centers / unit, self.mixture.means / unit)
+        order = nearest_center(self.centers, self.mixture.means, self.spread)
         if len(self.centers) == self.mixture.n_components == len(set(order.tolist())):  # each has its own cell
             return Mixture(self.weights, self.centers, self.mixture.covariances[order])
-        return Mixture(self.weights, self.centers, _cells(self.centers, self.mixture, unit))
+        return Mixture(self.weights, self.centers, _cells(self.centers, self.mixture, self.spread))
 
     def sweep_options(self) -> dict[str, Any] | None:
         """There is nothing to say but the task."""
         return {}
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The nearest centre."""
         return nearest_center(rows, self.centers, self.spread)
+
+    def probabilities(self, rows: Array) -> Array:
+        """There are none: clusters are cells."""
+        raise TypeError("a kmeans model has no probabilities")
+
+    def transform_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Distances from the centres, (n, k)."""
+        middle = self.centers.mean(0)
+        x, c = self._in_units(rows - middle), self._in_units(self.centers - middle)
+        out = x @ (-2.0 * c.T)
+        out += np.einsum("nd,nd->n", x, x)[:, None]
+        out += np.einsum("kd,kd->k", c, c)
+        return np.sqrt(np.maximum(out, 0.0, out=out), out=out).astype(rows.dtype, copy=False)
+
+    def costs(self, rows: npt.NDArray[Any]) -> Array:
+        """Squared distance of each row from its centre; plain distance for medians."""
+        apart = self._in_units(rows - self.centers[self.predict_rows(rows)])
+        squares = np.einsum("nd,nd->n", apart, apart)
+        return np.sqrt(squares) if self.criterion == "medians" else squares
+
+    def _in_units(self, differences: Array) -> Array:
+        return differences if self.spread is None else differences / self.spread
 
     @classmethod
     def check(cls, reader: Reader, found: Mapping[str, Any]) -> None:
@@ -152,11 +181,6 @@ class KMeansModel(ComponentModel):
         super().check(reader, found)
         if "spread" in found and not (found["spread"] > 0).all():
             raise reader.fail("the spread of columns must be positive")
-
-
-def _finite(value: float) -> float | None:
-    """Numbers that are not known are left out."""
-    return float(value) if np.isfinite(value) else None
 
 
 def _fitted_shape(mixture: Mixture, spread: Array | None) -> str | None:
@@ -170,10 +194,10 @@ def _fitted_shape(mixture: Mixture, spread: Array | None) -> str | None:
     return "shared" if len(s) > 1 and np.allclose(round_, round_[0, 0], rtol=1e-9) else "spherical"
 
 
-def _cells(centers: Array, mixture: Mixture, unit: Any) -> Array:
+def _cells(centers: Array, mixture: Mixture, spread: Array | None) -> Array:
     """Covariance of what each centre's cell holds, by points drawn from the mixture."""
     x, w, _ = mixture.weighted_points(20_000, np.random.default_rng(0))
-    owner = nearest(x / unit, centers / unit)
+    owner = nearest_center(x, centers, spread)
     out = np.zeros((len(centers), x.shape[1], x.shape[1]))
     for l in range(len(centers)):
         mine = owner == l

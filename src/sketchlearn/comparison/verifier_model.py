@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.comparison.verification import MeanSpace, log_ratio
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.models.base import register_model
-from sketchlearn.learn.models.components import ComponentModel
-from sketchlearn.learn.models.file import Reader
+from sketchlearn.models.base import register_model
+from sketchlearn.models.components import ComponentModel
+from sketchlearn.models.file import Reader
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -50,7 +50,7 @@ class VerifierModel(ComponentModel):
     Model(verifier: background of 1 component, 1 speaker enrolled)
     """
 
-    task: ClassVar[str] = "verifier"
+    task: str = "verifier"
     layout: ClassVar[Mapping[str, Any]] = {
         "weights": ("k",),
         "means": ("k", "d"),
@@ -69,6 +69,14 @@ class VerifierModel(ComponentModel):
     title: ClassVar[str] = "Verification"
     thing: ClassVar[str] = "Gaussian component"
 
+    fitted_shape: ClassVar[str | None] = "diag"
+    attributes: ClassVar[Mapping[str, str]] = {
+        "mixture_": "mixture",
+        "between_": "between",
+        "session_": "session",
+        "space_": "space",
+    }
+
     means: Array
     covariances: Array
     recipe: Mapping[str, Any]
@@ -86,10 +94,6 @@ class VerifierModel(ComponentModel):
     def mixture(self) -> Mixture:  # type: ignore[override]
         """The background model."""
         return Mixture(self.weights, self.means, self.covariances)
-
-    def parts(self) -> Mixture:
-        """The components."""
-        return self.mixture
 
     @property
     def headline(self) -> str:
@@ -115,14 +119,22 @@ class VerifierModel(ComponentModel):
         """What sketches say about shifts of the means."""
         return MeanSpace.of(self.features, self.mixture, self.reference_real + 1j * self.reference_imag)
 
+    @cached_property
+    def axes(self) -> tuple[Array, Array]:
+        """What makes statistics independent, and their signals."""
+        return self.space.axes()
+
+    def effective_rows(self, sketch: Sketch) -> float:
+        """Independent rows with the same noise: what a release added counts as fewer rows."""
+        sampling = float(np.mean(np.maximum(1.0 - np.abs(sketch.mean) ** 2, 1e-12)))
+        return sampling / max(float(np.mean(sketch.variances)), 1e-300) / self.dependence
+
     def log_ratios(self, sketch: Sketch) -> dict[str, float]:
         """Logarithm of the likelihood ratio of a sketch for every enrolled speaker."""
-        turn, signal = self.space.axes()
-        sampling = float(np.mean(np.maximum(1.0 - np.abs(sketch.mean) ** 2, 1e-12)))
-        n = sampling / max(float(np.mean(sketch.variances)), 1e-300) / self.dependence
-        a = turn @ self.space.statistic(sketch)
         if self.speakers is None or self.statistics is None or self.speaker_rows is None:
             return {}
+        (turn, signal), n = self.axes, self.effective_rows(sketch)
+        a = turn @ self.space.statistic(sketch)
         count = np.ones(len(self.speakers)) if self.speaker_sessions is None else self.speaker_sessions
         return {
             name: log_ratio(
@@ -138,12 +150,8 @@ class VerifierModel(ComponentModel):
         own = {k: v for k, v in cls.layout.items() if v is not None}
         found = {k: reader.value(k, what) for k, what in own.items() if k not in optional or reader.has(k)}
         super().check(reader, found)
-        given = reader.facts.get("recipe")
-        try:
-            phi = FeatureMap.from_recipe(given)  # type: ignore[arg-type]
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise reader.fail(f"the recipe of its features: {error}") from None
         k, d = reader.lengths["k"], reader.lengths["d"]
+        phi = reader.recipe()
         if phi.dim != d or reader.lengths["m"] > phi.size:
             raise reader.fail(f"a map for {phi.dim} columns and a mixture of {d}")
         if not (found["covariances"] > 0).all() or not (found["weights"] > 0).all():
@@ -157,5 +165,4 @@ class VerifierModel(ComponentModel):
             or not (found["speaker_rows"] > 0).all()
         ):
             raise reader.fail("a statistic and a number of rows for each speaker")
-        found["recipe"] = given
-        return found
+        return found | {"recipe": phi.recipe()}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.learn.models.base import Model, register_model
-from sketchlearn.learn.models.table import Column, Table, number
+from sketchlearn.models.base import Model, register_model
+from sketchlearn.models.table import Column, Table, loadings, number
 
 Array = npt.NDArray[np.float64]
 
@@ -30,20 +30,22 @@ class ICAModel(Model):
         Mean of the rows.
     kurtosis, kurtosis_std : ndarray (k,)
         Excess kurtosis of the sources, and standard errors.
-    leakage : float or None
-        Expected root mean square share of another source in an estimated one.
+    leakage : float
+        Expected root mean square share of another source in an estimated one; NaN if it is not known.
+    n_sources : int
+        Sources that are not normal, as far as the sketch can tell; a file leaves it out.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sketchlearn.learn.models import ICAModel
+    >>> from sketchlearn.models import ICAModel
     >>> model = ICAModel(rows=10, columns=("x", "y"), components=np.eye(2), mixing=np.eye(2), mean=np.ones(2),
     ...                  kurtosis=np.array([-1.2, 3.0]), kurtosis_std=np.full(2, 0.1))
     >>> model, model.predict([[1.0, 3.0]])
     (Model(ica: 2 sources of 10 rows, 2 columns), array([[0., 2.]]))
     """
 
-    task: ClassVar[str] = "ica"
+    task: str = "ica"
     layout: ClassVar[Mapping[str, Any]] = {
         "components": ("k", "d"),
         "mixing": ("d", "k"),
@@ -51,6 +53,16 @@ class ICAModel(Model):
         "kurtosis": ("k",),
         "kurtosis_std": ("k",),
         "leakage": (),
+    }
+    attributes: ClassVar[Mapping[str, str]] = {
+        "components_": "components",
+        "mixing_": "mixing",
+        "mean_": "mean",
+        "kurtosis_": "kurtosis",
+        "kurtosis_std_": "kurtosis_std",
+        "n_sources_": "n_sources",
+        "leakage_": "leakage",
+        "n_components_": "size",
     }
     title: ClassVar[str] = "Independent components"
     thing: ClassVar[str] = "source"
@@ -61,33 +73,44 @@ class ICAModel(Model):
     mean: Array
     kurtosis: Array
     kurtosis_std: Array
-    leakage: float | None = None
+    leakage: float = float("nan")
+    n_sources: int = 0
+
+    def of_first(self, k: int) -> Self:
+        """The first k sources alone."""
+        return replace(
+            self, components=self.components[:k], mixing=self.mixing[:, :k], kurtosis=self.kurtosis[:k],
+            kurtosis_std=self.kurtosis_std[:k],
+        )  # fmt: skip
 
     def own_numbers(self) -> list[tuple[str, str]]:
         """How well they are separated."""
-        return [] if self.leakage is None else [(number(self.leakage), "of other sources in each, about")]
+        return [(number(self.leakage), "of other sources in each, about")] if np.isfinite(self.leakage) else []
 
     def table(self) -> Table:
         """Kurtosis and mixing of each source."""
-        unit = np.maximum(np.abs(self.mixing).max(0), 1e-300)
         columns = [
             Column("source", range(1, self.size + 1), "text"),
             Column("kurtosis", self.kurtosis),
             Column("±", self.kurtosis_std),
+            *loadings(self.columns, self.mixing),
         ]
-        for j, name in enumerate(self.columns):
-            columns.append(Column(name, self.mixing[j], "number", 3, self.mixing[j] / unit))
         return Table(
             "mixing", "Mixing", tuple(columns), "What a standard deviation of each source adds to each column."
         )
 
     def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
         """Sources, (n, k)."""
+        return self.transform_rows(rows)
+
+    def transform_rows(self, rows: npt.NDArray[Any]) -> Array:
+        """Sources, (n, k)."""
         return np.asarray((rows - self.mean) @ self.components.T)
 
-    def answers(self, rows: Array, proba: bool = False) -> dict[str, npt.NDArray[Any]]:
+    def inverse_rows(self, sources: Array) -> Array:
+        """Rows that are mixed from sources, (n, d)."""
+        return np.asarray(sources @ self.mixing.T + self.mean)
+
+    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
         """Sources, one column each."""
-        if proba:
-            self.probabilities(rows)
-        sources = self.predict_rows(rows)
-        return {f"source {l + 1}": sources[:, l] for l in range(self.size)}
+        return {f"source {l + 1}": source for l, source in enumerate(self.transform_rows(rows).T)}

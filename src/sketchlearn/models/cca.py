@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.learn.models.base import Model, register_model
-from sketchlearn.learn.models.file import Reader
-from sketchlearn.learn.models.table import Column, Table, number
+from sketchlearn.models.base import register_model
+from sketchlearn.models.file import Reader
+from sketchlearn.models.joint import JointModel
+from sketchlearn.models.table import Column, Table, loadings, number
 
 Array = npt.NDArray[np.float64]
 
 
 @register_model
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CCAModel(Model):
+class CCAModel(JointModel):
     """Pairs of linear forms of two groups of columns.
 
     Attributes
@@ -27,8 +28,8 @@ class CCAModel(Model):
         Canonical correlations, and how probable they are by chance.
     x_rotations, y_rotations : ndarray (p, k), (q, k)
         Centred rows times these are the scores.
-    y_loadings : ndarray (q, k)
-        Covariances of the second group with its scores.
+    x_loadings, y_loadings : ndarray (p, k), (q, k)
+        Covariances of columns with the scores of their group; a file leaves out those of the first.
     x_mean, y_mean, x_spread, y_spread : ndarray (p,), (q,)
         Means and standard deviations of the columns.
     x_columns, y_columns : tuple of str
@@ -37,7 +38,7 @@ class CCAModel(Model):
     Examples
     --------
     >>> import numpy as np
-    >>> from sketchlearn.learn.models import CCAModel
+    >>> from sketchlearn.models import CCAModel
     >>> one = np.ones(1)
     >>> CCAModel(rows=10, columns=("a", "b"), correlations=one, p_values=0 * one, x_rotations=one[:, None],
     ...          y_rotations=one[:, None], y_loadings=one[:, None], x_mean=one, y_mean=one, x_spread=one, y_spread=one,
@@ -45,7 +46,7 @@ class CCAModel(Model):
     Model(cca: 1 pair of 1 and 1 columns, 10 rows)
     """
 
-    task: ClassVar[str] = "cca"
+    task: str = "cca"
     layout: ClassVar[Mapping[str, Any]] = {
         "correlations": ("k",),
         "p_values": ("k",),
@@ -59,6 +60,18 @@ class CCAModel(Model):
         "x_columns": list,
         "y_columns": list,
     }
+    attributes: ClassVar[Mapping[str, str]] = {
+        "correlations_": "correlations",
+        "p_values_": "p_values",
+        "x_rotations_": "x_rotations",
+        "y_rotations_": "y_rotations",
+        "x_loadings_": "x_loadings",
+        "y_loadings_": "y_loadings",
+        "coef_": "coefficients",
+        "intercept_": "intercepts",
+        "n_components_": "size",
+    }
+    groups: ClassVar[tuple[str, str]] = ("x_columns", "y_columns")
     title: ClassVar[str] = "Canonical correlations"
     thing: ClassVar[str] = "pair"
     praise: ClassVar[str] = "These correlations are more than chance"
@@ -74,28 +87,13 @@ class CCAModel(Model):
     y_spread: Array
     x_columns: tuple[str, ...]
     y_columns: tuple[str, ...]
+    x_loadings: Array | None = None
 
     @property
     def headline(self) -> str:
         """What it is, in a few words."""
         sides = f"{len(self.x_columns)} and {len(self.y_columns)} columns"
         return f"{self.size} pair{'s' * (self.size != 1)} of {sides}, {self.row_count} rows"
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The first group."""
-        return self.x_columns
-
-    def renamed(self, names: Any) -> Model:
-        """Names of the first group; the others are targets."""
-        given = tuple(str(name) for name in names)
-        if self.named or len(given) != len(self.x_columns):
-            return self
-        count = len(self.y_columns)
-        targets = ("target",) if count == 1 else tuple(f"target {i}" for i in range(count))
-        new = dict(zip((*self.x_columns, *self.y_columns), (*given, *targets), strict=True))
-        columns = tuple(new.get(name, name) for name in self.columns)
-        return replace(self, x_columns=given, y_columns=targets, columns=columns, named=True)
 
     def own_numbers(self) -> list[tuple[str, str]]:
         """The largest correlation."""
@@ -107,31 +105,38 @@ class CCAModel(Model):
             Column("pair", range(1, self.size + 1), "text"),
             Column("correlation", self.correlations),
             Column("by chance", self.p_values),
+            *loadings(self.x_columns, self.x_rotations * self.x_spread[:, None]),
+            *loadings(self.y_columns, self.y_rotations * self.y_spread[:, None]),
         ]
-        for names, rotations, spread in (
-            (self.x_columns, self.x_rotations, self.x_spread),
-            (self.y_columns, self.y_rotations, self.y_spread),
-        ):
-            weights = rotations * spread[:, None]
-            unit = np.maximum(np.abs(weights).max(0, initial=0.0), 1e-300)
-            for name, row in zip(names, weights, strict=True):
-                columns.append(Column(name, row, "number", 3, row / unit))
         return Table("pairs", "Pairs", tuple(columns), "Weights of the columns in the scores, per standard deviation.")
 
-    def scores(self, rows: Array) -> Array:
+    @property
+    def coefficients(self) -> Array:
+        """Of the regression of the second group on the scores of the first, (q, p)."""
+        # the covariance of a target and a score of X is its loading on the paired score times their correlation
+        return np.asarray((self.y_loadings * self.correlations) @ self.x_rotations.T)
+
+    @property
+    def intercepts(self) -> Array:
+        """Constants of that regression, (q,)."""
+        return np.asarray(self.y_mean - self.coefficients @ self.x_mean)
+
+    def transform_rows(self, rows: npt.NDArray[Any]) -> Array:
         """Scores of the first group, (n, k)."""
         return np.asarray((rows - self.x_mean) @ self.x_rotations)
 
+    def transform_others(self, rows: npt.NDArray[Any]) -> Array:
+        """Scores of the second group, (n, k)."""
+        return np.asarray((rows - self.y_mean) @ self.y_rotations)
+
     def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
         """The second group as the scores predict it, (n, q), or (n,) if it has one column."""
-        found = self.y_mean + self.scores(rows) @ (self.y_loadings * self.correlations).T
+        found = rows @ self.coefficients.T + self.intercepts
         return np.asarray(found[:, 0] if len(self.y_columns) == 1 else found)
 
-    def answers(self, rows: Array, proba: bool = False) -> dict[str, npt.NDArray[Any]]:
+    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
         """Scores of the first group, and what they say about the second."""
-        if proba:
-            self.probabilities(rows)
-        scores, others = self.scores(rows), self.predict_rows(rows).reshape(len(rows), -1)
+        scores, others = self.transform_rows(rows), self.predict_rows(rows).reshape(len(rows), -1)
         found = {f"score {l + 1}": scores[:, l] for l in range(self.size)}
         return found | {f"predicted {name}": others[:, j] for j, name in enumerate(self.y_columns)}
 
@@ -143,12 +148,3 @@ class CCAModel(Model):
             raise reader.fail("there should be a name for each of the columns of both groups")
         if (np.abs(found["correlations"]) > 1.0).any():
             raise reader.fail("correlations are between -1 and 1")
-
-    @classmethod
-    def width(cls, reader: Reader) -> int:
-        """Columns of the sketch: at least those of both groups."""
-        both = reader.lengths["p"] + reader.lengths["q"]
-        columns = reader.facts.get("n_columns", both)
-        if isinstance(columns, bool) or not isinstance(columns, int) or not both <= columns < 10**6:
-            raise reader.fail(f"the field 'n_columns' is {columns!r}, with {both} columns in two groups")
-        return columns

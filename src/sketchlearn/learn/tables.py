@@ -1,0 +1,51 @@
+"""Estimators that learn from one sketch for each group of rows: classes, or speakers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from sketchlearn.engines import run
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.learn.base import SketchEstimator
+from sketchlearn.learn.rows import Rows
+from sketchlearn.sketches.table import SketchTable
+from sketchlearn.sketches.value import Sketch
+from sketchlearn.sources import Selection, open_source
+
+
+class TableEstimator(SketchEstimator):
+    """An estimator that holds a table of sketches; subclasses say which group a row belongs to."""
+
+    group: ClassVar[str] = "group"
+    """What rows of one sketch have in common."""
+    sketch_: SketchTable  # type: ignore[assignment]
+
+    def _given(self, sketch: Any) -> SketchTable:
+        if isinstance(sketch, dict):
+            sketch = SketchTable(sketch)
+        if not isinstance(sketch, SketchTable):
+            kind = type(sketch).__name__
+            raise TypeError(f"fit_sketch takes a table with one Sketch a {self.group}, got {kind}; for rows use fit")
+        self._check_sketch(next(iter(sketch.values())))
+        return sketch
+
+    def _whole(self) -> Sketch:
+        return self.sketch_.union()
+
+    def _table(self, rows: Rows, groups: Sequence[Any], features: FeatureMap) -> SketchTable:
+        """A sketch for each group of rows in memory; groups without weight are left out."""
+        source = open_source(
+            rows.data,
+            Selection.of(group_by=list(groups), sample_weight=rows.weights, expected=features.input_columns),
+        )
+        found = self._run(source, features)
+        kept = {key: sketch for key, sketch in found.items() if sketch.weight > 0}
+        if not kept:
+            raise ValueError("sample_weight is zero for every row: there is nothing to learn from")
+        return SketchTable(kept)
+
+    def _run(self, source: Any, features: FeatureMap) -> SketchTable:
+        found = run(source, features, workers=self._workers, progress=self.progress, on_invalid=self.on_invalid)
+        assert isinstance(found, SketchTable)
+        return found

@@ -1,0 +1,111 @@
+"""What estimators do with new rows: they check them as scikit-learn does, and ask the model."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from sketchlearn.learn.base import SketchEstimator
+from sketchlearn.learn.rows import checked_weights
+
+
+class Predicts(SketchEstimator):
+    """An estimator whose model predicts something for each row."""
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Cluster, component, class or target of each row, as the model predicts it.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+        """
+        rows = self._new_rows(X)
+        return np.asarray(self.solution_.predict_rows(rows))
+
+
+class Transforms(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEstimator):  # type: ignore[misc]
+    """An estimator whose model gives rows new coordinates."""
+
+    def transform(self, X: Any) -> npt.NDArray[Any]:
+        """Coordinates of each row in the model: distances from centres, components, sources, directions.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples, n_coordinates)
+        """
+        rows = self._new_rows(X)
+        return np.asarray(self.solution_.transform_rows(rows))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.solution_.size)
+
+
+class ScoresRows(SketchEstimator):
+    """An estimator whose model scores each row."""
+
+    def score_samples(self, X: Any) -> npt.NDArray[np.float64]:
+        """Score of each row, small for anomalies: the log-density of a mixture, minus a squared distance of others.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> X = np.random.default_rng(0).normal(size=(1000, 1))
+        >>> usual, strange = sl.CompressiveGaussianMixture(random_state=0).fit(X).score_samples([[0.0], [9.0]])
+        >>> bool(strange < usual - 10)
+        True
+        """
+        rows = self._new_rows(X)
+        return np.asarray(self.solution_.row_scores(rows))
+
+
+class ScoresByCost(SketchEstimator):
+    """An estimator whose model says what each row costs."""
+
+    averages: ClassVar[bool] = False
+    """Whether the score is a mean over the rows instead of a sum."""
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the cost of the rows, summed over them for centres and averaged for subspaces: larger is better.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+        y : ignored
+            For pipelines.
+        sample_weight : array (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        rows = self._new_rows(X)
+        costs = self.solution_.costs(rows)
+        weights = checked_weights(sample_weight, len(costs))
+        if self.averages:
+            return -float(np.average(costs, weights=weights))
+        return -float(costs.sum() if weights is None else costs @ weights)

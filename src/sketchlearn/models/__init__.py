@@ -1,0 +1,41 @@
+"""What decoders return: one frozen class a task, with certificate, words, prediction and a JSON file."""
+
+from sketchlearn.models.anomaly import AnomalyModel
+from sketchlearn.models.base import MODELS, Model, register_model
+from sketchlearn.models.cca import CCAModel
+from sketchlearn.models.classifier import ClassifierModel
+from sketchlearn.models.family import FamilyModel
+from sketchlearn.models.file import FORMAT, VERSION, Reader
+from sketchlearn.models.ica import ICAModel
+from sketchlearn.models.kmeans import ClusterModel
+from sketchlearn.models.mixture_regression import MixtureRegressionModel
+from sketchlearn.models.mixtures import GaussianMixtureModel, StableMixtureModel
+from sketchlearn.models.pca import PCAModel
+from sketchlearn.models.regression import RegressionModel
+from sketchlearn.models.spectral import SpectralModel
+from sketchlearn.models.subspaces import SubspacesModel
+from sketchlearn.models.table import Column, Table
+
+__all__ = [
+    "FORMAT",
+    "MODELS",
+    "VERSION",
+    "AnomalyModel",
+    "CCAModel",
+    "ClassifierModel",
+    "ClusterModel",
+    "Column",
+    "FamilyModel",
+    "GaussianMixtureModel",
+    "ICAModel",
+    "MixtureRegressionModel",
+    "Model",
+    "PCAModel",
+    "Reader",
+    "RegressionModel",
+    "SpectralModel",
+    "StableMixtureModel",
+    "SubspacesModel",
+    "Table",
+    "register_model",
+]

@@ -1,0 +1,191 @@
+"""Principal components."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.features.second_moment import SecondMomentMap, second_moment
+from sketchlearn.models.base import Model, register_model
+from sketchlearn.models.solution import LowRankSolution, Solution
+from sketchlearn.models.table import Column, Table, loadings
+from sketchlearn.sketches.value import Sketch
+
+Array = npt.NDArray[np.float64]
+
+_CERTIFICATE = tuple(field.name for field in fields(Solution))
+
+
+@register_model
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PCAModel(Model):
+    """Principal directions and the variances along them.
+
+    Attributes
+    ----------
+    components : ndarray (k, d)
+        Directions, orthonormal.
+    explained_variance, explained_variance_ratio : ndarray (k,)
+        Variances along them, and their parts of the whole.
+    mean : ndarray (d,)
+        Mean of the rows.
+    noise_variance : float
+        Mean variance of the directions that are left out; NaN if it is not known.
+    singular_values : ndarray (k,) or None
+        Of the centred rows; a file leaves them out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.models import PCAModel
+    >>> PCAModel(rows=10, columns=("x", "y"), components=np.eye(2)[:1], explained_variance=np.ones(1),
+    ...          explained_variance_ratio=np.ones(1), mean=np.zeros(2))
+    Model(pca: 1 component of 10 rows, 2 columns)
+    """
+
+    task: str = "pca"
+    layout: ClassVar[Mapping[str, Any]] = {
+        "components": ("k", "d"),
+        "explained_variance": ("k",),
+        "explained_variance_ratio": ("k",),
+        "mean": ("d",),
+        "noise_variance": (),
+    }
+    attributes: ClassVar[Mapping[str, str]] = {
+        "components_": "components",
+        "explained_variance_": "explained_variance",
+        "explained_variance_ratio_": "explained_variance_ratio",
+        "singular_values_": "singular_values",
+        "mean_": "mean",
+        "noise_variance_": "noise_variance",
+        "n_components_": "size",
+        "n_samples_": "rows",
+    }
+    title: ClassVar[str] = "Principal component analysis"
+    praise: ClassVar[str] = "The sketch is good enough for this"
+
+    components: Array
+    explained_variance: Array
+    explained_variance_ratio: Array
+    mean: Array
+    noise_variance: float = float("nan")
+    singular_values: Array | None = None
+
+    @classmethod
+    def of_moment(cls, found: LowRankSolution, sketch: Sketch, choice: Any) -> Self:
+        """So many components of a second moment that was decoded.
+
+        Parameters
+        ----------
+        found : LowRankSolution
+            The second moment.
+        sketch : Sketch
+            What it was decoded from.
+        choice : int, float, "auto" or None
+            Number of components, the part of the variance that they should explain, those above noise, or all.
+        """
+        phi, count = second_moment(sketch.features, "PCA"), sketch.effective_count
+        most = most_components(sketch)
+        unbiased = count / (count - 1.0) if count > 1 else 1.0
+        variances = (found.values + found.isotropic) * unbiased
+        total = float(found.values.sum() + phi.dim * found.isotropic) * unbiased
+        if phi.is_exact:
+            total = float(variances.sum())
+        k = _choose(choice, variances, total, found, phi, count, most)
+        vectors = found.vectors[:, :k].T
+        # signs as scikit-learn has them: the largest entry of each component is positive
+        largest = vectors[np.arange(k), np.abs(vectors).argmax(1)]
+        others = (most if phi.is_exact else phi.dim) - k
+        rest = max(total - float(variances[:k].sum()), 0.0)
+        said = {name: getattr(found, name) for name in _CERTIFICATE}
+        if phi.is_exact:
+            said["ratio"] = float("nan")  # what an exact sketch leaves is what was left out on purpose
+        return cls(
+            components=np.where(largest < 0, -1.0, 1.0)[:, None] * vectors,
+            explained_variance=variances[:k],
+            explained_variance_ratio=variances[:k] / total if total > 0 else np.zeros(k),
+            mean=found.mean,
+            noise_variance=rest / others if others > 0 else 0.0,
+            singular_values=np.sqrt(np.maximum(variances[:k] * max(count - 1.0, 0.0), 0.0)),
+            **said,
+        ).of_sketch(sketch)
+
+    @property
+    def deviations(self) -> Array:
+        """Standard deviations along the components, kept away from zero."""
+        scale = np.sqrt(self.explained_variance)
+        return np.maximum(scale, np.finfo(np.float64).eps * max(float(scale.max(initial=0.0)), 1e-300))
+
+    def transform_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Coordinates along the components, (n, k)."""
+        return np.asarray((rows - self.mean.astype(rows.dtype)) @ self.components.T.astype(rows.dtype))
+
+    def inverse_rows(self, coordinates: Array) -> Array:
+        """Rows that have these coordinates, (n, d)."""
+        return np.asarray(coordinates @ self.components + self.mean)
+
+    def own_numbers(self) -> list[tuple[str, str]]:
+        """How much is explained."""
+        return [(f"{self.explained_variance_ratio.sum():.1%}", "of the variance explained")]
+
+    def table(self) -> Table:
+        """Variance, share and loadings of each component."""
+        columns = [
+            Column("component", range(1, self.size + 1), "text"),
+            Column("variance", self.explained_variance),
+            Column("share", self.explained_variance_ratio, "share"),
+            *loadings(self.columns, self.components.T),
+        ]
+        return Table("loadings", "Loadings", tuple(columns), "How much each column takes part in each component.")
+
+    def pictures(self) -> dict[str, Any]:
+        """Variances and shares."""
+        return {"spectrum": {"variances": self.explained_variance, "shares": self.explained_variance_ratio}}
+
+    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+        """Coordinates along the components."""
+        return {f"component {l + 1}": c for l, c in enumerate(self.transform_rows(rows).T)}
+
+
+def most_components(sketch: Sketch) -> int:
+    """As many as columns of the map, and no more than rows."""
+    return int(min(sketch.features.dim, max(1, math.floor(sketch.effective_count))))
+
+
+def _choose(
+    choice: Any,
+    variances: Array,
+    total: float,
+    found: LowRankSolution,
+    phi: SecondMomentMap,
+    count: float,
+    most: int,
+) -> int:
+    """Number of components."""
+    most = min(most, len(variances))
+    if isinstance(choice, int | np.integer):
+        return int(choice)
+    if choice is None and phi.is_exact:
+        # directions without variance are arbitrary: rounding alone would choose them
+        return max(1, min(most, int(np.sum(variances > 1e-13 * len(variances) * variances[0]))))
+    if isinstance(choice, float | np.floating):
+        part = np.cumsum(variances) / total if total > 0 else np.ones(len(variances))
+        return min(int(np.searchsorted(part, float(choice))) + 1, most)
+    # white noise of variance s in n rows has sample variances up to s (1 + sqrt(d / n))^2 (Marchenko and Pastur)
+    ratio = phi.dim / count
+    edge = (1.0 + math.sqrt(ratio)) ** 2
+    if phi.is_exact:
+        # the median of what noise there is; exact for ratio -> 0, and at most 3 % off up to ratio 1/2
+        present = variances[:most]
+        noise = float(np.median(present)) / (1.0 - min(ratio, 1.0) / 3.0)
+        above = int(np.sum(present > noise * edge))
+    else:
+        # twice the edge: the residual is neither quite random nor quite normal
+        level = max(2.0 * found.resolution, found.isotropic * (edge - 1.0))
+        above = int(np.sum(found.values > level))
+    return max(1, min(above, most))
