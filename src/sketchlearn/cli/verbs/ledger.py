@@ -1,4 +1,4 @@
-"""``sketchlearn ledger``: what was spent of a privacy budget, and what is left."""
+"""``sketchlearn ledger``: show what was spent of a privacy budget, and what is left."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from sketchlearn.cli.app import Debug, Json, emit
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    ledger = typer.Typer(help="Look at a ledger of privacy budgets.", no_args_is_help=True)
+    ledger = typer.Typer(help="Show a ledger of privacy budgets.", no_args_is_help=True)
     app.add_typer(ledger, name="ledger")
 
     @ledger.command()
     def show(
-        path: Annotated[str, typer.Argument(help="Ledger that privatize wrote.")],
+        path: Annotated[str, typer.Argument(help="A ledger written by privatize.")],
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Tell what was spent on each dataset, and what is left."""
+        """Show what was spent on each dataset, and what is left."""
         from sketchlearn.privacy import Ledger
         from sketchlearn.privacy.ledger import describe
 

@@ -1,4 +1,4 @@
-"""``sketchlearn privatize``: a noisy sketch that may be published."""
+"""``sketchlearn privatize``: add noise, so that the sketch may be published."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ def register(app: typer.Typer) -> None:
     def privatize(
         sketch: Annotated[str, typer.Argument(help="Exact sketch; - for standard input.")],
         output: Output,
-        epsilon: Annotated[float, typer.Option("--epsilon", help="What one person may reveal: smaller is safer.")],
+        epsilon: Annotated[float, typer.Option("--epsilon", help="Privacy loss per person; smaller is safer.")],
         delta: Annotated[
-            float, typer.Option("--delta", help="0 for pure epsilon; or far below 1 / people, for less noise.")
+            float, typer.Option("--delta", help="0, or a number far below 1 / (number of people) for less noise.")
         ] = 0.0,
         relation: Annotated[
             str, typer.Option("--relation", help="What one person changes: add-remove or replace-one.")
         ] = "add-remove",
         records_per_user: Annotated[
-            int, typer.Option("--records-per-user", help="The largest number of rows of one person.")
+            int, typer.Option("--records-per-user", help="Largest number of rows that belong to one person.")
         ] = 1,
         public_map: Annotated[
             bool,
             typer.Option("--public-map", help="My word that the map was chosen without these rows (design --bounds)."),
         ] = False,
         ledger: Annotated[
-            str | None, typer.Option("--ledger", help="File that keeps what was spent; written before the release.")
+            str | None, typer.Option("--ledger", help="File that records what was spent; written before the release.")
         ] = None,
         dataset: Annotated[str | None, typer.Option("--dataset", help="Name of the data in the ledger.")] = None,
         budget_epsilon: Annotated[
-            float | None, typer.Option("--budget-epsilon", help="Budget of each dataset, for a new ledger.")
+            float | None, typer.Option("--budget-epsilon", help="Epsilon budget of each dataset, for a new ledger.")
         ] = None,
-        budget_delta: Annotated[float | None, typer.Option("--budget-delta", help="The same for delta.")] = None,
+        budget_delta: Annotated[
+            float | None, typer.Option("--budget-delta", help="Delta budget of each dataset, for a new ledger.")
+        ] = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Add the noise that a privacy guarantee asks for; the result can be given to anybody."""
+        """Add the noise that a privacy guarantee needs. The result can be shared with anybody."""
         from sketchlearn.privacy import Ledger
         from sketchlearn.privacy import privatize as release
 
