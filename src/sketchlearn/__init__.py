@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sketchlearn.exceptions import (
         BudgetError,
         DataWarning,
+        DuplicateRowsError,
         IncompatibleSketchError,
         LedgerFileError,
         MissingPackageError,
@@ -94,6 +95,7 @@ _ROOMS = {
     "engines.follow": ("follow",),
     "exceptions": (
         "BudgetError",
+        "DuplicateRowsError",
         "DataWarning",
         "IncompatibleSketchError",
         "LedgerFileError",
@@ -158,6 +160,7 @@ __all__ = [
     "CompressiveVerifier",
     "DataWarning",
     "DetectionErrors",
+    "DuplicateRowsError",
     "EmbeddedFeatures",
     "Encoder",
     "FeatureMap",

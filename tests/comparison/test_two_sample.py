@@ -3,8 +3,8 @@ import pytest
 from scipy import stats
 
 import sketchlearn as sl
-from sketchlearn.comparison.description import describe, location
 from sketchlearn.comparison.two_sample import noise_of_rows, powers, tail
+from sketchlearn.decoders.description import describe, location
 from sketchlearn.decoders.mixtures.default import decode_gmm
 
 PHI = sl.FourierFeatures.draw(dim=2, size=60, scale=1.0, seed=0)

@@ -25,6 +25,7 @@ import sketchlearn
 from sketchlearn.cli.outputs import OutputError, check_output, reason, usage, write_bytes, writing
 from sketchlearn.exceptions import (
     DataWarning,
+    DuplicateRowsError,
     IncompatibleSketchError,
     MissingPackageError,
     ModelFileError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "ALPHA",
     "Code",
     "Columns",
     "Dataset",
@@ -110,6 +112,7 @@ def _debug(value: bool) -> bool:
     return value
 
 
+ALPHA = "Probability of a false alarm (exit code 10 without a change), over all comparisons of the command."
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", callback=_debug, is_eager=True)]
 Output = Annotated[str, typer.Option("--output", "-o", help="File to write; - for standard output.")]
@@ -221,6 +224,9 @@ def _explained(error: Exception) -> tuple[str, Code]:
     """What went wrong, in one line, and the exit code."""
     if hasattr(error, "format_message"):  # what typer says about arguments
         return error.format_message(), Code.USAGE
+    if isinstance(error, DuplicateRowsError):
+        again = f"{error.path} has these {error.rows:,} rows already; nothing was added (--force adds them once more)"
+        return again, Code.DATA
     text = _as_options(" ".join(str(error).split()))
     if isinstance(error, ValueError) and (wrong := _WRONG_VALUE.match(text)):
         return f"--{text[: wrong.end(1)]} {text[wrong.end(1) + 1 :]}", Code.USAGE

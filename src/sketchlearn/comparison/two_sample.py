@@ -12,7 +12,7 @@ characteristic function phi, the difference of the averages is asymptotically Ga
 so the statistic is distributed like a sum of squares of independent normals weighted by the eigenvalues of S.  Its
 tail follows from the first four cumulants (Liu, Tang and Zhang 2009).  phi at sums and differences is not in the
 sketch; it comes from a Gaussian mixture decoded from the sketch of both samples together
-(:mod:`sketchlearn.comparison.description`), for which it has a closed form.  The total variance of an entry,
+(:mod:`sketchlearn.decoders.description`), for which it has a closed form.  The total variance of an entry,
 1 - |phi|^2, is in the sketch: S is scaled to it.
 """
 
@@ -188,7 +188,7 @@ def sampling_noise(sketch: Sketch, mixture: Any = None) -> SamplingNoise:
     """Noise of one row's features, for the rows behind a sketch; `mixture` as above."""
     features = characteristic(sketch.features, "compare")
     if mixture is None:
-        from sketchlearn.comparison.description import describe  # loads the decoders of mixtures
+        from sketchlearn.decoders.description import describe  # loads the decoders of mixtures
 
         found = describe(sketch)
     else:
