@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.comparison.description import describe
 from sketchlearn.comparison.two_sample import as_mixture
+from sketchlearn.decoders.description import describe
 from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.characteristic import characteristic

@@ -208,7 +208,7 @@ def check(
     differs = c.p_value < level and c.distance >= min_distance
     columns: tuple[ColumnChange, ...] = ()
     if differs:
-        moved = moved_columns(before, today, noise)
+        moved = moved_columns(before, today)
         columns = tuple(k for k in moved if k.p_value * len(moved) < level)
     return Check(
         readable(start), readable(first), readable(start), today.count, before.count, c.distance, c.p_value, level,
@@ -254,7 +254,7 @@ def change_points(sketches: Mapping[str, Sketch], alpha: float = 0.01) -> list[C
         c = compared_far_out(before, after, noise, eigenvalues_of(noise, before, after))
         p = min(1.0, c.p_value * (len(parts) - 1))
         if p < alpha:
-            columns = moved_columns(before, after, noise)
+            columns = moved_columns(before, after)
             sure = tuple(k for k in columns if k.p_value * len(columns) < alpha)
             found.append(ChangePoint(names[low + split], p, c.distance, sure))
             todo += [(low, low + split), (low + split, high)]
