@@ -112,8 +112,8 @@ def score():
     from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
     from sklearn.decomposition import PCA
 
-    from sketchlearn.comparison.description import describe
     from sketchlearn.comparison.score import Averager, _nearest
+    from sketchlearn.decoders.description import describe
 
     def standardised(X):
         return (X - X.mean(0)) / X.std(0)

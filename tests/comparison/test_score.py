@@ -6,7 +6,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.decomposition import PCA
 
 import sketchlearn as sl
-from sketchlearn.comparison.description import describe
+from sketchlearn.decoders.description import describe
 
 
 def cost(X, centers):
