@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.comparison.two_sample import check_comparable
-from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]

@@ -29,10 +29,10 @@ from scipy.linalg import cho_factor, cho_solve
 
 from sketchlearn.comparison.two_sample import ROUNDING, characteristic_values, chosen_entries, feature_covariance
 from sketchlearn.decoders.metric import box_of
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import added_variance, sampling_variance
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.monitoring import MonitoringFeatures
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch, pooled
 from sketchlearn.threads import single_blas_thread
 

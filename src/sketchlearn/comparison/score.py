@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from sketchlearn.comparison.two_sample import as_mixture
 from sketchlearn.decoders.description import describe
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sketchlearn.datasets.clusters import separated_variance
 from sketchlearn.datasets.draws import Array, Labels, Seed, component_weights, generator, owners, positive
 from sketchlearn.decoders.families import sample_stable
-from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.models.mixture import Mixture
 
 DEGREES, SCALE = 10, 8.0
 """Variances of components are 8 / χ² with 10 degrees of freedom: their mean is 1 (Keriven 2017, section 5.3)."""

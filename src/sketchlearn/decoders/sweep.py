@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders.mixture import Array
 from sketchlearn.decoders.registry import Decoder
 from sketchlearn.decoders.solution import Code, Solution
+from sketchlearn.models.mixture import Array
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
 

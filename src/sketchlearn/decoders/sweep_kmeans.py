@@ -20,7 +20,6 @@ from scipy.special import logsumexp
 
 from sketchlearn.decoders.description import describe
 from sketchlearn.decoders.metric import standard_metric
-from sketchlearn.decoders.mixture import Array, Mixture
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.decoders.steps.greedy import Found, search
@@ -30,6 +29,7 @@ from sketchlearn.decoders.verdicts import CLUSTERS
 from sketchlearn.designs.gmm import parameter_count
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.kernels import lloyd
+from sketchlearn.models.mixture import Array, Mixture
 from sketchlearn.sketches.value import Sketch
 
 _DRAWS = 4000  # rows drawn from the mixture that stands for the data; evidence counts as that of so many rows at most
