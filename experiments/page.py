@@ -24,7 +24,7 @@ sentences around them.
 This page is generated from the rows in `experiments/results/`: each has its setting, seed, method, version and
 revision. No measured number in it was typed by hand.
 
-```
+```text
 make experiments                               # all quick versions, then this page
 python -m experiments run NAME [--full]        # one of them; a stopped run goes on where it was
 python -m experiments run NAME --only default  # measure the library's default again

@@ -145,7 +145,7 @@ def links(folder):
     """A link and its target are one output and one budget, also for many processes at once."""
     target, link = folder / "all.sketch", folder / "link.sketch"
     link.symlink_to(target)
-    append(np.ones((ROWS, 2)), target, PHI)
+    append(np.full((ROWS, 2), -1.0), target, PHI)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda i: append(np.full((ROWS, 2), float(i)), (target, link)[i % 2]), range(8)))
     assert link.is_symlink()

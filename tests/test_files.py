@@ -122,7 +122,7 @@ def test_every_writer_follows_links(tmp_path):
         "table": sl.sketch(X, PHI, group_by=np.arange(60) % 2).save,
         "model": model.save,
         "report": lambda path: sl.plots.report(model, path=path),
-        "append": lambda path: append(X, path, PHI),
+        "append": lambda path: append(X, path, PHI, force=True),
         "checkpoint": lambda path: sl.sketch(tmp_path / "rows.npy", PHI, checkpoint=path),
         "ledger": lambda path: Ledger(path, epsilon=1.0).spend("x", 0.5, what="a look"),
     }
@@ -152,7 +152,7 @@ def test_a_link_and_its_target_are_one_output(tmp_path):
     Ledger(linked).spend("x", 0.1, what="a third look")
     assert Ledger(ledger).left("x") == pytest.approx(0.0)
     os.link(ledger, tmp_path / "hard.json")
-    with pytest.raises(sl.LedgerFileError, match="several names"):
+    with pytest.raises(sl.LedgerFileError, match="second name"):
         Ledger(tmp_path / "hard.json").spend("y", 0.1, what="a fourth look")
 
 

@@ -138,7 +138,7 @@ def _failing(path: str | PathLike[str]) -> Iterator[None]:
     except WriteError:
         raise
     except OSError as error:
-        raise WriteError(error.errno, error.strerror, os.fspath(path)) from error
+        raise WriteError(error.errno, error.strerror or str(error), os.fspath(path)) from error
 
 
 class _Raw(io.FileIO):

@@ -64,7 +64,7 @@ def test_a_foreign_picture_is_never_replaced(run, made, kind):
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_a_file_that_others_may_not_read_stays_so(run, made):
     (made / "s.sketch").chmod(0o600)
-    assert run("sketch", "west.parquet", "--append", "-c", "a,b", "-o", "s.sketch")[0] == 0
+    assert run("sketch", "west.parquet", "--append", "--force", "-c", "a,b", "-o", "s.sketch")[0] == 0
     assert (made / "s.sketch").stat().st_mode & 0o777 == 0o600
 
 

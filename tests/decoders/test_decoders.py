@@ -132,4 +132,4 @@ def test_sweep_finds_the_number_of_clusters_with_heavy_tails(seed):
     table = sl.sweep(sl.sketch(X, sl.design(X[:2000], n_components=6)), range(2, 7), random_state=0)
     assert table.column("ratio").min() > 1.5  # no k explains such data
     assert abs(table.recommended - 4) <= 1
-    assert "weak reason" in table.reason
+    assert "not certified" in table.reason

@@ -21,7 +21,7 @@ ESTIMATORS = {
     "gmm": lambda **how: sl.CompressiveGaussianMixture(n_components=3, **how),
     "stable": lambda **how: sl.CompressiveStableMixture(n_components=3, **how),
     "pca": lambda **how: sl.CompressivePCA(n_components=3, **how),
-    "regression": lambda **how: sl.CompressiveRegression(n_components=3, **how),
+    "regression": lambda **how: sl.CompressiveLinearRegression(n_components=3, **how),
     "cca": lambda random_state: sl.CompressiveCCA(),
     "classifier": lambda **how: sl.CompressiveClassifier(**how),
     "ica": lambda **how: sl.CompressiveICA(**how),

@@ -34,7 +34,7 @@ BLOCK = re.compile(
 )
 RUN = "python", "sh", "bash"
 # output, other people's configuration, and commands that install something
-SHOWN = "text", "console", "yaml", "sql", "json"
+SHOWN = "text", "console", "yaml", "sql", "json", "ini"
 INSTALLS = re.compile(r"^\$ (pip install |make |git |cd |python benchmarks/|sketchlearn --install-completion)|^ ")
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -39,12 +39,12 @@ def test_all_nodes_of_a_store_count(tmp_path, released):
     """One of five counted, and four were refused in silence."""
     store = Store(tmp_path / "x.db", PHI, users="disjoint")
     for node, s in enumerate(released):
-        assert store.add([Submission.of(str(node), s.to_bytes(), PHI)]) == ["added"]
+        assert store.add([Submission.of(str(node), s.to_bytes(), PHI, private=True)]) == ["added"]
     check(store.sketch, released, 5)
     store.close()
     again = Store(tmp_path / "x.db", PHI, users="disjoint")
     check(again.sketch, released, 5)
-    assert again.add([Submission.of("0", released[0].to_bytes(), PHI)]) == ["duplicate"]
+    assert again.add([Submission.of("0", released[0].to_bytes(), PHI, private=True)]) == ["duplicate"]
     assert again.add([Submission.of("exact", sl.sketch(ROWS[0], PHI).to_bytes(), PHI)]) == ["refused"]
     check(again.sketch, released, 5)
     again.close()
@@ -52,8 +52,10 @@ def test_all_nodes_of_a_store_count(tmp_path, released):
 
 def test_without_a_word_about_people_a_second_one_is_refused(tmp_path, released):
     store = Store(tmp_path / "x.db", PHI)
-    both = [Submission.of(str(node), s.to_bytes(), PHI) for node, s in enumerate(released[:2])]
+    both = [Submission.of(str(node), s.to_bytes(), PHI, private=True) for node, s in enumerate(released[:2])]
     assert store.add(both) == ["added", "refused"]
+    with pytest.raises(ValueError, match="users="):
+        Submission.of("0", released[0].to_bytes(), PHI)
     store.close()
     with pytest.raises(ValueError, match="users="):
         Collector(PHI, tmp_path / "y.db", users="some")

@@ -165,7 +165,7 @@ def test_every_level_of_a_transform_is_in_the_hands_of_a_thread(log, each_log, t
 @pytest.mark.parametrize("each_log", [source.EACH_LOG, source.FAR_EACH_LOG])
 @pytest.mark.parametrize("log", range(source.MOST_LOG + 1))
 def test_places_in_shared_memory_are_distinct_and_mostly_in_banks_of_their_own(log, each_log):
-    steps, size = structured.room(log, each_log)
+    steps, size = structured.shared_memory(log, each_log)
     place = np.arange(1 << log)
     at = sum(((place >> bit & 1) * step for bit, step in enumerate(steps)), 0 * place)
     assert len(set(at)) == len(at)

@@ -7,6 +7,7 @@ import pytest
 
 import sketchlearn as sl
 from sketchlearn.sketches.accumulator import _Sums
+from sketchlearn.sketches.origin import PLAIN
 from sketchlearn.sketches.record import PrivacyRecord
 
 PHI = sl.FourierFeatures.draw(dim=2, size=10, scale=1.0, seed=0)
@@ -88,7 +89,7 @@ def test_merging_sums_that_would_wrap_is_an_error(sign):
 def test_accumulating_sums_that_would_wrap_is_an_error_and_changes_nothing():
     sums = _Sums.of(_one(sums=_large(PHI, 2**62)), 0)
     with pytest.raises(OverflowError, match="beyond what 64-bit integers hold"):
-        sums.add(_Sums.of(_one(sums=_large(PHI, 2**62)), 0), 1)
+        sums.add(_Sums.of(_one(sums=_large(PHI, 2**62)), 0), 1, PLAIN)
     assert sums.weight == 1
     assert (sums.sums == 2**62).all()
 

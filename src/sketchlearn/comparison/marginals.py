@@ -25,7 +25,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
 
 from sketchlearn.comparison.two_sample import ROUNDING, characteristic_values, chosen_entries, feature_covariance
 from sketchlearn.decoders.metric import box_of
@@ -119,6 +118,8 @@ def _read(w: Array, sketches: tuple[Sketch, Sketch], added: list[Array], mixture
     covariance = feature_covariance(difference, total, z, sampling_variance(np.abs(z) ** 2))
     targets, variances = _covariances_with_columns(mixture, w, z)
     damped = covariance + np.diag(added[0] + added[1] + ROUNDING)
+    from scipy.linalg import cho_factor, cho_solve  # slow to import
+
     factor = cho_factor(damped, lower=True)
     weights = cho_solve(factor, targets)
     left = np.maximum(variances - 2.0 * (targets * weights).sum(0) + (weights * (covariance @ weights)).sum(0), 0.0)
@@ -158,6 +159,8 @@ def _divergence(
     """chi2 between the laws of two sketches as far as the features see it, less what noise contributes."""
     rows = sum(1.0 / s.effective_count for s in sketches)
     noise = covariance * rows + np.diag(added[0] + added[1])
+    from scipy.linalg import cho_solve  # slow to import
+
     seen = float(difference @ cho_solve(factor, difference)) - float(np.trace(cho_solve(factor, noise)))
     return max(seen, 0.0)
 

@@ -132,7 +132,7 @@ def added_up(
             continue
         try:
             data = bytes(reply.content[_SKETCH][_FIELD])
-            total = with_sketch(total, Submission.of(str(node), data, features).sketch, users)
+            total = with_sketch(total, Submission.of(str(node), data, features, private=True).sketch, users)
         except (SketchFileError, ValueError, OverflowError, KeyError) as error:
             refused[node] = str(error)
             continue

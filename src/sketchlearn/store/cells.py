@@ -14,6 +14,7 @@ from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches import Sketch
 from sketchlearn.sketches.checks import check_range
+from sketchlearn.sketches.origin import ONE, PLAIN, Origin
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import merge
 from sketchlearn.sketches.weights import SQUARED_BITS, repeated
@@ -36,7 +37,8 @@ class Cells:
     weight, weight_bits, skipped : ndarray of int64
         As of a :class:`~sketchlearn.Sketch`.
     squared : list of str or None
-        Sums of squared weights where they don't follow from the weight.
+        Sums of squared weights where they don't follow from the weight; with the largest weight of a row, and whether
+        some were fractions, where rows have weights: ``"squares:largest:fractional"``.
     noise : ndarray of float64
         Known noise of the averages.
     privacy : list of str or None
@@ -69,7 +71,7 @@ class Cells:
         return bool(len(self) and self.start[0] != _MISSING)
 
     def placed(self, **columns: Any) -> Cells:
-        """The same cells with other keys."""
+        """These cells with other keys."""
         return replace(self, **columns)
 
 
@@ -99,9 +101,7 @@ def cells_of(
         source=np.broadcast_to(np.asarray(source, np.int64), (n,)),
         weight=np.array(weights, np.int64),
         weight_bits=np.array([s.weight_bits for s in sketches], np.int64),
-        squared=[
-            None if s.squared_weights == repeated(s.weight, s.weight_bits) else str(s.squared_weights) for s in sketches
-        ],
+        squared=[_squared_text(s) for s in sketches],
         skipped=np.array([s.skipped for s in sketches], np.int64),
         noise=np.array([s.noise for s in sketches], np.float64),
         privacy=[None if s.privacy is None else json.dumps(s.privacy.to_json()) for s in sketches],
@@ -116,13 +116,13 @@ def sketches_of(cells: Cells, features: FeatureMap) -> list[Sketch]:
     sums = unpack(cells.sums, entries, features.sums_dtype.kind).reshape(-1, *features.sums_shape)
     out = []
     for i in range(len(cells)):
-        squared, privacy = cells.squared[i], cells.privacy[i]
+        squared, privacy = _squares(cells.squared[i]), cells.privacy[i]
         record = None if privacy is None else PrivacyRecord.from_json(json.loads(privacy))
         out.append(
             Sketch(
                 features, sums[i], int(cells.weight[i]), int(cells.weight_bits[i]), cells.box[i, 0], cells.box[i, 1],
-                skipped=int(cells.skipped[i]), squared_weights=-1 if squared is None else int(squared), privacy=record,
-                noise=float(cells.noise[i]),
+                skipped=int(cells.skipped[i]), squared_weights=squared, privacy=record,
+                noise=float(cells.noise[i]), origin=_origin(cells.squared[i], int(cells.skipped[i])),
             )
         )  # fmt: skip
     return out
@@ -151,6 +151,8 @@ class Totals:
         self._weight: dict[int, list[int]] = {}
         self._squared = [0] * keys
         self._skipped = np.zeros(keys, np.int64)
+        self._largest = np.zeros(keys, np.int64)
+        self._weighted, self._fractional = np.zeros(keys, bool), np.zeros(keys, bool)
         self._box = np.stack([np.full((keys, features.dim), np.inf), np.full((keys, features.dim), -np.inf)], axis=1)
         self._single: dict[int, list[Sketch]] = {}
 
@@ -176,15 +178,32 @@ class Totals:
             chosen = np.flatnonzero(cells.weight_bits == bits)
             self._add(cells if len(chosen) == len(cells) else _subset(cells, chosen), codes[chosen],
                       None if factors is None else factors[chosen], bits, factor_bits)  # fmt: skip
+        self._add_origins(cells, codes, factors, factor_bits)
         np.add.at(self._skipped, codes, cells.skipped)
         np.minimum.at(self._box[:, 0], codes, cells.box[:, 0])
         np.maximum.at(self._box[:, 1], codes, cells.box[:, 1])
+
+    def _add_origins(self, cells: Cells, codes: Ints, factors: Ints | None, factor_bits: int) -> None:
+        """Remember the largest weight of a row behind each key, and whether some were fractions."""
+        origins = [_origin(text, 0) for text in cells.squared]
+        largest = np.array([origin.largest for origin in origins], np.int64)
+        weighted = np.array([origin.by_content for origin in origins], bool)
+        fractional = np.array([origin.fractional for origin in origins], bool)
+        if factors is not None:
+            one = 1 << factor_bits
+            largest = np.array(
+                [(w * f) >> factor_bits for w, f in zip(largest.tolist(), factors.tolist(), strict=True)]
+            )
+            weighted, fractional = weighted | (factors != one), fractional | (factors % one != 0)
+        np.maximum.at(self._largest, codes, largest)
+        np.logical_or.at(self._weighted, codes, weighted)
+        np.logical_or.at(self._fractional, codes, fractional)
 
     def _add(self, cells: Cells, codes: Ints, factors: Ints | None, bits: int, factor_bits: int) -> None:
         total_bits = bits + factor_bits
         plain = np.array([text is None for text in cells.squared])
         for i in np.flatnonzero(~plain).tolist():
-            self._squared[codes[i]] += _weighted(int(cells.squared[i] or 0), factors, i, factor_bits)
+            self._squared[codes[i]] += _weighted(_squares(cells.squared[i]), factors, i, factor_bits)
         weights = _by_key(cells.weight, codes, self.keys, plain)
         if factors is None:
             for key, weight in weights.items():
@@ -220,6 +239,10 @@ class Totals:
                 made = replace(
                     made, skipped=int(self._skipped[key]), squared_weights=self._squared[key] if parts else -1,
                     lower=self._box[key, 0] + 0.0, upper=self._box[key, 1] + 0.0,
+                    origin=Origin(
+                        int(self._largest[key]), bool(self._fractional[key]),
+                        bool(self._weighted[key] or self._skipped[key]),
+                    ) if parts else PLAIN,
                 ).reduced()  # fmt: skip
             problem = self.features.impossible(made.sums, made.weight)
             if problem and not self._single:
@@ -237,6 +260,27 @@ class Totals:
         empty = Sketch.empty(self.features)
         sums = self._sums[bits][key].reshape(self.features.sums_shape)
         return replace(empty, sums=sums, weight=self._weight[bits][key], weight_bits=bits, squared_weights=-1)
+
+
+def _squared_text(s: Sketch) -> str | None:
+    """Squares of weights, and how rows were weighted, where either does not follow from the total weight."""
+    follows = s.squared_weights == repeated(s.weight, s.weight_bits)
+    if s.origin.largest == ONE and not s.origin.fractional:
+        return None if follows else str(s.squared_weights)
+    return f"{s.squared_weights}:{s.origin.largest}:{int(s.origin.fractional)}"
+
+
+def _squares(text: str | None) -> int:
+    """The sum of squared weights; -1 where it follows from the weight."""
+    return -1 if text is None else int(text.partition(":")[0])
+
+
+def _origin(text: str | None, skipped: int) -> Origin:
+    """How the rows of a cell were weighted; which cells are asked for is up to the query."""
+    parts = [] if text is None else text.split(":")
+    if len(parts) < 3:
+        return Origin(by_content=bool(parts) or skipped > 0)
+    return Origin(int(parts[1]), parts[2] == "1", by_content=True)
 
 
 def _by_key(weights: Ints, codes: Ints, keys: int, chosen: npt.NDArray[np.bool_] | None = None) -> dict[int, int]:

@@ -71,7 +71,7 @@ class Query:
     # -- what is selected --------------------------------------------------------------------
 
     def between(self, since: Any = None, until: Any = None) -> Query:
-        """The same selection in another time range."""
+        """This selection in another time range."""
         return changed(
             self, since=None if since is None else moment(since), until=None if until is None else moment(until)
         )

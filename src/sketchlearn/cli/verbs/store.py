@@ -78,7 +78,7 @@ def _filling(store: typer.Typer) -> None:
         where: Where = None,
         format: Format = None,
         delimiter: Delimiter = None,
-        source: Annotated[str | None, typer.Option("--source", help="A name for all of it, as one source.")] = None,
+        source: Annotated[str | None, typer.Option("--source", help="A name for all the data, as one source.")] = None,
         replace: Annotated[bool, typer.Option("--replace", help="Files that changed take the place of old ones.")] = (
             False
         ),
