@@ -57,12 +57,13 @@ class View:
     def of(
         cls, sketch: Averages, metric: Array | None = None, *, first: int | None = None, near: Array | None = None
     ) -> View:
-        """A sketch in the metric A, its `first` frequencies only, with rows around `near`."""
+        """A sketch in the metric A, its `first` frequencies only (the ordinary ones), with rows around `near`."""
         features = characteristic(sketch.features)
         if sketch.weight == 0:
             raise ValueError("the sketch is empty: there is nothing to learn from")
         operator = features.operator(dtype=np.float64).cheapest()
-        if first is not None and first < features.size:
+        first = features.n_ordinary if first is None else min(first, features.n_ordinary)
+        if first < features.size:
             operator = operator.rows(np.arange(first))
         lower, upper = box_of(sketch)
         place = near if near is not None else features.center

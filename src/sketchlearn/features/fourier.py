@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.features import dense, portable, structured
+from sketchlearn.features import dense, low, portable, structured
 from sketchlearn.features.base import register
 from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.phases import PhaseMap
@@ -34,7 +34,7 @@ from sketchlearn.kernels import Plan
 
 _DIRECTIONS = ("orthogonal", "iid")
 _RADII = ("stratified", "iid")
-_LATER: dict[str, Any] = {"structure": "dense", "quantized": False, "features_per_row": None}
+_LATER: dict[str, Any] = {"structure": "dense", "quantized": False, "features_per_row": None, "octaves": 0}
 
 
 @register
@@ -66,6 +66,8 @@ class FourierFeatures(PhaseMap):
         Whether only the signs of cosine and sine are used (see :mod:`sketchlearn.features.reading`).
     features_per_row : int or None
         How many of the features each row contributes; None for all.
+    octaves : int
+        How far the last ``2 dim octaves`` frequencies go below the law (see :mod:`sketchlearn.features.low`).
 
     Examples
     --------
@@ -91,6 +93,7 @@ class FourierFeatures(PhaseMap):
     structure: str = "dense"
     quantized: bool = False
     features_per_row: int | None = None
+    octaves: int = 0
 
     @classmethod
     def draw(
@@ -108,6 +111,7 @@ class FourierFeatures(PhaseMap):
         structure: str = "dense",
         quantized: bool = False,
         features_per_row: int | None = None,
+        octaves: int = 0,
     ) -> FourierFeatures:
         """A map with explicit parameters.
 
@@ -139,6 +143,8 @@ class FourierFeatures(PhaseMap):
         features_per_row : int, optional
             Each row contributes so many of the features, one group of them that follows from its content; with
             structured features a multiple of the length of a block.
+        octaves : int
+            So many octaves below the radial law have frequencies, for far rows; of dense, plain features only.
 
         Examples
         --------
@@ -157,7 +163,7 @@ class FourierFeatures(PhaseMap):
             # exact in float32, so that float32 and float64 rows are centred alike
             with np.errstate(over="ignore"):
                 centre = dense.finite(centre.astype(np.float32), ((dim,),), "center in float32")
-        phi = cls(dim, size, scale, radial, directions, radii, seed, centre, matrix)
+        phi = cls(dim, size, scale, radial, directions, radii, seed, centre, matrix, octaves=octaves)
         phi._validate()
         return phi.redrawn(structure=structure, quantized=quantized, features_per_row=features_per_row)
 
@@ -174,27 +180,21 @@ class FourierFeatures(PhaseMap):
         'hadamard'
         """
         chosen = structured.choose(structure, self.dim, self.size, self.whitening)
-        phi = self.replace(
-            structure=chosen, quantized=quantized, features_per_row=features_per_row, _expected=None, _embedded=None
-        )
+        drawn = {"structure": chosen, "quantized": quantized, "features_per_row": features_per_row}
+        if (chosen, quantized, features_per_row) != ("dense", False, None):
+            drawn["octaves"] = 0  # coarser features have noise at every frequency: low ones show nothing
+        phi = self.replace(**drawn, _expected=None, _embedded=None)
         phi._validate()
         return phi
 
     def _validate(self) -> None:
-        for name in ("dim", "size", "seed"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise ValueError(f"{name} must be an integer, got {value!r}")
-            object.__setattr__(self, name, int(value))
+        for name in ("dim", "size", "seed", "octaves"):
+            object.__setattr__(self, name, dense.whole(getattr(self, name), name))
         if self.dim < 1 or self.size < 1:
             raise ValueError(f"dim and size must be positive, got dim={self.dim}, size={self.size}")
         if not 0 <= self.seed < 2**64:
             raise ValueError(f"seed must be in [0, 2**64), got {self.seed}")
-        if isinstance(self.scale, bool) or not isinstance(self.scale, int | float | np.number):
-            raise ValueError(f"scale must be a number, got {self.scale!r}")
-        object.__setattr__(self, "scale", float(self.scale))
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(f"scale must be positive and finite, got {self.scale!r}")
+        object.__setattr__(self, "scale", dense.positive(self.scale, "scale"))
         if self.directions not in _DIRECTIONS:
             raise ValueError(f"directions={self.directions!r}: choose one of {', '.join(_DIRECTIONS)}")
         if self.radii not in _RADII:
@@ -212,6 +212,9 @@ class FourierFeatures(PhaseMap):
         if self.features_per_row is not None:
             block = 1 if self.structure == "dense" else structured.padded(self.dim)
             object.__setattr__(self, "features_per_row", check_per_row(self.features_per_row, self.size, block))
+        plain = (self.structure, self.quantized, self.features_per_row) == ("dense", False, None)
+        if not (0 <= self.octaves <= low.MOST_OCTAVES and (plain or not self.octaves) and self.n_ordinary > 0):
+            raise ValueError(f"octaves={self.octaves}: too many for {self.size} features, or these are not plain ones")
 
     # -- recipe ------------------------------------------------------------------------------
 
@@ -271,7 +274,10 @@ class FourierFeatures(PhaseMap):
             )
             whole = [blocks.to_array(), *([self._draw_dither().view(np.int8)] if self.quantized else [])]
             return np.concatenate(whole) if dense.in_range(blocks.radius) else None
-        w = dense.unit_directions(self.directions, self.dim, self.size, self.seed) * (radius / math.pi)[:, None]
+        w = dense.unit_directions(self.directions, self.dim, self.n_ordinary, self.seed)
+        if self.octaves:
+            w = np.concatenate([w, low.directions(self.dim, self.octaves, self.seed)])
+        w = w * (radius / math.pi)[:, None]
         if self.whitening is not None:
             w = dense.product(w, self.whitening)
         drawn = w.astype(np.float32)
@@ -322,18 +328,26 @@ class FourierFeatures(PhaseMap):
         return drawn[:, -1] if self.structure == "dense" else drawn[-4 * self.size :].view("<f4").astype(np.float32)
 
     def _radius(self) -> npt.NDArray[np.float64]:
-        return self.radial.quantile(self._probabilities(), self._law_dim)
+        radius = self.radial.quantile(self._probabilities(), self._law_dim)
+        if not self.octaves:
+            return radius
+        lowest = float(self.radial.quantile(np.zeros(1), self._law_dim)[0])
+        return np.concatenate([radius, low.radii(lowest, self.dim, self.octaves, self.seed)])
+
+    @property
+    def n_ordinary(self) -> int:
+        return self.size - low.count(self.dim, self.octaves)
 
     @property
     def broad(self) -> npt.NDArray[np.bool_]:
         """Which frequencies come from the part of the radial law that spans all scales, (size,)."""
-        return self.radial.broad(self._probabilities())
+        return np.append(self.radial.broad(self._probabilities()), np.zeros(self.size - self.n_ordinary, bool))
 
     def _probabilities(self) -> npt.NDArray[np.float64]:
-        u = portable.Bits(self.seed, 1).uniforms(self.size)
+        u = portable.Bits(self.seed, 1).uniforms(self.n_ordinary)
         if self.radii == "stratified":
-            strata = portable.Bits(self.seed, 2).permutation(self.size).astype(np.float64)
-            u = (strata + u) / self.size
+            strata = portable.Bits(self.seed, 2).permutation(self.n_ordinary).astype(np.float64)
+            u = (strata + u) / self.n_ordinary
         return u
 
     @cached_property
@@ -482,6 +496,7 @@ class FourierFeatures(PhaseMap):
         extra = "" if self.structure == "dense" else f", {self.structure} blocks"
         extra += ", one bit" if self.quantized else ""
         extra += "" if self.features_per_row is None else f", {self.features_per_row} per row"
+        extra += f", {self.octaves} octaves for far rows" if self.octaves else ""
         return f"Fourier, {self.radial.name} radii, scale {self.scale:.6g}, seed {self.seed}{extra}"
 
     def __repr__(self) -> str:

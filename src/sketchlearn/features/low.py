@@ -1,0 +1,37 @@
+"""Frequencies below those of a radial law, for rows that lie far from all others.
+
+A few far rows hardly move an average at the usual frequencies: their share of it is lost in the sampling noise of the
+other rows.  At a frequency so low that the phases of the other rows are all alike there is no such noise, and far rows
+still turn by a radian.  In each octave below the law there is one frequency along each column, because single columns
+mostly have far values, and one random orthogonal basis.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sketchlearn.features import portable
+from sketchlearn.features.portable import Array
+
+MOST_OCTAVES = 60  # of float32, with as many left for the scale of the data
+_DIRECTIONS, _RADII = 18, 19  # streams of random bits
+_LN2 = 0.6931471805599453
+
+
+def count(dim: int, octaves: int) -> int:
+    """Number of low frequencies: twice as many as columns for each octave."""
+    return 2 * dim * octaves
+
+
+def directions(dim: int, octaves: int, seed: int) -> Array:
+    """Unit vectors (count, dim): the columns and a random basis, for each octave."""
+    bases = portable.orthonormalize(portable.Bits(seed, _DIRECTIONS).normals(octaves * dim * dim).reshape(-1, dim, dim))
+    columns = np.broadcast_to(np.eye(dim), bases.shape)
+    return np.concatenate([columns, bases], axis=1).reshape(-1, dim)
+
+
+def radii(lowest: float, dim: int, octaves: int, seed: int) -> Array:
+    """Radii (count,), log-uniform within each octave below `lowest`."""
+    depth = np.repeat(np.arange(octaves, dtype=np.float64), 2 * dim)
+    depth = depth + portable.Bits(seed, _RADII).uniforms(len(depth))
+    return lowest * portable.exp(-_LN2 * depth)
