@@ -199,7 +199,19 @@ def design(
     rows = _Rows(None) if sample is None else _pilot(sample, sample_weight, seed, encoder)
     phi = design_request(
         Request(
-            task, k, seed, rows.rows, m, bounds, dim, scale, radial, covariance_type, rows.weights, standardize, rows.box
+            task,
+            k,
+            seed,
+            rows.rows,
+            m,
+            bounds,
+            dim,
+            scale,
+            radial,
+            covariance_type,
+            rows.weights,
+            standardize,
+            rows.box,
         ),
         rows.names,
         indicators=None if encoder is None else encoder.indicators,

@@ -31,9 +31,10 @@ _BOX_TO_SPREAD, _BOX_SLACK = 4.0, 8.0
 # each other than 15 % of what independent rows would be), others are drawn, log-uniform to 2/3 of it.
 _REACH, _SHORT, _NEAR, _END, _LONGEST = 3.0, 2.0, 0.15, 1.5, 1e5
 _LINKED, _SIZEABLE = 1000, 0.02
-# Far rows: where some value is more than 10 spreads of its column away, nine octaves have low frequencies, or as many as
-# the distance asks for, but at most half of the features are low.  Beyond 40 columns their covariances take seconds.
-_FAR, _OCTAVES, _FEWEST, _MOST_COLUMNS = 10.0, 9, 3, 40
+# Far rows: where some value is more than 10 spreads of its column away, a map also has low frequencies, two per column
+# and octave, down to two octaves below one radian at the farthest value (nine octaves in all, if rows beyond the pilot
+# may be farther).  Four features per coordinate of the centres stay ordinary.  Beyond 40 columns low ones take seconds.
+_FAR, _MARGIN, _OCTAVES, _FEWEST, _ORDINARY, _MOST_COLUMNS = 10.0, 2, 9, 3, 4, 40
 
 Array = npt.NDArray[np.float64]
 
@@ -96,9 +97,7 @@ def multiscale_map(
         knee, high = longest / _END, longest
     law = MultiscaleLaw(low=_LOW, knee=knee, high=high, decay=_DECAY)
     scale = spread * math.sqrt(d / law.second_moment(d))
-    return FourierFeatures.draw(
-        dim=d, size=size, scale=scale, radial=law, seed=seed, center=center, octaves=octaves
-    )
+    return FourierFeatures.draw(dim=d, size=size, scale=scale, radial=law, seed=seed, center=center, octaves=octaves)
 
 
 def from_sample(
@@ -148,7 +147,7 @@ def sample_map(
     enough = _HIGH if apart < _NEAR * math.sqrt(2.0 * d) * spread else _SHORT * _HIGH
     text = f"multi-scale frequencies for k-means with {k} components in {d} dimensions: "
     reach = farthest(sample, looked_at, center, spread)
-    octaves = low_octaves(reach, m, d)
+    octaves = low_octaves(reach, m, k, d, whole=looked_at is not None)
     low = ""
     if octaves:
         low = (
@@ -186,13 +185,17 @@ def farthest(sample: Array, looked_at: tuple[Array, Array] | None, center: Array
     return float((apart[far] / spread).max(initial=0.0))
 
 
-def low_octaves(reach: float, size: int, dim: int) -> int:
-    """Octaves of low frequencies for rows that are so many spreads away, in a map of this size."""
+def low_octaves(reach: float, size: int, k: int, dim: int, whole: bool) -> int:
+    """Octaves of low frequencies for rows that are so many spreads away, in a map of this size; `whole`: none farther.
+
+    None, if there are too few features to tell how far such rows are.
+    """
     if not reach > 0 or dim > _MOST_COLUMNS:
         return 0
-    wanted = max(_OCTAVES, math.ceil(math.log2(_LOW * reach)) + 1)
-    octaves = min(wanted, size // (4 * dim), MOST_OCTAVES)
-    return octaves if octaves >= _FEWEST else 0
+    needed = math.ceil(math.log2(_LOW * reach))
+    wanted = needed + _MARGIN if whole else max(needed + _MARGIN, _OCTAVES)
+    octaves = min(wanted, (size - _ORDINARY * k * dim) // (2 * dim), MOST_OCTAVES)
+    return octaves if octaves >= max(needed, _FEWEST) else 0
 
 
 def narrowest(sample: Array, k: int, weights: Array | None = None) -> tuple[float, float] | None:

@@ -81,6 +81,13 @@ def finite(value: npt.ArrayLike, shapes: tuple[tuple[int, ...], ...], name: str)
     return array
 
 
+def check_units(spread: npt.NDArray[np.float64]) -> None:
+    """ValueError for units of columns that are not positive."""
+    if not (spread > 0).all():
+        k = int(np.argmax(~(spread > 0)))
+        raise ValueError(f"the spread of column {k} is {spread[k]}: a constant column can't be standardised")
+
+
 def whole(value: object, name: str) -> int:
     """An integer; ValueError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

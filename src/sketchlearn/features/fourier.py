@@ -27,7 +27,7 @@ from sketchlearn.features import dense, low, portable, structured
 from sketchlearn.features.base import register
 from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.phases import PhaseMap
-from sketchlearn.features.radial import LAWS, RadialLaw
+from sketchlearn.features.radial import LAWS, RadialLaw, probabilities
 from sketchlearn.features.reading import check_per_row
 from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import Plan
@@ -163,14 +163,15 @@ class FourierFeatures(PhaseMap):
             # exact in float32, so that float32 and float64 rows are centred alike
             with np.errstate(over="ignore"):
                 centre = dense.finite(centre.astype(np.float32), ((dim,),), "center in float32")
-        phi = cls(dim, size, scale, radial, directions, radii, seed, centre, matrix, octaves=octaves)
-        phi._validate()
+        phi = cls(dim, size, scale, radial, directions, radii, seed, centre, matrix, octaves=octaves)._validated()
         return phi.redrawn(structure=structure, quantized=quantized, features_per_row=features_per_row)
 
     def redrawn(
         self, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None
     ) -> FourierFeatures:
         """A map of the same law, scale and seed with another structure, of one bit, or with fewer features per row.
+
+        Those have noise at every frequency, so they have none of the low ones that show far rows (`octaves`).
 
         Examples
         --------
@@ -180,14 +181,11 @@ class FourierFeatures(PhaseMap):
         'hadamard'
         """
         chosen = structured.choose(structure, self.dim, self.size, self.whitening)
-        drawn = {"structure": chosen, "quantized": quantized, "features_per_row": features_per_row}
-        if (chosen, quantized, features_per_row) != ("dense", False, None):
-            drawn["octaves"] = 0  # coarser features have noise at every frequency: low ones show nothing
-        phi = self.replace(**drawn, _expected=None, _embedded=None)
-        phi._validate()
-        return phi
+        drawn: dict[str, Any] = {"structure": chosen, "quantized": quantized, "features_per_row": features_per_row}
+        octaves = self.octaves if (chosen, quantized, features_per_row) == ("dense", False, None) else 0
+        return self.replace(**drawn, octaves=octaves, _expected=None, _embedded=None)._validated()
 
-    def _validate(self) -> None:
+    def _validated(self) -> FourierFeatures:
         for name in ("dim", "size", "seed", "octaves"):
             object.__setattr__(self, name, dense.whole(getattr(self, name), name))
         if self.dim < 1 or self.size < 1:
@@ -195,13 +193,11 @@ class FourierFeatures(PhaseMap):
         if not 0 <= self.seed < 2**64:
             raise ValueError(f"seed must be in [0, 2**64), got {self.seed}")
         object.__setattr__(self, "scale", dense.positive(self.scale, "scale"))
-        if self.directions not in _DIRECTIONS:
-            raise ValueError(f"directions={self.directions!r}: choose one of {', '.join(_DIRECTIONS)}")
-        if self.radii not in _RADII:
-            raise ValueError(f"radii={self.radii!r}: choose one of {', '.join(_RADII)}")
-        if self.spread is not None and not (self.spread > 0).all():
-            k = int(np.argmax(~(self.spread > 0)))
-            raise ValueError(f"the spread of column {k} is {self.spread[k]}: a constant column can't be standardised")
+        for name, known in (("directions", _DIRECTIONS), ("radii", _RADII)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name}={getattr(self, name)!r}: choose one of {', '.join(known)}")
+        if self.spread is not None:
+            dense.check_units(self.spread)
         for array in (self.center, self.whitening, self.spread):
             if array is not None:
                 array.flags.writeable = False
@@ -212,9 +208,10 @@ class FourierFeatures(PhaseMap):
         if self.features_per_row is not None:
             block = 1 if self.structure == "dense" else structured.padded(self.dim)
             object.__setattr__(self, "features_per_row", check_per_row(self.features_per_row, self.size, block))
-        plain = (self.structure, self.quantized, self.features_per_row) == ("dense", False, None)
-        if not (0 <= self.octaves <= low.MOST_OCTAVES and (plain or not self.octaves) and self.n_ordinary > 0):
-            raise ValueError(f"octaves={self.octaves}: too many for {self.size} features, or these are not plain ones")
+        if self.octaves:
+            plain = (self.structure, self.quantized, self.features_per_row) == ("dense", False, None)
+            low.check(self.octaves, self.n_ordinary, plain and self.radial.many_scales)
+        return self
 
     # -- recipe ------------------------------------------------------------------------------
 
@@ -246,8 +243,7 @@ class FourierFeatures(PhaseMap):
         p["center"] = decode_array(p["center"], ((p["dim"],),), "center")
         p["whitening"] = decode_array(p["whitening"], ((p["dim"], p["dim"]),), "whitening")
         phi = cls(**p)
-        phi._validate()
-        return phi
+        return phi._validated()
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -274,10 +270,8 @@ class FourierFeatures(PhaseMap):
             )
             whole = [blocks.to_array(), *([self._draw_dither().view(np.int8)] if self.quantized else [])]
             return np.concatenate(whole) if dense.in_range(blocks.radius) else None
-        w = dense.unit_directions(self.directions, self.dim, self.n_ordinary, self.seed)
-        if self.octaves:
-            w = np.concatenate([w, low.directions(self.dim, self.octaves, self.seed)])
-        w = w * (radius / math.pi)[:, None]
+        unit = dense.unit_directions(self.directions, self.dim, self.n_ordinary, self.seed)
+        w = low.with_directions(unit, self.octaves, self.seed) * (radius / math.pi)[:, None]
         if self.whitening is not None:
             w = dense.product(w, self.whitening)
         drawn = w.astype(np.float32)
@@ -329,10 +323,7 @@ class FourierFeatures(PhaseMap):
 
     def _radius(self) -> npt.NDArray[np.float64]:
         radius = self.radial.quantile(self._probabilities(), self._law_dim)
-        if not self.octaves:
-            return radius
-        lowest = float(self.radial.quantile(np.zeros(1), self._law_dim)[0])
-        return np.concatenate([radius, low.radii(lowest, self.dim, self.octaves, self.seed)])
+        return low.with_radii(radius, self.radial, self.dim, self.octaves, self.seed)
 
     @property
     def n_ordinary(self) -> int:
@@ -344,11 +335,7 @@ class FourierFeatures(PhaseMap):
         return np.append(self.radial.broad(self._probabilities()), np.zeros(self.size - self.n_ordinary, bool))
 
     def _probabilities(self) -> npt.NDArray[np.float64]:
-        u = portable.Bits(self.seed, 1).uniforms(self.n_ordinary)
-        if self.radii == "stratified":
-            strata = portable.Bits(self.seed, 2).permutation(self.n_ordinary).astype(np.float64)
-            u = (strata + u) / self.n_ordinary
-        return u
+        return probabilities(self.n_ordinary, self.seed, stratified=self.radii == "stratified")
 
     @cached_property
     def frequencies(self) -> npt.NDArray[np.float64]:
@@ -421,9 +408,7 @@ class FourierFeatures(PhaseMap):
         with np.errstate(divide="ignore", invalid="ignore"):  # a spread of zero is refused below
             scaled = matrix / width
         whole = width if self.spread is None else width * self.spread
-        phi = self.replace(center=center, whitening=scaled, spread=whole, _expected=None, _embedded=None)
-        phi._validate()
-        return phi
+        return self.replace(center=center, whitening=scaled, spread=whole, _expected=None, _embedded=None)._validated()
 
     # -- features ----------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from sketchlearn.features import portable
 from sketchlearn.features.portable import Array
+from sketchlearn.features.radial import RadialLaw
 
 MOST_OCTAVES = 60  # of float32, with as many left for the scale of the data
 _DIRECTIONS, _RADII = 18, 19  # streams of random bits
@@ -23,15 +24,30 @@ def count(dim: int, octaves: int) -> int:
     return 2 * dim * octaves
 
 
-def directions(dim: int, octaves: int, seed: int) -> Array:
-    """Unit vectors (count, dim): the columns and a random basis, for each octave."""
+def check(octaves: int, ordinary: int, possible: bool) -> None:
+    """ValueError where a map can't have low frequencies, or not so many."""
+    if not (possible and ordinary > 0 and 0 <= octaves <= MOST_OCTAVES):
+        raise ValueError(
+            f"octaves={octaves}: low frequencies are for dense, plain features of a law of many scales, at most "
+            f"{MOST_OCTAVES} octaves, and 2 features a column and octave"
+        )
+
+
+def with_directions(unit: Array, octaves: int, seed: int) -> Array:
+    """Unit vectors of the ordinary frequencies, then of the low ones: the columns and a basis, for each octave."""
+    if not octaves:
+        return unit
+    dim = unit.shape[1]
     bases = portable.orthonormalize(portable.Bits(seed, _DIRECTIONS).normals(octaves * dim * dim).reshape(-1, dim, dim))
     columns = np.broadcast_to(np.eye(dim), bases.shape)
-    return np.concatenate([columns, bases], axis=1).reshape(-1, dim)
+    return np.concatenate([unit, np.concatenate([columns, bases], axis=1).reshape(-1, dim)])
 
 
-def radii(lowest: float, dim: int, octaves: int, seed: int) -> Array:
-    """Radii (count,), log-uniform within each octave below `lowest`."""
+def with_radii(radius: Array, law: RadialLaw, dim: int, octaves: int, seed: int) -> Array:
+    """Radii of the ordinary frequencies, then those of the low ones: log-uniform within each octave below the law."""
+    if not octaves:
+        return radius
+    lowest = float(law.quantile(np.zeros(1), dim)[0])
     depth = np.repeat(np.arange(octaves, dtype=np.float64), 2 * dim)
     depth = depth + portable.Bits(seed, _RADII).uniforms(len(depth))
-    return lowest * portable.exp(-_LN2 * depth)
+    return np.concatenate([radius, lowest * portable.exp(-_LN2 * depth)])

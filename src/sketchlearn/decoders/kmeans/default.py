@@ -16,7 +16,7 @@ that are as likely (:mod:`sketchlearn.decoders.kmeans.posterior`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import best_of_runs
-from sketchlearn.decoders.steps.far import Low, far_components
+from sketchlearn.decoders.steps.far import Low, far_components, reach
 from sketchlearn.decoders.steps.greedy import Found, search, widest
 from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.steps.overcomplete import over_complete_fits
@@ -61,7 +61,7 @@ ROWS_PER_COMPONENT = 20  # rows below which nothing can be said of shapes
 LEAST_NOISE = 0.01  # of a row's variance: weights of frequencies grow to at most one over this
 DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
 STEPS, WHOLE_STEPS = 100, 30  # L-BFGS iterations: of a refinement, after a search
-FAR = 8.0  # standard deviations of a column: no normal row in ten million million lies as far
+FAR = 10.0  # standard deviations of a column: no normal row lies as far
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,14 +271,22 @@ def over_complete(run: Decoding) -> Fit:
     return run.best
 
 
-def with_far_components(run: Decoding) -> Fit | None:
+class Remark(NamedTuple):
+    """What a stage has to say that changed nothing."""
+
+    words: str
+    accepted: bool = False
+
+
+def with_far_components(run: Decoding) -> Fit | Remark | None:
     """What was found, and far components next to it, if these carry a share of the cost that centres should follow."""
-    assert run.low is not None
+    if run.low is None:
+        return Remark("the map has no low frequencies: a few far rows can't be seen with it, whatever they cost")
     far = far_components(run.low, run.best.mixture, run.found.state.means)
-    if not far.matters:
+    if far is None:
         return None
     path = (
-        f"{run.best.path}, and {far.far} far components: {100 * far.rows:.2g} % of the rows (about "
+        f"{run.best.path}, and {far.far} far component{'s' * (far.far > 1)}: {100 * far.rows:.2g} % of the rows (about "
         f"{max(far.rows * run.problem.n, 1.0):.0f}), farthest in column {far.column}, carry {100 * far.cost:.0f} % of "
         "the cost"
     )
@@ -358,11 +366,12 @@ POLICY: tuple[Stage[Decoding], ...] = (
 )
 """The stages of the default decoder."""
 
+
 def _far(run: Decoding) -> str:
-    if run.low is None or run.problem.drowned:
+    if run.problem.drowned:
         return ""
-    reach = run.low.reach(run.best.mixture)
-    return _if(reach > FAR, f"the box reaches {reach:.3g} standard deviations from the mean")
+    far = reach(run.problem.box, run.best.mixture)
+    return _if(run.low is not None or far > FAR, f"rows lie up to {far:.3g} standard deviations from the mean")
 
 
 AFTERWARDS: tuple[Stage[Decoding], ...] = (Stage("far components", _far, with_far_components),)
@@ -407,7 +416,7 @@ def decode_tuning_free(
     problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     run = Decoding(problem, n_components, rng, start, n_decodes)
     drive(policy or (QUICK if rough else POLICY), run)
-    if policy is None and not rough:
+    if policy is None and not rough and sketch.has_box:
         run.low = Low.of(sketch, problem)
         drive(AFTERWARDS, run)
     if trace is not None:

@@ -82,10 +82,11 @@ class Low:
         z = sketch.mean * np.exp(-1j * (w @ problem.center) / problem.scale)
         return cls(w, z, features.n_ordinary, problem.n, problem.box)
 
-    def reach(self, bulk: Mixture) -> float:
-        """Distance of the farthest bound from the bulk's mean, in its standard deviations of that column."""
-        spread = np.sqrt(np.maximum(np.diag(bulk.covariance), 1e-12 * bulk.total_variance + 1e-300))
-        return float((np.maximum(self.box[1] - bulk.mean, bulk.mean - self.box[0]) / spread).max())
+
+def reach(box: tuple[Array, Array], bulk: Mixture) -> float:
+    """Distance of the farthest bound of the rows from the bulk, in standard deviations of that column or of all."""
+    spread = np.sqrt(np.maximum(np.diag(bulk.covariance), max(bulk.total_variance / bulk.dim, 1e-300)))
+    return float((np.maximum(box[1] - bulk.mean, bulk.mean - box[0]) / spread).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,15 +111,30 @@ class Found:
     cost: float
     column: int
 
-    @property
-    def matters(self) -> bool:
-        """Whether the far components carry a share of the cost that centres should follow."""
-        return self.cost >= COST
 
+def far_components(low: Low, bulk: Mixture, centers: Array) -> Found | None:
+    """Far components next to a decoded bulk with these centres of its clusters; None if none matter.
 
-def far_components(low: Low, bulk: Mixture, centers: Array) -> Found:
-    """Far components next to a decoded bulk with these centres of its clusters."""
-    return _Search(low, bulk, centers).found()
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.decoders.problem import Problem
+    >>> from sketchlearn.decoders.steps.far import Low, far_components
+    >>> X = np.random.default_rng(0).normal(size=(5000, 2))
+    >>> X[:3] = [200.0, 0.0]
+    >>> sketch = sl.sketch(X, sl.design(X, n_components=4))
+    >>> low = Low.of(sketch, Problem.from_sketch(sketch))
+    >>> bulk = sl.Mixture(np.ones(1), np.zeros((1, 2)), np.ones(1))
+    >>> found = far_components(low, bulk, bulk.means)
+    >>> round(found.rows * 5000), found.column, bool(found.cost > 0.8)
+    (3, 0, True)
+    """
+    search = _Search(low, bulk, centers)
+    try:
+        found = search.found()
+    except (RuntimeError, np.linalg.LinAlgError):  # least squares did not converge: nothing is known of far rows
+        return None
+    return found if found.cost >= COST else None
 
 
 class _Search:
@@ -126,6 +142,7 @@ class _Search:
 
     def __init__(self, low: Low, bulk: Mixture, centers: Array) -> None:
         self.n, self.mean, self.d = low.n, bulk.mean, bulk.dim
+        self.root: Array
         self.bulk = State(FULL, bulk.weights / bulk.weights.sum(), bulk.means - self.mean, bulk.full_covariances())
         self.centers = centers - self.mean
         self.lower, self.upper = low.box[0] - self.mean, low.box[1] - self.mean
@@ -145,7 +162,6 @@ class _Search:
         self.w, self.y = low.w[chosen], real(z[chosen])
         self.operator = DenseOperator(self.w)
         self.noise = _within(self.w, self.cells, self.n)
-        self.root = self._root(self.noise)
         self.others = self._others(low.w[~chosen], z[~chosen])
 
     def _root(self, noise: Array) -> Array:
@@ -162,7 +178,7 @@ class _Search:
         atoms = _atoms(self.bulk, operator)
         a = self.bulk.weights
         left, misfit = (1.0 - np.abs(atoms) ** 2) @ a / self.n, np.abs(z - atoms @ a) ** 2
-        for part in np.array_split(np.argsort(operator.squared_norms), max(len(w) // 20, 1)):
+        for part in np.array_split(np.asarray(np.argsort(operator.squared_norms)), max(len(w) // 20, 1)):
             if len(part):
                 left[part] = np.maximum(left[part], misfit[part].mean())
         scale = np.sqrt(2.0 / np.maximum(np.concatenate([left, left]), 1e-300))
@@ -255,6 +271,7 @@ class _Search:
 
     def found(self) -> Found:
         """Weights of candidates, those that have any refined, and weights again."""
+        self.root = self._root(self.noise)
         own, far = self.weighed(self.candidates())
         far = self._some(far)
         if far.k and self.cost(far) >= 0.5 * COST:
@@ -341,11 +358,10 @@ def _merged(state: State, owner: npt.NDArray[np.intp]) -> State:
     for l in np.unique(owner):
         a = state.weights * (owner == l)
         if a.sum() > 0:
-            mean = a @ state.means / a.sum()
-            apart = state.means - mean
+            cell = Mixture(a / a.sum(), state.means, state.shapes)
             weights.append(a.sum())
-            means.append(mean)
-            shapes.append((np.tensordot(a, state.shapes, 1) + (a[:, None] * apart).T @ apart) / a.sum())
+            means.append(cell.mean)
+            shapes.append(cell.covariance)
     return State(FULL, np.array(weights), np.array(means), np.array(shapes))
 
 
@@ -364,9 +380,7 @@ def _within(w: Array, cells: State, n: float) -> Array:
         direct += a * (np.exp(cross - half) - damped) * np.outer(turn, turn.conj())
         conjugate += a * (np.exp(-cross - half) - damped) * np.outer(turn, turn)
     across = 0.5 * (conjugate.imag - direct.imag)
-    return np.block(
-        [[0.5 * (direct.real + conjugate.real), across], [across.T, 0.5 * (direct.real - conjugate.real)]]
-    )
+    return np.block([[0.5 * (direct.real + conjugate.real), across], [across.T, 0.5 * (direct.real - conjugate.real)]])
 
 
 def _non_negative(matrix: Array, values: Array) -> Array:
@@ -374,7 +388,7 @@ def _non_negative(matrix: Array, values: Array) -> Array:
     scale = np.maximum(np.sqrt((matrix**2).sum(0)), 1e-300)
     matrix = matrix / scale
     if len(matrix) > 1.2 * matrix.shape[1] + 1:
-        r = np.linalg.qr(np.column_stack([matrix, values]), mode="r")
+        r: Any = np.linalg.qr(np.column_stack([matrix, values]), mode="r")
         matrix, values = r[:, :-1], r[:, -1]
     return np.asarray(nnls(matrix, values, maxiter=50 * matrix.shape[1])[0] / scale)
 
