@@ -8,7 +8,7 @@ ENGINES := $(VENV)-engines
 FLOWER := $(VENV)-flower
 FOREIGN := -W ignore::pytest.PytestUnraisableExceptionWarning -p no:cacheprovider
 
-.PHONY: demo test test-all test-engines test-arm test-gpu trust lint bench docs clean
+.PHONY: demo test test-all test-engines test-arm test-gpu trust audit lint bench docs package clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -60,6 +60,10 @@ trust: $(VENV)/installed
 	$(BIN)/python tests/kills.py 100
 	$(BIN)/python tests/fuzz.py 10000
 
+# what worst neighbours reveal, measured, for every way to release: some minutes
+audit: $(VENV)/installed
+	$(BIN)/python benchmarks/privacy_audit.py
+
 # On a machine with a GPU, where CuPy is installed (pip install '.[gpu]'): fails, where `make test` skips, if there is none.
 test-gpu: $(VENV)/installed
 	SKETCHLEARN_REQUIRE_GPU=1 $(BIN)/python -m pytest tests/engines/test_gpu.py tests/kernels/test_cuda_source.py
@@ -72,9 +76,21 @@ docs: $(VENV)/docs-installed
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+# wheel and sdist, checked as a new user meets them: an empty environment, and a type checker from outside
+package:
+	rm -rf dist $(VENV)-package
+	$(PYTHON) -m venv $(VENV)-package
+	$(VENV)-package/bin/pip install --quiet --disable-pip-version-check build twine
+	$(VENV)-package/bin/python -m build
+	$(VENV)-package/bin/twine check --strict dist/*
+	$(PYTHON) -m venv --clear $(VENV)-package
+	$(VENV)-package/bin/pip install --quiet --disable-pip-version-check dist/*.whl mypy
+	$(VENV)-package/bin/python tests/packaging/smoke.py
+	$(VENV)-package/bin/mypy --strict tests/packaging/outside.py
+
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/sketching.py
 	$(BIN)/python benchmarks/sources.py
 
 clean:
-	rm -rf $(VENV) $(ENGINES) $(FLOWER) .arm64 build dist docs/_build docs/api/generated docs/gallery docs/sg_execution_times.rst
+	rm -rf $(VENV) $(VENV)-package $(ENGINES) $(FLOWER) .arm64 build dist docs/_build docs/api/generated docs/gallery docs/sg_execution_times.rst

@@ -37,8 +37,9 @@ nitpick_ignore_regex = [
     # what docstrings name of the inside, which has no pages
     ("py:mod", r"sketchlearn\..*"),
     ("py:class", r"sketchlearn\.(learn\.models|features\.operator|files)\..*"),
-    ("py:func", r"sketchlearn\.(decoders\.profile|designs|features\.quartic|learn\.graphs)\..*"),
-    ("py:data", r"sketchlearn\.decoders\.DECODERS"),
+    ("py:func", r"sketchlearn\.(decoders\.profile|decoders\.noise|designs|features\.quartic|learn\.graphs)\..*"),
+    ("py:data", r"sketchlearn\.decoders\.DECODERS|POLICY"),
+    ("py:class", r"Entry|Exam|Finding"),
 ]
 
 # -- Markdown --------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 Digits that were never seen
 ===========================
 
-Scores of anomalies from a sketch of usual rows: the distance of a row from them among a hundred Fourier features,
-whose mean and covariance the sketch holds.  Digits 0 to 4 are usual here, 5 to 9 are not.
+Anomaly scores from a sketch of normal rows.  The score is the distance of a row from the normal rows, in the space of a
+hundred Fourier features.  The sketch holds their mean and covariance.  Here, digits 0 to 4 are normal and 5 to 9 are
+not.
 """
 
 import matplotlib.pyplot as plt
@@ -22,14 +23,14 @@ usual = np.flatnonzero(y < 5)
 train, fresh = usual[: len(usual) // 2], np.setdiff1d(np.arange(len(X)), usual[: len(usual) // 2])
 
 # %%
-# Two sites sketch their rows with one map; only the sketches travel.
+# Two sites sketch their rows with the same map, and send only the sketches.
 phi = sl.design(X[train], task="anomaly", size=100)
 here, there = (sl.sketch(X[rows], phi) for rows in np.array_split(train, 2))
 detector = sl.CompressiveAnomalyDetector(contamination=0.05, random_state=0).fit_sketch(here + there)
 print(detector.verdict_)
 
 # %%
-# Scores on fresh rows, next to a peer that has all rows.
+# Scores of new rows, compared with a method that has all rows.
 unusual = y[fresh] >= 5
 peer = IsolationForest(random_state=0).fit(X[train])
 scores = {"sketch": -detector.score_samples(X[fresh]), "isolation forest on rows": -peer.score_samples(X[fresh])}
@@ -37,14 +38,14 @@ for name, score in scores.items():
     print(f"{name}: area under the curve {roc_auc_score(unusual, score):.3f}")
 
 # %%
-# From the sketch alone the threshold is that of a law, which 450 images don't follow closely; with rows at hand it is a
-# quantile of theirs.
+# From the sketch alone, the threshold assumes a distribution that 450 images don't follow closely.  If you have rows,
+# use a quantile of their scores.
 detector = sl.CompressiveAnomalyDetector(contamination=0.05, features=phi, random_state=0).fit(X[train])
 alarms = detector.predict(X[fresh]) < 0
 print(f"alarms: {alarms[unusual].mean():.0%} of the new digits, {alarms[~unusual].mean():.0%} of the usual ones")
 
 # %%
-# A row that should not have been there is taken out again, exactly.
+# Remove a row that should not have been there, exactly.
 less = (here + there) - sl.sketch(X[train[:1]], phi)
 print(f"{less.count} rows left")
 

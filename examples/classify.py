@@ -1,8 +1,8 @@
 """
-Classes that come and go
-========================
+Add and forget classes
+======================
 
-Handwritten digits from one sketch a class; then a class is learned later, and another one is forgotten.
+Classify handwritten digits from one sketch per class.  Add a class later, and forget another one.
 """
 
 from sklearn.datasets import load_digits
@@ -14,7 +14,7 @@ X, y = load_digits(return_X_y=True)
 rows, fresh, labels, truth = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
 
 # %%
-# Digits 0 to 8: one pass over the rows, one sketch a class.
+# Digits 0 to 8: one pass over the rows, one sketch per class.
 first = labels != 9
 clf = sl.CompressiveClassifier(sketch_size=400, random_state=0).fit(rows[first], labels[first])
 seen = truth != 9
@@ -22,12 +22,12 @@ print(f"digits 0 to 8: {clf.score(fresh[seen], truth[seen]):.1%} of fresh rows r
 print(clf.verdict_)
 
 # %%
-# The first nines come later.
+# The nines arrive later.
 clf.partial_fit(rows[~first], labels[~first])
 print(f"with the nines: {clf.score(fresh, truth):.1%}")
 
 # %%
-# No row is needed to forget the fours.
+# To forget the fours, no rows are needed.
 without = {label: sketch for label, sketch in clf.sketch_.items() if label != 4}
 fewer = sl.CompressiveClassifier().fit_sketch(without)
 kept = truth != 4

@@ -2,8 +2,8 @@
 Everything, end to end
 ======================
 
-What the library can do, on data it makes itself: design, sketch, merge, delete, save, choose k, cluster, fit a mixture,
-principal components, a regression.  ``make demo`` runs it and leaves its picture in ``demo-output/``.
+The main features on made-up data: design, sketch, merge, delete, save, choose k, cluster, fit a mixture, compute
+principal components and a regression.  ``make demo`` runs it and leaves its picture in ``demo-output/``.
 """
 
 from pathlib import Path

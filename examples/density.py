@@ -2,8 +2,8 @@
 Densities from sketches made elsewhere
 ======================================
 
-Three sites hold rows that must not travel.  Each makes a sketch with the same recipe; only the sketches are sent.  A
-mixture learned from their sum gives anomaly scores for new rows, and synthetic data.
+Three sites have rows that must not leave them.  Each makes a sketch with the same recipe and sends only the sketch.  A
+mixture learned from the sum gives anomaly scores for new rows, and synthetic data.
 """
 
 import tempfile

@@ -2,13 +2,13 @@
 A small generative network trained on a sketch
 ==============================================
 
-A network that turns noise into rows can be trained without a row: its output should have the average features of the
-sketch.  The squared distance of the two averages is a maximum mean discrepancy, and its gradient goes through features
-and network like that of any other loss.  Nothing here but NumPy.
+A network that turns noise into rows can be trained without any row.  Its output should have the same average features
+as the sketch.  The squared distance between the two averages is a maximum mean discrepancy, and its gradient passes
+through the features and the network like that of any other loss.  This example needs only NumPy.
 """
 
 # %%
-# A spiral with two arms, a hundred thousand rows.  After the sketch is made they are used only to look at the result.
+# A spiral with two arms and a hundred thousand rows.  After sketching, the rows are used only to check the result.
 import itertools
 
 import matplotlib.pyplot as plt
@@ -51,9 +51,9 @@ def backward(network, inputs, slope):
 
 
 # %%
-# The loss is ``sum |mean features - z|^2``, frequencies weighted by how much there is to see of the data, up to a cap:
-# far out there is nothing but the noise of the batch.  By the chain rule a row x gets the sum over frequencies of
-# ``2 Re(conj(residual) i w exp(i w x)) / batch``.
+# The loss is ``sum |mean features - z|^2``.  Frequencies are weighted by how much they show of the data, up to a cap:
+# high frequencies see only the noise of the batch.  By the chain rule, the gradient of a row x is the sum over
+# frequencies of ``2 Re(conj(residual) i w exp(i w x)) / batch``.
 W, z = s.features.frequencies, s.mean
 importance = np.minimum(np.abs(z) ** 2 + 0.01, 0.05)
 
@@ -67,7 +67,7 @@ def loss_and_slope(rows):
 
 
 # %%
-# A check before use: the gradient of a weight against differences.
+# First check the gradient of a weight against finite differences.
 network = layers(4, 48, 48, 2)
 noise = rng.normal(size=(200, 4))
 rows, inputs = forward(network, noise)
@@ -80,7 +80,7 @@ for step in (1e-5, -1e-5):
 print(f"gradient {slope:.8f}, by differences {(values[0] - values[1]) / 2e-5:.8f}")
 
 # %%
-# Adam, fresh noise in every step.
+# Train with Adam, with fresh noise in every step.
 moments = [[(np.zeros_like(w), np.zeros_like(w)) for w in layer] for layer in network]
 steps = 1200
 for step in range(1, steps + 1):
@@ -96,7 +96,7 @@ for step in range(1, steps + 1):
         print(f"step {step}: loss {loss:.4f}")
 
 # %%
-# Judged at frequencies that were not used: the network against as many rows, and against one Gaussian.
+# Judge the network at new frequencies, against the same number of rows and against one Gaussian.
 other = sl.FourierFeatures.draw(dim=2, size=1000, scale=0.4, radial="gaussian", seed=9)
 truth = sl.sketch(X, other).mean
 made = forward(network, rng.normal(size=(5000, 4)))[0]

@@ -2,8 +2,8 @@
 One sketch per country, unions and a drift check
 ================================================
 
-One pass over a folder of Parquet files makes a sketch for every country.  Unions of countries and comparisons between
-them need the data no more.
+One pass over a folder of Parquet files makes one sketch per country.  After that, you no longer need the data to
+combine and compare countries.
 """
 
 import tempfile
@@ -35,7 +35,7 @@ table.save(folder / "countries.sketches")
 print(table)
 
 # %%
-# Later, elsewhere: any union, any comparison.
+# Later, on another machine: any union, any comparison.
 table = sl.SketchTable.load(folder / "countries.sketches")
 print("Germany and Austria together:", table.union(["DE", "AT"]).count, "rows")
 print("Germany against France:", sl.compare(table["DE"], table["FR"]))

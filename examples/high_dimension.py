@@ -2,8 +2,8 @@
 Clustering embeddings
 =====================
 
-Vectors from a language or image model have hundreds of columns.  Dense frequencies then cost as much memory as the data
-and d multiply-adds a feature; structured ones cost a few bytes and log d additions.
+Vectors from a language or image model have hundreds of columns.  Dense frequencies then need as much memory as the data
+and d multiply-adds per feature.  Structured frequencies need a few bytes and log d additions.
 """
 
 import time
@@ -21,7 +21,7 @@ X = topics[labels] + rng.normal(size=(ROWS, DIM))
 X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)  # unit vectors, as most models give
 
 # %%
-# ``structure="auto"`` takes Walsh-Hadamard blocks from 64 columns on.
+# ``structure="auto"`` uses Walsh-Hadamard blocks from 64 columns on.
 phi = sl.design(X[:1000], n_components=TOPICS, size=3 * TOPICS * DIM, seed=0, structure="auto")
 start = time.perf_counter()
 sketch = sl.sketch(X, phi)

@@ -2,7 +2,7 @@
 Intervals that follow the noise
 ===============================
 
-A sine with more noise on its right half: a mixture of predictor and target together, decoded from one sketch.
+A sine with more noise in its right half.  A joint mixture of predictor and target is decoded from one sketch.
 """
 
 import matplotlib.pyplot as plt
@@ -15,12 +15,12 @@ x = rng.uniform(-3, 3, (8000, 1))
 y = np.sin(2 * x[:, 0]) + np.where(x[:, 0] > 0, 0.3, 0.1) * rng.normal(size=len(x))
 
 # %%
-# The rows are seen once; what is kept is one sketch.
+# Each row is read once, and only one sketch is kept.
 reg = sl.CompressiveMixtureRegressor(n_components=8, random_state=0).fit(x, y)
 print(reg.sketch_)
 
 # %%
-# Mean and an interval that holds nine rows out of ten.
+# The mean, and an interval that contains nine rows out of ten.
 grid = np.linspace(-3, 3, 200)[:, None]
 low, high = reg.predict_interval(grid, 0.9)
 fig, ax = plt.subplots()

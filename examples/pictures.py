@@ -2,7 +2,7 @@
 Pictures and a report
 =====================
 
-Every picture comes from a model or a sketch; the rows are gone by then.
+Every picture is made from a model or a sketch, without the rows.
 """
 
 from pathlib import Path
@@ -31,7 +31,7 @@ table = sl.sweep(sketch, range(1, 11), random_state=0)
 ax = sl.plots.sweep(table)
 
 # %%
-# Where are they?  Four columns are seen in the plane in which the decoded mixture varies most.
+# Where are they?  Four columns are shown in the plane in which the decoded mixture varies most.
 model = sl.CompressiveKMeans(table.recommended, random_state=0).fit_sketch(sketch)
 ax = sl.plots.centers(model)
 
@@ -40,23 +40,24 @@ ax = sl.plots.centers(model)
 ax = sl.plots.density(model, columns=["age", "income"])
 
 # %%
-# Does the model explain the sketch?  At every scale what it leaves is what sampling noise leaves.
+# Does the model explain the sketch?  Yes: at every scale, the misfit is at the level expected from sampling noise.
 ax = sl.plots.residual(model)
 
 # %%
-# What does a decoder see that has found only the three heaviest clusters?
+# What does a decoder see after it has found only the three largest clusters?
 mixture = model.solution_.mixture
 order = np.argsort(mixture.weights)[::-1][:3]
 found = sl.Mixture(mixture.weights[order], mixture.means[order], mixture.covariances[order])
 ax = sl.plots.landscape(sketch, found, columns=["age", "income"])
 
 # %%
-# Since when is the data different?  From the seventh day on the first column has moved by a tenth of its deviation.
+# Since when is the data different?  From the seventh day on, the first column is shifted by a tenth of its standard
+# deviation.
 days = [sl.sketch(rows(20_000) + (day >= 6) * np.array([0.5, 0, 0, 0]), phi) for day in range(12)]
 ax = sl.plots.drift(days, labels=[f"day {day + 1}" for day in range(12)])
 
 # %%
-# All of it on one page that can be sent to somebody: ``report.html``, without any link to the outside.
+# Everything on one page to share: ``report.html``, without any external links.
 folder = Path("demo-output")
 folder.mkdir(exist_ok=True)
 page = sl.plots.report(model, folder / "report.html", title="Customers", sweep=table)

@@ -2,7 +2,7 @@
 A hundred points for fifty thousand rows
 ========================================
 
-Points that have the average features of a sketch describe the data far better than as many random rows.
+Points with the same average features as a sketch describe the data far better than the same number of random rows.
 """
 
 import matplotlib.pyplot as plt
@@ -15,12 +15,12 @@ t = rng.uniform(0, np.pi, 50_000)
 X = np.column_stack([2 * np.cos(t), 2 * np.sin(t)]) + 0.1 * rng.normal(size=(len(t), 2))
 
 # %%
-# The sketch is all that the points are made from.
+# The points are made from the sketch alone.
 s = sl.sketch(X, sl.design(X[:2000], n_components=4, task="gmm", size=200))
 points = sl.synthesize(s, 100, random_state=0)
 
 # %%
-# Judged at frequencies that were not used.
+# Judge them at new frequencies.
 other = sl.FourierFeatures.draw(dim=2, size=1000, scale=0.7, radial="gaussian", seed=9)
 z = sl.sketch(X, other).mean
 for name, rows in (("points", points), ("random rows", X[rng.choice(len(X), 100)])):

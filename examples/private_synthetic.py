@@ -2,9 +2,9 @@
 Private synthetic data
 ======================
 
-A hospital wants to give researchers rows to work with, and nobody's data.  It publishes one noisy sketch; a mixture
-learned from it is sampled as often as anybody likes.  All of that has the privacy of the sketch: differential privacy
-is closed under whatever is computed from a release.
+A hospital wants to give researchers rows to work with, but not the data of its patients.  It publishes one noisy
+sketch.  A mixture learned from it can be sampled without limit.  Everything computed from the release has the same
+differential privacy as the release itself.
 """
 
 import matplotlib.pyplot as plt
@@ -19,11 +19,11 @@ group = rng.choice(3, 200_000, p=[0.6, 0.25, 0.15])
 patients = centres[group] + np.einsum("nab,nb->na", np.linalg.cholesky(shapes)[group], rng.normal(size=(200_000, 2)))
 
 # %%
-# The map is made from bounds that are public knowledge: no patient was looked at.
+# The map is made from publicly known bounds, without looking at any patient.
 phi = sl.design(bounds=([40, 20], [260, 160]), n_components=5)
 
 # %%
-# The exact sketch never leaves the hospital; the release does, with a record of what it promises.
+# The exact sketch never leaves the hospital.  Only the release does, with a record of its guarantee.
 public = sl.privatize(sl.sketch(patients, phi), epsilon=1.0, delta=1e-6, public_map=True)
 print(public.privacy.explain())
 
@@ -40,7 +40,7 @@ for name, rows in (("real", patients), ("synthetic", synthetic)):
     print(f"{name:>9}: mean {rows.mean(0).round(2)}, correlation {np.corrcoef(rows.T)[0, 1]:.3f}, high {high:.1%}")
 
 # %%
-# The same with less and less privacy loss: where the noise begins to show.
+# Repeat with less and less privacy loss, to see where the noise becomes visible.
 fig, panels = plt.subplots(1, 4, figsize=(13, 3.4), sharex=True, sharey=True)
 panels[0].plot(*patients[:4000].T, ".", markersize=2, color="0.4")
 panels[0].set_title("patients")

@@ -2,8 +2,8 @@
 A cluster of one row in a thousand
 ==================================
 
-A sketch of all rows sees it; k-means on a subsample may not.  The rows are a stream of two million that is never
-held in memory.
+A sketch of all rows sees it.  k-means on a sample may not.  The rows are a stream of two million, which is never held
+in memory.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ def stream():
 
 
 # %%
-# One pass, and the centres from the sketch.
+# One pass over the rows; then the centres, from the sketch.
 pilot = next(stream())[:1000]
 sketch = sl.sketch(stream(), sl.design(pilot, n_components=ORDINARY + 1))
 solution = sl.decode(sketch, ORDINARY + 1, random_state=0)

@@ -2,8 +2,8 @@
 Sources behind mixed signals
 ============================
 
-Three signals, recorded by three sensors that each hear all of them. One pass over the recordings keeps the sums of
-powers of a few projections; the signals are separated from these.
+Three signals are recorded by three sensors, and each sensor picks up all three. One pass over the recordings keeps sums
+of powers of a few projections. The signals are separated from these sums.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ signals = np.column_stack([wave, saw, rng.laplace(size=len(time))])
 recorded = signals @ rng.normal(size=(3, 3)).T
 
 # %%
-# Batches as they arrive; nothing of them is kept but one sketch.
+# Add batches as they arrive; only one sketch is kept.
 ica = sl.CompressiveICA(random_state=0)
 for batch in np.array_split(rng.permutation(recorded), 10):
     ica.partial_fit(batch)

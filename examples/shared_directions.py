@@ -1,9 +1,9 @@
 """
-Directions that two groups of columns share, and that tell classes apart
-=========================================================================
+Canonical correlations and linear discriminants
+===============================================
 
-Canonical correlations and linear discriminants need nothing but products of columns. One pass keeps these, exactly:
-rows that come in parts, or go again, give what all of them together would.
+Canonical correlations and linear discriminants need only products of columns. One pass keeps these sums exactly. So
+rows can arrive in parts or be removed again, and the result is the same as for all rows together.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ answers = np.outer(mood, [1.0, 0.8, 0.0, 0.5]) + np.outer(season, [0.0, 0.3, 1.0
 sales = np.outer(mood, [0.6, 0.0, 0.4]) + np.outer(season, [0.0, 0.9, -0.4]) + rng.normal(size=(5000, 3))
 
 # %%
-# Two stores sketch their own rows; the sketches add up. `"auto"` keeps the pairs that are more than chance.
+# Two stores sketch their own rows, and the sketches are added. `"auto"` keeps the significant pairs.
 both = np.column_stack([answers, sales])
 phi = sl.QuadraticFeatures.draw(dim=7)
 total = sl.sketch(both[:3000], phi) + sl.sketch(both[3000:], phi)

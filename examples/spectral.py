@@ -1,9 +1,9 @@
 """
-Clusters that are bent
-======================
+Bent clusters
+=============
 
-k-means wants round clusters.  A graph that joins each row with its nearest ones doesn't: its first eigenvectors are
-coordinates in which bent clusters are points, and these are sketched and clustered.
+k-means needs round clusters.  For other shapes, join each row to its nearest neighbours.  In the first eigenvectors of
+this graph, bent clusters become points, and these are sketched and clustered.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ for name, labels in (("k-means", plain), ("spectral", graph.labels_)):
 print(graph.verdict_)
 
 # %%
-# The sketch of the embedded nodes is a few kilobytes, whatever the graph; nodes of many machines would add up.
+# The sketch of the embedded nodes takes a few kilobytes for any graph.  Sketches from several machines can be added.
 print(f"{graph.sketch_.count:,} nodes in {graph.sketch_.nbytes:,} bytes")
 
 # %%

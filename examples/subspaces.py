@@ -2,7 +2,8 @@
 Planes in many columns
 ======================
 
-Rows near three planes in ten columns, uniform and stretched inside them and of unequal frequency: found from a sketch.
+Find three planes in ten columns from a sketch.  Rows are uniform and stretched within the planes, and the planes are
+unequally frequent.
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ inside = rng.uniform(-1.7, 1.7, (10_000, 2)) * [1.5, 0.5]
 X = np.einsum("ndr,nr->nd", bases[owner], inside) + 0.05 * rng.normal(size=(10_000, 10))
 
 # %%
-# The rows are seen once.
+# Each row is read once.
 found = sl.CompressiveSubspaces(n_subspaces=3, dim=2, random_state=0).fit(X)
 print(found.sketch_)
 print(found.verdict_)

@@ -2,14 +2,14 @@
 Spikes from low frequencies
 ===========================
 
-A lens passes slow waves and nothing else: of point sources on a line it shows blurred hills, and two points that are
-closer than about half a wavelength become one.  But what it passes are averages of ``exp(2 pi i f x)`` over the photons
-for f = 1, 2, ..., F, which is a sketch with frequencies that nobody drew at random.  Decoding it for a few points
-finds them far below the width of a hill: the sparse-spikes problem and decoding of centres are the same.
+A lens passes only low frequencies.  It shows point sources on a line as blurred hills, and two points that are closer
+than about half a wavelength become one.  What it passes are averages of ``exp(2 pi i f x)`` over the photons, for f =
+1, 2, ..., F.  This is a sketch whose frequencies were not drawn at random.  Decoding it for a few points finds them far
+below the width of a hill: the sparse-spikes problem and the decoding of centres are the same problem.
 """
 
 # %%
-# Six sources on the unit interval, which tremble a little, emit 200 000 photons.  Two pairs are closer than half of the
+# Six sources on the unit interval, which move slightly, emit 200 000 photons.  Two pairs are closer than half of the
 # shortest of 12 waves.  The map is an ordinary one, except that its frequencies are given: whole numbers of waves, in
 # half-turns.
 import matplotlib.pyplot as plt
@@ -34,7 +34,7 @@ seen = sl.sketch(photons, lens(WAVES))
 print(f"{seen.count:,} photons, {WAVES} waves, half of the shortest {0.5 / WAVES:.3f}; pairs are 0.030 apart")
 
 # %%
-# What the lens shows: the waves added up again, and the hill that a single source makes.
+# What the lens shows: the sum of the waves, and the hill that a single source makes.
 x = np.linspace(0.0, 1.0, 2001)
 waves = np.exp(-2j * np.pi * np.outer(x, np.arange(1, WAVES + 1)))
 image = (1.0 + 2.0 * (waves @ seen.mean).real) / (2 * WAVES + 1)
@@ -66,8 +66,8 @@ ax.legend(loc="upper right")
 plt.show()
 
 # %%
-# Six points have eleven unknowns, for shares add up to one, and a wave tells two numbers: six waves are enough for so
-# many photons, though the pairs are then at a third of what is called the resolution.
+# Six points have eleven unknowns, because shares add up to one, and each wave gives two numbers.  So six waves are
+# enough for this many photons, although the pairs are then at a third of the usual resolution.
 for waves in (6, 7, 8, 10, 12, 20):
     centers, _ = decoded(sl.sketch(photons, lens(waves)))
     print(f"{waves:>3} waves: largest error of a place {np.abs(centers - places).max():.5f}")

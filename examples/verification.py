@@ -2,7 +2,7 @@
 Who is it?
 ==========
 
-Speakers are enrolled and tested by sketches; the detection-error curve shows misses against false alarms.
+Speakers are enrolled and tested with sketches.  The detection-error curve shows misses against false alarms.
 """
 
 import numpy as np

@@ -16,7 +16,7 @@ LEVELS = [
     {"models"},
     {"decoders"},
     {"comparison"},
-    {"learn", "privacy", "federation"},
+    {"learn", "privacy", "federation", "local"},
     {"atoms", "datasets", "plots"},
     {"cli"},
     {"__main__"},

@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sketchlearn import plots
+    from sketchlearn import local, plots
     from sketchlearn.comparison import (
         Comparison,
         DetectionErrors,
@@ -182,6 +182,7 @@ __all__ = [
     "goodness_of_fit",
     "independence",
     "load",
+    "local",
     "merge",
     "plots",
     "privatize",
@@ -200,8 +201,8 @@ _MOVED = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plots":
-        return importlib.import_module("sketchlearn.plots")
+    if name in ("local", "plots"):
+        return importlib.import_module(f"sketchlearn.{name}")
     if name in _MOVED:
         import warnings
 

@@ -190,3 +190,17 @@ def test_trees_merge_everything_once(leaves):
     assert (tree.root() or []) == list(range(leaves))
     assert max(merges, default=0) <= FAN
     assert len(merges) <= leaves / (FAN - 1) + 4
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+def test_users_are_shuffled_together(client, cluster):
+    import dask.dataframe as dd
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(3000, 2)), columns=["x", "y"]).assign(u=rng.zipf(1.3, 3000) % 300)
+    phi = sl.FourierFeatures.draw(dim=2, size=12, scale=1.0, seed=0).with_columns(["x", "y"])
+    want = sl.sketch(frame, phi, user="u", max_rows_per_user=2)
+    pieces = dd.from_pandas(frame.sample(frac=1.0, random_state=0), npartitions=7)
+    engine = client if cluster else "threads"
+    assert sl.sketch(pieces, phi, user="u", max_rows_per_user=2, engine=engine).to_bytes() == want.to_bytes()

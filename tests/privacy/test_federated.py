@@ -1,12 +1,14 @@
+import math
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 import sketchlearn as sl
-from sketchlearn.privacy import combine, privatize
-from sketchlearn.privacy.federated import Round, aggregate, masked, shared_secrets, total
+from sketchlearn.privacy import InsecureNoiseWarning, combine, insecure_noise, privatize, sharing
+from sketchlearn.privacy.federated import Holder, Round, aggregate, shared_secrets, unmasked
 
 NAMES = ["north", "east", "south", "west"]
 
@@ -21,62 +23,139 @@ def rows():
     return np.random.default_rng(0).normal(size=(8000, 2))
 
 
-@given(
-    st.lists(st.lists(st.integers(-(2**40), 2**40), min_size=3, max_size=3), min_size=2, max_size=6),
-    st.text(max_size=5),
-)
-def test_masks_cancel_exactly(vectors, name):
-    names = [str(i) for i in range(len(vectors))]
-    keys = shared_secrets(names)
-    sent = [masked(np.array(v, np.int64), me, keys[me], name) for v, me in zip(vectors, names, strict=True)]
-    assert total(sent).tolist() == np.sum(vectors, axis=0).tolist()
+def parts_of(rows, phi, names=NAMES):
+    return {name: sl.sketch(rows[i :: len(names)], phi) for i, name in enumerate(names)}
 
 
-def test_a_masked_vector_looks_uniform_whatever_is_behind_it():
-    keys = shared_secrets(NAMES)
-    for value in (0, 123_456_789):
-        sent = masked(np.full(20_000, value, np.int64), "north", keys["north"], "monday")
+def agreed_on(phi, honest=4, names=NAMES, epsilon=1.0):
+    return Round.agreed(phi, epsilon, 1e-6, holders=names, honest=honest, name="monday")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.binary(min_size=32, max_size=32), st.integers(1, 9), st.data())
+def test_enough_pieces_give_a_secret_back(secret, places, data):
+    enough = data.draw(st.integers(1, places))
+    pieces = sharing.split(secret, places, enough)
+    chosen = data.draw(st.permutations(range(1, places + 1)))[:enough]
+    assert sharing.joined({i: pieces[i - 1] for i in chosen}) == secret
+    if enough > 1:
+        assert sharing.joined({i: pieces[i - 1] for i in chosen[:-1]}) != secret
+
+
+def test_a_sealed_message_is_for_one_reader():
+    key, text = b"k" * 32, b"pieces of a secret" * 20
+    assert sharing.opened(key, sharing.sealed(key, text)) == text
+    damaged = bytearray(sharing.sealed(key, text))
+    damaged[3] ^= 1
+    for other, message in ((b"l" * 32, sharing.sealed(key, text)), (key, bytes(damaged))):
+        with pytest.raises(ValueError, match="was changed, or is for somebody else"):
+            sharing.opened(other, message)
+
+
+def test_secure_aggregation_has_the_noise_of_one_release(phi, rows):
+    parts = parts_of(rows, phi)
+    whole = sl.merge(parts.values())
+    results = [aggregate(agreed_on(phi), parts) for _ in range(20)]
+    record = results[-1].privacy
+    central = privatize(whole, 1.0, 1e-6, public_map=True).privacy
+    assert (record.epsilon, record.delta) == (1.0, 1e-6)
+    assert record.sums_variance == pytest.approx(central.sums_variance)
+    offs = [(result.sums - whole.sums).astype(float) for result in results]
+    assert np.mean(np.square(offs)) == pytest.approx(record.sums_variance, rel=8 * math.sqrt(2 / (20 * 120)))
+    assert np.std([r.count - whole.count for r in results]) < 3 * np.sqrt(record.weight_variance)
+    assert record.details["parts"] == 4
+
+
+@pytest.mark.parametrize(("leaving", "silent"), [(1, 0), (3, 0), (0, 3), (2, 1)])
+def test_a_third_may_leave_and_nothing_is_lost_or_counted_twice(phi, leaving, silent):
+    """Ten holders with rows of their own; the total is exactly that of all who contributed, and its noise."""
+    names = [f"node {i}" for i in range(10)]
+    sketches = {name: sl.sketch(np.full((1000 * (i + 1), 2), 0.1 * i), phi) for i, name in enumerate(names)}
+    gone = names[:leaving]
+    agreed = agreed_on(phi, honest=7, names=names, epsilon=5.0)
+    result = aggregate(agreed, sketches, leaving=gone, silent=names[leaving : leaving + silent])
+    there = sl.merge(sketches[name] for name in names if name not in gone)
+    off = (result.sums - there.sums).astype(float)
+    assert result.privacy.details["parts"] == 10 - leaving
+    assert np.abs(off).max() < 7 * math.sqrt(result.privacy.sums_variance)
+    assert abs(result.count - there.count) < 7 * math.sqrt(result.privacy.weight_variance)
+    central = privatize(there, 5.0, 1e-6, public_map=True).privacy
+    assert result.privacy.sums_variance == pytest.approx((10 - leaving) / 7 * central.sums_variance)
+
+
+def test_a_contribution_looks_uniform_whatever_is_behind_it(rows):
+    phi = sl.FourierFeatures.draw(dim=2, size=5000, scale=1.0, seed=0)
+    for part in (rows[:1], rows):
+        agreed = Round.agreed(phi, 1.0, 1e-6, holders=["a", "b"], honest=2)
+        keys = shared_secrets(["a", "b"])
+        a, b = Holder(agreed, "a", keys["a"]), Holder(agreed, "b", keys["b"])
+        a.pieces()
+        sent = a.contribution(sl.sketch(part, phi), {"b": b.pieces()["a"]}).values
         assert stats.kstest(sent.astype(float) * 2.0**-64, "uniform").pvalue > 1e-9
         low = np.bincount((sent & np.uint64(15)).astype(int), minlength=16)
         assert stats.chisquare(low).pvalue > 1e-9
 
 
-def test_no_mask_serves_twice():
-    keys = shared_secrets(NAMES)
-    zero = np.zeros(50, np.int64)
-    a, b = (masked(zero, "north", keys["north"], name) for name in ("monday", "tuesday"))
-    assert (a != b).all()
+def steps(agreed, parts, keys=None):
+    """Holders after the second step, what they have sent, and who they are."""
+    keys = keys or shared_secrets(agreed.holders)
+    holders = {name: Holder(agreed, name, keys[name]) for name in agreed.holders}
+    posted = {name: holder.pieces() for name, holder in holders.items()}
+    inbox = {v: {u: box[v] for u, box in posted.items() if u != v} for v in agreed.holders}
+    return holders, inbox, {v: holders[v].contribution(parts[v], inbox[v]) for v in agreed.holders}
 
 
-def test_secure_aggregation_with_noise_in_parts(phi, rows):
-    """The total has the noise of one release, and each holder's vector says nothing."""
-    agreed = Round.agreed(phi, 1.0, 1e-6, holders=4, honest=4, name="monday")
-    keys = shared_secrets(NAMES)
-    parts = {name: sl.sketch(rows[i::4], phi) for i, name in enumerate(NAMES)}
-    whole = sl.merge(parts.values())
-    offs, counts = [], []
-    for _ in range(20):
-        result = aggregate(agreed, [agreed.contribution(parts[n], n, keys[n]) for n in NAMES])
-        offs.append((result.sums - whole.sums).astype(float))
-        counts.append(result.count - whole.count)
-    record = result.privacy
-    central = privatize(whole, 1.0, 1e-6, public_map=True).privacy
-    assert (record.epsilon, record.delta) == (1.0, 1e-6)
-    assert record.sums_variance == pytest.approx(central.sums_variance)
-    assert np.mean(np.square(offs)) == pytest.approx(record.sums_variance, rel=0.15)
-    assert np.std(counts) < 3 * np.sqrt(record.weight_variance)
-    assert record.details["parts"] == 4
+def test_rounds_of_one_name_have_other_masks(phi, rows):
+    """The same keys, the same name and the same holder twice: the difference of what is sent stays hidden."""
+    parts, keys = parts_of(rows, phi), shared_secrets(NAMES)
+    first, second = (steps(agreed_on(phi), parts, keys)[2]["north"].values for _ in range(2))
+    low = np.abs((first - second).astype(np.int64).astype(float))
+    assert np.median(low) > 2.0**60  # with equal masks: the difference of two noises
 
 
-def test_fewer_honest_holders_more_noise(phi, rows):
-    agreed = Round.agreed(phi, 1.0, 1e-6, holders=4, honest=2, name="monday")
-    keys = shared_secrets(NAMES)
-    parts = {name: sl.sketch(rows[i::4], phi) for i, name in enumerate(NAMES)}
-    result = aggregate(agreed, [agreed.contribution(parts[n], n, keys[n]) for n in NAMES])
-    central = privatize(sl.merge(parts.values()), 1.0, 1e-6, public_map=True)
-    assert result.privacy.sums_variance == pytest.approx(2 * central.privacy.sums_variance)
-    off = (result.sums - sl.merge(parts.values()).sums).astype(float)
-    assert np.mean(off**2) == pytest.approx(result.privacy.sums_variance, rel=0.8)
+def test_a_round_is_used_once(phi, rows):
+    parts = parts_of(rows, phi)
+    agreed = agreed_on(phi)
+    holders, inbox, _ = steps(agreed, parts)
+    with pytest.raises(ValueError, match="a round is used once"):
+        holders["north"].contribution(parts["north"], inbox["north"])
+    holders["north"].unmasking(NAMES)
+    with pytest.raises(ValueError, match="pieces are given once"):
+        holders["north"].unmasking(NAMES)
+
+
+def test_nobody_gives_the_masks_of_one_holder_away(phi, rows):
+    """A curious aggregator that says somebody has left gets masks with others, never the holder's own as well."""
+    agreed = agreed_on(phi, honest=3)
+    holders, _, sent = steps(agreed, parts_of(rows, phi))
+    liar = {v: holders[v].unmasking(["east", "south", "west"]) for v in ("east", "south", "west")}
+    assert not any(("north", "north") in answer for answer in liar.values())
+    result = unmasked(agreed, NAMES, [sent[v] for v in ("east", "south", "west")], liar)
+    assert result.privacy.details["parts"] == 3
+    with pytest.raises(ValueError, match="are needed"):
+        holders["north"].unmasking(["north"])
+
+
+def test_too_few_and_the_masks_stay_on(phi, rows):
+    agreed = agreed_on(phi, honest=3)
+    holders, _, sent = steps(agreed, parts_of(rows, phi))
+    answers = {v: holders[v].unmasking(NAMES) for v in NAMES}
+    with pytest.raises(ValueError, match="masks stay on"):
+        unmasked(agreed, NAMES, list(sent.values()), {v: answers[v] for v in NAMES[:2]})
+    one = dict.fromkeys(NAMES, answers["north"])  # one holder's pieces at three places
+    wrong = unmasked(agreed, NAMES, list(sent.values()), one)
+    assert np.abs(wrong.sums.astype(float)).mean() > 2.0**60
+
+
+def test_seeded_noise_is_marked_in_the_total(phi, rows):
+    """The aggregator draws nothing: what the holders say about their noise must reach the record."""
+    agreed = agreed_on(phi)
+    with pytest.warns(InsecureNoiseWarning), insecure_noise(0):
+        holders, _, sent = steps(agreed, parts_of(rows, phi))
+    answers = {v: holders[v].unmasking(NAMES) for v in NAMES}
+    result = unmasked(agreed, NAMES, list(sent.values()), answers)
+    assert "NOT PRIVATE" in result.privacy.details["noise"]
+    assert result.privacy.explain().startswith("WARNING")
 
 
 def test_every_holder_on_its_own_costs_more_noise(phi, rows):
@@ -87,28 +166,28 @@ def test_every_holder_on_its_own_costs_more_noise(phi, rows):
 
 
 def test_what_the_round_refuses(phi, rows):
-    agreed = Round.agreed(phi, 1.0, 1e-6, holders=4, honest=4, name="monday")
+    agreed = agreed_on(phi)
     keys = shared_secrets(NAMES)
     s = sl.sketch(rows, phi)
-    with pytest.raises(ValueError, match="masks of the rest stay on"):
-        aggregate(agreed, [agreed.contribution(s, "north", keys["north"])])
-    with pytest.raises(ValueError, match="needs a secret with each"):
-        agreed.contribution(s, "north", {"east": keys["north"]["east"]})
-    with pytest.raises(ValueError, match="honest must be"):
-        Round.agreed(phi, 1.0, 1e-6, holders=2, honest=3, name="monday")
+    with pytest.raises(ValueError, match="with each of the other 3"):
+        Holder(agreed, "north", {"east": keys["north"]["east"]})
+    with pytest.raises(ValueError, match="with each of the other 3"):
+        Holder(agreed, "north", {**keys["north"], "east": b"short"})
+    for honest in (2, 5):
+        with pytest.raises(ValueError, match="more than half"):
+            agreed_on(phi, honest=honest)
+    with pytest.raises(ValueError, match="the same name"):
+        agreed_on(phi, names=["a", "a", "b"], honest=2)
+    holder = Holder(agreed, "north", keys["north"])
+    with pytest.raises(ValueError, match="the first step comes first"):
+        holder.contribution(s, {})
+    holder.pieces()
     with pytest.raises(ValueError, match="private already"):
-        agreed.contribution(privatize(s, 1.0, public_map=True), "north", keys["north"])
+        holder.contribution(privatize(s, 1.0, public_map=True), {})
     other = sl.FourierFeatures.draw(dim=2, size=60, scale=1.0, seed=1)
     with pytest.raises(sl.IncompatibleSketchError):
-        agreed.contribution(sl.sketch(rows, other), "north", keys["north"])
+        holder.contribution(sl.sketch(rows, other), {})
+    with pytest.raises(ValueError, match="1 holders are there, 4 are needed"):
+        holder.contribution(s, {})
     with pytest.raises(ValueError, match="public number of rows"):
-        Round.agreed(phi, 1.0, 1e-6, holders=2, honest=2, name="monday", relation="replace-one")
-
-
-def test_one_without_the_others_learns_nothing(phi, rows):
-    """An aggregator that misses one holder's vector is left with a uniform mask, not with a sum."""
-    agreed = Round.agreed(phi, 1.0, 1e-6, holders=4, honest=4, name="monday")
-    keys = shared_secrets(NAMES)
-    sent = [agreed.contribution(sl.sketch(rows[i::4], phi), n, keys[n]) for i, n in enumerate(NAMES)]
-    partial = total(sent[:3]).astype(float)
-    assert np.abs(partial).mean() > 2.0**60
+        Round.agreed(phi, 1.0, 1e-6, holders=NAMES, honest=4, relation="replace-one")

@@ -215,7 +215,7 @@ def test_pilots_for_quadratic_maps(tmp_path):
     )
     assert 1.0 < phi.radius < 20.0
     assert book.spent("x").epsilon <= 0.2 + 1e-12
-    assert len(book.datasets["x"].entries) == 2
+    assert len(book.datasets["x"].entries) == 1  # both turns at once, before the first
     with pytest.raises(ValueError, match="serves kmeans"):
         private_design(X, bounds=([-50] * 3, [50] * 3), epsilon=0.2, task="gmm")
     with pytest.raises(ValueError, match="the map was chosen for"):

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
-from sketchlearn.privacy import Ledger, ledger, privatize
+from sketchlearn.privacy import Ledger, compose, ledger, private_design, privatize
+from sketchlearn.privacy.calibration import analytic_sigma
+from sketchlearn.privacy.composition import Spent, loss_distribution_epsilon
 from sketchlearn.privacy.ledger import describe
 
 
@@ -94,20 +96,173 @@ def test_a_damaged_ledger_is_never_an_empty_one(path, text):
 
 
 @pytest.mark.parametrize("change", [
-    lambda v: v["datasets"]["people"]["entries"][0].update(epsilon=-1.0),
-    lambda v: v["datasets"]["people"]["entries"][0].update(delta=2.0),
-    lambda v: v["datasets"]["people"]["entries"][0].update(rho=-1.0),
-    lambda v: v["datasets"]["people"].update(relation="none"),
+    lambda v: v["entries"][0].update(epsilon=-1.0),
+    lambda v: v["entries"][0].update(delta=2.0),
+    lambda v: v["entries"][0].update(rho=-1.0),
+    lambda v: v["entries"][0].update(margin=-1.0),
+    lambda v: v["entries"][0].update(relation="none"),
     lambda v: v.update(epsilon=0.0),
-    lambda v: v["datasets"]["people"]["entries"][0].pop("epsilon"),
+    lambda v: v["entries"][0].pop("epsilon"),
 ])  # fmt: skip
 def test_impossible_entries_are_noticed(path, change):
     Ledger(path, epsilon=1.0).spend("people", 0.5, what="first")
     value = json.loads(path.read_text())
     change(value)
+    before = value["start"]
+    for line in value["entries"]:  # somebody who makes the hashes fit
+        before = line["hash"] = ledger._digest(before, {k: v for k, v in line.items() if k != "hash"})
     path.write_text(json.dumps(value))
     with pytest.raises(sl.LedgerFileError):
         Ledger(path)
+
+
+# -- who spends without being seen -----------------------------------------------------------
+
+
+def test_two_names_of_one_file_are_one_ledger(tmp_path, path):
+    """A link and its target: 1.5 of 1.0 could be spent."""
+    book = Ledger(path, epsilon=1.0)
+    book.spend("people", 0.75, what="first")
+    (tmp_path / "link.json").symlink_to(path)
+    with pytest.raises(sl.BudgetError):
+        Ledger(tmp_path / "link.json").spend("people", 0.75, what="second")
+    Ledger(tmp_path / "link.json").spend("people", 0.25, what="third")
+    assert (tmp_path / "link.json").is_symlink()
+    assert book.left("people") == pytest.approx(0.0, abs=1e-12)
+    os.link(path, tmp_path / "hard.json")
+    with pytest.raises(sl.LedgerFileError, match="hard link"):
+        Ledger(tmp_path / "hard.json").spend("people", 1e-9, what="fourth")
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_deleted_ledger_does_not_start_empty(path, again):
+    book = Ledger(path, epsilon=1.0)
+    book.spend("people", 1.0, what="all")
+    path.unlink()
+    with pytest.raises(sl.LedgerFileError, match="the ledger is gone"):
+        (Ledger(path, epsilon=1.0) if again else book).spend("people", 1.0, what="all, again")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_an_earlier_state_is_noticed(path, again):
+    book = Ledger(path, epsilon=1.0)
+    book.spend("people", 0.5, what="first")
+    early = path.read_bytes()
+    book.spend("people", 0.5, what="second")
+    path.write_bytes(early)
+    with pytest.raises(sl.LedgerFileError, match="entries are missing"):
+        (Ledger(path) if again else book).spend("people", 0.5, what="second, again")
+
+
+@pytest.mark.parametrize("edit", [
+    lambda v: v["entries"][0].update(epsilon=0.01),
+    lambda v: v["entries"][1].update(dataset="others"),
+    lambda v: v["entries"].pop(0),
+    lambda v: v["entries"].reverse(),
+    lambda v: v.update(epsilon=2.0),
+    lambda v: v.update(entries=[]),
+])  # fmt: skip
+def test_edits_are_noticed(path, edit):
+    book = Ledger(path, epsilon=1.0)
+    book.spend("people", 0.5, what="first")
+    book.spend("people", 0.25, what="second")
+    value = json.loads(path.read_text())
+    edit(value)
+    path.write_text(json.dumps(value))
+    with pytest.raises(sl.LedgerFileError, match=r"hash does not match|entries are missing"):
+        Ledger(path)
+
+
+@pytest.mark.parametrize("name", ["People", " people ", "PEOPLE", "peo ple", "people\u3000"])
+def test_names_are_one_whatever_their_case_and_spaces(path, name):
+    book = Ledger(path, epsilon=1.0)
+    book.spend("people", 0.75, what="first")
+    with pytest.raises(sl.BudgetError):
+        book.spend(name, 0.75, what="second")
+    assert book.left(name) == 0.25
+
+
+# -- what is charged, and when ---------------------------------------------------------------
+
+ROWS = np.random.default_rng(0).normal(50, 1, size=(3000, 2))
+BOUNDS = ([0, 0], [100, 100])
+
+
+def test_a_pilot_that_is_refused_has_spent_nothing(path):
+    book = Ledger(path, epsilon=1.0)
+    book.spend("people", 0.5, what="first")
+    with pytest.raises(sl.BudgetError):
+        private_design(ROWS, bounds=BOUNDS, epsilon=0.8, ledger=book, dataset="people")
+    assert book.left("people") == 0.5
+
+
+def test_a_pilot_without_a_ledger_is_charged_with_the_release(path):
+    phi, pilot = private_design(ROWS, bounds=BOUNDS, epsilon=0.4, n_components=2, size=40)
+    book = Ledger(path, epsilon=1.0)
+    s = sl.sketch(ROWS, phi)
+    with pytest.raises(sl.BudgetError):
+        privatize(s, 0.7, pilot=pilot, ledger=book, dataset="people")
+    assert book.left("people") == 1.0  # all or nothing
+    released = privatize(s, 0.5, pilot=pilot, ledger=book, dataset="people")
+    assert book.left("people") == pytest.approx(0.1)
+    assert released.privacy.epsilon == pytest.approx(0.9)
+
+
+def test_a_pilot_is_charged_once(path):
+    book = Ledger(path, epsilon=1.0)
+    phi, pilot = private_design(
+        ROWS, bounds=BOUNDS, epsilon=0.4, n_components=2, size=40, ledger=book, dataset="people"
+    )
+    assert book.left("people") == pytest.approx(0.6)
+    privatize(sl.sketch(ROWS, phi), 0.5, pilot=pilot, ledger=book, dataset="People")
+    assert book.left("people") == pytest.approx(0.1)
+    other = Ledger(path.with_name("other.json"), epsilon=1.0)
+    privatize(sl.sketch(ROWS, phi), 0.5, pilot=pilot, ledger=other, dataset="people")
+    assert other.left("people") == pytest.approx(0.1)
+
+
+def test_a_pilot_belongs_to_its_map():
+    phi, pilot = private_design(ROWS, bounds=BOUNDS, epsilon=0.4, n_components=2, size=40)
+    other = sl.FourierFeatures.draw(dim=2, size=40, scale=1.0, seed=0)
+    with pytest.raises(ValueError, match="did not choose the map"):
+        privatize(sl.sketch(ROWS, other), 0.5, pilot=pilot)
+    with pytest.raises(ValueError, match="did not choose the map"):
+        privatize(sl.sketch(ROWS, phi), 0.5, pilot=privatize(sl.sketch(ROWS, other), 1.0, public_map=True).privacy)
+    named = phi.with_columns(["x", "y"])
+    assert privatize(sl.sketch(ROWS, named), 0.5, pilot=pilot).privacy.epsilon == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-14])
+def test_noise_that_does_not_fit_is_refused_before_it_is_charged(path, delta):
+    book = Ledger(path, epsilon=1.0, delta=1e-5)
+    phi = sl.FourierFeatures.draw(dim=1, size=50, scale=1.0, seed=0)
+    with pytest.raises(OverflowError):
+        privatize(sl.sketch([[0.0]], phi), 1e-12, delta, public_map=True, ledger=book, dataset="people")
+    assert book.left("people") == 1.0
+
+
+def test_ten_gaussian_releases_compose_exactly(path):
+    """zCDP asks for 0.981; the exact value of ten shifts of a normal law is 0.909 (by privacy loss too)."""
+    book = Ledger(path, epsilon=0.92, delta=1e-6)
+    phi = sl.FourierFeatures.draw(dim=2, size=20, scale=1.0, seed=0)
+    for i in range(10):
+        s = sl.sketch(ROWS + i, phi)
+        privatize(s, 0.3, 1e-7, mechanism="gaussian", public_map=True, ledger=book, dataset="people")
+    total = book.spent("people")
+    assert total.by == "Gaussian"
+    assert total.epsilon == pytest.approx(0.9094, abs=2e-4)
+    parts = [Spent(e.epsilon, e.delta, e.rho, margin=e.margin) for e in entries(path)]
+    assert loss_distribution_epsilon(parts, 1e-6) == pytest.approx(total.epsilon, abs=2e-4)
+
+
+def test_mixed_releases_compose_by_privacy_loss():
+    gauss = Spent(0.3, 1e-7, 0.5 / analytic_sigma(0.3, 1e-7) ** 2, margin=1e-9)
+    mixed = [gauss] * 10 + [Spent(0.1, 0.0, 0.005)] * 5
+    total = compose(mixed, 1e-6)
+    assert total.by == "privacy-loss distributions"
+    assert compose([gauss] * 10, 1e-6).epsilon < total.epsilon < compose([gauss] * 10, 1e-6).epsilon + 0.5
+    assert total.epsilon < compose([Spent(s.epsilon, s.delta, s.rho) for s in mixed], 1e-6).epsilon
 
 
 def test_a_budget_changed_under_our_feet(path):

@@ -121,13 +121,15 @@ Where = Annotated[
     list[str] | None,
     typer.Option("--where", help="Condition on rows, e.g. 'age >= 30 and day < 2024-03-01'; repeatable."),
 ]
-Query = Annotated[str | None, typer.Option("--query", help="SQL whose result are the rows.")]
+Query = Annotated[str | None, typer.Option("--query", help="SQL query that returns the rows.")]
 Dataset = Annotated[str | None, typer.Option("--dataset", help="Array inside an HDF5 file or a Zarr group.")]
-Format = Annotated[str | None, typer.Option("--format", help="Format of files whose suffix doesn't tell it.")]
+Format = Annotated[str | None, typer.Option("--format", help="File format, if the suffix doesn't tell.")]
 Dtype = Annotated[str | None, typer.Option("--dtype", help="Read numbers as float32 or float64.")]
-Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates columns of CSV, e.g. ';' or tab.")]
-Decimal = Annotated[str | None, typer.Option("--decimal", help="The sign before decimals in CSV: . or ,")]
-Encoding = Annotated[str | None, typer.Option("--encoding", help="Encoding of CSV, e.g. latin-1; UTF-8 by default.")]
+Delimiter = Annotated[str | None, typer.Option("--delimiter", help="Column separator of CSV files, e.g. ';' or tab.")]
+Decimal = Annotated[str | None, typer.Option("--decimal", help="Decimal sign in CSV files: . or ,")]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="Encoding of CSV files, e.g. latin-1; by default UTF-8.")
+]
 
 
 def make_app(verb: str | None = None) -> typer.Typer:
@@ -138,7 +140,7 @@ def make_app(verb: str | None = None) -> typer.Typer:
     """
     app = typer.Typer(
         name="sketchlearn",
-        help="Compress a dataset into a small sketch and learn from the sketch alone.",
+        help="Turn a table into a small sketch, and learn from the sketch alone.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # plain help: what draws boxes takes longer to import than everything else

@@ -208,7 +208,8 @@ def sweep(
         if task in _SWEEPS:
             module, _, function = _SWEEPS[task].partition(":")
             table: Sweep = getattr(importlib.import_module(module), function)(sketch, ks, rng=rng, **options)
-            return table
+            return replace(table, privacy=sketch.privacy)
         if task == "regression":
             raise ValueError("task='regression' has no number of components to choose")
-        return sweep_by_certificate(decoders[decoders.default], sketch, ks, rng=rng, **options)
+        table = sweep_by_certificate(decoders[decoders.default], sketch, ks, rng=rng, **options)
+        return replace(table, privacy=sketch.privacy)

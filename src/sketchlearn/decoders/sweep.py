@@ -11,6 +11,7 @@ import numpy as np
 from sketchlearn.decoders.mixture import Array
 from sketchlearn.decoders.registry import Decoder
 from sketchlearn.decoders.solution import Code
+from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
 
 CERTIFIED = "the smallest number that is certified"
@@ -46,6 +47,8 @@ class Sweep:
         Why.
     models : tuple
         One for each row: mixtures where the task has them, solutions otherwise.
+    privacy : PrivacyRecord or None
+        What the sketch promises that it was decoded from; None for exact sums.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Sweep:
     recommended: int
     reason: str
     models: tuple[Any, ...]
+    privacy: PrivacyRecord | None = None
 
     def knowing(self, k: int) -> Sweep:
         """The table where k components have been certified by decoding them: nothing larger is recommended then."""

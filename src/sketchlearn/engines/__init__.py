@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Unpack, overload
 
@@ -17,6 +18,8 @@ from sketchlearn.files import locked
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import ReadOptions, Selection, Source, open_source
+from sketchlearn.sources.selection import selects
+from sketchlearn.sources.users import Bounded
 
 __all__ = ["Engine", "Job", "register_engine", "sketch"]
 
@@ -102,6 +105,12 @@ def sketch(
     sample_weight : array, optional
         One non-negative number per row.  Weights are rounded to multiples of 2**-16; whole weights are
         exactly repetition, and rows of weight 0 are as if they weren't there.
+    user : str, int or array, optional
+        Column (or array) that says whose row it is: of each user at most `max_rows_per_user` rows count, chosen by a
+        hash of the rows, so that the result depends on neither order nor engine.  The sketch remembers it, and
+        :func:`sketchlearn.privatize` protects users instead of rows.
+    max_rows_per_user : int, optional
+        How many rows of one user count.
     columns, weight_column, where, query, dataset, format, dtype
         What to read; see :func:`sketchlearn.read`.  If the feature map knows the names of its columns, these
         are the columns that are read.
@@ -153,11 +162,24 @@ def run(
         raise ValueError(
             f"the columns of the data are {', '.join(source.names)}, those of the feature map {', '.join(wanted)}"
         )
-    with reporting(progress, source.length, "sketching") as report:
-        result = chosen.run(Job(source, features, on_invalid == "skip", workers, report, checkpoint))
+    most = source.max_rows_per_user
+    if most is not None and checkpoint is not None:
+        raise ValueError("a pass that bounds the rows of each user can't be resumed: leave out the checkpoint")
+    apart = isinstance(chosen, processes.ProcessEngine)
+    with nullcontext(source) if most is None else Bounded(source, most, to_files=apart) as rows:
+        with reporting(progress, rows.length, "sketching") as report:
+            result = chosen.run(Job(rows, features, on_invalid == "skip", workers, report, checkpoint))
     if result is None:
         raise ValueError("there are no rows in the data: nothing to sketch")
-    return result
+    by_content = selects(source.settings) or on_invalid == "skip" or most is not None
+    if isinstance(result, SketchTable):
+        return SketchTable({label: _marked(s, True, source.user, most) for label, s in result.items()})
+    return _marked(result, by_content, source.user, most) if by_content else result
+
+
+def _marked(sketch: Sketch, by_content: bool, user: str | None, most: int | None) -> Sketch:
+    """The sketch with what a release has to know: who chose how many rows there are, and how many a user has."""
+    return replace(sketch, origin=replace(sketch.origin, by_content=by_content, user=user, rows_per_user=most))
 
 
 def _checked(engine: Any, workers: int | None, on_invalid: str) -> Engine:

@@ -20,7 +20,8 @@ from sketchlearn.arrays import RowError
 from sketchlearn.engines.base import Engine, Job, Prepare, register_engine
 from sketchlearn.engines.chunks import Numbering, chunk_rows, read_ahead, rechunk
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.sketches.accumulator import Accumulator, Summed, invalid, summed
+from sketchlearn.sketches.accumulator import Accumulator, Summed, invalid, summed, weighted
+from sketchlearn.sketches.origin import Origin
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sketches.weights import SQUARED_BITS, on_grid, squared_runs
@@ -84,13 +85,18 @@ class ChunkSummer:
         ]  # fmt: skip
         if wrong:
             raise invalid(chunk.rows[min(wrong)], min(wrong), self._column)
+        origins = [Origin()] * len(parts)
+        if weights is not None:
+            skipped = any(part.skipped for part in parts)
+            weights = np.where(self._summer.valid(rows), weights, 0) if skipped else weights
+            most, bits = (f.reduceat(weights, starts[:-1]).tolist() for f in (np.maximum, np.bitwise_or))
+            origins = [weighted(a, b, whole) for a, b in zip(most, bits, strict=True)]
         if weights is None or whole:
             squares = [part.weight << SQUARED_BITS for part in parts]
         else:
-            skipped = any(part.skipped for part in parts)
-            squares = squared_runs(np.where(self._summer.valid(rows), weights, 0) if skipped else weights, starts[:-1])
-        made = zip(parts, squares, strict=True)
-        return list(zip(groups[starts[:-1]].tolist(), (Summed(p, whole, s) for p, s in made), strict=True))
+            squares = squared_runs(weights, starts[:-1])
+        made = [Summed(p, whole, s, o) for p, s, o in zip(parts, squares, origins, strict=True)]
+        return list(zip(groups[starts[:-1]].tolist(), made, strict=True))
 
     def _at_hand(self, rows: Any) -> npt.NDArray[Any]:
         """Rows where the summer can read them: those of a device come to the host."""

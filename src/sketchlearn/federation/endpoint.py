@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.federation.store import Answer, Store, Submission
+from sketchlearn.privacy.composition import USERS
 from sketchlearn.sketches import Sketch
 
 _HEADROOM = 2**15  # bytes by which the header of a sketch may be longer than that of an empty one
@@ -26,7 +27,7 @@ _WORDS = {
     Answer.ADDED: (201, "added"),
     Answer.DUPLICATE: (200, "this sketch was added before"),
     Answer.REUSED: (422, "another sketch was sent with this key"),
-    Answer.REFUSED: (422, "the sum would be out of range"),
+    Answer.REFUSED: (422, "it can't be added: out of range, or private and exact sketches together"),
 }
 
 Message = MutableMapping[str, Any]
@@ -65,6 +66,9 @@ class Collector:
         Rows that one sketch may have at most.
     until : float, optional
         Seconds since 1970 after which nothing is taken any more.
+    users : {"disjoint", "same"}, optional
+        For sketches that clients release themselves: whether one person can be behind several of them, see
+        :func:`sketchlearn.privacy.combine`.  Without it only one private sketch is taken.
     body_timeout : float
         Seconds that a client has to send its sketch.
     most_at_once : int
@@ -89,10 +93,13 @@ class Collector:
         token: str | None = None,
         most_rows: int | None = None,
         until: float | None = None,
+        users: str | None = None,
         body_timeout: float = 20.0,
         most_at_once: int = 512,
     ) -> None:
-        self._features, self._store = features, Store(path, features)
+        if users is not None and users not in USERS:
+            raise ValueError(f"users={users!r}: choose one of {', '.join(USERS)}")
+        self._features, self._store = features, Store(path, features, users)
         self._token, self._most_rows, self._until = token, most_rows, until
         self._timeout, self._most_at_once = body_timeout, most_at_once
         self._recipe = Sketch.empty(features).to_bytes()

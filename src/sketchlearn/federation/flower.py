@@ -14,7 +14,7 @@ from typing import Any
 from sketchlearn.engines import sketch as sketch_rows
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.federation.store import Submission
+from sketchlearn.federation.store import Submission, with_sketch
 from sketchlearn.optional import optional
 from sketchlearn.sketches import Sketch
 
@@ -72,7 +72,12 @@ def client_app(rows: Callable[[Any], Any], *, release: Callable[[Sketch], Sketch
 
 
 def server_app(
-    features: FeatureMap, finish: Callable[[Collected], None], *, fewest: int = 1, timeout: float | None = 600.0
+    features: FeatureMap,
+    finish: Callable[[Collected], None],
+    *,
+    fewest: int = 1,
+    timeout: float | None = 600.0,
+    users: str | None = None,
 ) -> Any:
     """A ``ServerApp`` that asks all nodes once, adds up what they send, and hands it on.
 
@@ -86,6 +91,9 @@ def server_app(
         So many nodes must be there before anybody is asked, and so many must answer.
     timeout : float, optional
         Seconds to wait for answers.
+    users : {"disjoint", "same"}, optional
+        For nodes that release their sketches themselves: whether one person can be at several nodes, see
+        :func:`sketchlearn.privacy.combine`.
     """
     optional("flwr", "flower", "a federation with Flower")
     from flwr.serverapp import ServerApp
@@ -94,12 +102,14 @@ def server_app(
 
     @app.main()  # type: ignore[untyped-decorator]
     def main(grid: Any, context: Any) -> None:
-        finish(collect(grid, features, fewest=fewest, timeout=timeout))
+        finish(collect(grid, features, fewest=fewest, timeout=timeout, users=users))
 
     return app
 
 
-def collect(grid: Any, features: FeatureMap, *, fewest: int = 1, timeout: float | None = 600.0) -> Collected:
+def collect(
+    grid: Any, features: FeatureMap, *, fewest: int = 1, timeout: float | None = 600.0, users: str | None = None
+) -> Collected:
     """Ask all nodes of a grid for their sketches, and add them up; for a ``ServerApp`` of your own."""
     end = time.monotonic() + (float("inf") if timeout is None else timeout)
     while len(nodes := sorted(grid.get_node_ids())) < fewest:
@@ -108,10 +118,12 @@ def collect(grid: Any, features: FeatureMap, *, fewest: int = 1, timeout: float 
         time.sleep(0.2)
     recipe = Sketch.empty(features).to_bytes()
     questions = [_message({_RECIPE: recipe}, node=node) for node in nodes]
-    return added_up(features, nodes, grid.send_and_receive(questions, timeout=timeout), fewest)
+    return added_up(features, nodes, grid.send_and_receive(questions, timeout=timeout), fewest, users)
 
 
-def added_up(features: FeatureMap, nodes: Iterable[int], replies: Iterable[Any], fewest: int = 1) -> Collected:
+def added_up(
+    features: FeatureMap, nodes: Iterable[int], replies: Iterable[Any], fewest: int = 1, users: str | None = None
+) -> Collected:
     """The sum of what came back, each node once."""
     asked, total, seen, refused = set(nodes), Sketch.empty(features), dict[int, bytes](), dict[int, str]()
     for reply in replies:
@@ -120,7 +132,7 @@ def added_up(features: FeatureMap, nodes: Iterable[int], replies: Iterable[Any],
             continue
         try:
             data = bytes(reply.content[_SKETCH][_FIELD])
-            total = total + Submission.of(str(node), data, features).sketch
+            total = with_sketch(total, Submission.of(str(node), data, features).sketch, users)
         except (SketchFileError, ValueError, OverflowError, KeyError) as error:
             refused[node] = str(error)
             continue

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.privacy.composition import combine
 from sketchlearn.sketches import Sketch
 
 _SKIPPED = 2**62
@@ -88,8 +89,8 @@ class Store:
     >>> store.close()
     """
 
-    def __init__(self, path: str | PathLike[str], features: FeatureMap) -> None:
-        self._features = features
+    def __init__(self, path: str | PathLike[str], features: FeatureMap, users: str | None = None) -> None:
+        self._features, self._users = features, users
         self._file = sqlite3.connect(path, check_same_thread=False)
         problem = _foreign(self._file)
         if problem:
@@ -128,8 +129,8 @@ class Store:
                 answers.append(Answer.DUPLICATE if known == body else Answer.REUSED)
                 continue
             try:
-                total = total + sketch
-            except (ValueError, OverflowError):  # the sum would be out of range
+                total = with_sketch(total, sketch, self._users)
+            except (ValueError, OverflowError):  # out of range, or private and exact ones together
                 answers.append(Answer.REFUSED)
                 continue
             new[key] = body
@@ -148,6 +149,18 @@ class Store:
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+
+
+def with_sketch(total: Sketch, sketch: Sketch, users: str | None) -> Sketch:
+    """The sum of both; of private sketches with what they promise together, if `users` says who is behind them."""
+    if sketch.privacy is None or total.is_empty:
+        return total + sketch
+    if users is None:
+        raise ValueError(
+            "what private sketches promise together depends on whether somebody is behind two of them: say "
+            "users='disjoint' or 'same'"
+        )
+    return combine([total, sketch], users)
 
 
 def _foreign(file: sqlite3.Connection) -> str | None:

@@ -221,6 +221,7 @@ class CompressiveVerifier(TableEstimator):
         assert isinstance(model, VerifierModel)
         if not names:
             return model
+        model = model.promising([model.privacy, *(sketch.privacy for sketch in self.speakers_.values())])
         return model.enrolled(
             [str(name) for name in names],
             np.array([model.space.statistic(self.speakers_[name]) for name in names]),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -26,6 +26,7 @@ from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.table import Column, Table, number
 from sketchlearn.models.usage import UsableModel
 from sketchlearn.sketches import file as sketch_file
+from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -149,6 +150,14 @@ class Model(UsableModel):
             self, rows=sketch.count, columns=column_names(phi), named=phi.columns is not None, sketch=facts,
             library=importlib.import_module("sketchlearn").__version__,
         )  # fmt: skip
+
+    def promising(self, records: Sequence[PrivacyRecord | None]) -> Self:
+        """The model with what all that is in it promises together; with no promise if a part has none."""
+        facts = {name: value for name, value in self.sketch.items() if name != "privacy"}
+        known = [record for record in records if record is not None]
+        if known and len(known) == len(records):
+            facts["privacy"] = PrivacyRecord.added(known).to_json()
+        return replace(self, sketch=facts)
 
     def renamed(self, names: Any) -> Model:
         """The model with names for its columns, if it has none and these are as many."""

@@ -59,6 +59,11 @@ def report(
     (True, True)
     """
     learned = as_model(model)
+    if sweep is not None and learned.privacy is not None and sweep.privacy != learned.privacy:
+        raise ValueError(
+            "the model was learned from a private sketch, the sweep was not: under the promise on the page there would "
+            "be something that it does not cover"
+        )
     if sweep is not None and learned.reliable:
         sweep = sweep.knowing(learned.size)
     if path is not None and isinstance(model, str | os.PathLike) and Path(path).resolve() == Path(model).resolve():

@@ -1,24 +1,29 @@
 """Differential privacy: noisy sketches that may be published, what they guarantee, and who has spent how much."""
 
 from sketchlearn.privacy.composition import Spent, combine, compose
+from sketchlearn.privacy.continual import ContinualRelease
 from sketchlearn.privacy.ledger import Account, Entry, Ledger
 from sketchlearn.privacy.noise import InsecureNoiseWarning, insecure_noise
 from sketchlearn.privacy.pilot import private_design, private_size
-from sketchlearn.privacy.release import RepeatedReleaseWarning, privatize
+from sketchlearn.privacy.release import RepeatedReleaseWarning, WeakGuaranteeWarning, privatize
+from sketchlearn.privacy.tables import privatize_table
 from sketchlearn.sketches.record import PrivacyRecord
 
 __all__ = [
     "Account",
+    "ContinualRelease",
     "Entry",
     "InsecureNoiseWarning",
     "Ledger",
     "PrivacyRecord",
     "RepeatedReleaseWarning",
     "Spent",
+    "WeakGuaranteeWarning",
     "combine",
     "compose",
     "insecure_noise",
     "private_design",
     "private_size",
     "privatize",
+    "privatize_table",
 ]

@@ -26,14 +26,14 @@ The sums are in units of 2**-22, so s is of the order of 2**24 and the margin is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from scipy.special import erfcx
 
 _SAFE = 1e-9  # relative: more than the error of the special functions
-_TAIL = 1e-9  # share of delta that the far tail of the margin may take
+TAIL = 1e-9  # share of delta that the far tail of the margin may take
 
 
 @dataclass(frozen=True)
@@ -173,11 +173,11 @@ def gaussian_noise(epsilon: float, delta: float, l2_squared: int, dimensions: in
 
 def _discrete_margin(sigma: float, dimensions: int, epsilon: float, delta: float) -> tuple[float, float]:
     """By how much epsilon grows, and which share of delta is lost, when continuous noise is made discrete."""
-    t = math.sqrt(2.0 * (epsilon - math.log(delta) - math.log(_TAIL)))
+    t = math.sqrt(2.0 * (epsilon - math.log(delta) - math.log(TAIL)))
     radius = sigma * (math.sqrt(dimensions) + t) + 0.5 * math.sqrt(dimensions)
     kappa = 4.0 * math.exp(-2.0 * (math.pi * sigma) ** 2) if sigma >= 0.5 else math.inf
     first, second = dimensions / (24.0 * sigma**2), radius**2 / (24.0 * sigma**4) + dimensions * kappa
-    return (first + second) * (1.0 + 1e-9), 2.0 * _TAIL
+    return (first + second) * (1.0 + 1e-9), 2.0 * TAIL
 
 
 def discrete_guarantee(noise: float, epsilon: float, l2_squared: int, dimensions: int) -> float:
@@ -199,7 +199,36 @@ def discrete_guarantee(noise: float, epsilon: float, l2_squared: int, dimensions
     if margin >= epsilon:
         return concentrated
     inner = gaussian_delta(relative, epsilon - margin)
-    return min(concentrated, math.exp(dimensions / (24.0 * noise**2)) * (inner + _TAIL * first))
+    return min(concentrated, math.exp(dimensions / (24.0 * noise**2)) * (inner + TAIL * first))
+
+
+def composed_gaussian(
+    rhos: Sequence[float], margins: Sequence[float], guarantees: Sequence[tuple[float, float]], delta: float
+) -> float:
+    """epsilon at `delta` of several releases with discrete Gaussian noise, without loss.
+
+    The shifts of continuous noise add up in squares, ``mu**2 = 2 sum rho``.  The margins of discrete noise add up, and
+    the far tails that they leave out, ``TAIL`` times delta of each at its own epsilon, are taken off `delta`.
+
+    Examples
+    --------
+    >>> from sketchlearn.privacy.calibration import analytic_sigma, composed_gaussian
+    >>> rho = 0.5 / analytic_sigma(0.3, 1e-7) ** 2
+    >>> round(composed_gaussian([rho] * 10, [0.0] * 10, [(0.3, 1e-7)] * 10, 1e-6), 3)
+    0.909
+    """
+    sigma = 1.0 / math.sqrt(2.0 * math.fsum(rhos) * (1.0 + _SAFE))
+    margin = math.fsum(margins)
+    own = [math.log(TAIL) + math.log(d) - e if d > 0.0 else -math.inf for e, d in guarantees]
+
+    def enough(epsilon: float) -> bool:
+        tails = math.fsum(math.exp(min(epsilon + tail, 0.0)) for tail in own)
+        return gaussian_delta(sigma, epsilon) * (1.0 + _SAFE) + tails <= delta * math.exp(-margin)
+
+    try:
+        return _smallest(enough) + margin
+    except ValueError:
+        return math.inf
 
 
 def laplace_scale(epsilon: Fraction, length: int) -> float:

@@ -1,18 +1,33 @@
-"""What several releases guarantee together."""
+"""What several releases guarantee together.
+
+Releases with Gaussian noise alone compose without any loss: noise of standard deviation s on data that one person moves
+by L is a shift of a normal law by ``mu = L / s``, and several are a shift by the root of the sum of the squares (Dong,
+Roth and Su, "Gaussian differential privacy", 2022), also where later releases depend on earlier ones and the ledger
+stops at a budget (Koskela, Tobaben and Honkela, "Individual privacy accounting with Gaussian differential privacy",
+2023).  Discrete noise is continuous noise up to a margin (:mod:`sketchlearn.privacy.calibration`), and margins add.
+
+Mixed releases compose by their privacy-loss distributions (Koskela, Jälkö and Honkela 2020; the package
+dp-accounting, rounded against us), or by zero-concentrated privacy, or by adding epsilons and deltas, whatever is
+smallest.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import sketchlearn
-from sketchlearn.privacy.calibration import concentrated_epsilon
-from sketchlearn.sketches.record import PrivacyRecord, added_variances
+from sketchlearn.privacy.calibration import TAIL, composed_gaussian, concentrated_epsilon
+from sketchlearn.sketches.merging import noise_of
+from sketchlearn.sketches.record import PrivacyRecord, added_variances, together
 from sketchlearn.sketches.value import Sketch, check_same_features
 
 USERS = ("disjoint", "same")
+_GRID = 1e-4  # of epsilon: step of privacy-loss distributions, rounded up
 
 
 @dataclass(frozen=True)
@@ -27,19 +42,23 @@ class Spent:
         The same in zero-concentrated privacy.
     by : str
         How it was composed.
+    margin : float or None
+        Of Gaussian noise: by how much epsilon is larger because the noise is discrete.  None for other noise.
     """
 
     epsilon: float
     delta: float = 0.0
     rho: float | None = None
     by: str = "one release"
+    margin: float | None = None
 
 
 def compose(spent: Sequence[Spent], delta: float = 0.0) -> Spent:
-    """What releases about the same people guarantee together: the smaller epsilon of two ways, at `delta` at most.
+    """What releases about the same people guarantee together: the smallest epsilon of several ways, at `delta` at most.
 
-    Basic: epsilons and deltas add.  Zero-concentrated: rhos add, and are converted at `delta` (pure epsilon has
-    ``rho = epsilon**2 / 2``).  A basic delta above `delta` counts only if there is no other way.
+    Basic: epsilons and deltas add.  Gaussian: exact, if all noise is Gaussian.  Privacy-loss distributions: nearly
+    exact for any mixture, if dp-accounting is installed.  Zero-concentrated: rhos add, and are converted at `delta`
+    (pure epsilon has ``rho = epsilon**2 / 2``).  A basic delta above `delta` counts only if there is no other way.
 
     Examples
     --------
@@ -63,11 +82,51 @@ def compose(spent: Sequence[Spent], delta: float = 0.0) -> Spent:
         rho if rho < math.inf else None,
         "adding",
     )
-    if delta > 0.0 and rho < math.inf:
-        other = Spent(concentrated_epsilon(rho, delta), delta, rho, "zero-concentrated")
-        if other.epsilon < basic.epsilon or basic.delta > delta:
-            return other
-    return basic
+    if not delta > 0.0:
+        return basic
+    ways = []
+    if rho < math.inf:
+        ways.append(Spent(concentrated_epsilon(rho, delta), delta, rho, "zero-concentrated"))
+    margins = [s.margin for s in spent if s.margin is not None]
+    if len(margins) == len(spent) and rho < math.inf:
+        exact = composed_gaussian(rhos, margins, [(s.epsilon, s.delta) for s in spent], delta)
+        ways.append(Spent(exact, delta, rho, "Gaussian", math.fsum(margins)))
+    elif margins:
+        loss = loss_distribution_epsilon(spent, delta)
+        ways.append(Spent(loss, delta, rho if rho < math.inf else None, "privacy-loss distributions"))
+    ways = [way for way in ways if way.epsilon < math.inf]
+    if not ways:
+        return basic
+    best = min(ways, key=lambda way: way.epsilon)
+    return best if best.epsilon < basic.epsilon or basic.delta > delta else basic
+
+
+def loss_distribution_epsilon(spent: Sequence[Spent], delta: float) -> float:
+    """epsilon of releases together at `delta`, by privacy-loss distributions; infinite without dp-accounting.
+
+    Gaussian releases are known by their shift, others as the worst that their epsilon and delta allow.
+    """
+    try:
+        common = import_module("dp_accounting.pld.common")
+        pld = import_module("dp_accounting.pld.privacy_loss_distribution")
+    except ImportError:
+        return math.inf
+    tail = math.fsum(TAIL * s.delta for s in spent if s.margin is not None)
+    margin = math.fsum(s.margin for s in spent if s.margin is not None)
+    total = None
+    for one, times in Counter((s.epsilon, s.delta, s.rho, s.margin) for s in spent).items():
+        epsilon, own, rho, shifted = one
+        if shifted is not None and rho is not None:
+            part = pld.from_gaussian_mechanism(1.0 / math.sqrt(2.0 * rho), value_discretization_interval=_GRID)
+        else:
+            parameters = common.DifferentialPrivacyParameters(epsilon, own)
+            part = pld.from_privacy_parameters(parameters, value_discretization_interval=_GRID)
+        part = part if times == 1 else part.self_compose(times)
+        total = part if total is None else total.compose(part)
+    assert total is not None
+    limit = math.fsum(s.epsilon for s in spent)
+    inner = delta * math.exp(-margin) - math.exp(min(limit, 700.0)) * tail
+    return float(total.get_epsilon_for_delta(inner)) + margin if inner > 0.0 else math.inf
 
 
 def combine(sketches: Sequence[Sketch], users: str) -> Sketch:
@@ -80,7 +139,8 @@ def combine(sketches: Sequence[Sketch], users: str) -> Sketch:
     users : {"disjoint", "same"}
         Whether one person can be behind one of them only (then the guarantee of all is the weakest of each: parallel
         composition), or behind several (then guarantees add up: sequential composition).  Nobody can tell from the
-        sketches: it is yours to know.
+        sketches: it is yours to know.  Under "replace-one", "disjoint" means that whatever a person's rows are replaced
+        by is in the same part; the record says so.  Where a row may move to another part, say "same".
 
     Examples
     --------
@@ -120,15 +180,18 @@ def combine(sketches: Sequence[Sketch], users: str) -> Sketch:
     sums = parts[0].sums
     for s in parts[1:]:
         sums = parts[0].features.add_sums(sums, s.sums)
+    weight = sum(s.weight for s in parts)
     return replace(
-        parts[0], sums=sums, weight=sum(s.weight for s in parts), privacy=combined_record(records, users), parts=None
-    )
+        parts[0], sums=sums, weight=weight, squared_weights=-1, privacy=combined_record(records, users), parts=None,
+        noise=noise_of(parts, weight, 0),
+    )  # fmt: skip
 
 
 def combined_record(records: Sequence[PrivacyRecord], users: str) -> PrivacyRecord:
     """Record of the sum of private sketches."""
     first = records[0]
     rhos: list[float | None] = [record.details.get("rho") for record in records]
+    margins: list[float | None] = [record.details.get("margin") for record in records]
     known = [rho for rho in rhos if rho is not None]
     if users == "disjoint":
         # whoever is behind one part only changes that part; the rest is post-processing
@@ -136,19 +199,21 @@ def combined_record(records: Sequence[PrivacyRecord], users: str) -> PrivacyReco
         rho = max(known) if len(known) == len(records) else None
     else:
         total = compose(
-            [Spent(r.epsilon, r.delta, rho) for r, rho in zip(records, rhos, strict=True)],
+            [Spent(r.epsilon, r.delta, rho, margin=m) for r, rho, m in zip(records, rhos, margins, strict=True)],
             max(r.delta for r in records),
         )
         epsilon, delta, rho = total.epsilon, total.delta, total.rho
     names = sorted({r.mechanism for r in records})
     details: dict[str, Any] = {
         "composition": "parallel" if users == "disjoint" else "sequential",
-        "parts": len(records),
-        "noise": "; ".join(sorted({str(r.details.get("noise")) for r in records})),
-        "map": "; ".join(sorted({str(r.details.get("map")) for r in records})),
+        "parts": sum(int(r.details.get("parts", 1)) for r in records),
+        "noise": together(r.details.get("noise") for r in records),
+        "map": together(r.details.get("map") for r in records),
     }
     if rho is not None:
         details["rho"] = rho
+    if users == "disjoint" and first.relation == "replace-one":
+        details["replacement"] = "stays in the same part"
     details |= added_variances(records)
     return PrivacyRecord(
         mechanism=" + ".join(names),

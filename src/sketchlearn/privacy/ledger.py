@@ -3,22 +3,30 @@
 An entry is written, flushed to the disk and moved into place before any noise is drawn.  A crash between entry and
 release costs budget and never privacy; a crash while writing leaves the old file.  Writers wait for each other on a
 lock file beside it.
+
+Every entry carries a hash of itself and of all before it: an entry that was changed, moved or left out is noticed.  The
+lock file keeps the last hash: a ledger that was deleted or put back to an earlier state is noticed too, until somebody
+removes both.  This finds mistakes and careless edits; whoever can write the files and wants to cheat can.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
+import re
+import secrets
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from sketchlearn.exceptions import BudgetError, LedgerFileError
 from sketchlearn.privacy.composition import Spent, compose
@@ -29,7 +37,7 @@ try:
 except ImportError:  # not a POSIX system: a file that only one can create stands in
     fcntl = None  # type: ignore[assignment]
 
-FORMAT, VERSION = "sketchlearn-ledger", 1
+FORMAT, VERSION = "sketchlearn-ledger", 2
 _PATIENCE = 30.0  # seconds that a lock without fcntl is waited for
 
 
@@ -43,6 +51,8 @@ class Entry:
         What was spent.
     rho : float or None
         The same in zero-concentrated privacy, if it is known.
+    margin : float or None
+        Of Gaussian noise: by how much epsilon is larger because the noise is discrete.  None for other noise.
     what : str
         What was released.
     time : str
@@ -52,6 +62,7 @@ class Entry:
     epsilon: float
     delta: float
     rho: float | None
+    margin: float | None
     what: str
     time: str
 
@@ -75,6 +86,49 @@ class Account:
     entries: tuple[Entry, ...]
 
 
+@dataclass(frozen=True)
+class _Book:
+    """What a file says: budget, lines in order, and the hash after each of them (the first: of the budget alone)."""
+
+    identity: str
+    epsilon: float
+    delta: float
+    lines: tuple[dict[str, Any], ...]
+    hashes: tuple[str, ...]
+
+    @classmethod
+    def new(cls, identity: str, epsilon: float, delta: float) -> _Book:
+        return cls(identity, epsilon, delta, (), (_digest("", [identity, epsilon, delta]),))
+
+    def with_lines(self, lines: Sequence[dict[str, Any]]) -> _Book:
+        hashes = list(self.hashes)
+        for line in lines:
+            hashes.append(_digest(hashes[-1], line))
+        return replace(self, lines=(*self.lines, *lines), hashes=tuple(hashes))
+
+    def accounts(self) -> dict[str, Account]:
+        found: dict[str, Account] = {}
+        names: dict[str, str] = {}
+        for line in self.lines:
+            values = {k: v for k, v in line.items() if k not in ("dataset", "relation", "records_per_user")}
+            name = names.setdefault(same_name(line["dataset"]), line["dataset"])
+            before = found.get(name, Account(line["relation"], line["records_per_user"], ()))
+            found[name] = replace(before, entries=(*before.entries, Entry(**values)))
+        return found
+
+
+def same_name(dataset: str) -> str:
+    """What two names of one dataset have in common: all but case, spaces and forms of the same letters.
+
+    Examples
+    --------
+    >>> from sketchlearn.privacy.ledger import same_name
+    >>> same_name("Customers  2024") == same_name("customers2024 ")
+    True
+    """
+    return "".join(unicodedata.normalize("NFKC", dataset).casefold().split())
+
+
 class Ledger:
     """A budget per dataset, and what was spent of it, in a file.
 
@@ -88,8 +142,7 @@ class Ledger:
 
     Notes
     -----
-    Spendings compose in the better one of two ways: by adding epsilons and deltas, or, where each is known in
-    zero-concentrated privacy, by adding those and converting at the delta of the budget.
+    Spendings compose in the best of several ways, see :func:`sketchlearn.privacy.compose`.
 
     Examples
     --------
@@ -108,8 +161,9 @@ class Ledger:
     """
 
     def __init__(self, path: str | PathLike[str], epsilon: float | None = None, delta: float | None = None) -> None:
-        self.path = Path(path)
-        found = _read(self.path)
+        self.path = Path(os.path.realpath(path))  # of several names of one file, the one file
+        self._last: str | None = None
+        found = self._found()
         if found is None:
             if epsilon is None:
                 raise LedgerFileError(f"{self.path}: there is no ledger; a new one needs a budget, epsilon=")
@@ -118,8 +172,9 @@ class Ledger:
                 raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
             if not 0.0 <= self.delta < 1.0:
                 raise ValueError(f"delta must be at least 0 and below 1, got {delta!r}")
+            self.identity = secrets.token_hex(16)
             return
-        self.epsilon, self.delta = found[0], found[1]
+        self.epsilon, self.delta, self.identity = found.epsilon, found.delta, found.identity
         for name, asked, there in (("epsilon", epsilon, self.epsilon), ("delta", delta, self.delta)):
             if asked is not None and float(asked) != there:
                 raise ValueError(
@@ -131,14 +186,18 @@ class Ledger:
 
     @property
     def datasets(self) -> Mapping[str, Account]:
-        """What was spent, by name of the data."""
-        found = _read(self.path)
-        return {} if found is None else found[2]
+        """What was spent, by name of the data as it was first written."""
+        found = self._found()
+        return {} if found is None else found.accounts()
+
+    def account(self, dataset: str) -> Account | None:
+        """What was spent on a dataset; names are the same whatever their case and spaces."""
+        return _account(self.datasets, dataset)
 
     def spent(self, dataset: str) -> Spent:
         """All that was spent on a dataset, composed."""
-        account = self.datasets.get(dataset)
-        return _total(account.entries if account else (), self.epsilon, self.delta)
+        account = self.account(dataset)
+        return _total(account.entries if account else (), self.delta)
 
     def left(self, dataset: str) -> float:
         """What is left of epsilon."""
@@ -146,6 +205,24 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r}, epsilon={self.epsilon:.6g}, delta={self.delta:.3g})"
+
+    def _found(self) -> _Book | None:
+        """What the file says now; it must go on from what was seen of it before."""
+        witness = _witness(self.path)  # before the ledger: another program may write both, the ledger first
+        book = _read(self.path)
+        for seen in (self._last, witness):
+            if seen is not None and book is None:
+                raise LedgerFileError(
+                    f"{self.path}: the ledger is gone, and what was spent is not known any more; put it back, or, to "
+                    f"begin again with other data, remove {_beside(self.path).name} too and start the program again"
+                )
+            if seen is not None and book is not None and seen not in book.hashes:
+                raise LedgerFileError(
+                    f"{self.path}: not the ledger that was here before, or an earlier state of it: entries are "
+                    "missing. Nothing is spent until that is cleared up"
+                )
+        self._last = book.hashes[-1] if book is not None else self._last
+        return book
 
     # -- writing -----------------------------------------------------------------------------
 
@@ -157,6 +234,7 @@ class Ledger:
         *,
         what: str,
         rho: float | None = None,
+        margin: float | None = None,
         relation: str = "add-remove",
         records_per_user: int = 1,
     ) -> None:
@@ -164,40 +242,63 @@ class Ledger:
 
         When this returns, the entry is on the disk.
         """
-        if not isinstance(dataset, str) or not dataset:
+        self.spend_all(dataset, [(what, Spent(epsilon, delta, rho, margin=margin))], relation, records_per_user)
+
+    def spend_all(
+        self, dataset: str, spendings: Sequence[tuple[str, Spent]], relation: str, records_per_user: int
+    ) -> None:
+        """Write down several spendings, all of them or none."""
+        if not isinstance(dataset, str) or not same_name(dataset):
             raise ValueError(f"dataset must be a name, got {dataset!r}")
-        new = Entry(float(epsilon), float(delta), rho, what, datetime.now(UTC).isoformat(timespec="seconds"))
-        _check_entry(new)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        new = tuple(Entry(float(s.epsilon), float(s.delta), s.rho, s.margin, what, now) for what, s in spendings)
+        for entry in new:
+            _check_entry(entry)
         if relation not in RELATIONS or records_per_user < 1:
             raise ValueError(f"relation={relation!r}, records_per_user={records_per_user!r}: no such neighbours")
-        with _locked(self.path):
-            found = _read(self.path)  # again: others may have spent since
-            accounts = dict(found[2]) if found else {}
-            if found and (found[0], found[1]) != (self.epsilon, self.delta):
+        with _locked(self.path) as lock:
+            found = self._found()  # again: others may have spent since
+            if found is not None and (found.epsilon, found.delta) != (self.epsilon, self.delta):
                 raise LedgerFileError(f"{self.path}: its budget was changed while this program was using it")
-            account = accounts.get(dataset, Account(relation, records_per_user, ()))
+            if found is not None and self.path.stat().st_nlink > 1:
+                raise LedgerFileError(f"{self.path}: has a second name (a hard link), under which it would be forked")
+            book = found or _Book.new(self.identity, self.epsilon, self.delta)
+            self.identity = book.identity
+            account = _account(book.accounts(), dataset) or Account(relation, records_per_user, ())
             if (account.relation, account.records_per_user) != (relation, records_per_user):
                 raise ValueError(
                     f"{dataset!r} is protected by {account.relation!r} with {account.records_per_user} records per "
                     f"user in {self.path}; {relation!r} with {records_per_user} can't be added to that"
                 )
-            entries = (*account.entries, new)
-            total = _total(entries, self.epsilon, self.delta)
+            total = _total((*account.entries, *new), self.delta)
             # a last bit of adding decimals is not an overdraft
             if total.epsilon > self.epsilon * (1 + 1e-12) or total.delta > self.delta * (1 + 1e-12):
-                before = _total(account.entries, self.epsilon, self.delta)
+                before = _total(account.entries, self.delta)
+                more = math.fsum(e.epsilon for e in new), math.fsum(e.delta for e in new)
                 raise BudgetError(
                     f"{dataset!r} has spent epsilon={before.epsilon:.6g}, delta={before.delta:.3g} of "
-                    f"epsilon={self.epsilon:.6g}, delta={self.delta:.3g} ({self.path}); epsilon={new.epsilon:.6g}, "
-                    f"delta={new.delta:.3g} more would make it epsilon={total.epsilon:.6g}, delta={total.delta:.3g}"
+                    f"epsilon={self.epsilon:.6g}, delta={self.delta:.3g} ({self.path}); epsilon={more[0]:.6g}, "
+                    f"delta={more[1]:.3g} more would make it epsilon={total.epsilon:.6g}, delta={total.delta:.3g}"
                 )
-            accounts[dataset] = Account(relation, records_per_user, entries)
-            _write(self.path, self.epsilon, self.delta, accounts)
+            who = {"dataset": dataset, "relation": relation, "records_per_user": int(records_per_user)}
+            book = book.with_lines([{**who, **asdict(entry)} for entry in new])
+            _write(self.path, book)
+            self._last = book.hashes[-1]
+            if lock is not None:
+                lock.seek(0)
+                lock.truncate()
+                lock.write(self._last)
+                lock.flush()
 
 
-def _total(entries: tuple[Entry, ...], epsilon: float, delta: float) -> Spent:
-    """Composed spendings: the way that fits the budget, or the smaller epsilon."""
-    return compose([Spent(e.epsilon, e.delta, e.rho) for e in entries], delta)
+def _account(accounts: Mapping[str, Account], dataset: str) -> Account | None:
+    wanted = same_name(dataset)
+    return next((account for name, account in accounts.items() if same_name(name) == wanted), None)
+
+
+def _total(entries: Sequence[Entry], delta: float) -> Spent:
+    """Composed spendings."""
+    return compose([Spent(e.epsilon, e.delta, e.rho, margin=e.margin) for e in entries], delta)
 
 
 def _check_entry(entry: Entry) -> None:
@@ -205,15 +306,23 @@ def _check_entry(entry: Entry) -> None:
         raise ValueError(f"epsilon must be positive and finite, got {entry.epsilon!r}")
     if not 0.0 <= entry.delta < 1.0:
         raise ValueError(f"delta must be at least 0 and below 1, got {entry.delta!r}")
-    if entry.rho is not None and not entry.rho >= 0.0:
-        raise ValueError(f"rho must not be negative, got {entry.rho!r}")
+    for name in ("rho", "margin"):
+        value = getattr(entry, name)
+        if value is not None and not 0.0 <= value < math.inf:
+            raise ValueError(f"{name} must not be negative, got {value!r}")
 
 
 # -- file ------------------------------------------------------------------------------------
 
 
-def _read(path: Path) -> tuple[float, float, dict[str, Account]] | None:
-    """Budget and accounts of a file; None if there is none."""
+def _digest(before: str, value: Any) -> str:
+    """The hash of a line and of all lines before it."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
+
+
+def _read(path: Path) -> _Book | None:
+    """The book in a file; None if there is none."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -222,30 +331,46 @@ def _read(path: Path) -> tuple[float, float, dict[str, Account]] | None:
         value = json.loads(text)
         if value["format"] != FORMAT or value["version"] != VERSION:
             raise ValueError("not a ledger of this version")
-        accounts = {}
-        for name, account in value["datasets"].items():
-            entries = tuple(Entry(**entry) for entry in account["entries"])
-            for entry in entries:
-                _check_entry(entry)
-            if account["relation"] not in RELATIONS or account["records_per_user"] < 1:
-                raise ValueError("no such neighbours")
-            accounts[name] = Account(account["relation"], account["records_per_user"], entries)
         epsilon, delta = float(value["epsilon"]), float(value["delta"])
         if not (0.0 < epsilon < math.inf and 0.0 <= delta < 1.0):
             raise ValueError("not a budget")
+        book = _Book.new(str(value["identity"]), epsilon, delta)
+        book = book.with_lines([{k: v for k, v in line.items() if k != "hash"} for line in value["entries"]])
+        said = [value["start"], *(line["hash"] for line in value["entries"])]
+        for number, (hash_, line) in enumerate(zip(said, book.hashes, strict=True)):
+            if hash_ != line:
+                where = f"entry {number}" if number else "its budget"
+                raise ValueError(f"{where} was changed, or something before it: the hash does not match")
+        for name, account in book.accounts().items():
+            for entry in account.entries:
+                _check_entry(entry)
+            if not isinstance(name, str) or account.relation not in RELATIONS or account.records_per_user < 1:
+                raise ValueError("no such neighbours")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         # never read as empty: that would forget what was spent
         raise LedgerFileError(f"{path}: not a ledger ({error}); nothing is spent until that is cleared up") from None
-    return epsilon, delta, accounts
+    return book
 
 
-def _write(path: Path, epsilon: float, delta: float, accounts: Mapping[str, Account]) -> None:
+def _witness(path: Path) -> str | None:
+    """The last hash that was seen, which the lock file keeps; None if it keeps none."""
+    try:
+        text = _beside(path).read_text(encoding="ascii")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    return text if re.fullmatch("[0-9a-f]{64}", text) else None  # a crash may leave half of one
+
+
+def _write(path: Path, book: _Book) -> None:
+    lines = [{**line, "hash": hash_} for line, hash_ in zip(book.lines, book.hashes[1:], strict=True)]
     value = {
         "format": FORMAT,
         "version": VERSION,
-        "epsilon": epsilon,
-        "delta": delta,
-        "datasets": {name: asdict(account) for name, account in accounts.items()},
+        "identity": book.identity,
+        "epsilon": book.epsilon,
+        "delta": book.delta,
+        "start": book.hashes[0],
+        "entries": lines,
     }
     text = json.dumps(value, indent=1, allow_nan=False) + "\n"
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
@@ -273,17 +398,20 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
+
+
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Alone with the ledger, among all processes and threads that use this function."""
-    beside = path.with_name(path.name + ".lock")
+def _locked(path: Path) -> Iterator[IO[str] | None]:
+    """Alone with the ledger, among all processes and threads that use this; gives the lock file, if it stays."""
     if fcntl is not None:
-        with beside.open("a") as lock:
+        with _beside(path).open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # given back when the file is closed, also by a crash
-            yield
+            yield lock
         return
-    with _only_creator(beside):
-        yield
+    with _only_creator(_beside(path)):
+        yield None
 
 
 @contextmanager
@@ -310,7 +438,7 @@ def describe(ledger: Ledger) -> dict[str, Any]:
     """The ledger as values of JSON, composed."""
     out: dict[str, Any] = {"path": str(ledger.path), "epsilon": ledger.epsilon, "delta": ledger.delta, "datasets": {}}
     for name, account in ledger.datasets.items():
-        total = _total(account.entries, ledger.epsilon, ledger.delta)
+        total = _total(account.entries, ledger.delta)
         out["datasets"][name] = {
             "relation": account.relation,
             "records_per_user": account.records_per_user,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from sketchlearn.privacy import noise
 from sketchlearn.privacy.calibration import gaussian_noise, laplace_scale
+from sketchlearn.privacy.composition import Spent
 from sketchlearn.privacy.sensitivity import RELATIONS, Bounds, Reach, reach
 from sketchlearn.privacy.split import count_multiplier, share_of_count
 
@@ -49,6 +50,12 @@ class Mechanism:
     details: dict[str, Any]
 
     @property
+    def spent(self) -> Spent:
+        """What a release spends, with all that is known for composing it."""
+        margin = self.details.get("margin", math.inf)  # of Gaussian noise alone
+        return Spent(self.epsilon, self.delta, self.rho, margin=margin if margin < math.inf else None)
+
+    @property
     def variance(self) -> float:
         """Variance of the noise of each sum times its multiplier."""
         return {"discrete-laplace": 2.0, "circular-discrete-laplace": 3.0, "discrete-gaussian": 1.0}[
@@ -72,8 +79,12 @@ def choose_mechanism(
     relation: str = "add-remove",
     records_per_user: int = 1,
     mechanism: str = "auto",
+    copies: int = 1,
 ) -> Mechanism:
-    """The least noise that gives the guarantee for a map with these bounds.
+    """The least noise that gives the guarantee for a map with these bounds, also for several sketches at once.
+
+    Of `copies` sketches that one row is in one of, each gets this noise: whichever sketches the rows of a person are
+    in, they move all sums together no further than those of one sketch.
 
     Examples
     --------
@@ -92,8 +103,13 @@ def choose_mechanism(
     if mechanism != "gaussian":
         options += _pure(moved, entries, size, epsilon, relation, records_per_user)
     if mechanism == "gaussian" or (mechanism == "auto" and delta > 0.0):
-        options.append(_gaussian(moved, entries, epsilon, delta, relation, records_per_user))
-    return min(options, key=lambda option: option.variance)
+        options.append(_gaussian(moved, entries, epsilon, delta, relation, records_per_user, copies))
+    best = min(options, key=lambda option: option.variance)
+    if not max(best.scale, best.count_scale or 0.0) < noise.LARGEST_SCALE:  # before anything is charged
+        raise OverflowError(
+            f"noise of scale {best.scale:.3g} does not fit 64-bit sums: fewer features, or a larger epsilon"
+        )
+    return best
 
 
 def _pure(
@@ -120,13 +136,13 @@ def _pure(
 
 
 def _gaussian(
-    moved: Reach, entries: int, epsilon: float, delta: float, relation: str, records_per_user: int
+    moved: Reach, entries: int, epsilon: float, delta: float, relation: str, records_per_user: int, copies: int = 1
 ) -> Mechanism:
     times = 0
     if relation == "add-remove":
         times = count_multiplier(moved.l2_squared // records_per_user**2, entries)
     squared = moved.l2_squared + (records_per_user * times) ** 2
-    dimensions = entries + (times > 0)
+    dimensions = copies * (entries + (times > 0))
     found = gaussian_noise(epsilon, delta, squared, dimensions)
     details = {
         "sensitivity_squared": squared,

@@ -32,7 +32,8 @@ from sketchlearn.optional import optional
 
 Integers = npt.NDArray[np.int64]
 _CLOSE = 1e-9
-_LARGEST_SCALE = 2.0**55  # proposals then leave int64 with a probability below 2**-256
+LARGEST_SCALE = 2.0**55
+"""Of noise: proposals then leave int64 with a probability below 2**-256."""
 _lock = threading.Lock()
 
 _insecure: ContextVar[np.random.Generator | None] = ContextVar("insecure_noise", default=None)
@@ -80,6 +81,26 @@ def is_insecure() -> bool:
 def generator() -> str:
     """What draws the noise, for the record."""
     return "seeded for tests, NOT PRIVATE" if is_insecure() else "OpenDP, operating system's generator"
+
+
+def random_words(n: int) -> npt.NDArray[np.uint64]:
+    """Uniform random numbers of 64 bits from the operating system's generator (or from the seed of a test).
+
+    Examples
+    --------
+    >>> from sketchlearn.privacy.noise import random_words
+    >>> random_words(3).dtype
+    dtype('uint64')
+    """
+    rng = _insecure.get()
+    raw = os.urandom(8 * n) if rng is None else rng.bytes(8 * n)
+    return np.frombuffer(raw, "<u8").astype(np.uint64)
+
+
+def ready() -> None:
+    """Complain now if noise can't be drawn, before anything is charged for it."""
+    if not is_insecure():
+        optional("opendp.prelude", "privacy", "noise for a private release")
 
 
 def _measured(make: str, metric: str, values: Integers, scale: float) -> Integers:
@@ -147,7 +168,7 @@ def add_circular(values: Integers, scale: float) -> Integers:
     """
     if values.shape[0] != 2:
         raise ValueError(f"circular noise is for pairs, got shape {values.shape}")
-    if not scale < _LARGEST_SCALE:
+    if not scale < LARGEST_SCALE:
         raise OverflowError(f"noise of scale {scale:.3g} does not fit 64-bit sums: fewer features, or a larger epsilon")
     n = values[0].size
     box = float(np.nextafter(scale * np.sqrt(2.0), np.inf)) * (1.0 + 1e-15)
@@ -160,10 +181,7 @@ def add_circular(values: Integers, scale: float) -> Integers:
 
 def _kept(pairs: Integers, scale: float, box: float) -> npt.NDArray[np.bool_]:
     """Which proposals are accepted, decided as exact real numbers would."""
-    rng = _insecure.get()
-    count = pairs.shape[1]
-    raw = os.urandom(8 * count) if rng is None else rng.bytes(8 * count)
-    bits = np.frombuffer(raw, "<u8")
+    bits = random_words(pairs.shape[1])
     size = np.abs(pairs.astype(np.float64))
     chance = np.exp((size[0] + size[1]) / box - np.hypot(size[0], size[1]) / scale)
     uniform = bits * 2.0**-64

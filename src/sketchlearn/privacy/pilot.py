@@ -15,11 +15,12 @@ from sketchlearn.engines import sketch
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.second_moment import second_moment
-from sketchlearn.privacy.composition import combined_record
-from sketchlearn.privacy.mechanism import choose_mechanism
+from sketchlearn.privacy import noise
+from sketchlearn.privacy.composition import Spent, combined_record
+from sketchlearn.privacy.mechanism import choose_mechanism, draw
 from sketchlearn.privacy.quadratic_size import pca_release_size
-from sketchlearn.privacy.release import privatize
-from sketchlearn.privacy.sensitivity import phase_bounds
+from sketchlearn.privacy.release import charge, check_sketch, map_mark, released
+from sketchlearn.privacy.sensitivity import phase_bounds, row_bounds
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
 
@@ -163,17 +164,30 @@ def private_design(
     """
     if task not in ("kmeans", "pca", "regression"):
         raise ValueError(f"task={task!r}: a private pilot serves kmeans, pca and regression")
+    if (ledger is None) != (dataset is None):
+        raise ValueError("ledger= and dataset= go together: where to write, and the name of the data")
     around = design(task="regression", bounds=bounds)
     dim, mean, radius = around.dim, np.asarray(around.center, np.float64), float(around.radius or 0.0)
-    records, spread = [], 0.0
+    records: list[PrivacyRecord] = []
+    spread, charged = 0.0, None
     for turn in range(_ROUNDS):
         moments = QuadraticFeatures.draw(
             dim=dim, size=None if dim <= _ALL_PRODUCTS else 512, center=mean, radius=radius, seed=seed
         )
-        noisy = privatize(
-            sketch(data, moments), epsilon / _ROUNDS, delta / _ROUNDS, relation=relation,
-            records_per_user=records_per_user, public_map=True, ledger=ledger, dataset=dataset,
+        limits = row_bounds(moments)
+        chosen = choose_mechanism(
+            limits, moments.size, epsilon / _ROUNDS, delta / _ROUNDS, relation, records_per_user
         )  # fmt: skip
+        exact = sketch(data, moments)
+        check_sketch(exact, relation, records_per_user)
+        if not turn:  # all turns at once, before the first: a budget that is too small is left as it is
+            most = _whole_cost(chosen.spent, float(epsilon), float(delta))
+            noise.ready()
+            charged = charge(ledger, dataset, [("pilot for a map", most)], relation, records_per_user)
+        elif not chosen.rho <= (most.rho or 0.0) / _ROUNDS:
+            raise RuntimeError("a turn of the pilot would spend more than was charged")
+        sums, rows = draw(exact.sums, exact.weight, limits, chosen)
+        noisy = released(moments, sums, rows, chosen, limits, relation, records_per_user, "public bounds")
         assert noisy.privacy is not None
         records.append(noisy.privacy)
         mean, trace, error = _moments(noisy, mean, radius)
@@ -182,9 +196,6 @@ def private_design(
             # the next ball holds the rows even if the noise was against us
             radius = min(radius, _CLIP * math.sqrt(max(trace, 0.0) + 3.0 * error))
         spread = math.sqrt(max(trace, 0.0) / dim)
-    spent = replace(
-        combined_record(records, "same"), epsilon=float(epsilon), delta=math.fsum(r.delta for r in records)
-    )  # fmt: skip
     if trace <= 4.0 * error:  # nothing stands out of the noise: the last ball is all that is known
         corner = np.full(dim, radius / math.sqrt(dim))
         phi = design(bounds=(mean - corner, mean + corner), n_components=n_components, task=task, size=size, seed=seed)
@@ -196,7 +207,19 @@ def private_design(
     else:
         corner = np.full(dim, _CLIP * spread)
         phi = design(bounds=(mean - corner, mean + corner), n_components=n_components, task=task, size=size, seed=seed)
-    return phi, spent
+    together = combined_record(records, "same")
+    details = {**together.details, "rho": most.rho, "margin": most.margin, "chose": map_mark(phi)}
+    if charged is not None:
+        details["charged"] = charged
+    return phi, replace(together, epsilon=most.epsilon, delta=most.delta, details=details)
+
+
+def _whole_cost(turn: Spent, epsilon: float, delta: float) -> Spent:
+    """What all turns of a pilot cost, from the first; the others differ from it by rounding alone."""
+    slack = _ROUNDS * (1.0 + 1e-6)
+    rho = None if turn.rho is None else turn.rho * slack
+    used = delta if turn.delta else 0.0
+    return Spent(epsilon, used, rho, margin=None if turn.margin is None else turn.margin * slack)
 
 
 def _moments(

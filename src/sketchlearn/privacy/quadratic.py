@@ -41,6 +41,8 @@ Array = npt.NDArray[np.float64]
 _LARGEST = 6000  # dimension up to which eigenvalues are certified by a Cholesky factor: some seconds
 _LINEAR_SHARE = 2  # the mean needs less precision than the second moment: its sums count half,
 _FEW_SHARE = 5  # and of few orthogonal features no more than a part of so many of their absolute values
+# a product of two columns is in a matrix twice: it counts nearly sqrt(2) times as much as a square
+_SQUARES, _PRODUCTS = 5, 7
 # float64 arithmetic of the clipping: |u| <= 1 + this
 _SLACK = Fraction(1, 2**36)
 
@@ -53,7 +55,7 @@ def quadratic_bounds(features: FeatureMap) -> Bounds:
     >>> import sketchlearn as sl
     >>> from sketchlearn.privacy.quadratic import quadratic_bounds
     >>> phi = sl.QuadraticFeatures.draw(dim=4, radius=1.0)
-    >>> round(quadratic_bounds(phi).added.l2_squared / 2**60, 3)  # all products, and half of the row itself
+    >>> round(quadratic_bounds(phi).added.l2_squared / 25 / 2**60, 3)  # all products, and half of the row itself
     1.25
     """
     phi = cast(QuadraticFeatures, features)  # registered by kind
@@ -71,17 +73,23 @@ def _exact(features: QuadraticFeatures) -> Bounds:
     # rows are rounded to 2**-15 before they are multiplied: products are products of whole numbers
     length = 2**PRODUCT_BITS * (1 + _SLACK) + sqrt_above(Fraction(d)) / 2
     square, root = length**2, sqrt_above(Fraction(d))
-    scale = 2**PRODUCT_BITS // _LINEAR_SHARE
+    a, b = _SQUARES, _PRODUCTS
+    scale = a * 2**PRODUCT_BITS // _LINEAR_SHARE
 
     def together(l1: Fraction, l2_squared: Fraction, linear: int) -> Reach:
         return Reach(
             math.ceil(l1 + linear * scale * root * length), math.ceil(l2_squared + (linear * scale) ** 2 * square)
         )
 
-    # upper triangle of u u': sum of squares is (|u|^4 + sum u_i^4) / 2, of absolute values (|u|_1^2 + |u|^2) / 2
-    added = together(square * Fraction(d + 1, 2), square**2, 1)
-    replaced = together(square * sqrt_above(Fraction(d * (d + 1))), 2 * square**2, 2)
-    return Bounds(added, replaced, ((features.size, 1), (d, scale)), "all products of a clipped row")
+    # a u_i^2 and b u_i u_j for i < j: with b^2 <= 2 a^2 the squares are at most a^2 |u|^4, and for another row v at
+    # most a^2 |u u' - v v'|^2 <= 2 a^2; absolute values are a |u|^2 + b (|u|_1^2 - |u|^2) / 2, and of differences at
+    # most the length of the weights a and b / sqrt(2) times sqrt(2) (Cauchy and Schwarz)
+    most = square * (a + Fraction(b * (d - 1), 2))
+    apart = square * sqrt_above(Fraction(2 * d * a * a) + Fraction(d * (d - 1) * b * b, 2))
+    added = together(most, a * a * square**2, 1)
+    replaced = together(min(2 * most, apart), 2 * a * a * square**2, 2)
+    runs = [run for i in range(d) for run in ((1, a), (d - 1 - i, b)) if run[0]]
+    return Bounds(added, replaced, (*runs, (d, scale)), "all products of a clipped row, as an isometry")
 
 
 def _random(features: QuadraticFeatures) -> Bounds:

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import secrets
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import sketchlearn
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.privacy import noise
+from sketchlearn.privacy import noise as noises
+from sketchlearn.privacy.composition import Spent
+from sketchlearn.privacy.ledger import Ledger, same_name
 from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism, draw
 from sketchlearn.privacy.sensitivity import Bounds, row_bounds
-from sketchlearn.sketches.record import PrivacyRecord
+from sketchlearn.sketches.record import PrivacyRecord, together
+from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.sketches.weights import repeated
+from sketchlearn.sketches.weights import WEIGHT_BITS, repeated
 
-if TYPE_CHECKING:
-    from sketchlearn.privacy.ledger import Ledger
-
+_WEAK = 20.0  # epsilon above which nobody calls a release private
 _KEY = secrets.token_bytes(32)
 _released: dict[bytes, list[tuple[float, float]]] = {}
 
@@ -39,16 +41,29 @@ class RepeatedReleaseWarning(UserWarning):
     """
 
 
+class WeakGuaranteeWarning(UserWarning):
+    """A guarantee that protects little: delta above one over the number of rows, or epsilon above 20.
+
+    Examples
+    --------
+    >>> from sketchlearn.privacy import WeakGuaranteeWarning
+    >>> issubclass(WeakGuaranteeWarning, UserWarning)
+    True
+    """
+
+
 def privatize(
     sketch: Sketch,
     epsilon: float,
     delta: float = 0.0,
     *,
     relation: str = "add-remove",
-    records_per_user: int = 1,
+    records_per_user: int | None = None,
+    rows: int | None = None,
     public_map: bool = False,
     pilot: PrivacyRecord | None = None,
     mechanism: str = "auto",
+    noise: float = 0.0,
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> Sketch:
@@ -65,8 +80,13 @@ def privatize(
     relation : {"add-remove", "replace-one"}
         What one person changes: their rows are there or not (then the number of rows is private too), or they are
         replaced by others (then the number of rows is public).
-    records_per_user : int
-        The largest number of rows that one person may have.  Nobody can check it here: see to it before sketching.
+    records_per_user : int, optional
+        The largest number of rows that one person may have.  By default what the pass saw to
+        (``sl.sketch(..., user=..., max_rows_per_user=...)``), or 1: then nobody can check it here, see to it before
+        sketching.
+    rows : int, optional
+        The number of rows as a public number, for "replace-one" where what is in the rows decides how many there are
+        (a condition, one group of several, weights, skipped rows): the exact number would be a leak.
     public_map : bool
         Your word that the map was chosen without these rows: by ``design(bounds=...)`` with bounds that are public,
         from other data, or by constants.  It is kept in the record.  Not needed with `pilot`.
@@ -74,6 +94,9 @@ def privatize(
         What :func:`sketchlearn.privacy.private_design` spent on choosing the map from the data; it is added.
     mechanism : {"auto", "laplace", "gaussian"}
         The least noise by default.
+    noise : float
+        Variance of known noise of the averages (:meth:`sketchlearn.Sketch.with_noise`) as a public number.  What a sum
+        of sketches knows of its noise depends on exact numbers of rows and is not published.
     ledger : Ledger, optional
         Where the spending is written *before* any noise is drawn; refuses what exceeds the budget.
     dataset : str, optional
@@ -95,25 +118,64 @@ def privatize(
     >>> s.privacy.mechanism, s.privacy.epsilon, bool(abs(s.count - 10_000) < 1000)
     ('discrete-gaussian', 1.0, True)
     """
-    check_sketch(sketch, relation)
-    origin = _origin(public_map, pilot, relation, records_per_user)
+    users = check_sketch(sketch, relation, records_per_user, rows, noise)
+    origin = map_origin(sketch.features, public_map, pilot, relation, users)
     bounds = row_bounds(sketch.features)
-    chosen = choose_mechanism(bounds, sketch.features.size, epsilon, delta, relation, records_per_user, mechanism)
-    if ledger is not None:
-        if dataset is None:
-            raise ValueError("the ledger needs dataset=, the name of the data that is spent on")
-        # on disk before any noise is drawn: no crash can leave a release that is not in the ledger
-        ledger.spend(
-            dataset, chosen.epsilon, chosen.delta, rho=chosen.rho, relation=relation, records_per_user=records_per_user,
-            what=f"sketch of {sketch.features.size} {sketch.features.kind} features, {chosen.name}",
-        )  # fmt: skip
-    elif dataset is not None:
-        raise ValueError("dataset= is for a ledger, and none was given")
-    else:
+    chosen = choose_mechanism(bounds, sketch.features.size, epsilon, delta, relation, users, mechanism)
+    if (ledger is None) != (dataset is None):
+        raise ValueError(
+            "the ledger needs dataset=, the name of the data that is spent on"
+            if dataset is None
+            else "dataset= is for a ledger, and none was given"
+        )
+    noises.ready()
+    what = f"sketch of {sketch.features.size} {sketch.features.kind} features, {chosen.name}"
+    charged = charge(ledger, dataset, [(what, chosen.spent)], relation, users, pilot)
+    if charged is None:
         _remember(sketch, chosen)
-    sums, rows = draw(sketch.sums, sketch.weight, bounds, chosen)
-    made = released(sketch.features, sums, rows, chosen, bounds, relation, int(records_per_user), origin, pilot=pilot)
-    return made.with_noise(sketch.noise) if sketch.noise else made
+    sums, count = draw(sketch.sums, sketch.weight if rows is None else rows, bounds, chosen)
+    more: dict[str, Any] = {"charged": charged} if charged else {}
+    if rows is not None:
+        more["rows"] = "declared public by the releaser"
+    if sketch.origin.rows_per_user is not None:
+        more["user"] = f"rows chosen by column {sketch.origin.user!r} in the pass"
+    made = released(sketch.features, sums, count, chosen, bounds, relation, users, origin, more, pilot)
+    warn_if_weak(epsilon, delta, made.count)
+    return made.with_noise(noise) if noise else made
+
+
+def warn_if_weak(epsilon: float, delta: float, rows: float) -> None:
+    """Say so if a guarantee protects little; `rows` is the number that is released."""
+    words = []
+    if delta > 1.0 / max(rows, 1.0):
+        words.append(
+            f"delta={delta:.3g} is above 1 / {rows:,} rows: publishing a few whole rows would satisfy it; take it far "
+            "below"
+        )
+    if epsilon > _WEAK:
+        words.append(f"epsilon={epsilon:.3g}: outcomes may be {math.exp(min(epsilon, 700.0)):.0e} times as likely")
+    if words:
+        warnings.warn("; ".join(words), WeakGuaranteeWarning, stacklevel=3)
+
+
+def charge(
+    ledger: Ledger | None,
+    dataset: str | None,
+    spendings: Sequence[tuple[str, Spent]],
+    relation: str,
+    records_per_user: int,
+    pilot: PrivacyRecord | None = None,
+) -> list[str] | None:
+    """Write spendings down before any noise is drawn, and a pilot that was not; what to remember of the ledger."""
+    if ledger is None or dataset is None:
+        return None
+    lines = list(spendings)
+    if pilot is not None and pilot.details.get("charged") != [ledger.identity, same_name(dataset)]:
+        rho, margin = pilot.details.get("rho"), pilot.details.get("margin")
+        lines.insert(0, ("the pilot that chose the map", Spent(pilot.epsilon, pilot.delta, rho, margin=margin)))
+    # on disk before any noise is drawn: no crash can leave a release that is not in the ledger
+    ledger.spend_all(dataset, lines, relation, records_per_user)
+    return [ledger.identity, same_name(dataset)]
 
 
 def released(
@@ -139,7 +201,7 @@ def released(
         "rho": chosen.rho,
         "bound": bounds.proof,
         "map": origin,
-        "noise": noise.generator(),
+        "noise": together([noises.generator(), *([] if pilot is None else [pilot.details.get("noise")])]),
         **(more or {}),
     }
     if len(variances) > 1:
@@ -148,6 +210,7 @@ def released(
     if pilot is not None:
         details["pilot"] = {"epsilon": pilot.epsilon, "delta": pilot.delta}
         details["rho"] += pilot.details["rho"]
+        details.pop("margin", None)  # of two releases together it is not that of one
         epsilon, delta = epsilon + pilot.epsilon, delta + pilot.delta
     record = PrivacyRecord(
         mechanism=chosen.name,
@@ -168,30 +231,72 @@ def released(
 # -- what is refused -------------------------------------------------------------------------
 
 
-def check_sketch(sketch: Sketch, relation: str) -> None:
-    """Refuse sketches whose sums the bounds don't cover."""
+def check_sketch(
+    sketch: Sketch,
+    relation: str,
+    records_per_user: int | None = None,
+    rows: int | None = None,
+    noise: float = 0.0,
+) -> int:
+    """Refuse sketches whose sums the bounds don't cover; how many rows one person may have."""
     if not isinstance(sketch, Sketch):
-        raise TypeError(f"privatize takes a sketch, got {type(sketch).__name__}")
+        hint = "; for a table use sketchlearn.privacy.privatize_table" if isinstance(sketch, SketchTable) else ""
+        raise TypeError(f"privatize takes a sketch, got {type(sketch).__name__}{hint}")
     if sketch.privacy is not None:
         raise ValueError(
             "the sketch is private already: more noise would not make it more so, and learning from it is free"
         )
-    if sketch.weight_bits or sketch.squared_weights != repeated(sketch.weight, 0):
+    origin = sketch.origin
+    if sketch.weight_bits or sketch.squared_weights != repeated(sketch.weight, 0) or origin.fractional:
         raise ValueError(
             "the rows have fractional weights: one row's part in the sums is then not bounded by that of a row of "
             "weight 1. Sketch them without sample_weight, or repeat rows and say so by records_per_user"
         )
-    if relation == "replace-one" and sketch.skipped:
+    users = (origin.rows_per_user or 1) if records_per_user is None else records_per_user
+    heaviest = origin.largest >> WEIGHT_BITS
+    if heaviest > users:
         raise ValueError(
-            "invalid rows were skipped, so the number of valid rows is not public: use relation='add-remove', under "
-            "which it is noised"
+            f"a row of weight {heaviest} counts as so many rows of one person, and records_per_user is {users}: sketch "
+            f"without weights, or say records_per_user={heaviest}"
         )
+    if origin.rows_per_user is not None and users < origin.rows_per_user:
+        raise ValueError(
+            f"the pass let in up to {origin.rows_per_user} rows of one user, records_per_user is {users}: make the "
+            f"pass with max_rows_per_user={users}"
+        )
+    if sketch.noise and not noise:
+        raise ValueError(
+            "the sketch knows of noise in its averages, and how much depends on exact numbers of rows if it is a sum "
+            "of sketches: say what may be published by noise=, a public number, or use with_noise after the release"
+        )
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1):
+        raise ValueError(f"rows must be a positive integer, got {rows!r}")
+    if rows is not None and relation != "replace-one":
+        raise ValueError("rows= is a public number of rows, for relation='replace-one'; here it is noised")
+    if relation == "replace-one" and rows is None and (sketch.skipped or origin.by_content):
+        raise ValueError(
+            "how many rows there are depends on what is in them (a condition or a query, one group of several, "
+            "weights, or rows that were skipped), so their number is not public: use relation='add-remove', "
+            "under which it is noised, or declare it with rows=, a number that you know from elsewhere"
+        )
+    return users
 
 
-def _origin(public_map: bool, pilot: PrivacyRecord | None, relation: str, records_per_user: int) -> str:
+def map_mark(features: FeatureMap) -> str:
+    """What binds a pilot to the map that it chose: all of the recipe but names of columns."""
+    recipe = {k: v for k, v in features.recipe().items() if k != "columns"}
+    return hashlib.blake2b(json.dumps(recipe, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def map_origin(
+    features: FeatureMap, public_map: bool, pilot: PrivacyRecord | None, relation: str, records_per_user: int
+) -> str:
+    """Where the map comes from, in words; ValueError if nobody says that it may be published."""
     if pilot is not None:
         if not isinstance(pilot, PrivacyRecord):
             raise TypeError(f"pilot must be the record of a private design, got {type(pilot).__name__}")
+        if pilot.details.get("chose") != map_mark(features):
+            raise ValueError("the pilot is the record of something else: it did not choose the map of this sketch")
         if (pilot.relation, pilot.records_per_user) != (relation, records_per_user):
             raise ValueError(
                 f"the map was chosen for {pilot.relation}, {pilot.records_per_user} records per user; the release asks "

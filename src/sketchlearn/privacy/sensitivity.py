@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -199,6 +199,43 @@ def _fourier(features: FeatureMap) -> Bounds:
     phi = cast(PhaseMap, features)  # registered by kind
     groups = -(-phi.size // phi.kept)
     return (phase_bounds if phi.dither is None else sign_bounds)(phi.kept, groups, phi.size)
+
+
+@register_bounds("split")
+def _split(features: FeatureMap) -> Bounds:
+    return phase_bounds(features.size)
+
+
+EMBEDDED_SQUARED = 2**30 + 46_728
+"""Largest square of the length of a (cosine, sine) rounded to 2**-15, in units of 2**-30.
+
+Rounded to 2**-22 first, it is within 0.006 units of 2**-15 of the circle; rounding both parts again moves it by at
+most 0.7072: the length is below ``2**15 + 0.713``.
+"""
+EMBEDDED_L1 = 46_342
+"""Largest sum of the absolute values of both: sqrt(2) (2**15 + 0.006) + 1 is 46 342.0, which is not reached."""
+
+
+@register_bounds("embedded")
+def _embedded(features: FeatureMap) -> Bounds:
+    """Products of any two of 2 m rounded cosines and sines (upper triangle), then the numbers f themselves.
+
+    ``sum_{i<=j} (f_i f_j)**2 = (|f|**4 + sum f_i**4) / 2 <= P**2 m (m + 1) / 2``, since a pair has
+    ``c**4 + s**4 <= (c**2 + s**2)**2 <= P**2``.  For another row g, ``|f f' - g g'|**2 <= |f|**4 + |g|**4`` and the
+    squares on the diagonal differ by at most P: ``sum_{i<=j} (f_i f_j - g_i g_j)**2 <= P**2 (2 m**2 + 2 m) / 2``.
+    ``sum_{i<=j} |f_i f_j| = (|f|_1**2 + |f|**2) / 2``.  The numbers themselves are multiplied so that they add about
+    half as much again to the squares: classes are told apart by them.
+    """
+    m = int(cast(Any, features).inner.size)  # registered by kind
+    p, a = EMBEDDED_SQUARED, EMBEDDED_L1
+    times = 2**15 * max(1, math.isqrt(m) // 2)
+    products, linear = p**2 * m * (m + 1) // 2, m * p
+    return Bounds(
+        Reach(((m * a) ** 2 + m * p) // 2 + 1 + times * m * a, products + times**2 * linear),
+        Reach((m * a) ** 2 + m * p + 2 + 2 * times * m * a, 2 * products + 4 * times**2 * linear),
+        ((features.size, 1), (2 * m, times)),
+        "products of pairs of modulus 1, rounding included",
+    )
 
 
 @register_bounds("quadratic")

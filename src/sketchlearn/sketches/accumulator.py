@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap, checked_map
 from sketchlearn.kernels import RowSums, Summer
 from sketchlearn.sketches import file
+from sketchlearn.sketches.origin import Origin
 from sketchlearn.sketches.value import Sketch, check_range
 from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, on_grid, squared
 
@@ -25,11 +27,24 @@ _CHOICES = ("raise", "skip")
 
 
 class Summed(NamedTuple):
-    """Sums of some rows, whether their weights are in units of 1 (else of 2**-16), and the squares of the weights."""
+    """Sums of some rows, and what is to be known about their weights.
+
+    Attributes
+    ----------
+    part : RowSums
+        The sums.
+    whole : bool
+        Weights are in units of 1, else of 2**-16.
+    squared : int
+        The sum of their squares.
+    origin : Origin
+        The largest of them, and whether some are not whole numbers.
+    """
 
     part: RowSums
     whole: bool
     squared: int
+    origin: Origin = Origin()
 
 
 def summed(
@@ -44,7 +59,20 @@ def summed(
     part = summer.sum_rows(rows, units, skip_invalid)
     if part.first_invalid is not None and not skip_invalid:
         raise invalid(rows[part.first_invalid], part.first_invalid, column)
-    return Summed(part, whole, squares(summer, rows, units, whole, part))
+    counted = units if units is None or not part.skipped else units[summer.valid(rows)]
+    origin = Origin() if counted is None else weighted(int(counted.max(initial=0)), _bits(counted), whole)
+    return Summed(part, whole, squares(summer, rows, units, whole, part), origin)
+
+
+def _bits(units: npt.NDArray[np.int64]) -> int:
+    """Which bits some weight has."""
+    return int(np.bitwise_or.reduce(units, initial=0))
+
+
+def weighted(largest: int, bits: int, whole: bool) -> Origin:
+    """The origin of rows with these weights: the largest, and the bits of all, in units of 1 or of 2**-16."""
+    fractional = not whole and bool(bits & ((1 << WEIGHT_BITS) - 1))
+    return Origin(largest << WEIGHT_BITS if whole else largest, fractional, by_content=True)
 
 
 def squares(
@@ -78,15 +106,16 @@ def invalid(
 class _Sums:
     """Sums with weights of one unit, added to in place."""
 
-    __slots__ = ("bits", "features", "lower", "skipped", "squared", "sums", "upper", "weight")
+    __slots__ = ("bits", "features", "lower", "origin", "skipped", "squared", "sums", "upper", "weight")
 
     def __init__(self, features: FeatureMap, bits: int) -> None:
         self.features, self.bits = features, bits
         self.sums: npt.NDArray[Any] | None = None
         self.lower = self.upper = np.empty(0)
         self.weight = self.skipped = self.squared = 0
+        self.origin = Origin()
 
-    def add(self, part: RowSums | _Sums, squared: int) -> None:
+    def add(self, part: RowSums | _Sums, squared: int, origin: Origin) -> None:
         if part.sums is None:
             return
         check_range(self.features, self.weight + part.weight)
@@ -98,6 +127,9 @@ class _Sums:
             self.sums = self.features.add_sums(self.sums, part.sums, self.sums)
             np.minimum(self.lower, lower, out=self.lower)
             np.maximum(self.upper, upper, out=self.upper)
+        if part.weight or part.skipped:  # rows of weight 0 are as if they weren't there
+            first = not (self.weight or self.skipped)
+            self.origin = origin if first else Origin.together([self.origin, origin])
         self.weight += part.weight
         self.skipped += part.skipped
         self.squared += squared
@@ -110,7 +142,9 @@ class _Sums:
         for array in arrays:
             array.flags.writeable = False  # or the sketch would copy them once more
         sums, lower, upper = arrays
-        return Sketch(self.features, sums, self.weight, self.bits, lower, upper, self.skipped, self.squared)
+        return Sketch(
+            self.features, sums, self.weight, self.bits, lower, upper, self.skipped, self.squared, origin=self.origin
+        )
 
     @classmethod
     def of(cls, sketch: Sketch, bits: int) -> _Sums:
@@ -120,6 +154,7 @@ class _Sums:
             made.sums = np.array(sketch.features.shift_sums(sketch.sums, shift))
             made.weight, made.skipped, made.squared = sketch.weight << shift, sketch.skipped, sketch.squared_weights
             made.lower, made.upper = sketch.lower + 0.0, sketch.upper + 0.0
+            made.origin = sketch.origin
         return made
 
 
@@ -191,7 +226,7 @@ class Accumulator:
 
     def add(self, sums: Summed) -> None:
         """Add what a kernel left for some rows."""
-        self._of(sums.whole).add(sums.part, sums.squared)
+        self._of(sums.whole).add(sums.part, sums.squared, sums.origin)
 
     def merge(self, other: Accumulator) -> None:
         """Add all that another accumulator holds."""
@@ -206,7 +241,7 @@ class Accumulator:
                 check_range(self.features, (self._of(mine).weight if self._has(mine) else 0) + theirs.weight)
         for mine, theirs in ((True, other._whole), (False, other._fractional)):
             if theirs is not None:
-                self._of(mine).add(theirs, theirs.squared)
+                self._of(mine).add(theirs, theirs.squared, theirs.origin)
 
     def _has(self, whole: bool) -> bool:
         return (self._whole if whole else self._fractional) is not None
@@ -223,9 +258,10 @@ class Accumulator:
     def sketch(self) -> Sketch:
         """The sketch of all that was added so far."""
         parts = [part.exact().reduced() for part in (self._whole, self._fractional) if part is not None]
-        if not parts:
-            return Sketch.empty(self.features)
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        total = parts[0] if len(parts) == 1 else parts[0] + parts[1] if parts else Sketch.empty(self.features)
+        if self.on_invalid == "skip":  # what is in the rows decides how many count
+            total = replace(total, origin=replace(total.origin, by_content=True))
+        return total
 
     @property
     def count(self) -> int | float:

@@ -54,6 +54,9 @@ def merged_record(records: list[PrivacyRecord | None], pool: bool) -> PrivacyRec
     known = [record for record in records if record is not None]
     if not known:
         return None
+    release = known[0].details.get("release")
+    if release is not None and all(r is not None and r.details.get("release") == release for r in records):
+        return PrivacyRecord.joint(known)  # groups of one table, released together
     if pool:
         return PrivacyRecord.added(known)
     if len(known) < len(records):

@@ -25,6 +25,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.fingerprint import digest
 from sketchlearn.files import write
 from sketchlearn.limits import check, check_json
+from sketchlearn.sketches.origin import Origin
 from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch, check_range
@@ -39,6 +40,7 @@ _FIELDS = {"features", "fingerprint", "weight", "weight_bits", "skipped", "array
 _NEW_FIELDS = {"squared_weights", "privacy", "optional"}
 _PARTS = "parts"  # the optional field with the record of what went in and out
 _NOISE = "noise"  # the optional field with the variance of known noise
+_ORIGIN = "origin"  # the optional field with how rows were chosen, if not all with weight 1
 _DTYPES = {"<i8", "<f8", "<f4", "|i1"}
 
 
@@ -67,7 +69,8 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
         header["privacy"] = None if sketch.privacy is None else sketch.privacy.to_json()
         record = {} if sketch.parts is None else {_PARTS: sketch.parts.to_json(sketch)}
         known = {_NOISE: sketch.noise} if sketch.noise else {}
-        header["optional"] = {**sketch.extra, **record, **known}
+        chosen = {} if sketch.origin == Origin() else {_ORIGIN: sketch.origin.to_json()}
+        header["optional"] = {**sketch.extra, **record, **known, **chosen}
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-(_PREAMBLE.size + len(text)) % 8)
     body = b"".join(a.tobytes() for a in arrays.values())
@@ -79,7 +82,7 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
 def _is_plain(sketch: Sketch) -> bool:
     repetition = sketch.squared_weights == repeated(sketch.weight, sketch.weight_bits)
     boxed = sketch.has_box or sketch.weight == 0
-    alone = not sketch.extra and sketch.parts is None and not sketch.noise
+    alone = not sketch.extra and sketch.parts is None and not sketch.noise and sketch.origin == Origin()
     return repetition and boxed and sketch.privacy is None and alone
 
 
@@ -198,6 +201,8 @@ def _parse(
     if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise < np.inf:
         raise SketchFileError(f"noise must be a number that is not negative, got {noise!r}")
     later["noise"] = float(noise)
+    if _ORIGIN in extra:
+        later["origin"] = Origin.from_json(extra.pop(_ORIGIN))
     made = Sketch(features, sums, weight, weight_bits, lower, upper, skipped, extra=extra, **later)
     return made if record is None else replace(made, parts=Parts.from_json(record, made))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sketchlearn.sketches.checks import at_bits, check_range, merged_record
+from sketchlearn.sketches.origin import Origin
 from sketchlearn.sketches.parts import Parts
 
 if TYPE_CHECKING:
@@ -46,5 +47,6 @@ def merged(sketches: list[Sketch], pool: bool = False) -> Sketch:
         # what this version doesn't know can only be kept where all agree on it
         extra={k: v for k, v in filled[0].extra.items() if all(k in s.extra and s.extra[k] == v for s in filled)},
         noise=noise_of(sketches, weight, bits),
+        origin=Origin.together([s.origin for s in filled]),
         parts=Parts.together(map(Parts.of, sketches)) if any(s.parts is not None for s in sketches) else None,
     ).reduced()

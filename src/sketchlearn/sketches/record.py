@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -107,6 +107,11 @@ class PrivacyRecord:
             "Random noise was added to these totals before they were released "
             f"({self.mechanism} noise, sketchlearn {self.library})."
         )
+        if self.details.get("model") == "local":
+            made = (
+                "Every device sent one randomised answer about its row, and nothing else ever left it "
+                f"({self.mechanism}, sketchlearn {self.library})."
+            )
         promise = (
             f"The promise: {change}, every possible outcome of the release stays about as likely: at most {factor} "
             f"times as likely (epsilon = {self.epsilon:g}){except_for}.  This holds whatever else somebody knows, and "
@@ -117,13 +122,22 @@ class PrivacyRecord:
         if isinstance(pilot, dict) and isinstance(pilot.get("epsilon"), float):
             chosen = f"that the feature map was {origin} alone (epsilon = {pilot['epsilon']:g}, included above)"
         premises = (
-            f"It rests on what the software can't check: that nobody has more than {rows}, {chosen}, and that the "
-            "exact totals are kept secret or deleted."
+            f"It rests on what the software can't check: {self._people(rows)}{chosen}, and that the exact totals are "
+            "kept secret or deleted."
         )
         lines = [made, promise, count, premises]
         if "NOT PRIVATE" in noise:
             lines.insert(0, f"WARNING: the noise was {noise}: none of what follows holds.")
         return lines
+
+    def _people(self, rows: str) -> str:
+        """What has to be true of people, as the beginning of a list."""
+        said = "" if "user" in self.details else f"that nobody has more than {rows}, "
+        if "replacement" in self.details:
+            said += "that what a person's rows are replaced by is in the same part, "
+        if "rows" in self.details:
+            said += "that the number of rows is public knowledge, "
+        return said
 
     @classmethod
     def added(cls, records: Sequence[PrivacyRecord]) -> PrivacyRecord:
@@ -138,7 +152,24 @@ class PrivacyRecord:
             records_per_user=min(record.records_per_user for record in records),
             sums_variance=math.fsum(record.sums_variance for record in records),
             weight_variance=math.fsum(record.weight_variance for record in records),
-            details={"composition": "sequential", "parts": len(records), **added_variances(records)},
+            details={
+                "composition": "sequential",
+                "parts": len(records),
+                **{name: together(record.details.get(name) for record in records) for name in ("noise", "map")},
+                **added_variances(records),
+            },
+        )
+
+    @classmethod
+    def joint(cls, records: Sequence[PrivacyRecord]) -> PrivacyRecord:
+        """The record of a sum of sketches that were released together: noise adds up, the promise is one."""
+        if len(records) == 1:
+            return records[0]
+        return replace(
+            records[0],
+            sums_variance=math.fsum(record.sums_variance for record in records),
+            weight_variance=math.fsum(record.weight_variance for record in records),
+            details={**records[0].details, "parts": len(records), **added_variances(records)},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -162,6 +193,11 @@ class PrivacyRecord:
         if isinstance(users, bool) or not isinstance(users, int) or users < 1 or not isinstance(value["details"], dict):
             raise ValueError("not a privacy record")
         return cls(**value)
+
+
+def together(values: Iterable[Any]) -> str:
+    """What several records say about one thing."""
+    return "; ".join(dict.fromkeys(str(value) for value in values if value is not None))
 
 
 def added_variances(records: Sequence[PrivacyRecord]) -> dict[str, Any]:

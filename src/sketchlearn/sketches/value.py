@@ -17,6 +17,7 @@ from sketchlearn.features.phases import PhaseMap
 from sketchlearn.files import write
 from sketchlearn.sketches.checks import at_bits, check_range, check_same_features, in_words
 from sketchlearn.sketches.merging import merged, noise_of
+from sketchlearn.sketches.origin import PLAIN, Origin
 from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, possible_squares, repeated
@@ -61,6 +62,8 @@ class Sketch:
         about rows, so sketches are equal whatever it holds.
     noise : float
         Variance of noise that every entry of the mean is known to carry beyond sampling; see :meth:`with_noise`.
+    origin : Origin
+        How the rows were chosen and weighted, for a private release; sketches are equal whatever it holds.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Sketch:
     extra: Mapping[str, Any] = field(default_factory=dict)
     parts: Parts | None = None
     noise: float = 0.0
+    origin: Origin = PLAIN
 
     def __post_init__(self) -> None:
         if self.weight < 0 or self.skipped < 0:
@@ -309,6 +313,7 @@ class Sketch:
             skipped=self.skipped - other.skipped, squared_weights=squared,
             parts=None if self.parts is None else self.parts.without(other),
             noise=noise_of([self, other], weight, bits),
+            origin=self.origin.without(other.origin) if weight else PLAIN,
         ).reduced()  # fmt: skip
 
     def with_noise(self, variance: float) -> Sketch:

@@ -19,6 +19,7 @@ from sketchlearn.sources.conditions import renamed
 from sketchlearn.sources.device import device_batch
 from sketchlearn.sources.rows import Coded, numbered, of_rows, record_batch
 from sketchlearn.sources.selection import Selection
+from sketchlearn.sources.users import of_array as users_of_array
 
 
 @register(rank=0)
@@ -69,9 +70,10 @@ def open_array(data: Any, selection: Selection) -> Source | None:
     array = pick(array, selection)
     weights = as_weights(selection.sample_weight, len(array))
     given = None if selection.group_by is None else numbered(selection.group_by, len(array))
+    users = None if selection.user is None else users_of_array(selection.user, len(array))
     in_memory = array.dtype in (np.float32, np.float64) and array.dtype.isnative and selection.dtype is None
     return Source(
-        _Blocks(array, weights, given, selection.dtype),
+        _Blocks(array, weights, given, selection.dtype, users),
         len(array),
         in_memory=in_memory,
         release=_page_releaser(array),
@@ -87,13 +89,15 @@ class _Blocks:
     weights: npt.NDArray[np.float64] | None
     given: Coded | None
     dtype: str | None
+    users: npt.NDArray[np.uint64] | None = None
 
     def __call__(self, size: int) -> Iterator[Batch]:
         for i in range(0, len(self.array), size):
             at = slice(i, i + size)
             weights = None if self.weights is None else self.weights[at]
             groups, labels = (None, None) if self.given is None else (self.given[0][at], self.given[1])
-            yield Batch(as_real(self.array[at], dtype=self.dtype), weights, groups, labels)
+            users = None if self.users is None else self.users[at]
+            yield Batch(as_real(self.array[at], dtype=self.dtype), weights, groups, labels, users)
 
 
 def _structured(array: npt.NDArray[Any], selection: Selection) -> Source:
@@ -111,7 +115,7 @@ def _structured(array: npt.NDArray[Any], selection: Selection) -> Source:
 def _by_column(array: npt.NDArray[Any], selection: Selection) -> Source:
     """A 2-D array with a column of weights or groups, or a condition: the columns are named by their numbers."""
     names = [str(i) for i in range(array.shape[1])]
-    for option in ("weight_column", "group_by"):
+    for option in ("weight_column", "group_by", "user"):
         value = getattr(selection, option)
         if isinstance(value, str) and not _is_number(value):
             raise ValueError(
@@ -136,6 +140,8 @@ def open_iterable(data: Any, selection: Selection) -> Source | None:
     selection.refuse("an iterable of batches", "query", "dataset", "format")
     if selection.group_by is not None and not isinstance(selection.group_by, str | int):
         selection.refuse("an iterable of batches: put the labels into a column of each batch", "group_by")
+    if selection.user is not None and not isinstance(selection.user, str | int):
+        selection.refuse("an iterable of batches: put the users into a column of each batch", "user")
 
     def batches(size: int) -> Iterator[Batch]:
         for number, item in enumerate(data):
@@ -164,8 +170,8 @@ def _has_columns(values: Any) -> bool:
 
 def by_column(selection: Selection) -> bool:
     """True if a column has to be looked at as a column: weights, groups or a condition."""
-    groups = isinstance(selection.group_by, str | int)
-    return bool(selection.weight_column is not None or selection.where or groups)
+    named = isinstance(selection.group_by, str | int) or isinstance(selection.user, str | int)
+    return bool(selection.weight_column is not None or selection.where or named)
 
 
 def group_name(selection: Selection) -> str | None:
@@ -184,6 +190,7 @@ def numbers_as_names(selection: Selection, width: int) -> Selection:
         columns=None if selection.columns is None else tuple(map(name, selection.columns)),
         weight_column=name(selection.weight_column),
         group_by=name(selection.group_by),
+        user=name(selection.user),
         where=tuple(renamed(c, name) for c in selection.where),
         expected=None,
     )

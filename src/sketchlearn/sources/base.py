@@ -32,18 +32,22 @@ class Batch(NamedTuple):
         For each row the place of its group in `labels`.
     labels : tuple, optional
         Labels of groups; those of the next batch may be others.
+    users : array (n,) of uint64, optional
+        A number that tells whose row it is.
     """
 
     rows: npt.NDArray[np.floating]
     weights: npt.NDArray[np.float64] | None = None
     groups: npt.NDArray[np.int64] | None = None
     labels: tuple[Any, ...] | None = None
+    users: npt.NDArray[np.uint64] | None = None
 
     def cut(self, start: int, stop: int | None = None) -> Batch:
         """Some of the rows, as views."""
         weights = None if self.weights is None else self.weights[start:stop]
         groups = None if self.groups is None else self.groups[start:stop]
-        return Batch(self.rows[start:stop], weights, groups, self.labels)
+        users = None if self.users is None else self.users[start:stop]
+        return Batch(self.rows[start:stop], weights, groups, self.labels, users)
 
 
 def coded(labels: Iterable[Any]) -> tuple[npt.NDArray[np.int64], tuple[Any, ...]]:
@@ -201,6 +205,12 @@ class Source:
     home: Any = None
     delimited: bool = False
     """Rows are delimited text, so that options about it make sense."""
+    user: str | None = None
+    """The column that says whose row it is."""
+    max_rows_per_user: int | None = None
+    """Batches say whose rows they are, and a pass takes so many of each user."""
+    users_together: bool = False
+    """Every user has all rows in one part."""
 
     @classmethod
     def of_parts(cls, parts: Sequence[Part], names: tuple[str, ...] | None = None, grouped: bool = False) -> Source:
@@ -253,7 +263,8 @@ class Source:
         """
         chosen = None if names is None else tuple(names)
         if self.once is not None:
-            return Source.of_stream(Mapped(self.once.batches, function), chosen, self.grouped)
+            stream = Source.of_stream(Mapped(self.once.batches, function), chosen, self.grouped)
+            return replace(stream, settings=self.settings)
         parts = tuple(
             p._replace(batches=Mapped(p.batches, function), identity=p.identity if mark is not None else None)
             for p in self.parts
@@ -384,7 +395,7 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
         chosen.refuse(
             "rows opened with sl.read: give it there",
             "columns", "weight_column", "group_by", "where", "query", "dataset", "format", "dtype", "sample_weight",
-            *TEXT_OPTIONS,
+            "user", *TEXT_OPTIONS,
         )  # fmt: skip
         return data
     for _, opener in _OPENERS:
@@ -394,7 +405,10 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
                 source = _encoded(source, chosen.encoder)
             if not source.delimited:
                 chosen.refuse("this data", *TEXT_OPTIONS)
-            return replace(source, settings=chosen.settings())
+            named = isinstance(chosen.user, str | int)
+            user = None if chosen.user is None else str(chosen.user) if named else "an array"
+            bound = {"user": user, "max_rows_per_user": chosen.max_rows_per_user}
+            return replace(source, settings=chosen.settings(), **bound)  # type: ignore[arg-type]
     raise TypeError(
         f"can't read rows from {type(data).__name__}: give a path, a 2-D array, a frame, an Arrow stream, or an "
         "iterable of 2-D batches"

@@ -18,6 +18,7 @@ from sketchlearn.optional import optional
 from sketchlearn.sources.base import Batch, coded
 from sketchlearn.sources.conditions import arrow_expression, columns_in
 from sketchlearn.sources.selection import Selection
+from sketchlearn.sources.users import of_arrow as users_of
 
 
 def arrow(purpose: str) -> Any:
@@ -53,12 +54,15 @@ class Layout:
             raise ValueError(f"{place}: group_by must be the name of a column here")
         self.weight = self._name(names, selection.weight_column)
         self.group = self._name(names, selection.group_by)
-        self.selection = replace(selection, weight_column=self.weight, group_by=self.group)
+        if selection.user is not None and not isinstance(selection.user, str | int):
+            raise ValueError(f"{place}: user must be the name of a column here")
+        self.user = self._name(names, selection.user)
+        self.selection = replace(selection, weight_column=self.weight, group_by=self.group, user=self.user)
         wanted: Sequence[str | int] | None = selection.columns
         if wanted is None:
             wanted = selection.expected
         if wanted is None:
-            wanted = [n for n in names if n not in (self.weight, self.group) and n not in optional]
+            wanted = [n for n in names if n not in (self.weight, self.group, self.user) and n not in optional]
         self.inputs = tuple(str(self._name(names, c)) for c in wanted)
         """Columns that are read."""
         self.encoder = selection.encoder
@@ -69,7 +73,7 @@ class Layout:
         if self.encoder is not None:
             self.numbers = self.encoder.names
             self.numeric = tuple(rule.name for rule in self.encoder.rules if isinstance(rule, Number))
-        self.extra = [n for n in (self.weight, self.group) if n is not None]
+        self.extra = [n for n in (self.weight, self.group, self.user) if n is not None]
         for name in [*self.inputs, *self.extra, *columns_in(selection.where)]:
             if name not in names:
                 raise ValueError(f"{place} has no column {name!r}; it has {_listed(names)}")
@@ -171,7 +175,8 @@ class Layout:
             weights = self._column(pa, column, self.weight).astype(np.float64, copy=False)
         if self.group is not None:
             groups, labels = self._groups(pa, _whole(table.column(self.group)))
-        return Batch(rows, weights, groups, labels)
+        users = None if self.user is None else users_of(pa, _whole(table.column(self.user)), self.user)
+        return Batch(rows, weights, groups, labels, users)
 
     def _block(self, pa: Any, columns: list[Any], rows: int) -> npt.NDArray[np.floating]:
         values = [self._column(pa, c, n) for c, n in zip(columns, self.numbers, strict=True)]
@@ -259,7 +264,7 @@ class Layout:
     def tuples(self, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Batch:
         """Numbers, weights and groups of the rows of a database cursor."""
         columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-        if self.encoder is not None:
+        if self.encoder is not None or self.user is not None:
             return self.batch(arrow("encoding").table({name: list(columns[name]) for name in self.needed}))
         block = np.empty((len(self.numbers), len(rows)), self.selection.dtype or "f8")
         for line, name in zip(block, self.numbers, strict=True):

@@ -30,14 +30,18 @@ def _frame(data: Any, selection: Selection) -> Source:
     own = selection.group_by if isinstance(selection.group_by, str | int) else None
     plain = replace(selection, sample_weight=None, group_by=own)
     layout = Layout([str(name) for name in data.columns], plain, "the frame")
+    if layout.user is not None:  # all rows of a user in one partition
+        data = data.shuffle(on=[next(name for name in data.columns if str(name) == layout.user)])
     open_source(data._meta, plain)  # complains about columns before anything is computed
     needed = [name for name in data.columns if str(name) in layout.needed]
     chosen = replace(layout.selection, columns=layout.numbers, expected=None)
     frames = list(data[needed].to_delayed())
-    return _source(frames, [None] * len(frames), chosen, selection, layout.numbers)
+    made = _source(frames, [None] * len(frames), chosen, selection, layout.numbers)
+    return replace(made, users_together=layout.user is not None)
 
 
 def _array(data: Any, selection: Selection) -> Source:
+    selection.refuse("a Dask array: make a Dask frame with a column of users", "user")
     if len(data.chunks[1]) > 1:
         data = data.rechunk({1: -1})
     lengths = [None if np.isnan(n) else int(n) for n in data.chunks[0]]

@@ -21,7 +21,7 @@ def open_device_array(data: Any, selection: Selection) -> Source | None:
     """A 2-D array on a GPU; its rows stay there."""
     if not on_device(data):
         return None
-    selection.refuse("an array on a GPU", "query", "dataset", "format", "where", "weight_column", "dtype")
+    selection.refuse("an array on a GPU", "query", "dataset", "format", "where", "weight_column", "dtype", "user")
     rows = _rows(data, selection)
     weights = as_weights(_to_host(selection.sample_weight), len(rows))
     given = None if selection.group_by is None else numbered(_to_host(selection.group_by), len(rows))
@@ -31,7 +31,7 @@ def open_device_array(data: Any, selection: Selection) -> Source | None:
 
 def device_batch(values: Any, weights: Any, selection: Selection, what: str) -> Batch:
     """A batch of rows on a GPU, out of a stream of batches."""
-    selection.refuse("a batch on a GPU", "where", "weight_column", "group_by", "dtype")
+    selection.refuse("a batch on a GPU", "where", "weight_column", "group_by", "dtype", "user")
     rows = _rows(values, selection, what)
     return Batch(rows, as_weights(_to_host(weights), len(rows), f"weights of {what}"))  # type: ignore[arg-type]
 

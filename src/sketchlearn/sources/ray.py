@@ -17,7 +17,7 @@ def open_ray(data: Any, selection: Selection) -> Source | None:
     """A Ray dataset: summed where its blocks are."""
     if library_of(data) != "ray" or not hasattr(data, "iter_internal_ref_bundles"):
         return None
-    selection.refuse("a Ray dataset", "query", "dataset", "format", "sample_weight")
+    selection.refuse("a Ray dataset", "query", "dataset", "format", "sample_weight", "user")
     if selection.group_by is not None and not isinstance(selection.group_by, str | int):
         selection.refuse("a Ray dataset; group by a column", "group_by")
     schema = data.schema()

@@ -13,6 +13,7 @@ from sketchlearn.arrays import as_weights
 from sketchlearn.sources.base import Batch, Source, coded
 from sketchlearn.sources.columns import Layout, arrow, stream_of
 from sketchlearn.sources.selection import Selection
+from sketchlearn.sources.users import of_array as users_of_array
 
 
 def of_rows(
@@ -33,6 +34,11 @@ def of_rows(
     if grouped and not isinstance(selection.group_by, str):
         given = numbered(selection.group_by, rows)
         selection = replace(selection, group_by=None)
+    users = None
+    if selection.user is not None and not isinstance(selection.user, str | int):
+        users = users_of_array(selection.user, rows)
+        selection.refuse("rows whose users are an array; put the users into a column", "where")
+        selection = replace(selection, user=None)
     layout = Layout(names, selection, place, optional)
     layout.check(tables(0, min(rows, 1)).schema)
     weights = as_weights(selection.sample_weight, rows)
@@ -41,7 +47,7 @@ def of_rows(
     if given is not None:
         selection.refuse("rows grouped by an array; group by a column", "where")
     length = None if selection.where else rows
-    return Source(_Tables(tables, rows, layout, weights, given), length, names=layout.numbers, grouped=grouped)
+    return Source(_Tables(tables, rows, layout, weights, given, users), length, names=layout.numbers, grouped=grouped)
 
 
 Coded = tuple[npt.NDArray[np.int64], tuple[Any, ...]]
@@ -57,6 +63,7 @@ class _Tables:
     layout: Layout
     weights: npt.NDArray[np.float64] | None
     given: Coded | None
+    users: npt.NDArray[np.uint64] | None = None
 
     def __call__(self, size: int) -> Iterator[Batch]:
         for i in range(0, self.rows, size):
@@ -65,7 +72,8 @@ class _Tables:
                 if self.given is not None:
                     groups, labels = self.given[0][i : i + size], self.given[1]
                 weights = batch.weights if self.weights is None else self.weights[i : i + size]
-                yield Batch(batch.rows, weights, groups, labels)
+                users = batch.users if self.users is None else self.users[i : i + size]
+                yield Batch(batch.rows, weights, groups, labels, users)
 
 
 def numbered(group_by: Any, rows: int) -> Coded:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import codecs
 import hashlib
 import operator
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict
 
@@ -32,6 +34,8 @@ class ReadOptions(TypedDict, total=False):
     encoding: str | None
     encoder: Encoder | None
     sample_weight: npt.ArrayLike | None
+    user: str | int | npt.ArrayLike | None
+    max_rows_per_user: int | None
 
 
 TEXT_OPTIONS = ("delimiter", "decimal", "encoding")
@@ -48,6 +52,7 @@ _INSTEAD = {
     "decimal": ": it is for CSV",
     "encoding": ": it is for CSV",
     "sample_weight": ": put the weights into a column and use weight_column",
+    "user": ": put the rows into a frame or a file with a column of users",
 }
 
 
@@ -71,6 +76,8 @@ class Selection:
     encoder: Encoder | None = None
     """Rules by which columns become numbers; those of the feature map."""
     sample_weight: Any = None
+    user: Any = None
+    max_rows_per_user: int | None = None
 
     @classmethod
     def of(cls, **options: Any) -> Selection:
@@ -101,6 +108,7 @@ class Selection:
             if dtype not in ("float32", "float64"):
                 raise ValueError(f"dtype={dtype!r}: rows are read as 'float32' or 'float64'")
         _check_text(options)
+        _check_user(options)
         if options.get("encoder") is not None:
             if columns is not None:
                 raise ValueError("columns and an encoder: the encoder says which columns are read")
@@ -132,6 +140,26 @@ class Selection:
         return {k: _setting(v) for k, v in values.items() if v is not None and not (isinstance(v, tuple) and not v)}
 
 
+_WHOLE_TABLE = re.compile(
+    r"""\s*(select\s+(?!distinct\b|top\b)[\w\s,"*.]+\s)?\s*from\s+[\w."'/-]+\s*;?\s*""", re.IGNORECASE
+)
+
+
+def selects(settings: Mapping[str, str]) -> bool:
+    """Whether options that a source was opened with choose rows by what is in them.
+
+    A query does, unless it reads some columns of one table.
+
+    Examples
+    --------
+    >>> from sketchlearn.sources.selection import Selection, selects
+    >>> [selects(Selection.of(query=f"SELECT x FROM t{rest}").settings()) for rest in ("", " WHERE x > 0")]
+    [False, True]
+    """
+    query = settings.get("query")
+    return "where" in settings or (query is not None and not _WHOLE_TABLE.fullmatch(ast.literal_eval(query)))
+
+
 def _is_triple(where: Any) -> bool:
     return isinstance(where, tuple) and len(where) == 3 and where[1] in (*OPERATORS, "=")
 
@@ -152,6 +180,17 @@ def _check_text(options: dict[str, Any]) -> None:
             options["encoding"] = codecs.lookup(encoding).name
         except LookupError:
             raise ValueError(f"encoding={encoding!r} is not known; say utf-8, utf-16, latin-1, cp1252, ...") from None
+
+
+def _check_user(options: dict[str, Any]) -> None:
+    """Whose rows they are and how many of each user count go together."""
+    user, most = options.get("user"), options.get("max_rows_per_user")
+    if (user is None) != (most is None):
+        raise ValueError("user and max_rows_per_user go together: whose rows they are, and how many of each user count")
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+        raise ValueError(f"max_rows_per_user must be a positive integer, got {most!r}")
+    if user is not None and (options.get("weight_column") is not None or options.get("sample_weight") is not None):
+        raise ValueError("user and weights don't go together: a weight counts as so many rows of its user")
 
 
 def _setting(value: Any) -> str:

@@ -19,7 +19,7 @@ def open_spark(data: Any, selection: Selection) -> Source | None:
     if library_of(data) != "pyspark" or not hasattr(data, "mapInArrow"):
         return None
     pa = arrow("reading a Spark frame")
-    selection.refuse("a Spark frame", "query", "dataset", "format", "sample_weight")
+    selection.refuse("a Spark frame", "query", "dataset", "format", "sample_weight", "user")
     if selection.group_by is not None and not isinstance(selection.group_by, str | int):
         selection.refuse("a Spark frame; group by a column", "group_by")
     layout = Layout(data.columns, selection, "the frame")

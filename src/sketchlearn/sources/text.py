@@ -148,9 +148,9 @@ def _pinned(layout: Layout, schema: Any, grammar: Grammar) -> dict[str, Any]:
     types |= {name: pa.string() for name in layout.inputs if name not in layout.numeric}  # categories
     if layout.weight is not None:
         types[layout.weight] = pa.float64()
-    group = layout.group
-    if group is not None and (not grammar.typed or pa.types.is_null(types[group])):
-        types[group] = pa.string()
+    for label in (layout.group, layout.user):
+        if label is not None and (not grammar.typed or pa.types.is_null(types[label])):
+            types[label] = pa.string()
     return types
 
 

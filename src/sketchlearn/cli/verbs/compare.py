@@ -1,4 +1,4 @@
-"""``sketchlearn compare``: a drift alarm with an exit code."""
+"""``sketchlearn compare``: compare two sketches; a drift alarm for scripts."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def register(app: typer.Typer) -> None:
         a: Annotated[str, typer.Argument(help="A sketch, or a table of groups; - for standard input.")],
         b: Annotated[
             str | None,
-            typer.Argument(help="Another one, of other rows, with the same features; or a model with a mixture."),
+            typer.Argument(help="A second sketch with the same feature map; or a model with a mixture."),
         ] = None,
         group: Annotated[
             list[str] | None,
-            typer.Option("--group", "-g", help="Groups of the table to compare: two, or one with all others."),
+            typer.Option("--group", "-g", help="Groups of the table to compare: two, or one against all others."),
         ] = None,
         alpha: Annotated[float, typer.Option("--alpha", help="False-alarm rate of the exit code.")] = 0.01,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Distance of two sketches (MMD), or of a sketch and a model, its p-value, and columns that moved.
+        """Compare two sketches, or a sketch and a model: distance (MMD), p-value, and columns that moved.
 
-        Exit code 10 if they differ.
+        The exit code is 10 if they differ.
         """
         if not 0 < alpha < 1:
             raise usage(f"--alpha must be between 0 and 1, got {alpha}")

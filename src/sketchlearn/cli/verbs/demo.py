@@ -1,4 +1,4 @@
-"""``sketchlearn demo``: the whole way from rows to a report, on data that it makes."""
+"""``sketchlearn demo``: a tour from rows to a report, on made-up data."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def demo(
-        output: Annotated[str, typer.Option("--output", "-o", help="Folder to make.")] = "sketchlearn-demo",
-        rows: Annotated[int, typer.Option("--rows", help="Rows of customers to make up.")] = 400_000,
-        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Others give other customers.")] = 0,
+        output: Annotated[str, typer.Option("--output", "-o", help="Folder to create.")] = "sketchlearn-demo",
+        rows: Annotated[int, typer.Option("--rows", help="Number of rows to make up.")] = 400_000,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the made-up rows.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Make a Parquet folder, sketch it, learn clusters, draw them and write a report; shows every command."""
+        """Write some Parquet files, sketch them, find clusters, draw them and write a report. Shows every command."""
         if rows < _FEWEST:
             raise usage(f"--rows must be at least {_FEWEST}, got {rows}: the rare kind needs some")
         folder = Path(output)

@@ -1,4 +1,4 @@
-"""``sketchlearn design``: choose a feature map from a pilot sample, or from public bounds."""
+"""``sketchlearn design``: choose a feature map from a pilot sample, or from known bounds."""
 
 from __future__ import annotations
 
@@ -43,34 +43,39 @@ def register(app: typer.Typer) -> None:
     def design(
         output: Output,
         data: Annotated[list[str] | None, typer.Argument(help="Files, globs, folders, a URL, or -.")] = None,
-        components: Annotated[int, typer.Option("--components", "-k", help="Components to be learned later.")] = 20,
-        task: Annotated[str, typer.Option("--task", help="What will be learned: kmeans, gmm, ...")] = "kmeans",
+        components: Annotated[
+            int, typer.Option("--components", "-k", help="Largest number of components to learn later.")
+        ] = 20,
+        task: Annotated[str, typer.Option("--task", help="What to learn later: kmeans, gmm, ...")] = "kmeans",
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the features.")] = 0,
-        lower: Annotated[str | None, typer.Option("--lower", help="Public lower bounds, by commas.")] = None,
-        upper: Annotated[str | None, typer.Option("--upper", help="Public upper bounds, by commas.")] = None,
+        lower: Annotated[str | None, typer.Option("--lower", help="Known lower bounds, separated by commas.")] = None,
+        upper: Annotated[str | None, typer.Option("--upper", help="Known upper bounds, separated by commas.")] = None,
         rows: Annotated[
-            int | None, typer.Option("--rows", help="For a private release: so many rows at least, a public number.")
+            int | None,
+            typer.Option("--rows", help="For a private release: a public lower bound of the number of rows."),
         ] = None,
         epsilon: Annotated[
             float | None,
-            typer.Option("--epsilon", help="With --rows: what the release will spend."),
+            typer.Option("--epsilon", help="With --rows: the epsilon of the release."),
         ] = None,
-        delta: Annotated[float, typer.Option("--delta", help="The same for delta.")] = 0.0,
+        delta: Annotated[float, typer.Option("--delta", help="With --rows: the delta of the release.")] = 0.0,
         standardize: Annotated[
-            bool, typer.Option("--standardize", help="Offset and spread per column, kept in the map.")
+            bool,
+            typer.Option("--standardize", help="Standardise the columns; offset and spread become part of the map."),
         ] = False,
         projection: Annotated[
-            int | None, typer.Option("--projection", help="For hundreds of columns: this many random projections.")
+            int | None,
+            typer.Option("--projection", help="For hundreds of columns: replace them by this many random projections."),
         ] = None,
         first: Annotated[
             list[str] | None,
-            typer.Option("--first", help="For 'independence': columns of the first of two groups, by commas."),
+            typer.Option("--first", help="For 'independence': columns of the first group, separated by commas."),
         ] = None,
         encode: Annotated[
-            bool, typer.Option("--encode", help="Fill missing numbers, and make indicators of categories.")
+            bool, typer.Option("--encode", help="Fill missing numbers and turn categories into indicator columns.")
         ] = False,
         missing: Annotated[
-            str, typer.Option("--missing", help="With --encode: mean, median or error for missing numbers.")
+            str, typer.Option("--missing", help="With --encode: replace missing numbers by mean or median, or error.")
         ] = "mean",
         columns: Columns = None,
         where: Where = None,

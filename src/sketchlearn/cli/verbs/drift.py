@@ -1,4 +1,4 @@
-"""``sketchlearn drift``: which of a sequence of sketches differ, and in which columns, with an exit code."""
+"""``sketchlearn drift``: find the sketches in a sequence that differ, and the columns that moved."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ def register(app: typer.Typer) -> None:
 
     @app.command("drift")
     def drift_(
-        sketches: Annotated[list[str], typer.Argument(help="Sketches in their order, or one table of groups.")],
-        against: Annotated[str, typer.Option("--against", help="first, previous or rest.")] = "first",
+        sketches: Annotated[list[str], typer.Argument(help="Sketches in order, or one table of groups.")],
+        against: Annotated[
+            str, typer.Option("--against", help="Compare with the first, the previous, or the rest.")
+        ] = "first",
         alpha: Annotated[float, typer.Option("--alpha", help="False-alarm rate of the whole sequence.")] = 0.01,
         correction: Annotated[
-            str, typer.Option("--correction", help="For many tests: holm (any false alarm), fdr (their share), none.")
+            str,
+            typer.Option(
+                "--correction",
+                help="Correction for many tests: holm (any false alarm), fdr (share of false alarms), none.",
+            ),
         ] = "holm",
         min_distance: Annotated[
-            float, typer.Option("--min-distance", help="Smaller distances are no alarm, however sure they are.")
+            float, typer.Option("--min-distance", help="Ignore smaller distances, even if they are significant.")
         ] = 0.0,
         as_json: Json = False,
         debug: Debug = False,

@@ -1,4 +1,4 @@
-"""``sketchlearn independence``: whether two groups of columns depend on each other."""
+"""``sketchlearn independence``: test whether two groups of columns are independent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command("independence")
     def independence_(
-        sketch: Annotated[str, typer.Argument(help="A sketch with a map of 'design --first'; - for standard input.")],
+        sketch: Annotated[str, typer.Argument(help="A sketch with a map from 'design --first'; - for standard input.")],
         alpha: Annotated[float, typer.Option("--alpha", help="False-alarm rate of the exit code.")] = 0.01,
         as_json: Json = False,
         debug: Debug = False,

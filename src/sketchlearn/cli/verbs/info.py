@@ -1,4 +1,4 @@
-"""``sketchlearn info``: everything a sketch knows, and what it can't know."""
+"""``sketchlearn info``: show what is in a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Tell what is in a file: rows, columns, features, noise, box."""
+        """Show what is in a file: rows, columns, features, noise, value ranges."""
         from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
         from sketchlearn.engines.checkpoint import read_checkpoint
         from sketchlearn.limits import read_json

@@ -1,4 +1,4 @@
-"""``sketchlearn learn``: models from a sketch, as JSON."""
+"""``sketchlearn learn``: learn a model from a sketch."""
 
 from __future__ import annotations
 
@@ -45,15 +45,17 @@ def register(app: typer.Typer) -> None:
         k: Components,
         output: Model,
         decoder: Annotated[
-            str, typer.Option("--decoder", help="auto, or another one by name (a wrong name lists them).")
+            str, typer.Option("--decoder", help="auto, or the name of a decoder (an unknown name lists them all).")
         ] = "auto",
-        medians: Annotated[bool, typer.Option("--medians", help="Centres for distances, not their squares.")] = False,
+        medians: Annotated[
+            bool, typer.Option("--medians", help="Minimise distances instead of squared distances.")
+        ] = False,
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Centres of k clusters."""
+        """Find the centres of k clusters."""
         from sketchlearn.decoders.registry import DECODERS
 
         if decoder != "auto" and decoder not in DECODERS["kmeans"]:
@@ -77,7 +79,7 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """A mixture of k Gaussians."""
+        """Fit a mixture of k Gaussians."""
         if covariance not in ("full", "tied", "diag", "spherical"):
             raise usage(f"--covariance {covariance}: choose full, tied, diag or spherical")
         check_output(output, sketch)
@@ -99,7 +101,7 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """A mixture of k heavy-tailed (stable) components."""
+        """Fit a mixture of k heavy-tailed (stable) components."""
         if scatter not in ("full", "diag"):
             raise usage(f"--scatter {scatter}: choose full or diag")
         check_output(output, sketch)
@@ -120,7 +122,7 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """The first k principal components, from a sketch of quadratic features."""
+        """Compute the first k principal components, from quadratic features."""
         check_output(output, sketch)
         s = read_sketch(sketch)
         _need_quadratic(s, "PCA", "pca")
@@ -144,7 +146,7 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """A linear regression of one column on others, from a sketch of quadratic features."""
+        """Regress one column on others, from quadratic features."""
         check_output(output, sketch)
         s = read_sketch(sketch)
         _need_quadratic(s, "a regression", "regression")
@@ -163,13 +165,15 @@ def register(app: typer.Typer) -> None:
     def ica(
         sketch: Source,
         output: Model,
-        k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Sources to keep; all.")] = None,
+        k: Annotated[
+            int | None, typer.Option("-k", "--components", min=1, help="Number of sources to keep; by default all.")
+        ] = None,
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Independent sources, from a sketch of quartic features."""
+        """Find independent sources, from a sketch made with --task ica."""
         check_output(output, sketch)
         s = read_sketch(sketch)
         if s.features.kind != "quartic":
@@ -183,16 +187,21 @@ def register(app: typer.Typer) -> None:
     def cca(
         sketch: Source,
         output: Model,
-        target: Annotated[list[str], typer.Option("--target", help="Columns of the second group, by commas.")],
+        target: Annotated[
+            list[str], typer.Option("--target", help="Columns of the second group, separated by commas.")
+        ],
         predictors: Annotated[
-            list[str] | None, typer.Option("--predictors", help="Columns of the first group, by commas; all others.")
+            list[str] | None, typer.Option("--predictors", help="Columns of the first group; by default all others.")
         ] = None,
-        k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Pairs; those above chance.")] = None,
+        k: Annotated[
+            int | None,
+            typer.Option("-k", "--components", min=1, help="Number of pairs; by default the significant ones."),
+        ] = None,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Canonical correlations of two groups of columns, from a sketch of quadratic features."""
+        """Compute canonical correlations of two groups of columns, from quadratic features."""
         check_output(output, sketch)
         s = read_sketch(sketch)
         _need_quadratic(s, "canonical correlation", "regression")
@@ -207,7 +216,7 @@ def register(app: typer.Typer) -> None:
     def mixture_regression(
         sketch: Source,
         output: Model,
-        target: Annotated[list[str], typer.Option("--target", help="Columns to predict, by commas.")],
+        target: Annotated[list[str], typer.Option("--target", help="Columns to predict, separated by commas.")],
         predictors: Annotated[
             list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
         ] = None,
@@ -217,7 +226,7 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """The law of some columns given others, from a sketch for mixtures of all of them."""
+        """Learn the distribution of some columns given others, from a sketch for mixtures."""
         check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveMixtureRegressor
@@ -234,13 +243,13 @@ def register(app: typer.Typer) -> None:
         sketch: Source,
         k: Annotated[int, typer.Option("-k", "--subspaces", min=1, help="Number of subspaces.")],
         output: Model,
-        dim: Annotated[int, typer.Option("--dim", help="Dimension of each.")] = 1,
+        dim: Annotated[int, typer.Option("--dim", help="Dimension of each subspace.")] = 1,
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Linear subspaces that rows are near to, with standard errors of their angles."""
+        """Find linear subspaces that the rows lie near, with standard errors of their angles."""
         check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveSubspaces
@@ -274,21 +283,21 @@ def register(app: typer.Typer) -> None:
 
     @learn.command()
     def verifier(
-        table: Annotated[str, typer.Argument(help="A table with one sketch a speaker of the background, or a sketch.")],
+        table: Annotated[str, typer.Argument(help="A table with one sketch per background speaker, or a sketch.")],
         k: Components,
         output: Model,
         enroll: Annotated[
-            str | None, typer.Option("--enroll", help="A table with one sketch for each speaker to enrol.")
+            str | None, typer.Option("--enroll", help="A table with one sketch per speaker to enrol.")
         ] = None,
         dependence: Annotated[
-            float, typer.Option("--dependence", help="Rows that say as much as one independent row.")
+            float, typer.Option("--dependence", help="Number of consecutive rows that count as one independent row.")
         ] = 1.0,
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """A background model and enrolled speakers, from tables of sketches by speaker."""
+        """Learn a background model and enrol speakers, from tables with one sketch per speaker."""
         check_output(output, table, *([] if enroll is None else [enroll]))
         from sketchlearn.learn import CompressiveVerifier
         from sketchlearn.sketches import SketchTable
@@ -306,22 +315,24 @@ def register(app: typer.Typer) -> None:
 
     @learn.command()
     def classifier(
-        table: Annotated[str, typer.Argument(help="A table with one sketch a class, from 'sketch --group-by label'.")],
+        table: Annotated[
+            str, typer.Argument(help="A table with one sketch per class, from 'sketch --group-by label'.")
+        ],
         output: Model,
         method: Annotated[str, typer.Option("--method", help="auto, ridge, lda, qda, naive-bayes, mixture, mean.")] = (
             "auto"
         ),
-        k: Annotated[int, typer.Option("-k", "--components", min=1, help="Components a class, of mixtures.")] = 1,
-        covariance: Annotated[str, typer.Option("--covariance", help="Of mixtures: full, tied, diag, spherical.")] = (
-            "full"
-        ),
-        balanced: Annotated[bool, typer.Option("--balanced", help="All classes count the same.")] = False,
+        k: Annotated[int, typer.Option("-k", "--components", min=1, help="For mixtures: components per class.")] = 1,
+        covariance: Annotated[
+            str, typer.Option("--covariance", help="For mixtures: full, tied, diag or spherical.")
+        ] = ("full"),
+        balanced: Annotated[bool, typer.Option("--balanced", help="Give all classes equal weight.")] = False,
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """A classifier, from a table of sketches by class."""
+        """Learn a classifier, from a table with one sketch per class."""
         from sketchlearn.decoders import DECODERS
 
         if method != "auto" and method not in DECODERS["classifier"]:

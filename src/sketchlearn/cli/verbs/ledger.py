@@ -1,7 +1,8 @@
-"""``sketchlearn ledger``: what was spent of a privacy budget, and what is left."""
+"""``sketchlearn ledger``: show what was spent of a privacy budget, and what is left."""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import typer
@@ -11,21 +12,30 @@ from sketchlearn.cli.app import Debug, Json, emit
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    ledger = typer.Typer(help="Look at a ledger of privacy budgets.", no_args_is_help=True)
+    ledger = typer.Typer(help="Show a ledger of privacy budgets.", no_args_is_help=True)
     app.add_typer(ledger, name="ledger")
 
     @ledger.command()
     def show(
-        path: Annotated[str, typer.Argument(help="Ledger that privatize wrote.")],
+        path: Annotated[str, typer.Argument(help="A ledger written by privatize.")],
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Tell what was spent on each dataset, and what is left."""
+        """Show what was spent on each dataset, and what is left."""
         from sketchlearn.privacy import Ledger
         from sketchlearn.privacy.ledger import describe
 
         facts = describe(Ledger(path))
         emit(facts, as_json, _text(facts))
+
+
+_WIDTH = 40  # letters
+
+
+def _bar(share: float) -> str:
+    """What is spent of a budget, as a picture."""
+    filled = min(_WIDTH, math.ceil(share * _WIDTH - 1e-9))
+    return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {min(share, 1.0):.0%} spent, {max(0.0, 1.0 - share):.0%} left"
 
 
 def _text(facts: dict[str, Any]) -> str:
@@ -39,6 +49,7 @@ def _text(facts: dict[str, Any]) -> str:
             f"  spent epsilon = {spent['epsilon']:.6g}, delta = {spent['delta']:.3g} ({spent['by']}); "
             f"left epsilon = {account['left']:.6g}"
         )
+        lines.append(f"  {_bar(spent['epsilon'] / facts['epsilon'])}")
         lines += [
             f"  {entry['time']}  epsilon {entry['epsilon']:g}, delta {entry['delta']:g}  {entry['what']}"
             for entry in account["entries"]

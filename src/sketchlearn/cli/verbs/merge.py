@@ -1,4 +1,4 @@
-"""``sketchlearn merge``: the sketch of all rows behind several sketches."""
+"""``sketchlearn merge``: add sketches."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def register(app: typer.Typer) -> None:
         sketches: Annotated[list[str], typer.Argument(help="Sketches, or tables of sketches (.parquet).")],
         output: Output,
         group: Annotated[
-            list[str] | None, typer.Option("--group", "-g", help="Take only these groups of tables; repeatable.")
+            list[str] | None, typer.Option("--group", "-g", help="Use only these groups of the tables; repeatable.")
         ] = None,
         users: Annotated[
             str | None,
-            typer.Option("--users", help="Of private sketches: can one person be behind two? disjoint or same."),
+            typer.Option("--users", help="For private sketches: disjoint if nobody is in two of them, otherwise same."),
         ] = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Add up sketches; of tables, all groups or those named by --group."""
+        """Add sketches. From tables, add all groups or those named by --group."""
         from sketchlearn.sketches import merge
 
         check_output(output, *sketches)

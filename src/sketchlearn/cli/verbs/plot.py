@@ -1,4 +1,4 @@
-"""``sketchlearn plot``: pictures of models and sketches."""
+"""``sketchlearn plot``: draw pictures of models and sketches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from sketchlearn.optional import optional
 
 _FORMATS = ("png", "svg", "pdf", "jpg", "webp")
 
-Model = Annotated[str, typer.Argument(help="A model that 'learn' wrote; - for standard input.")]
+Model = Annotated[str, typer.Argument(help="A model written by 'learn'; - for standard input.")]
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Picture = Annotated[str, typer.Option("--output", "-o", help="Picture to write: " + ", ".join(_FORMATS) + ".")]
 Dpi = Annotated[int, typer.Option("--dpi", help="Dots per inch.", min=20, max=1200)]
@@ -52,7 +52,7 @@ def register(app: typer.Typer) -> None:
         model: Model, output: Picture, columns: Columns = None, standardize: Standardize = None, dpi: Dpi = 120,
         as_json: Json = False, debug: Debug = False,
     ) -> None:  # fmt: skip
-        """Centres and their weights, in two columns or the principal plane of the mixture."""
+        """Draw centres and their weights, in two columns or in the principal plane of the mixture."""
         _prepare(output, as_json, model)
         ax = sketchlearn.plots.centers(read_model(model), columns=names_in(columns), standardize=standardize)
         _write(output, ax, dpi, as_json)
@@ -62,20 +62,20 @@ def register(app: typer.Typer) -> None:
         model: Model, output: Picture, columns: Columns = None, standardize: Standardize = None, dpi: Dpi = 120,
         as_json: Json = False, debug: Debug = False,
     ) -> None:  # fmt: skip
-        """Decoded density over one column, a pair of columns, or the principal plane."""
+        """Draw the decoded density over one column, a pair of columns, or the principal plane."""
         _prepare(output, as_json, model)
         ax = sketchlearn.plots.density(read_model(model), columns=names_in(columns), standardize=standardize)
         _write(output, ax, dpi, as_json)
 
     @plot.command()
     def residual(model: Model, output: Picture, dpi: Dpi = 120, as_json: Json = False, debug: Debug = False) -> None:
-        """What the model leaves of the sketch against the noise floor, by radius."""
+        """Draw the misfit of the model and the noise floor, by radius."""
         _prepare(output, as_json, model)
         _write(output, sketchlearn.plots.residual(read_model(model)), dpi, as_json)
 
     @plot.command()
     def spectrum(model: Model, output: Picture, dpi: Dpi = 120, as_json: Json = False, debug: Debug = False) -> None:
-        """Variances of principal components."""
+        """Draw the variances of principal components, or the eigenvalues of a graph."""
         _prepare(output, as_json, model)
         _write(output, sketchlearn.plots.spectrum(read_model(model)), dpi, as_json)
 
@@ -90,7 +90,7 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Misfit and inertia for many numbers of components, and the recommended one."""
+        """Draw misfit and inertia for several numbers of components, and the recommended one."""
         numbers = numbers_in(ks)
         if task not in ("kmeans", "gmm"):
             raise usage(f"--task {task}: choose kmeans or gmm")
@@ -104,17 +104,17 @@ def register(app: typer.Typer) -> None:
     def landscape(
         sketch: Source,
         output: Picture,
-        model: Annotated[str | None, typer.Option("--model", "-m", help="What was found; its centres are marked.")] = (
-            None
-        ),
-        keep: Annotated[bool, typer.Option("--keep", help="Don't take the model away from the sketch.")] = False,
-        width: Annotated[float | None, typer.Option("--width", help="Standard deviation of the probe.")] = None,
+        model: Annotated[str | None, typer.Option("--model", "-m", help="A model; its centres are marked.")] = (None),
+        keep: Annotated[bool, typer.Option("--keep", help="Don't subtract the model from the sketch.")] = False,
+        width: Annotated[
+            float | None, typer.Option("--width", help="Standard deviation of the probing Gaussian.")
+        ] = None,
         columns: Columns = None,
         dpi: Dpi = 120,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """The greedy criterion over a plane: where one more component would explain most."""
+        """Draw the greedy criterion over a plane: where one more component would explain most."""
         if sketch == "-" and model == "-":
             raise usage("standard input (-) can be read once only")
         _prepare(output, as_json, sketch, model)
@@ -125,15 +125,17 @@ def register(app: typer.Typer) -> None:
 
     @plot.command()
     def drift(
-        sketches: Annotated[list[str], typer.Argument(help="Sketches in their order, or one table of groups.")],
+        sketches: Annotated[list[str], typer.Argument(help="Sketches in order, or one table of groups.")],
         output: Picture,
-        against: Annotated[str, typer.Option("--against", help="first, previous or rest.")] = "first",
+        against: Annotated[
+            str, typer.Option("--against", help="Compare with the first, the previous, or the rest.")
+        ] = "first",
         alpha: Annotated[float, typer.Option("--alpha", help="False-alarm rate of each comparison.")] = 0.01,
         dpi: Dpi = 120,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Distances over a sequence of sketches, with alarms."""
+        """Draw distances over a sequence of sketches, with alarms."""
         from sketchlearn.plots import changes
 
         if not 0 < alpha < 1:

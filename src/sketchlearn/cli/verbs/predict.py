@@ -1,4 +1,4 @@
-"""``sketchlearn predict``: what a model says about each row of any source, as Parquet or CSV."""
+"""``sketchlearn predict``: apply a model to every row of any source."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def predict(
-        model: Annotated[str, typer.Argument(help="A model that 'learn' wrote.")],
+        model: Annotated[str, typer.Argument(help="A model written by 'learn'.")],
         data: Annotated[
             list[str], typer.Argument(help="Files, globs, folders, a database URL, or - for standard input.")
         ],
         output: Annotated[
             str, typer.Option("--output", "-o", help="Table to write: .parquet or .csv; - for CSV on standard output.")
         ],
-        proba: Annotated[bool, typer.Option("--proba", help="Probabilities of all components too.")] = False,
-        id_column: Annotated[str | None, typer.Option("--id", help="Column that is copied to the output.")] = None,
+        proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each component.")] = False,
+        id_column: Annotated[str | None, typer.Option("--id", help="Column to copy to the output.")] = None,
         columns: Columns = None,
         where: Where = None,
         query: Query = None,
@@ -60,7 +60,7 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Cluster, component, score or target of every row, in the order of the rows."""
+        """Write the cluster, component, score or target of every row, in the order of the rows."""
         kind = "csv" if output == "-" else _KINDS.get(Path(output).suffix.lower())
         if kind is None:
             raise usage(f"{output}: predictions are .parquet or .csv; give the output such a suffix")

@@ -1,4 +1,4 @@
-"""``sketchlearn privatize``: a noisy sketch that may be published."""
+"""``sketchlearn privatize``: add noise, so that the sketch may be published."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, read_sketch, usage, write_bytes
+from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, is_table, note, read_sketch, usage, write_bytes
 
 
 def register(app: typer.Typer) -> None:
@@ -16,34 +16,50 @@ def register(app: typer.Typer) -> None:
     def privatize(
         sketch: Annotated[str, typer.Argument(help="Exact sketch; - for standard input.")],
         output: Output,
-        epsilon: Annotated[float, typer.Option("--epsilon", help="What one person may reveal: smaller is safer.")],
+        epsilon: Annotated[float, typer.Option("--epsilon", help="Privacy loss per person; smaller is safer.")],
         delta: Annotated[
-            float, typer.Option("--delta", help="0 for pure epsilon; or far below 1 / people, for less noise.")
+            float, typer.Option("--delta", help="0, or a number far below 1 / (number of people) for less noise.")
         ] = 0.0,
         relation: Annotated[
             str, typer.Option("--relation", help="What one person changes: add-remove or replace-one.")
         ] = "add-remove",
         records_per_user: Annotated[
-            int, typer.Option("--records-per-user", help="The largest number of rows of one person.")
-        ] = 1,
+            int | None,
+            typer.Option(
+                "--records-per-user",
+                help="The largest number of rows of one person; by default what the pass saw to (sketch --user), or 1.",
+            ),
+        ] = None,
+        rows: Annotated[
+            int | None,
+            typer.Option("--rows", help="The number of rows as a public number, for replace-one with chosen rows."),
+        ] = None,
+        group: Annotated[
+            list[str] | None,
+            typer.Option("--group", help="Of a table: the groups as a public list, one option each."),
+        ] = None,
         public_map: Annotated[
             bool,
             typer.Option("--public-map", help="My word that the map was chosen without these rows (design --bounds)."),
         ] = False,
         ledger: Annotated[
-            str | None, typer.Option("--ledger", help="File that keeps what was spent; written before the release.")
+            str | None, typer.Option("--ledger", help="File that records what was spent; written before the release.")
         ] = None,
         dataset: Annotated[str | None, typer.Option("--dataset", help="Name of the data in the ledger.")] = None,
         budget_epsilon: Annotated[
-            float | None, typer.Option("--budget-epsilon", help="Budget of each dataset, for a new ledger.")
+            float | None, typer.Option("--budget-epsilon", help="Epsilon budget of each dataset, for a new ledger.")
         ] = None,
-        budget_delta: Annotated[float | None, typer.Option("--budget-delta", help="The same for delta.")] = None,
+        budget_delta: Annotated[
+            float | None, typer.Option("--budget-delta", help="Delta budget of each dataset, for a new ledger.")
+        ] = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Add the noise that a privacy guarantee asks for; the result can be given to anybody."""
+        """Add the noise that a privacy guarantee needs. The result can be shared with anybody."""
         from sketchlearn.privacy import Ledger
         from sketchlearn.privacy import privatize as release
+        from sketchlearn.privacy import privatize_table as release_table
+        from sketchlearn.sketches import SketchTable
 
         if ledger is None and not (dataset is None and budget_epsilon is None and budget_delta is None):
             raise usage("--dataset, --budget-epsilon and --budget-delta are for a --ledger")
@@ -52,19 +68,41 @@ def register(app: typer.Typer) -> None:
         if not epsilon > 0 or not 0 <= delta < 1:
             raise usage(f"--epsilon must be positive and --delta in [0, 1), got {epsilon:g} and {delta:g}")
         check_output(output, sketch)
-        exact = read_sketch(sketch)
         book = None if ledger is None else Ledger(ledger, budget_epsilon, budget_delta)
+        if is_table(sketch):
+            if relation != "add-remove" or rows is not None:
+                raise usage("a table is released under add-remove: leave out --relation and --rows")
+            private = release_table(
+                SketchTable.load(sketch), epsilon, delta, groups=group or None, records_per_user=records_per_user,
+                public_map=public_map, ledger=book, dataset=dataset,
+            )  # fmt: skip
+            write_bytes(output, private.to_bytes())
+            first = next(iter(private.values())).privacy
+            assert first is not None
+            told = {"output": output, "groups": private.groups, "privacy": first.to_json()}
+            if output != "-":
+                emit(told, as_json, f"{output}: {len(private)} groups, one promise for all\n{first.explain()}")
+            return
+        if group:
+            raise usage(f"--group is for tables of sketches, {sketch} is not one")
+        exact = read_sketch(sketch)
         noisy = release(
             exact,
             epsilon,
             delta,
             relation=relation,
             records_per_user=records_per_user,
+            rows=rows,
             public_map=public_map,
             ledger=book,
             dataset=dataset,
         )
         write_bytes(output, noisy.to_bytes())
+        if book is None:
+            note(
+                "note: no ledger, so nobody adds up what was released of these rows; --ledger FILE --dataset NAME "
+                "does, and refuses what exceeds a budget"
+            )
         if output != "-" and noisy.privacy is not None:
             facts: dict[str, Any] = {"output": output, "privacy": noisy.privacy.to_json()}
             if book is not None and dataset is not None:

@@ -1,4 +1,4 @@
-"""``sketchlearn report``: one self-contained page about a model."""
+"""``sketchlearn report``: write a self-contained page about a model."""
 
 from __future__ import annotations
 
@@ -31,15 +31,17 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def report(
-        model: Annotated[str, typer.Argument(help="A model that 'learn' wrote; - for standard input.")],
+        model: Annotated[str, typer.Argument(help="A model written by 'learn'; - for standard input.")],
         output: Annotated[str, typer.Option("--output", "-o", help="Page to write; - for standard output.")] = (
             "report.html"
         ),
         title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
         sketch: Annotated[
-            str | None, typer.Option("--sketch", help="Its sketch: adds how the misfit depends on k.")
+            str | None, typer.Option("--sketch", help="The sketch of the model: adds the misfit for each k.")
         ] = None,
-        ks: Annotated[str | None, typer.Option("--ks", help="Numbers of components to try on it, e.g. 1:12.")] = None,
+        ks: Annotated[
+            str | None, typer.Option("--ks", help="With --sketch: numbers of components to try, e.g. 1:12.")
+        ] = None,
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
@@ -70,6 +72,12 @@ def register(app: typer.Typer) -> None:
 def _check_same(model: Model, sketch: Sketch) -> None:
     """Refuse a sketch that the model was not learned from, as far as that can be told."""
     own = model.sketch
+    if model.privacy != sketch.privacy:
+        which = ("exact", "private") if model.privacy is None else ("private", "exact or another release")
+        raise IncompatibleSketchError(
+            f"the model was learned from a sketch that is {which[0]}, this one is {which[1]}: the promise on the page "
+            "would not be about all that is on it"
+        )
     for what, mine, other in (
         ("feature map", own.get("fingerprint"), sketch.features.fingerprint),
         ("number of rows", model.rows, sketch.count),

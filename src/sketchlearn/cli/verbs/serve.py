@@ -1,4 +1,4 @@
-"""``sketchlearn serve``: an HTTP endpoint that adds up sketches from many hands."""
+"""``sketchlearn serve``: run an HTTP endpoint that adds up sketches from many people."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def register(app: typer.Typer) -> None:
 
     @app.command("serve")
     def serve(
-        sketch: Annotated[
-            str, typer.Argument(help="Feature map of all clients: from design, or a sketch that has it.")
-        ],
+        sketch: Annotated[str, typer.Argument(help="Feature map for all clients: a file from 'design', or a sketch.")],
         store: Annotated[str, typer.Option("--store", "-s", help="SQLite file with the sum and the keys.")],
         output: Annotated[
             str | None, typer.Option("--output", "-o", help="Write the sum to this file when the server stops.")
         ] = None,
-        host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-        port: Annotated[int, typer.Option(help="Port to listen at.")] = 8000,
-        most_rows: Annotated[int | None, typer.Option(help="Rows that one sketch may have at most.")] = None,
-        until: Annotated[
-            datetime | None, typer.Option(help="Nothing is taken after this time (of this machine's clock).")
+        host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+        port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+        most_rows: Annotated[int | None, typer.Option(help="Largest number of rows in one sketch.")] = None,
+        until: Annotated[datetime | None, typer.Option(help="Accept nothing after this time (local clock).")] = None,
+        users: Annotated[
+            str | None,
+            typer.Option(help="For sketches that clients made private: can one person be in two? disjoint or same."),
         ] = None,
         debug: Debug = False,
     ) -> None:
-        """Take sketches with POST /sketches and add them up, each once.
+        """Accept sketches with POST /sketches and add each one once.
 
         Clients send an Idempotency-Key with every sketch, and get the feature map at GET /recipe.  If the variable
         SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.
@@ -45,7 +45,7 @@ def register(app: typer.Typer) -> None:
         features = read_features(sketch)
         collector = Collector(
             features, store, token=os.environ.get("SKETCHLEARN_TOKEN"), most_rows=most_rows,
-            until=None if until is None else until.timestamp(),
+            until=None if until is None else until.timestamp(), users=users,
         )  # fmt: skip
         note(f"http://{host}:{port}/sketches takes sketches of the map {features.fingerprint}")
         try:

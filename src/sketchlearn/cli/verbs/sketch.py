@@ -1,4 +1,4 @@
-"""``sketchlearn sketch``: the one pass, wherever the rows are."""
+"""``sketchlearn sketch``: make a sketch of rows, in one pass."""
 
 from __future__ import annotations
 
@@ -51,18 +51,20 @@ def register(app: typer.Typer) -> None:
         ],
         output: Output,
         features: Annotated[
-            str | None, typer.Option("--features", "-f", help="Feature map from design, or a sketch that has it.")
+            str | None, typer.Option("--features", "-f", help="Feature map: a file from 'design', or a sketch.")
         ] = None,
         components: Annotated[
-            int, typer.Option("--components", "-k", help="Components to be learned later (sizes the features).")
+            int, typer.Option("--components", "-k", help="Largest number of components to learn later.")
         ] = 20,
-        task: Annotated[str, typer.Option("--task", help="What will be learned: kmeans, gmm, ...")] = "kmeans",
+        task: Annotated[str, typer.Option("--task", help="What to learn later: kmeans, gmm, ...")] = "kmeans",
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the features.")] = 0,
         standardize: Annotated[
-            bool, typer.Option("--standardize", help="Offset and spread per column, kept in the feature map.")
+            bool,
+            typer.Option("--standardize", help="Standardise the columns; offset and spread become part of the map."),
         ] = False,
         projection: Annotated[
-            int | None, typer.Option("--projection", help="For hundreds of columns: this many random projections.")
+            int | None,
+            typer.Option("--projection", help="For hundreds of columns: replace them by this many random projections."),
         ] = None,
         columns: Columns = None,
         weight_column: Annotated[
@@ -70,6 +72,12 @@ def register(app: typer.Typer) -> None:
         ] = None,
         group_by: Annotated[
             str | None, typer.Option("--group-by", help="One sketch per value of this column; writes Parquet.")
+        ] = None,
+        user: Annotated[
+            str | None, typer.Option("--user", help="Column that says whose row it is (with --max-rows-per-user).")
+        ] = None,
+        max_rows_per_user: Annotated[
+            int | None, typer.Option("--max-rows-per-user", help="How many rows of one user count.")
         ] = None,
         where: Where = None,
         query: Query = None,
@@ -84,28 +92,28 @@ def register(app: typer.Typer) -> None:
         ] = False,
         append: Annotated[bool, typer.Option("--append", help="Add the rows to the sketch in the output.")] = False,
         follow: Annotated[bool, typer.Option("--follow", help="Wait for new files until interrupted.")] = False,
-        poll: Annotated[float, typer.Option("--poll", help="Seconds between two looks for new files.")] = 5.0,
+        poll: Annotated[float, typer.Option("--poll", help="Seconds between checks for new files.")] = 5.0,
         idle: Annotated[
-            float | None, typer.Option("--idle", help="End --follow after so many seconds without new files.")
+            float | None, typer.Option("--idle", help="Stop --follow after this many seconds without new files.")
         ] = None,
-        restart: Annotated[bool, typer.Option("--restart", help="Forget an earlier, unfinished run.")] = False,
+        restart: Annotated[bool, typer.Option("--restart", help="Discard an earlier, unfinished run.")] = False,
         checkpoint_every: Annotated[
-            float, typer.Option("--checkpoint-every", help="Seconds between two checkpoints; 0 for none.")
+            float, typer.Option("--checkpoint-every", help="Seconds between checkpoints; 0 for none.")
         ] = 30.0,
         wait: Annotated[
             float, typer.Option("--wait", help="Seconds to wait for another run that writes the same output.")
         ] = 60.0,
         workers: Annotated[int | None, typer.Option("--workers", help="Threads; by default all cores.")] = None,
         engine: Annotated[
-            str, typer.Option("--engine", help="Where to sum: threads, processes, gpu, or auto, which chooses.")
+            str, typer.Option("--engine", help="Where to compute: threads, processes, gpu, or auto to choose.")
         ] = "auto",
         progress: Annotated[
-            bool | None, typer.Option("--progress/--no-progress", help="By default if this is a terminal.")
+            bool | None, typer.Option("--progress/--no-progress", help="Show progress; by default only on a terminal.")
         ] = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Sketch rows in one pass; run the same command again to go on after an interruption."""
+        """Sketch rows in one pass. To continue after an interruption, run the same command again."""
         from sketchlearn.cli.pilot import check_task
         from sketchlearn.engines.append import Design, Options, Run, once
         from sketchlearn.engines.append import OutputError as NotWritable
@@ -127,6 +135,9 @@ def register(app: typer.Typer) -> None:
             (append, output == "-", "--append needs a file as output"),
             (append, features is not None, "--append takes the features of the output: leave out --features"),
             (idle is not None, not follow, "--idle is for --follow"),
+            (user is None, max_rows_per_user is not None, "--max-rows-per-user needs --user"),
+            (user is not None, max_rows_per_user is None, "--user needs --max-rows-per-user"),
+            (user is not None, append or follow, "--user needs all rows at once: not with --append or --follow"),
             ("-" in data, len(data) > 1, "standard input (-) can't be combined with files"),
             (output == "-", as_json, "-o - and --json would both write to standard output"),
         ):
@@ -148,14 +159,14 @@ def register(app: typer.Typer) -> None:
             return Selection.for_map(
                 phi, columns=names_in(columns), weight_column=weight_column, group_by=group_by, where=where,
                 query=query, dataset=dataset, format=format, dtype=dtype, delimiter=delimiter, decimal=decimal,
-                encoding=encoding,
+                encoding=encoding, user=user, max_rows_per_user=max_rows_per_user,
             )  # fmt: skip
 
         plain = output != "-" and (Path(output).is_file() or not Path(output).exists())
         with locked(output, wait) if plain else nullcontext():
             run = Run(
                 None if output == "-" else Path(output), group_by is not None, append, restart, follow,
-                checkpoint_every,
+                0.0 if user is not None else checkpoint_every,
                 write=lambda content: write_bytes(output, content),
                 say=lambda text: note(text.replace("restart=True", "--restart")),
             )  # fmt: skip

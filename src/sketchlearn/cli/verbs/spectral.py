@@ -1,4 +1,4 @@
-"""``sketchlearn spectral``: clusters of a graph, or of rows through the graph of their nearest neighbours."""
+"""``sketchlearn spectral``: cluster a graph, or rows through their nearest neighbours."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option("--sketch", help="Where to write the sketch of the embedded nodes.")
         ] = None,
         neighbors: Annotated[
-            int, typer.Option("--neighbors", min=1, help="Nearest rows that each row is joined with.")
+            int, typer.Option("--neighbors", min=1, help="Number of nearest rows to join each row with.")
         ] = 10,
         components: Annotated[
-            int | None, typer.Option("--components", min=1, help="Eigenvectors; as many as clusters.")
+            int | None, typer.Option("--components", min=1, help="Number of eigenvectors; by default one per cluster.")
         ] = None,
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")] = 0,
-        id_column: Annotated[str | None, typer.Option("--id", help="Column that is copied to the labels.")] = None,
+        id_column: Annotated[str | None, typer.Option("--id", help="Column to copy to the labels.")] = None,
         columns: Columns = None,
         where: Where = None,
         query: Query = None,
@@ -81,7 +81,7 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Cluster the nodes of a graph by its eigenvectors; rows are joined with their nearest ones.
+        """Cluster the nodes of a graph by its eigenvectors. Rows are joined to their nearest neighbours.
 
         The graph has to be in memory as a whole.
         """

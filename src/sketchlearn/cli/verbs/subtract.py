@@ -1,4 +1,4 @@
-"""``sketchlearn subtract``: take rows out of a sketch again, exactly."""
+"""``sketchlearn subtract``: remove rows from a sketch, exactly."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def subtract(
-        whole: Annotated[str, typer.Argument(help="Sketch to take rows out of; - for standard input.")],
-        parts: Annotated[list[str], typer.Argument(help="Sketches of the rows to take out.")],
+        whole: Annotated[str, typer.Argument(help="Sketch to remove rows from; - for standard input.")],
+        parts: Annotated[list[str], typer.Argument(help="Sketches of the rows to remove.")],
         output: Output,
         force: Annotated[
-            bool, typer.Option("--force", help="Take out what the record says was taken out before.")
+            bool, typer.Option("--force", help="Remove parts even if the record says that they were removed before.")
         ] = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Take the rows of some sketches out of another; they must have been added before."""
+        """Remove the rows of some sketches from another. They must have been added before."""
         if [whole, *parts].count("-") > 1:
             raise usage("standard input (-) can be read once only")
         check_output(output, whole, *parts)

@@ -1,4 +1,4 @@
-"""``sketchlearn sweep``: how many clusters or components a sketch supports, as a table."""
+"""``sketchlearn sweep``: find the number of clusters or components that a sketch supports."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def register(app: typer.Typer) -> None:
         ks: Annotated[str, typer.Option("-k", "--ks", help="Numbers of components, e.g. 2:12 or 2,4,8.")] = "1:12",
         task: Annotated[str, typer.Option("--task", help="kmeans, gmm or stable.")] = "kmeans",
         covariance: Annotated[
-            str, typer.Option("--covariance", help="Of gmm: full, tied, diag or spherical.")
+            str, typer.Option("--covariance", help="For gmm: full, tied, diag or spherical.")
         ] = "full",
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Decode many numbers of components from one sketch, and recommend one."""
+        """Try several numbers of components on one sketch, and recommend one."""
         numbers = numbers_in(ks)
         if task not in ("kmeans", "gmm", "stable"):
             raise usage(f"--task {task}: choose kmeans, gmm or stable")

@@ -1,4 +1,4 @@
-"""``sketchlearn synthesize``: rows made from a sketch."""
+"""``sketchlearn synthesize``: make synthetic rows from a sketch."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ def register(app: typer.Typer) -> None:
         output: Output,
         n: Annotated[int, typer.Option("-n", "--rows", help="Number of rows.")] = 100,
         method: Annotated[
-            str, typer.Option("--method", help="mixture (draws), points (moved to fit), auto: points up to 500 rows.")
+            str,
+            typer.Option(
+                "--method", help="mixture (random draws), points (moved to fit), or auto: points up to 500 rows."
+            ),
         ] = "auto",
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable rows.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Write rows with the distribution of those behind a sketch; private only if the sketch is.
+        """Write synthetic rows with the distribution of the sketched rows. They are private only if the sketch is.
 
         As Parquet if the output is called .parquet, and as CSV otherwise.
         """

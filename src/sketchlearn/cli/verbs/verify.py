@@ -1,4 +1,4 @@
-"""``sketchlearn verify``: how much sketches of segments speak for the speakers of a model."""
+"""``sketchlearn verify``: test whether a sketch comes from a known speaker."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def verify(
-        model: Annotated[str, typer.Argument(help="A model that 'learn verifier' wrote.")],
+        model: Annotated[str, typer.Argument(help="A model written by 'learn verifier'.")],
         test: Annotated[str, typer.Argument(help="A sketch of the segment, made with the map of the background.")],
-        claim: Annotated[str | None, typer.Option("--claim", help="Who it is said to be; all speakers.")] = None,
-        prior: Annotated[float, typer.Option("--prior", help="Probability that a claim is true, beforehand.")] = 0.5,
+        claim: Annotated[
+            str | None, typer.Option("--claim", help="The claimed speaker; by default all speakers are scored.")
+        ] = None,
+        prior: Annotated[float, typer.Option("--prior", help="Prior probability that a claim is true.")] = 0.5,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Log-likelihood ratios of a segment for enrolled speakers; exit code 10 if a claim is rejected."""
+        """Compute log-likelihood ratios for enrolled speakers. The exit code is 10 if the claim is rejected."""
         if not 0 < prior < 1:
             raise usage(f"--prior {prior}: choose a probability above 0 and below 1")
         learned = read_model(model)

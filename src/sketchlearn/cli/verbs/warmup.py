@@ -1,4 +1,4 @@
-"""``sketchlearn warmup``: compile every loop now, so that no first call waits (for the build of a container)."""
+"""``sketchlearn warmup``: compile all loops now, for instance while a container is built."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def warmup(as_json: Json = False, debug: Debug = False) -> None:
-        """Compile every loop that this processor uses and keep it on disk: for the build of a container.
+        """Compile all loops for this processor and keep them on disk.
 
         The compiled code lies beside the package, or in the user's cache folder where that can't be written;
         NUMBA_CACHE_DIR names another place.

@@ -34,7 +34,7 @@ class Finding:
     --------
     >>> from sketchlearn.decoders.certificate import Finding
     >>> print(Finding("residual", 1.2, 4.0, "standard deviations of the misfit above its mean"))
-    residual 1.2 (limit 4): standard deviations of the misfit above its mean
+    test 'residual' passes with 1.2 (limit 4; standard deviations of the misfit above its mean)
     """
 
     name: str
@@ -49,8 +49,8 @@ class Finding:
         return bool(self.score < self.limit)
 
     def __str__(self) -> str:
-        sign = "" if self.passed else " FAILED"
-        return f"{self.name} {self.score:.3g} (limit {self.limit:.3g}){sign}: {self.words}"
+        outcome = "passes" if self.passed else "fails"
+        return f"test '{self.name}' {outcome} with {self.score:.3g} (limit {self.limit:.3g}; {self.words})"
 
 
 @dataclass(frozen=True, eq=False)

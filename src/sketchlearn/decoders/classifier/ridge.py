@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.noise import added_variance
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.models.classifier import ClassifierModel
@@ -126,10 +127,11 @@ def decode_ridge(
     n = sum(float(s.effective_count) for s in table.values())
     total, across = moments.pooled()
     spread = float(moments.shares @ (1.0 - moments.shares))
+    noise = _release_noise(table, moments.shares)
     found: _Fit | None = None
     for band, chosen in bands_of(table.features):
         at = np.ix_(chosen, chosen)
-        fit = _fit(total[at], across[chosen], spread, n, None if alpha is None else alpha / n, band, chosen)
+        fit = _fit(total[at], across[chosen], spread, n, None if alpha is None else alpha / n, band, chosen, noise)
         if trace is not None and fit is not None:
             trace.append({"band": band, "penalty": fit.penalty * n, "gcv": fit.gcv, "parameters": fit.parameters})
         if fit is not None and (found is None or fit.criterion < found.criterion):
@@ -160,6 +162,15 @@ def decode_ridge(
             "explained": 1.0 - found.gcv / spread if spread > 0 else 0.0,
         },
     ).labelled(table.groups)
+
+
+def _release_noise(table: SketchTable, shares: Array) -> float:
+    """Standard deviation of the noise that a release added to entries of the second moment of all classes."""
+    variances = [
+        0.0 if s.privacy is None else share**2 * float(np.mean(added_variance(s)))
+        for share, s in zip(shares, table.values(), strict=True)
+    ]
+    return float(np.sqrt(sum(variances)))
 
 
 def _refined(rule: LinearRule, moments: Moments, fit: _Fit) -> LinearRule | DiscriminantRule:
@@ -233,15 +244,21 @@ def _fit(
     penalty: float | None,
     band: str,
     chosen: npt.NDArray[np.intp],
+    noise: float = 0.0,
 ) -> _Fit | None:
-    """The best penalty for some features, or the one that is given; None if there are too few rows for any."""
+    """The best penalty for some features, or the one that is given; None if there are too few rows for any.
+
+    `noise` is the standard deviation of entries of `total` that a release added.  The largest eigenvalue of a symmetric
+    matrix of such noise is about ``2 sqrt(width) noise`` (Wigner): what is smaller is noise, and no penalty is below.
+    """
+    least = 2.0 * np.sqrt(len(total)) * noise
     values, vectors = np.linalg.eigh(total)
     values = np.maximum(values, 0.0)
     rotated = vectors.T @ across
     unit = float(values.mean()) or 1.0
     price = 1.0 + _CAUTION / n
     best: tuple[float, float, float, float, float] | None = None
-    for level in _PENALTIES * unit if penalty is None else [penalty]:
+    for level in np.maximum(_PENALTIES * unit, least) if penalty is None else [penalty]:
         shrink = 1.0 / np.where(values + level > 0, values + level, np.inf)
         parameters = float((values * shrink).sum())
         weights = shrink[:, None] * rotated

@@ -75,14 +75,22 @@ def shrunk(
 
 
 def shrunk_entries(S: Array, added: Array, laplace: bool) -> Array:
-    """The same of a matrix whose entries were measured one by one, with the noise variances `added`."""
+    """A matrix whose entries were measured one by one, with the noise variances `added`, less their noise.
+
+    Squares and products have signals of their own: a matrix that is nearly diagonal has none in its products, and its
+    squares are not to be shrunk for that.
+    """
     d = len(S)
     upper = np.triu_indices(d)
+    kinds = [kind for kind in (upper[0] == upper[1], upper[0] != upper[1]) if kind.any()]
 
     def estimate(residual: Array) -> Array:
-        y, signal, noise = seen(residual, added, laplace)
+        shrunken = np.empty_like(residual)
+        for kind in kinds:
+            y, signal, noise = seen(residual[kind], added[kind], laplace)
+            shrunken[kind] = y * signal / (signal + noise)
         R = np.zeros((d, d))
-        R[upper] = y * signal / (signal + noise)
+        R[upper] = shrunken
         return R + np.triu(R, 1).T
 
     def residual(found: Array) -> tuple[Array, float]:

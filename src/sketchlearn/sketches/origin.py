@@ -1,0 +1,93 @@
+"""How the rows behind a sketch were chosen and weighted: what a private release has to know about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from sketchlearn.sketches.weights import WEIGHT_BITS
+
+ONE = 1 << WEIGHT_BITS
+"""The weight of a row without a weight, in units of 2**-16."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How the rows behind a sketch were chosen and weighted.
+
+    Says nothing about what is in the rows, so that sketches are equal whatever it holds.
+
+    Attributes
+    ----------
+    largest : int
+        The largest weight of a row, in units of 2**-16.
+    fractional : bool
+        Some weights were not whole numbers, even if their sums are.
+    by_content : bool
+        How many rows there are depends on what is in them: a condition or a query, one group of several, rows that
+        were skipped, or weights.
+    user : str or None
+        The column that says whose row it is, where the pass bounded what one user adds.
+    rows_per_user : int or None
+        The most rows of one user that the pass let in.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+    >>> sl.sketch([[1.0], [2.0]], phi, sample_weight=[1, 5]).origin.largest / 2**16
+    5.0
+    """
+
+    largest: int = ONE
+    fractional: bool = False
+    by_content: bool = False
+    user: str | None = None
+    rows_per_user: int | None = None
+
+    @classmethod
+    def together(cls, origins: Sequence[Origin]) -> Origin:
+        """Of the rows of several sketches; one user may be in all of them."""
+        if not origins:
+            return cls()
+        users = {origin.user for origin in origins}
+        bounds = [origin.rows_per_user for origin in origins]
+        bounded = len(users) == 1 and None not in bounds
+        return cls(
+            largest=max(origin.largest for origin in origins),
+            fractional=any(origin.fractional for origin in origins),
+            by_content=any(origin.by_content for origin in origins),
+            user=origins[0].user if bounded else None,
+            rows_per_user=sum(b for b in bounds if b is not None) if bounded else None,
+        )
+
+    def without(self, other: Origin) -> Origin:
+        """Of the rows that are left when others are taken out."""
+        return replace(self, by_content=self.by_content or other.by_content)
+
+    def to_json(self) -> dict[str, Any]:
+        """As values of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Any) -> Origin:
+        """Inverse of :meth:`to_json`; ValueError for anything else."""
+        if not isinstance(value, dict) or set(value) != {f.name for f in fields(cls)}:
+            raise ValueError("not a record of how rows were chosen")
+        flags = (value["fractional"], value["by_content"])
+        user, bound, largest = value["user"], value["rows_per_user"], value["largest"]
+        right = (
+            all(isinstance(flag, bool) for flag in flags)
+            and type(largest) is int
+            and largest >= 0
+            and (user is None or isinstance(user, str))
+            and (bound is None or (type(bound) is int and bound >= 1))
+        )
+        if not right:
+            raise ValueError("not a record of how rows were chosen")
+        return cls(**value)
+
+
+PLAIN = Origin()
+"""All rows, with weight 1."""

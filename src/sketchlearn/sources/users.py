@@ -1,0 +1,442 @@
+"""At most so many rows of one user: whose rows they are, which of them count, and where they wait meanwhile.
+
+The rows of a user that count are those with the smallest hashes of (user, row, group).  The choice follows from the
+rows alone, so it is the same whatever their order, batches and engine; equal rows have equal hashes, and whichever of
+them is taken, the sums are the same.  Sketches of a few rows a user say more about the users than about the rows: a
+user with many rows counts no more than one with few.
+
+Rows in memory are looked at twice.  Others wait in partitions by user: in memory up to a limit, then in files.  Of each
+partition only the rows that may still count are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.sources.base import Batch, Mapped, Part, Source
+
+_U64 = npt.NDArray[np.uint64]
+_MIX = tuple(np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_NULL = np.uint64(0x6E756C6C)  # rows without a user are those of one user
+_PARTITIONS = 64  # by user; each must fit memory
+_WAITING = 2**28  # bytes of rows that wait in memory before they go to files
+_BATCH = 2**16  # rows read together
+
+
+# -- hashes ----------------------------------------------------------------------------------------
+
+
+def _mixed(h: _U64) -> _U64:
+    with np.errstate(over="ignore"):
+        h = (h ^ (h >> np.uint64(30))) * _MIX[1]
+        h = (h ^ (h >> np.uint64(27))) * _MIX[2]
+    return np.asarray(h ^ (h >> np.uint64(31)))
+
+
+def row_hashes(rows: npt.NDArray[np.floating], start: _U64) -> _U64:
+    """A number for each row that follows from its values as float64 and from a number to start with."""
+    h = start
+    for column in rows.T:
+        values = column.astype(np.float64) + 0.0  # one zero
+        bits = np.where(np.isnan(values), np.nan, values).view(np.uint64)  # one NaN
+        with np.errstate(over="ignore"):
+            h = _mixed(h * _MIX[0] + bits)
+    return h
+
+
+def of_integers(values: npt.NDArray[Any]) -> _U64:
+    """Users from whole numbers."""
+    numbers = values if values.dtype == np.uint64 else values.astype(np.int64)
+    return _mixed(numbers.view(np.uint64) + _MIX[0])
+
+
+def of_text(values: Any) -> _U64:
+    """Users from text or other objects, one by one."""
+    found = (hashlib.blake2b(str(v).encode("utf-8", "surrogatepass"), digest_size=8).digest() for v in values)
+    return np.frombuffer(b"".join(found), "<u8").astype(np.uint64)
+
+
+def of_array(user: Any, rows: int) -> _U64:
+    """Users from an array with one for each row."""
+    values = np.asarray(user)
+    if values.shape != (rows,):
+        raise ValueError(f"user must have one value per row, got shape {values.shape} for {rows} rows")
+    if values.dtype.kind == "f":
+        return of_floats(values)
+    if values.dtype.kind in "iub":
+        return of_integers(values)
+    if values.dtype.kind == "M":
+        return of_integers(values.astype("datetime64[us]").view(np.int64))
+    distinct, codes = np.unique(np.array([str(v) for v in values.tolist()]), return_inverse=True)
+    return of_text(distinct.tolist())[codes]
+
+
+def of_floats(values: npt.NDArray[np.floating]) -> _U64:
+    """Users from whole numbers that came as floats; NaN is one user."""
+    missing = np.isnan(values)
+    whole = np.where(missing, 0.0, values).astype(np.float64)
+    if not (np.abs(whole) < 2.0**53).all() or not np.array_equal(whole, np.rint(whole)):
+        raise ValueError("user holds numbers with decimals; users are text or whole numbers")
+    return np.where(missing, _NULL, of_integers(whole.astype(np.int64)))
+
+
+def of_arrow(pa: Any, column: Any, name: str) -> _U64:
+    """Users from a column of Arrow; all nulls are one user."""
+    types, t = pa.types, column.type
+    if types.is_dictionary(t):
+        codes = column.indices
+        known = of_arrow(pa, column.dictionary, name)
+        places = codes.fill_null(0).to_numpy(zero_copy_only=False) if len(known) else np.zeros(len(codes), np.int64)
+        found = known[places] if len(known) else np.full(len(codes), _NULL)
+        return np.where(_nulls(codes), _NULL, found)
+    if types.is_null(t):
+        return np.full(len(column), _NULL)
+    if types.is_floating(t):
+        return of_floats(column.to_numpy(zero_copy_only=False).astype(np.float64))
+    if types.is_date(t) or types.is_timestamp(t):
+        column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    elif types.is_boolean(t):
+        column = column.cast(pa.uint8())
+    elif not types.is_integer(t):
+        if not (types.is_string(t) or types.is_large_string(t) or types.is_string_view(t) or types.is_binary(t)):
+            raise ValueError(f"user={name!r} holds values of type {t}; users are text or whole numbers")
+        return np.where(_nulls(column), _NULL, _of_bytes(pa, column))
+    values = column.fill_null(0).to_numpy(zero_copy_only=False)
+    return np.where(_nulls(column), _NULL, of_integers(values))
+
+
+def _nulls(column: Any) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+
+
+def _of_bytes(pa: Any, column: Any) -> _U64:
+    """Hashes of a column of text without a loop over its rows: two polynomials of its bytes modulo 2**64, mixed."""
+    column = column.cast(pa.large_binary())
+    if not len(column):
+        return np.empty(0, np.uint64)
+    _, ends, data = column.buffers()
+    at = np.frombuffer(ends, np.int64)[column.offset : column.offset + len(column) + 1]
+    text = np.frombuffer(data, np.uint8)[at[0] : at[-1]].astype(np.uint64) + np.uint64(1) if data else np.empty(0, "u8")
+    at = at - at[0]
+    lengths = np.diff(at)
+    longest = int(lengths.max(initial=0))
+    place = np.arange(len(text)) - np.repeat(at[:-1], lengths)
+    h = lengths.astype(np.uint64)
+    with np.errstate(over="ignore"):
+        for base in _MIX[:2]:
+            powers = np.cumprod(np.concatenate([np.ones(1, np.uint64), np.full(longest, base)]), dtype=np.uint64)
+            totals = np.concatenate([np.zeros(1, np.uint64), np.cumsum(text * powers[place], dtype=np.uint64)])
+            h = _mixed(h * _MIX[2] + totals[at[1:]] - totals[at[:-1]])
+    return h
+
+
+# -- choosing --------------------------------------------------------------------------------------
+
+
+def chosen(users: _U64, hashes: _U64, most: int) -> npt.NDArray[np.int64]:
+    """Which rows count: of each user those with the smallest hashes, `most` of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.sources.users import chosen
+    >>> chosen(np.array([7, 7, 5, 7], np.uint64), np.array([30, 10, 40, 20], np.uint64), 2)
+    array([1, 2, 3])
+    """
+    bits = min(16, max(0, (len(users) - 1).bit_length() - _TOGETHER))
+    if not bits:
+        return np.sort(_first(users, hashes, most))
+    bucket = (users >> np.uint64(64 - bits)).astype(np.uint16)
+    order = np.argsort(bucket, kind="stable")  # by radix
+    edges = np.concatenate([[0], np.cumsum(np.bincount(bucket, minlength=1 << bits))]).tolist()
+    keep = np.zeros(len(users), bool)
+    for start, stop in itertools.pairwise(edges):
+        mine = order[start:stop]
+        keep[mine[_first(users[mine], hashes[mine], most, bits)]] = True
+    return np.flatnonzero(keep)
+
+
+_TOGETHER = 16  # about 2**16 rows are sorted together: they fit the cache
+_PLACE, _HASH = np.uint64(18), np.uint64(36)  # bits of a sort key below the hash, and below the user
+
+
+def _first(users: _U64, hashes: _U64, most: int, skip: int = 0) -> npt.NDArray[np.int64]:
+    """The rows of each user with the smallest hashes; the first `skip` bits of all users are the same."""
+    order = _sorted(users, hashes, skip)
+    ordered = users[order]
+    new = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    first = np.concatenate([np.zeros(min(1, len(order)), np.int64), new])
+    rank = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
+    return order[rank < most]
+
+
+def _sorted(users: _U64, hashes: _U64, skip: int) -> npt.NDArray[np.int64]:
+    """Order by user, then by hash.
+
+    Some bits of the user, of the hash and the place of the row make one number, which is quick to sort; where that
+    leaves something open, all bits decide.
+    """
+    if len(users) >> int(_PLACE):
+        return np.lexsort((hashes, users))
+    keys = (users << np.uint64(skip)) >> _HASH << _HASH
+    keys |= hashes >> (np.uint64(64) - _HASH + _PLACE) << _PLACE
+    keys |= np.arange(len(users), dtype=np.uint64)
+    keys.sort()
+    order = (keys & ((np.uint64(1) << _PLACE) - np.uint64(1))).astype(np.int64)
+    who, what = users[order], hashes[order]
+    same = keys[1:] >> _HASH == keys[:-1] >> _HASH
+    tied = keys[1:] >> _PLACE == keys[:-1] >> _PLACE
+    open_ = same & ((who[1:] != who[:-1]) | (tied & (what[1:] != what[:-1])))
+    if open_.any():
+        stretch = np.concatenate([[0], np.cumsum(~same)])  # of users with equal bits
+        for number in np.unique(stretch[1:][open_]):
+            at = slice(*np.searchsorted(stretch, [number, number + 1]))
+            order[at] = order[at][np.lexsort((what[at], who[at]))]
+    return order
+
+
+@dataclass
+class _Waiting:
+    """Rows of some users that may still count."""
+
+    users: list[_U64] = field(default_factory=list)
+    hashes: list[_U64] = field(default_factory=list)
+    groups: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    rows: list[npt.NDArray[np.floating]] = field(default_factory=list)
+
+    def add(self, users: _U64, hashes: _U64, groups: npt.NDArray[np.int64], rows: npt.NDArray[np.floating]) -> None:
+        self.users.append(users)
+        self.hashes.append(hashes)
+        self.groups.append(groups)
+        self.rows.append(rows)
+
+    def pruned(self, most: int) -> tuple[_U64, _U64, npt.NDArray[np.int64], npt.NDArray[np.floating]]:
+        users, hashes = np.concatenate(self.users), np.concatenate(self.hashes)
+        keep = chosen(users, hashes, most)
+        return users[keep], hashes[keep], np.concatenate(self.groups)[keep], np.concatenate(self.rows)[keep]
+
+
+class Bounded:
+    """A source with at most so many rows of each user, and the files in which its rows wait.
+
+    Parameters
+    ----------
+    source : Source
+        Its batches say whose rows they are.
+    most : int
+        Rows of one user.
+    to_files : bool
+        Rows wait in files from the beginning, for engines of several processes.
+    """
+
+    def __init__(self, source: Source, most: int, to_files: bool = False) -> None:
+        self._source, self._most, self._to_files = source, most, to_files
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def __enter__(self) -> Source:
+        source = self._source
+        bare = replace(source, max_rows_per_user=None)
+        if source.users_together:
+            wrapped = tuple(p._replace(batches=Within(p.batches, _same, self._most), rows=None) for p in source.parts)
+            made = Source.of_parts(wrapped, source.names, source.grouped)
+            return replace(made, settings=source.settings, home=source.home)
+        if source.in_memory and source.once is None and not self._to_files:
+            keep = self._mask()
+            return replace(bare, batches=_Picked(source.batches, keep), length=int(keep.sum()), in_memory=False)
+        parts, labels = self._partitions()
+        held = [Part("the rows of some users", _Held(piece, labels), len(piece.rows)) for piece in parts]
+        return replace(Source.of_parts(held, source.names, source.grouped), settings=source.settings)
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _mask(self) -> npt.NDArray[np.bool_]:
+        """Rows in memory: which of them count."""
+        keys = [(users, hashes) for users, hashes, _, _ in _keyed(self._source, _Labels())]
+        users, hashes = (np.concatenate([np.empty(0, np.uint64), *(key[i] for key in keys)]) for i in (0, 1))
+        keep = np.zeros(len(users), np.bool_)
+        keep[chosen(users, hashes, self._most)] = True
+        return keep
+
+    def _partitions(self) -> tuple[list[_Piece], tuple[Any, ...]]:
+        labels = _Labels()
+        waiting = [_Waiting() for _ in range(_PARTITIONS)]
+        files: list[list[_Piece]] = [[] for _ in range(_PARTITIONS)]
+        held, dtype = 0, None
+        for users, hashes, groups, rows in _keyed(self._source, labels):
+            dtype = dtype or rows.dtype
+            if rows.dtype != dtype:
+                raise ValueError(f"some rows are {dtype}, others {rows.dtype}: say dtype='float64'")
+            number = (users >> np.uint64(58)).astype(np.int64)  # the first six bits
+            order = np.argsort(number, kind="stable")
+            edges = np.searchsorted(number[order], np.arange(_PARTITIONS + 1))
+            for i, (a, b) in enumerate(itertools.pairwise(edges.tolist())):
+                if b > a:
+                    at = order[a:b]
+                    waiting[i].add(users[at], hashes[at], groups[at], rows[at])
+            held += rows.nbytes + 24 * len(rows)
+            if held > _WAITING:
+                held = self._compact(waiting, files)
+        if self._to_files or any(files):
+            self._spill(waiting, files)
+        both = zip(waiting, files, strict=True)
+        return [self._final(one, stored) for one, stored in both if one.users or stored], labels.values()
+
+    def _compact(self, waiting: list[_Waiting], files: list[list[_Piece]]) -> int:
+        """Let go of rows that can't count any more; what is still too much goes to files."""
+        held = 0
+        for i, one in enumerate(waiting):
+            if one.users:
+                kept = one.pruned(self._most)
+                waiting[i] = _Waiting()
+                waiting[i].add(*kept)
+                held += kept[3].nbytes + 24 * len(kept[0])
+        if held > _WAITING // 2:
+            self._spill(waiting, files)
+            return 0
+        return held
+
+    def _spill(self, waiting: list[_Waiting], files: list[list[_Piece]]) -> None:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="sketchlearn-users-")
+        for i, one in enumerate(waiting):
+            if one.users:
+                path = Path(self._folder.name) / f"{i}-{len(files[i])}"
+                files[i].append(_Piece.written(path, *one.pruned(self._most)))
+                waiting[i] = _Waiting()
+
+    def _final(self, one: _Waiting, stored: list[_Piece]) -> _Piece:
+        """All rows of a partition that count."""
+        if len(stored) == 1 and not one.users:
+            return stored[0]
+        for piece in stored:
+            one.add(piece.users, piece.hashes, piece.groups, piece.rows)
+        kept = one.pruned(self._most)
+        if not stored or self._folder is None:
+            return _Piece(None, *kept)
+        return _Piece.written(Path(f"{stored[0].path}-all"), *kept)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Rows of a partition, here or in files (which are opened where they are read)."""
+
+    path: str | None
+    users: _U64
+    hashes: _U64
+    groups: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.floating]
+
+    @classmethod
+    def written(cls, path: Path, *arrays: Any) -> _Piece:
+        for name, array in zip(("users", "hashes", "groups", "rows"), arrays, strict=True):
+            np.save(path.with_name(f"{path.name}.{name}.npy"), array)
+        return cls.read(str(path))
+
+    @classmethod
+    def read(cls, path: str) -> _Piece:
+        arrays = [np.load(f"{path}.{name}.npy", mmap_mode="r") for name in ("users", "hashes", "groups", "rows")]
+        return cls(path, *arrays)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.path is not None:
+            return _Piece.read, (self.path,)
+        return _Piece, (None, self.users, self.hashes, self.groups, self.rows)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Batches of a partition."""
+
+    piece: _Piece
+    labels: tuple[Any, ...]
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        rows, groups = self.piece.rows, self.piece.groups
+        for i in range(0, len(rows), size):
+            block = np.array(rows[i : i + size])
+            if self.labels:
+                yield Batch(block, None, np.array(groups[i : i + size]), self.labels)
+            else:
+                yield Batch(block)
+
+
+@dataclass(frozen=True)
+class _Picked:
+    """Batches of rows in memory, without those that don't count."""
+
+    batches: Callable[[int], Iterator[Batch]]
+    keep: npt.NDArray[np.bool_]
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        at = 0
+        for batch in self.batches(size):
+            mine = self.keep[at : at + len(batch.rows)]
+            at += len(batch.rows)
+            groups = None if batch.groups is None else batch.groups[mine]
+            yield Batch(batch.rows[mine], None, groups, batch.labels)
+
+
+def _same(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    return rows
+
+
+@dataclass(frozen=True)
+class Within(Mapped):
+    """Batches of a part in which users have all their rows: the choice is made where the part is."""
+
+    most: int = 1
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        labels, one = _Labels(), _Waiting()
+        for keyed in _of_batches(self.batches(_BATCH), labels):
+            one.add(*keyed)
+        if one.users:
+            _, _, groups, rows = one.pruned(self.most)
+            piece = _Piece(None, np.empty(0, "u8"), np.empty(0, "u8"), groups, rows)
+            yield from _Held(piece, labels.values())(size)
+
+
+class _Labels:
+    """Labels of groups with the numbers that they have here, and their hashes."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+
+    def values(self) -> tuple[Any, ...]:
+        return tuple(self._numbers)
+
+    def numbered(self, batch: Batch) -> tuple[npt.NDArray[np.int64], _U64]:
+        if batch.groups is None or batch.labels is None:
+            return np.zeros(len(batch.rows), np.int64), np.zeros(len(batch.rows), np.uint64)
+        numbers = np.array([self._numbers.setdefault(v, len(self._numbers)) for v in batch.labels], np.int64)
+        hashes = of_text([f"{type(v).__name__} {v!r}" for v in batch.labels])
+        return numbers[batch.groups], hashes[batch.groups]
+
+
+_Keyed = tuple[_U64, _U64, npt.NDArray[np.int64], npt.NDArray[np.floating]]
+
+
+def _keyed(source: Source, labels: _Labels) -> Iterator[_Keyed]:
+    yield from _of_batches(source.stream(_BATCH), labels)
+
+
+def _of_batches(batches: Iterator[Batch], labels: _Labels) -> Iterator[_Keyed]:
+    """Users, hashes, numbers of groups and rows of batches."""
+    for batch in batches:
+        if batch.users is None:
+            raise ValueError("user: these rows do not say whose they are; put them into a frame or a file")
+        if batch.weights is not None:
+            raise ValueError("user and weights don't go together: a weight counts as so many rows of its user")
+        groups, extra = labels.numbered(batch)
+        yield batch.users, row_hashes(batch.rows, _mixed(batch.users ^ extra)), groups, np.asarray(batch.rows)

@@ -1,0 +1,221 @@
+"""What is published beside the noisy sums: attacks that told neighbours apart without looking at a single sum."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sketchlearn as sl
+from sketchlearn.privacy import (
+    InsecureNoiseWarning,
+    WeakGuaranteeWarning,
+    combine,
+    insecure_noise,
+    private_design,
+    privatize,
+)
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture
+def phi():
+    return sl.FourierFeatures.draw(dim=2, size=20, scale=1.0, seed=0)
+
+
+@pytest.fixture
+def rows():
+    return np.random.default_rng(0).normal(size=(1000, 2))
+
+
+# -- a number of rows that depends on what is in them ---------------------------------------------
+
+
+def _file(rows, path):
+    pq.write_table(pa.table({"x": rows[:, 0], "y": rows[:, 1], "g": np.where(rows[:, 0] > 0, "a", "b")}), path)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:release number:sketchlearn.privacy.RepeatedReleaseWarning")
+@pytest.mark.parametrize(
+    ("options", "pick"),
+    [
+        ({"where": "x > 0"}, lambda s: s),
+        ({"group_by": "g"}, lambda table: table["a"]),
+        ({"weight_column": "w"}, lambda s: s),
+        ({"on_invalid": "skip"}, lambda s: s),
+    ],
+)
+def test_a_number_of_chosen_rows_is_not_public(rows, tmp_path, options, pick):
+    """485 against 484 on neighbouring files: the exact number would tell them apart."""
+    path = tmp_path / "x.parquet"
+    table = pa.table({"x": rows[:, 0], "y": rows[:, 1], "g": np.where(rows[:, 0] > 0, "a", "b"), "w": rows[:, 0] > 0})
+    table = table.set_column(3, "w", table["w"].cast(pa.int64()))
+    pq.write_table(table, path)
+    phi = sl.FourierFeatures.draw(dim=2, size=20, scale=1.0, seed=0).with_columns(["x", "y"])
+    s = pick(sl.sketch(path, phi, **options))
+    for chosen in (s, sl.Sketch.from_bytes(s.to_bytes()), s + s, sl.Accumulator.of(s).sketch()):
+        with pytest.raises(ValueError, match="depends on what is in them"):
+            privatize(chosen, 1.0, relation="replace-one", records_per_user=2, public_map=True)
+    noised = privatize(s, 1.0, public_map=True)
+    assert noised.count != s.count or noised.privacy.weight_variance > 0
+    declared = privatize(s, 1.0, relation="replace-one", rows=500, public_map=True)
+    assert declared.count == 500
+    assert declared.privacy.details["rows"] == "declared public by the releaser"
+    assert "number of rows is public knowledge" in " ".join(declared.privacy.explain().split())
+
+
+def test_all_rows_may_be_counted(rows, phi):
+    assert privatize(sl.sketch(rows, phi), 1.0, relation="replace-one", public_map=True).count == 1000
+    with pytest.raises(ValueError, match="for relation='replace-one'"):
+        privatize(sl.sketch(rows, phi), 1.0, rows=1000, public_map=True)
+    with pytest.raises(ValueError, match="rows must be"):
+        privatize(sl.sketch(rows, phi), 1.0, relation="replace-one", rows=0, public_map=True)
+
+
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_the_mark_does_not_depend_on_the_engine(rows, tmp_path, engine):
+    phi = sl.FourierFeatures.draw(dim=2, size=20, scale=1.0, seed=0).with_columns(["x", "y"])
+    paths = [_file(rows[i::2], tmp_path / f"{i}.parquet") for i in range(2)]
+    assert sl.sketch(str(paths[0].parent / "*.parquet"), phi, where="x > 0", engine=engine).origin.by_content
+    assert not sl.sketch(str(paths[0].parent / "*.parquet"), phi, engine=engine).origin.by_content
+
+
+def test_what_is_left_after_chosen_rows_were_taken_out_is_chosen(rows, phi):
+    everything = sl.sketch(rows, phi)
+    some = sl.sketch(rows, phi, group_by=np.where(rows[:, 0] > 0, "a", "b"))["a"]
+    assert (everything - some).origin.by_content
+
+
+# -- known noise ----------------------------------------------------------------------------------
+
+
+def test_known_noise_of_a_sum_is_not_published(rows, phi):
+    """0.01 (n / (n + m))**2 tells the exact numbers of rows."""
+    total = sl.sketch(rows[:300], phi).with_noise(0.01) + sl.sketch(rows[300:], phi)
+    with pytest.raises(ValueError, match="depends on exact numbers of rows"):
+        privatize(total, 1.0, public_map=True)
+    assert privatize(total, 1.0, public_map=True, noise=0.001).noise == 0.001
+
+
+# -- promises over exact data ---------------------------------------------------------------------
+
+
+def test_a_verifier_with_exact_speakers_promises_nothing(rows, phi):
+    background = privatize(sl.sketch(np.tile(rows, (20, 1)), phi), 5.0, 1e-6, public_map=True)
+    verifier = sl.CompressiveVerifier(1, random_state=0).fit_sketch(background)
+    assert sl.Model.of(verifier).privacy.epsilon == 5.0
+    verifier.enroll("ann", rows)
+    model = sl.Model.of(verifier)
+    assert model.privacy is None
+    assert "promise" not in sl.plots.report(model)
+
+
+def test_a_verifier_with_private_speakers_promises_all_of_it(rows, phi):
+    background = privatize(sl.sketch(np.tile(rows, (20, 1)), phi), 5.0, 1e-6, public_map=True)
+    verifier = sl.CompressiveVerifier(1, random_state=0).fit_sketch(background)
+    verifier.enroll("ann", privatize(sl.sketch(np.tile(rows, (5, 1)), phi), 2.0, 1e-6, public_map=True))
+    assert sl.Model.of(verifier).privacy.epsilon == 7.0
+
+
+@pytest.mark.filterwarnings("ignore:release number:sketchlearn.privacy.RepeatedReleaseWarning")
+def test_a_report_of_a_private_model_takes_no_exact_sweep(tmp_path, seeded):
+    from sketchlearn.cli import main
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 2)) + np.repeat([[0, 0], [9, 9]], 10_000, axis=0)
+    phi = sl.design(bounds=([-5, -5], [15, 15]), n_components=2, size=60, seed=0)
+    exact = sl.sketch(X, phi)
+    private = privatize(exact, 5.0, 1e-6, public_map=True)
+    model = sl.Model.of(sl.CompressiveKMeans(2, random_state=0).fit_sketch(private))
+    with pytest.raises(ValueError, match="would be something that it does not cover"):
+        sl.plots.report(model, sweep=sl.sweep(exact, [1, 2], random_state=0))
+    assert "epsilon = 5" in sl.plots.report(model, sweep=sl.sweep(private, [1, 2], random_state=0))
+    # the command line, with a public number of rows, where the two could not be told apart by their counts
+    counted = privatize(exact, 5.0, relation="replace-one", public_map=True)
+    sl.Model.of(sl.CompressiveKMeans(2, random_state=0).fit_sketch(counted)).save(tmp_path / "m.json")
+    exact.save(tmp_path / "exact.sketch")
+    page = tmp_path / "page.html"
+    code = main(["report", str(tmp_path / "m.json"), "--sketch", str(tmp_path / "exact.sketch"), "-o", str(page)])
+    assert code == 5
+    assert not page.exists()
+
+
+# -- weights --------------------------------------------------------------------------------------
+
+
+def test_a_heavy_row_is_not_one_record(rows, phi):
+    """A row of weight 5 moved the sums five times as far as was claimed."""
+    weights = np.ones(1000)
+    weights[7] = 5
+    s = sl.sketch(rows, phi, sample_weight=weights)
+    for heavy in (s, sl.Sketch.from_bytes(s.to_bytes()), s + sl.sketch(rows, phi), sl.Accumulator.of(s).sketch()):
+        with pytest.raises(ValueError, match="a row of weight 5"):
+            privatize(heavy, 1.0, records_per_user=4, public_map=True)
+    with pytest.raises(ValueError, match="a row of weight 5"):
+        privatize(s, 1.0, public_map=True)
+    assert privatize(s, 1.0, records_per_user=5, public_map=True).privacy.records_per_user == 5
+
+
+def test_fractions_whose_sums_are_whole_are_still_fractions(phi):
+    """Weights of 1/2, twice the same row each: integer sums, and squares like those of whole weights."""
+    rows = np.repeat(np.random.default_rng(1).normal(size=(4, 2)), 4, axis=0)
+    weights = np.tile([0.5, 0.5, 1.5, 1.5], 4)  # 1/4 + 1/4 + 9/4 + 9/4 = 5 > 4: made equal by light rows
+    light = sl.sketch(np.tile(rows[:1], (64, 1)), phi, sample_weight=np.full(64, 0.25))
+    total = sl.sketch(rows, phi, sample_weight=weights) + light
+    assert total.weight_bits == 0
+    assert total.origin.fractional
+    whole = replace(total, squared_weights=-1)  # as if the squares had come out even
+    with pytest.raises(ValueError, match="fractional weights"):
+        privatize(whole, 1.0, records_per_user=9, public_map=True)
+
+
+# -- combining ------------------------------------------------------------------------------------
+
+
+def test_private_parts_together_have_their_rows(rows, phi):
+    """Four parts of 1000 rows: an effective count of 4000, not of sixteen times as many."""
+    parts = [privatize(sl.sketch(rows, phi), 1.0, 1e-6, relation="replace-one", public_map=True) for _ in range(1)]
+    parts += [
+        privatize(sl.sketch(rows + i, phi), 1.0, 1e-6, relation="replace-one", public_map=True) for i in range(1, 4)
+    ]
+    total = combine(parts, users="disjoint")
+    assert total.count == 4000
+    assert total.effective_count == 4000.0
+    assert total.privacy.details["replacement"] == "stays in the same part"
+    assert "is in the same part" in " ".join(total.privacy.explain().split())
+    assert combine(parts, users="same").privacy.epsilon > 1.5
+
+
+# -- noise from a seed ----------------------------------------------------------------------------
+
+
+def test_a_seeded_pilot_marks_what_follows(rows):
+    with pytest.warns(InsecureNoiseWarning), insecure_noise(0):
+        phi, pilot = private_design(rows, bounds=([-9, -9], [9, 9]), epsilon=1.0, n_components=2, size=50)
+    released = privatize(sl.sketch(rows, phi), 1.0, pilot=pilot)
+    assert "NOT PRIVATE" in released.privacy.details["noise"]
+    assert released.privacy.explain().startswith("WARNING")
+
+
+def test_adding_records_keeps_the_mark(rows, phi):
+    with pytest.warns(InsecureNoiseWarning), insecure_noise(0):
+        seeded = privatize(sl.sketch(rows, phi), 1.0, public_map=True)
+    honest = privatize(sl.sketch(rows + 1, phi), 1.0, public_map=True)
+    for total in (
+        combine([honest, seeded], "disjoint").privacy,
+        type(honest.privacy).added([honest.privacy, seeded.privacy]),
+    ):
+        assert total.explain().startswith("WARNING")
+
+
+# -- guarantees that protect little ---------------------------------------------------------------
+
+
+def test_weak_guarantees_warn(rows, phi):
+    s = sl.sketch(rows, phi)
+    with pytest.warns(WeakGuaranteeWarning, match="above 1 /"):
+        privatize(s, 1.0, 0.05, public_map=True)
+    with pytest.warns(WeakGuaranteeWarning, match="epsilon=25"):
+        privatize(sl.sketch(rows + 1, phi), 25.0, public_map=True)
