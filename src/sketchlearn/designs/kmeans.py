@@ -17,7 +17,6 @@ from sketchlearn.designs.request import Request, positive, register_design, with
 from sketchlearn.designs.scale import RULES, expected_separation, spread_of
 from sketchlearn.designs.spread import usual
 from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.features.low import MOST_OCTAVES
 from sketchlearn.features.radial import MultiscaleLaw, RadialLaw
 
 _LOW, _HIGH, _DECAY = 0.7, 64.0, 2.0
@@ -33,7 +32,8 @@ _REACH, _SHORT, _NEAR, _END, _LONGEST = 3.0, 2.0, 0.15, 1.5, 1e5
 _LINKED, _SIZEABLE = 1000, 0.02
 # Far rows: where some value is more than 10 spreads of its column away, a map also has low frequencies, two per column
 # and octave, down to two octaves below one radian at the farthest value (nine octaves in all, if rows beyond the pilot
-# may be farther).  Four features per coordinate of the centres stay ordinary.  Beyond 40 columns low ones take seconds.
+# may be farther).  Values beyond nine octaves, 731 spreads, are mostly errors or codes: centres don't follow them.
+# Four features per coordinate of the centres stay ordinary.  Beyond 40 columns covariances of low ones take seconds.
 _FAR, _MARGIN, _OCTAVES, _FEWEST, _ORDINARY, _MOST_COLUMNS = 10.0, 2, 9, 3, 4, 40
 
 Array = npt.NDArray[np.float64]
@@ -188,13 +188,13 @@ def farthest(sample: Array, looked_at: tuple[Array, Array] | None, center: Array
 def low_octaves(reach: float, size: int, k: int, dim: int, whole: bool) -> int:
     """Octaves of low frequencies for rows that are so many spreads away, in a map of this size; `whole`: none farther.
 
-    None, if there are too few features to tell how far such rows are.
+    None, if there are too few features to tell how far such rows are, or if they are so far that they must be errors.
     """
-    if not reach > 0 or dim > _MOST_COLUMNS:
+    needed = math.ceil(math.log2(_LOW * reach)) if reach > 0 else 0
+    if not 0 < needed <= _OCTAVES or dim > _MOST_COLUMNS:
         return 0
-    needed = math.ceil(math.log2(_LOW * reach))
     wanted = needed + _MARGIN if whole else max(needed + _MARGIN, _OCTAVES)
-    octaves = min(wanted, (size - _ORDINARY * k * dim) // (2 * dim), MOST_OCTAVES)
+    octaves = min(wanted, (size - _ORDINARY * k * dim) // (2 * dim))
     return octaves if octaves >= max(needed, _FEWEST) else 0
 
 

@@ -282,6 +282,10 @@ def with_far_components(run: Decoding) -> Fit | Remark | None:
     """What was found, and far components next to it, if these carry a share of the cost that centres should follow."""
     if run.low is None:
         return Remark("the map has no low frequencies: a few far rows can't be seen with it, whatever they cost")
+    if not run.low.tells(run.best.mixture):
+        return Remark(
+            "some rows are so far that the low frequencies of the map can't tell where: centres leave them out"
+        )
     far = far_components(run.low, run.best.mixture, run.found.state.means)
     if far is None:
         return None

@@ -82,6 +82,12 @@ class Low:
         z = sketch.mean * np.exp(-1j * (w @ problem.center) / problem.scale)
         return cls(w, z, features.n_ordinary, problem.n, problem.box)
 
+    def tells(self, bulk: Mixture) -> bool:
+        """Whether the lowest frequencies tell how far the farthest rows are: these turn by a circle at most."""
+        lowest = float(np.sqrt((self.w**2).sum(1).min()))
+        farthest = float(np.maximum(self.box[1] - bulk.mean, bulk.mean - self.box[0]).max())
+        return lowest * farthest <= 2.0 * math.pi
+
 
 def reach(box: tuple[Array, Array], bulk: Mixture) -> float:
     """Distance of the farthest bound of the rows from the bulk, in standard deviations of that column or of all."""
