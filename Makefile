@@ -8,7 +8,7 @@ ENGINES := $(VENV)-engines
 FLOWER := $(VENV)-flower
 FOREIGN := -W ignore::pytest.PytestUnraisableExceptionWarning -p no:cacheprovider
 
-.PHONY: demo test test-all test-engines test-arm test-gpu trust audit lint bench docs package clean
+.PHONY: demo test test-all test-engines test-arm test-gpu trust audit lint bench docs package experiments clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -55,10 +55,12 @@ test-engines: $(ENGINES)/installed $(FLOWER)/installed
 test-arm: $(VENV)/installed
 	$(BIN)/python tests/arm/emulate.py
 
-# kills at random points, parallel writers, ten thousand damaged files of each kind: some minutes
+# kills at random points, parallel writers, ten thousand damaged files of each kind, two servers on one store, hostile
+# fields, links and full disks: some minutes
 trust: $(VENV)/installed
 	$(BIN)/python tests/kills.py 100
 	$(BIN)/python tests/fuzz.py 10000
+	$(BIN)/python tests/attacks.py 20
 
 # what worst neighbours reveal, measured, for every way to release: some minutes
 audit: $(VENV)/installed
@@ -91,6 +93,11 @@ package:
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/sketching.py
 	$(BIN)/python benchmarks/sources.py
+
+# the literature's experiments (quick versions; FULL=1: published sizes, hours) and their page; resumable
+experiments: $(VENV)/installed
+	$(BIN)/python -m experiments run --all --jobs 2 $(if $(FULL),--full)
+	$(BIN)/python -m experiments page
 
 clean:
 	rm -rf $(VENV) $(VENV)-package $(ENGINES) $(FLOWER) .arm64 build dist docs/_build docs/api/generated docs/gallery docs/sg_execution_times.rst

@@ -18,8 +18,8 @@ import numpy as np
 from scipy.stats import binomtest
 
 import sketchlearn as sl
-from sketchlearn.comparison.description import describe
 from sketchlearn.comparison.two_sample import noise_of_rows, tail
+from sketchlearn.decoders.description import describe
 
 
 def laws(d):

@@ -17,7 +17,8 @@ LEVELS = [
     {"decoders"},
     {"comparison"},
     {"learn", "privacy", "federation", "local"},
-    {"atoms", "datasets", "plots"},
+    {"store"},
+    {"atoms", "datasets", "plots", "theory"},
     {"cli"},
     {"__main__"},
 ]

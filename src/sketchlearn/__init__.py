@@ -4,16 +4,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sketchlearn import local, plots
+    from sketchlearn import datasets, local, plots
     from sketchlearn.comparison import (
         Comparison,
         DetectionErrors,
         Independence,
+        Score,
         compare,
         detection_errors,
+        distances,
         drift,
         goodness_of_fit,
         independence,
+        mean_kernel,
+        score,
         synthesize,
     )
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from sketchlearn.exceptions import (
         BudgetError,
         DataWarning,
+        DuplicateRowsError,
         IncompatibleSketchError,
         LedgerFileError,
         MissingPackageError,
@@ -62,6 +67,7 @@ if TYPE_CHECKING:
     from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
     from sketchlearn.sketches import Accumulator, Sketch, SketchTable, merge
     from sketchlearn.sources import Source, read
+    from sketchlearn.store import Store
 
 __version__ = "0.1.0"
 
@@ -71,11 +77,15 @@ _ROOMS = {
         "Comparison",
         "DetectionErrors",
         "Independence",
+        "Score",
         "compare",
         "detection_errors",
+        "distances",
         "drift",
         "goodness_of_fit",
         "independence",
+        "mean_kernel",
+        "score",
         "synthesize",
     ),
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
@@ -85,6 +95,7 @@ _ROOMS = {
     "engines.follow": ("follow",),
     "exceptions": (
         "BudgetError",
+        "DuplicateRowsError",
         "DataWarning",
         "IncompatibleSketchError",
         "LedgerFileError",
@@ -124,6 +135,7 @@ _ROOMS = {
     "privacy": ("Ledger", "PrivacyRecord", "privatize"),
     "sketches": ("Accumulator", "Sketch", "SketchTable", "merge"),
     "sources": ("Source", "read"),
+    "store": ("Store",),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -148,6 +160,7 @@ __all__ = [
     "CompressiveVerifier",
     "DataWarning",
     "DetectionErrors",
+    "DuplicateRowsError",
     "EmbeddedFeatures",
     "Encoder",
     "FeatureMap",
@@ -164,29 +177,35 @@ __all__ = [
     "Projection",
     "QuadraticFeatures",
     "QuarticFeatures",
+    "Score",
     "Sketch",
     "SketchFileError",
     "SketchTable",
     "Solution",
     "Source",
     "SourceError",
+    "Store",
     "Sweep",
     "append",
     "compare",
+    "datasets",
     "decode",
     "design",
     "design_independence",
     "detection_errors",
+    "distances",
     "drift",
     "follow",
     "goodness_of_fit",
     "independence",
     "load",
     "local",
+    "mean_kernel",
     "merge",
     "plots",
     "privatize",
     "read",
+    "score",
     "sketch",
     "sweep",
     "synthesize",
@@ -201,7 +220,7 @@ _MOVED = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("local", "plots"):
+    if name in ("datasets", "local", "plots"):
         return importlib.import_module(f"sketchlearn.{name}")
     if name in _MOVED:
         import warnings

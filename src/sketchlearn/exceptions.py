@@ -31,6 +31,36 @@ class IncompatibleSketchError(ValueError):
     """
 
 
+class DuplicateRowsError(ValueError):
+    """Rows were to be added to a file that has them already; nothing was written.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    rows : int or float
+        How many rows they are.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile, sketchlearn as sl
+    >>> from sketchlearn.engines.append import append
+    >>> phi = sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "all.sketch"
+    ...     total = append(np.eye(2), file, phi)
+    ...     try:
+    ...         append(np.eye(2), file)
+    ...     except sl.DuplicateRowsError as error:
+    ...         print(error.rows)
+    2
+    """
+
+    def __init__(self, path: str, rows: int | float) -> None:
+        super().__init__(f"{path} has these {rows:,} rows already; nothing was added (force=True adds them once more)")
+        self.path, self.rows = path, rows
+
+
 class ModelFileError(ValueError):
     """A file is not a model this library can read.
 

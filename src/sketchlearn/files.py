@@ -1,9 +1,13 @@
-"""Files that are either complete or not there, and one writer at a time."""
+"""Files that are either complete or not there, and one writer at a time.
+
+Everything that the library writes to a file goes through :func:`whole` or :func:`write`.
+"""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import json
 import os
 import tempfile
@@ -13,7 +17,7 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from sketchlearn.exceptions import SketchFileError
 
@@ -24,11 +28,45 @@ except ImportError:  # not on this platform: nothing is locked there
 
 _STALE = 60.0  # seconds after which a temporary file that nobody holds was left by a process that died
 _SEAL = "checksum"
+_FULL = {errno.ENOSPC, errno.EFBIG, *([errno.EDQUOT] if hasattr(errno, "EDQUOT") else [])}
+_FULL_WORDS = ("no space left on device", "disk is full")  # of readers and databases that give no number
 _UNABLE = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}  # folders on some networks
 
 
 class LockedError(OSError):
     """Another process works on the file."""
+
+
+class WriteError(OSError):
+    """A file can't be written.
+
+    Examples
+    --------
+    >>> from sketchlearn.files import WriteError, write
+    >>> try:
+    ...     write("/no/such/folder/x", b"1")
+    ... except WriteError as error:
+    ...     print(error.filename)
+    /no/such/folder/x
+    """
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether an error, or what caused it, is that a disk has no space left.
+
+    Examples
+    --------
+    >>> from sketchlearn.files import is_full
+    >>> is_full(OSError(28, "No space left on device")), is_full(OSError(2, "No such file or directory"))
+    (True, False)
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        if any(words in str(error).lower() for words in _FULL_WORDS):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def write(path: str | PathLike[str], data: bytes) -> None:
@@ -37,23 +75,104 @@ def write(path: str | PathLike[str], data: bytes) -> None:
         out.write(data)
 
 
+def followed(path: str | PathLike[str]) -> Path:
+    """The file that a symbolic link leads to, whether it is there or not; any other path as it is.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sketchlearn.files import followed
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     link = pathlib.Path(folder) / "latest.sketch"
+    ...     link.symlink_to("monday.sketch")
+    ...     print(followed(link).name)
+    monday.sketch
+    """
+    target = Path(path)
+    if not target.is_symlink():
+        return target
+    end = Path(os.path.realpath(target))
+    if end.is_symlink():
+        raise WriteError(errno.ELOOP, "is a link that leads to itself", str(path))
+    return end
+
+
 @contextmanager
 def whole(path: str | PathLike[str]) -> Iterator[BinaryIO]:
-    """An open file that takes its name when all is written; if that fails, it never does."""
-    target = Path(path)
-    _sweep(target)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    """An open file that takes its name when all is written; if that fails, it never does.
+
+    A symbolic link stays one, and the file that it leads to is replaced.  Of several names of one file (hard links)
+    only the given one gets the new content.  Pipes and devices are written to as they are.  What goes wrong in writing
+    is a :class:`WriteError` with the path.
+    """
+    target = followed(path)
+    if target.exists() and not target.is_file():
+        with _failing(path):
+            handle = os.open(target, os.O_WRONLY)
+        with _opened(handle, path) as out:
+            yield out
+        return
+    with _failing(path):
+        _sweep(target)
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     try:
-        with os.fdopen(handle, "wb") as out:
-            _try_lock(out.fileno())  # tells a file that is being written from one that was left
+        with _opened(handle, path) as out:
+            _try_lock(handle)  # tells a file that is being written from one that was left
             yield out
             out.flush()
-            os.fsync(out.fileno())
-            os.chmod(temporary, _mode(target))  # noqa: PTH101
-            os.replace(temporary, target)  # noqa: PTH105
+            with _failing(path):
+                os.fsync(handle)
+                os.chmod(temporary, _mode(target))  # noqa: PTH101
+                os.replace(temporary, target)  # noqa: PTH105
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+    _sync_folder(target.parent)
+
+
+@contextmanager
+def _failing(path: str | PathLike[str]) -> Iterator[None]:
+    """What goes wrong is about the file that is being written."""
+    try:
+        yield
+    except WriteError:
+        raise
+    except OSError as error:
+        raise WriteError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+class _Raw(io.FileIO):
+    """An open file whose errors say that they are about writing, and which file it was to be."""
+
+    def __init__(self, handle: int, path: str | PathLike[str]) -> None:
+        super().__init__(handle, "wb")
+        self._path = path
+
+    def write(self, data: Any) -> int:
+        with _failing(self._path):
+            return super().write(data)
+
+
+@contextmanager
+def _opened(handle: int, path: str | PathLike[str]) -> Iterator[BinaryIO]:
+    """A buffered file for a handle, which is closed in the end."""
+    out = io.BufferedWriter(_Raw(handle, path))
+    try:
+        yield cast(BinaryIO, out)
+        out.flush()
+    finally:
+        with suppress(OSError):  # what is left in the buffer after an error can't be written either
+            out.close()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name durable, where a folder can be opened."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _mode(target: Path) -> int:

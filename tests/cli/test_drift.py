@@ -37,12 +37,12 @@ def test_drift_names_the_day_and_the_column(folder, run):
 def test_groups_of_a_table_are_compared(folder, run):
     code, out, _ = run("compare", folder / "days.parquet", "--group", "Mon", "--group", "Wed", "--json")
     assert code == 10
-    assert json.loads(out)["columns"] == ["b"]
+    assert [c["column"] for c in json.loads(out)["columns"]] == ["b"]
     assert run("compare", folder / "days.parquet", "-g", "Mon", "-g", "Tue")[0] == 0
     assert run("compare", folder / "days.parquet", "-g", "Wed")[0] == 10  # with all others
     code, out, _ = run("compare", folder / "day0.sketch", folder / "day2.sketch")
     assert code == 10
-    assert b"moved: b (" in out
+    assert b"differs: b (" in out
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,13 @@ def test_bad_input(folder, run, monkeypatch, arguments, code, word):
     got, _, err = run(*arguments)
     assert got == code
     assert word in err
+
+
+def test_compare_and_drift_print_one_schema(folder, run):
+    paths = [folder / f"day{i}.sketch" for i in (0, 2)]
+    one = json.loads(run("compare", *paths, "--json")[1])
+    (other,) = json.loads(run("drift", *paths, "--json")[1])["changes"]
+    assert one.pop("alpha") == 0.01
+    assert one == other
+    assert one["effect"] > 0.3
+    assert one["columns"][0]["shift_error"] < 0.1

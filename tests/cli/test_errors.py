@@ -469,7 +469,7 @@ CASES = [
     ("follow a query", [*SKETCH, "real.db", "--query", "SELECT 1", "--follow"], 2, "--follow watches files"),
     ("idle without follow", [*SKETCH, "good.parquet", "--idle", "3"], 2, "--idle is for --follow"),
     ("nothing came", [*SKETCH, "nothing", "--follow", "--poll", "0.05", "--idle", "0.1"], 4, "no file came"),
-    ("append with features", [*SKETCH, "good.parquet", "--append"], 2, "leave out --features"),
+    ("force without append", [*SKETCH, "good.parquet", "--force"], 2, "--force is for --append"),
     ("append to another file", ["sketch", "good.csv", "--append", "-o", "damaged.sketch"], 5, "checksum"),
     ("bounds and data", ["design", "good.parquet", "--lower", "0", "--upper", "1", "-o", "out"], 2, "either data or"),
     ("half of the bounds", ["design", "--lower", "0", "-o", "out"], 2, "both --lower and --upper"),

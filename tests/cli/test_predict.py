@@ -10,7 +10,7 @@ from clusters import gaussian_clusters
 
 import sketchlearn as sl
 from sketchlearn.learn.predictions import predictions
-from sketchlearn.models import ClusterModel, GaussianMixtureModel
+from sketchlearn.models import ClusterModel, GaussianMixtureModel, MixtureRegressionModel
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +121,39 @@ def test_memory_is_that_of_some_batches():
     next(batches)
     assert len(seen) < 30
     batches.close()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_answers_keep_their_type_and_have_the_name_of_what_they_are(tmp_path, rows, run, suffix):
+    """Targets of a regression by a mixture are numbers with decimals; classes are whatever they were."""
+
+    def answers(model, data, *options):
+        target = tmp_path / f"out.{suffix}"
+        target.unlink(missing_ok=True)
+        model.save(tmp_path / "model.json")
+        code, _, err = run("predict", tmp_path / "model.json", data, *options, "-o", target)
+        assert code == 0, err
+        return (pq.read_table if suffix == "parquet" else csv.read_csv)(target)
+
+    pq.write_table(pa.table({"a": rows[:500, 0], "b": rows[:500, 1]}), tmp_path / "rows.parquet")
+    covariances = np.stack([np.eye(2) + 0.5] * 2)
+    mixture = MixtureRegressionModel(
+        rows=500, columns=("a", "b"), predictors=("a",), targets=("b",), weights=np.array([0.5, 0.5]),
+        means=rows[:2, :2], covariances=covariances,
+    )  # fmt: skip
+    found = answers(mixture, tmp_path / "rows.parquet", "-c", "a")
+    assert found.column_names == ["b"]
+    expected = mixture.predict(rows[:500, :1])
+    assert not np.array_equal(expected, np.rint(expected))
+    np.testing.assert_allclose(found["b"].to_numpy(), expected, rtol=1e-12)
+    pq.write_table(pa.table({"a": rows[:500, 0], "b": range(500)}), tmp_path / "whole.parquet")
+    both = answers(mixture, tmp_path / "whole.parquet", "-c", "a", "--id", "b")
+    assert both.column_names == ["b", "predicted b"]
+    assert both["b"].to_pylist() == list(range(500))
+    for labels in ([2**31 + 7, -(2**40)], ["left", "right, or so"], [0.0, 3.0], [True, False]):
+        y = [labels[int(v > 0)] for v in rows[:500, 0] - np.median(rows[:500, 0])]
+        model = sl.Model.of(sl.CompressiveClassifier(random_state=0).fit(rows[:500, :2], y)).renamed(("a", "b"))
+        found = answers(model, tmp_path / "rows.parquet")
+        assert found.column_names == ["class"]
+        assert found["class"].to_pylist() == model.predict(rows[:500, :2]).tolist()
+        assert set(found["class"].to_pylist()) == set(labels)

@@ -3,7 +3,14 @@
 import asyncio
 import contextlib
 import json
+import os
+import signal
+import socket
 import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,3 +64,35 @@ def test_serve_takes_a_map_and_no_files_of_others(tmp_path, monkeypatch, capsys)
         assert main(["serve", "map.json", "-s", store, "-o", output]) == code
         assert "give" in capsys.readouterr().err
         assert {name: (tmp_path / name).read_bytes() for name in before} == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_serve_writes_the_sum_however_it_is_stopped(tmp_path, number):
+    phi = sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=0)
+    sent = sl.sketch(np.ones((5, 2)), phi)
+    sl.Sketch.empty(phi).save(tmp_path / "map.sketch")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "sketchlearn", "serve", "map.sketch", "-s", "sum.db", "-o", "sum.sketch", "--port"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(sl.__file__).parents[1])}
+    server = subprocess.Popen([*command, str(port)], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=10) as line:
+                body = sent.to_bytes()
+                head = (
+                    f"POST /sketches HTTP/1.1\r\nHost: x\r\nIdempotency-Key: 1\r\nContent-Length: {len(body)}\r\n\r\n"
+                )
+                line.sendall(head.encode() + body)
+                assert line.recv(100).split()[1] in (b"200", b"201")
+                break
+            time.sleep(0.05)
+        server.send_signal(number)
+        _, said = server.communicate(timeout=60)
+    finally:
+        server.kill()
+        server.wait()
+    assert server.returncode in ((0, 130) if number == signal.SIGINT else (0,)), said  # by version of the server
+    assert (tmp_path / "sum.sketch").read_bytes() == sent.to_bytes()

@@ -1,11 +1,13 @@
 """Independence of two groups of columns: calibrated, sensitive, exact."""
 
 import json
+from itertools import permutations
 
 import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.comparison import two_groups
 from sketchlearn.features import SplitFeatures
 
 
@@ -86,7 +88,48 @@ def test_bad_arguments_are_refused():
         sl.independence(sl.sketch(X, sl.EmbeddedFeatures.of(plain)))
     with pytest.raises(TypeError, match="products"):
         sl.independence(sl.sketch(X, plain))
-    with pytest.raises(ValueError, match="four rows"):
+    with pytest.raises(ValueError, match="five rows"):
         sl.independence(sl.sketch(X[:3], sl.design_independence(X, first=[0], size=3)))
     with pytest.raises(ValueError, match="plain"):
         SplitFeatures.of(plain.redrawn(quantized=True), plain, [0, 1, 2])
+
+
+def test_a_constant_group_is_independent():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=500), np.full(500, 3.0), rng.normal(size=500)])
+    phi = sl.design_independence(rng.normal(size=(100, 3)), first=[1])
+    found = sl.independence(sl.sketch(X, phi))
+    assert (found.p_value, found.dependence, found.dependent()) == (1.0, 0.0, False)
+
+
+def test_mean_and_variance_are_those_of_all_permutations():
+    """All 720 orders of six rows, computed from the features themselves."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 2)) * (rng.random((6, 2)) < 0.7)
+    phi = sl.design_independence(rng.normal(size=(100, 2)), first=[0], size=5)
+    sketch = sl.sketch(X, phi)
+    mean, second = phi.moments_from_sums(sketch.sums, 6.0)
+    z = phi.inner(X)
+    waves = np.concatenate([z.real, z.imag], 1)
+    size, half = phi.inner.size, phi.inner.parts[0].size
+    first = np.r_[:half, size : size + half]
+    other = np.setdiff1d(np.arange(2 * size), first)
+    f, g = (waves[:, at] - waves[:, at].mean(0) for at in (first, other))
+    seen = np.array([np.sum((f.T @ g[list(order)] / 6) ** 2) * 6 / 5 for order in permutations(range(6))])
+    groups = (two_groups._Group.of(mean[at], second[np.ix_(at, at)], 6.0) for at in (first, other))
+    np.testing.assert_allclose(two_groups.permuted(*groups, 6.0)[:2], (seen.mean(), seen.var()), rtol=1e-3)
+
+
+@pytest.mark.parametrize("law", ["zeros", "cauchy"])
+def test_sizes_on_rows_with_many_zeros_and_heavy_tails(law):
+    """5 % of 300 are 15, give or take 3.8; the law of many rows alone gives 8 to 14 %."""
+
+    def rows(n=150):
+        found = rng.normal(size=(n, 2)) * (rng.random((n, 2)) < 0.05)
+        return found if law == "zeros" else rng.standard_cauchy((n, 2))
+
+    rng = np.random.default_rng(0)
+    phi = sl.design_independence(rows(1000), first=[0], size=10)
+    p = np.array([sl.independence(sl.sketch(rows(), phi, workers=1)).p_value for _ in range(300)])
+    assert (p < 0.05).sum() <= 15 + 3 * 3.8
+    assert (p < 0.01).sum() <= 3 + 3 * 1.7

@@ -98,3 +98,28 @@ def test_a_fit_needs_rows_and_a_mixture(sketch):
     found = sl.goodness_of_fit(sketch, MIXTURE)
     assert found.counts == (6000, np.inf)
     assert found.differs(1e-6)
+
+
+def test_rows_respect_the_box_bounds_whole_numbers_and_labels():
+    rng = np.random.default_rng(0)
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(
+        {"children": rng.poisson(1.0, 3000), "age": rng.uniform(18, 80, 3000), "plan": rng.choice(["a", "b"], 3000)}
+    )
+    encoder = sl.Encoder.fit(frame)
+    phi = sl.design(frame[:500], encoder=encoder, n_components=5, standardize=True)
+    s = sl.sketch(frame, phi)
+    for method in ("mixture", "points"):
+        made = sl.synthesize(s, 300, method=method, integers=["children"], bounds=(0.0, 70.5), random_state=0)
+        children, age, plan = made[:, 0], made[:, 1], made[:, 2:]
+        assert (children == np.rint(children)).all()
+        assert children.min() >= 0
+        assert children.max() <= frame["children"].max()
+        assert age.min() >= 18
+        assert age.max() <= 70.5
+        assert np.isin(plan, (0.0, 1.0)).all()
+        assert (plan.sum(1) <= 1).all()
+        # means: 300 draws of deviation 1, and rounding at the edge of the box
+        assert abs(children.mean() - 1.0) < 0.3
+    with pytest.raises(ValueError, match="no column 'kids'; there are children"):
+        sl.synthesize(s, 10, integers=["kids"])

@@ -3,8 +3,8 @@ import pytest
 from scipy import stats
 
 import sketchlearn as sl
-from sketchlearn.comparison.description import describe, location
 from sketchlearn.comparison.two_sample import noise_of_rows, powers, tail
+from sketchlearn.decoders.description import describe, location
 from sketchlearn.decoders.mixtures.default import decode_gmm
 
 PHI = sl.FourierFeatures.draw(dim=2, size=60, scale=1.0, seed=0)
@@ -168,3 +168,26 @@ def test_what_can_not_be_compared():
     quadratic = sl.sketch(np.zeros((5, 2)), sl.design(np.eye(2), task="pca", n_components=1))
     with pytest.raises(ValueError, match="Fourier"):
         sl.compare(quadratic, quadratic)
+
+
+def test_sizes_where_a_row_contributes_to_some_features():
+    """Features of one group share their rows, those of two groups don't: 5 % of 400 are 20, give or take 4.4."""
+    phi = sl.FourierFeatures.draw(dim=2, size=64, scale=2.0, seed=0, features_per_row=8)
+    law = sl.Mixture(np.ones(1), np.zeros((1, 2)), np.ones(1))
+    s = [sl.sketch(np.random.default_rng(i).normal(size=(400, 2)), phi, workers=1) for i in range(400)]
+    fits = np.array([sl.goodness_of_fit(sketch, law).p_value for sketch in s])
+    pairs = np.array([sl.compare(a, b, mixture=law).p_value for a, b in zip(s, s[1:] + s[:1], strict=True)])
+    for p in (fits, pairs):
+        assert 20 - 3 * 4.4 < (p < 0.05).sum() < 20 + 3 * 4.4
+        assert (p < 0.01).sum() <= 4 + 3 * 2.0
+    shifted = sl.sketch(np.random.default_rng(0).normal(size=(400, 2)) + 0.5, phi)
+    assert sl.goodness_of_fit(shifted, law).differs(1e-6)
+    assert sl.compare(shifted, s[1], mixture=law).differs(1e-4)
+
+
+def test_groups_of_features_without_rows_are_left_out():
+    phi = sl.FourierFeatures.draw(dim=1, size=200, scale=1.0, seed=0, features_per_row=2)
+    law = sl.Mixture(np.ones(1), np.zeros((1, 1)), np.ones(1))
+    a, b = (sl.sketch(np.random.default_rng(i).normal(size=(60, 1)), phi) for i in (0, 1))
+    for found in (sl.compare(a, b, mixture=law), sl.goodness_of_fit(a, law)):
+        assert 1e-3 < found.p_value < 1.0

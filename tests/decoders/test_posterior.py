@@ -9,9 +9,9 @@ import pytest
 import sketchlearn as sl
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.kmeans import default, posterior
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
+from sketchlearn.models.mixture import Mixture
 
 K, D = 6, 6
 

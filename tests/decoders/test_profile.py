@@ -3,11 +3,11 @@ import pytest
 
 import sketchlearn as sl
 from sketchlearn.decoders.families import GAUSSIANS
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.profile import characteristic, residual_profile
 from sketchlearn.decoders.state import State
 from sketchlearn.features.operator import DenseOperator
+from sketchlearn.models.mixture import Mixture
 
 WEIGHTS = np.array([0.5, 0.3, 0.2])
 MEANS = np.array([[0.0, 0.0], [6.0, 1.0], [-1.0, 7.0]])

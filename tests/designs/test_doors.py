@@ -61,7 +61,8 @@ def table(request, tmp_path_factory):
 
 
 def test_every_task_has_an_estimator_here():
-    assert {task for task in tasks() if not task.startswith(("coarse", "test-"))} == set(ESTIMATORS)
+    # sketches for monitoring are compared, not learned from
+    assert {task for task in tasks() if not task.startswith(("coarse", "test-"))} - {"monitoring"} == set(ESTIMATORS)
 
 
 @pytest.mark.parametrize("task", ESTIMATORS)

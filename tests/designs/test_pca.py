@@ -6,9 +6,13 @@ from sketchlearn.designs.pca import design_pca, design_regression
 
 
 def test_sizes_and_places():
-    phi, why = design_pca(dim=500, n_components=5, seed=3)
-    assert (phi.size, phi.variant, phi.seed, phi.radius) == (20_000, "sphere", 3, None)
+    phi, why = design_pca(dim=2500, n_components=2, seed=3)
+    assert (phi.size, phi.variant, phi.seed, phi.radius) == (40_000, "sphere", 3, None)
     assert "8 k d" in why
+    phi, why = design_pca(dim=784, n_components=20)  # 125 440 random features would be far more work
+    assert phi.is_exact
+    assert "less work" in why
+    assert design_pca(dim=500, n_components=5, size=1000)[0].size == 1000
     phi, why = design_pca(np.random.default_rng(0).normal(size=(50, 12)) + 3.0, n_components=5)
     assert phi.is_exact
     assert abs(phi.center.mean() - 3.0) < 0.3

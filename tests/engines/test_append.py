@@ -78,3 +78,34 @@ def test_follow_takes_files_as_they_come(tmp_path):
     got = follow_files(run, [str(folder)], lambda phi: Selection.of(), PHI, poll=0.01, idle=0.2)
     assert got == sl.sketch(X, PHI) == sl.load(tmp_path / "s")
     assert [text.split(": ")[1] for text in said] == ["30 rows from 1 files", "60 rows from 2 files"]
+
+
+def test_rows_that_are_in_already_are_refused_and_a_first_night_has_its_map(tmp_path):
+    out = tmp_path / "all.sketch"
+    days = [np.random.default_rng(i).normal(size=(50, PHI.dim)) for i in range(3)]
+    for i, day in enumerate(days):
+        np.save(tmp_path / f"{i}.npy", day)
+    for i in (0, 1):
+        append(tmp_path / f"{i}.npy", out, PHI)
+    before = out.read_bytes()
+    for i in (1, 0):
+        with pytest.raises(sl.DuplicateRowsError, match="nothing was added") as refused:
+            append(tmp_path / f"{i}.npy", out, PHI)
+        assert (refused.value.path, refused.value.rows) == (str(out), 50)
+        assert out.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.glob("*.checkpoint")) == []
+    append(tmp_path / "2.npy", out)
+    assert sl.load(out) == sl.sketch(np.concatenate(days), PHI)
+    assert append(tmp_path / "2.npy", out, force=True).count == 200
+    other = sl.FourierFeatures.draw(dim=PHI.dim, size=PHI.size, scale=9.0, seed=5)
+    with pytest.raises(sl.IncompatibleSketchError, match="another feature map"):
+        append(tmp_path / "2.npy", out, other)
+
+
+def test_groups_that_are_in_already_are_refused(tmp_path):
+    rows = np.column_stack([np.random.default_rng(0).normal(size=(40, PHI.dim)), np.arange(40) % 2])
+    np.save(tmp_path / "x.npy", rows)
+    out, columns = tmp_path / "all.parquet", list(range(PHI.dim))
+    append(tmp_path / "x.npy", out, PHI, group_by=PHI.dim, columns=columns)
+    with pytest.raises(sl.DuplicateRowsError):
+        append(tmp_path / "x.npy", out, PHI, group_by=PHI.dim, columns=columns)

@@ -142,3 +142,39 @@ def test_learning_and_labelling(phi, tmp_path):
     damaged["sketch"]["encoder"]["version"] = 9
     with pytest.raises(sl.ModelFileError, match="encoder version"):
         sl.Model.from_json(json.dumps(damaged))
+
+
+def test_a_category_may_have_any_name():
+    """Names of encoded columns never collide: not with the column of all others, not with other columns."""
+    given = pa.table({
+        "plan": ["other", "any other", "free"] * 4, "age": [1.0, None, 3.0] * 4, "age missing": [1.0, 2.0, 3.0] * 4,
+        "plan=free": [1.0] * 12,
+    })  # fmt: skip
+    encoder = sl.Encoder.fit(given, indicator=True)
+    assert encoder.names == (
+        "plan=any other", "plan=free", "plan=other", "plan=any any other", "age", "age missing", "age missing (2)",
+        "plan=free (2)",
+    )  # fmt: skip
+    rows = sl.read(given, encoder=encoder).sample(12)
+    np.testing.assert_array_equal(rows[:3, :4], [[0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])
+    strange = pa.table({"plan": ["paid"], "age": [1.0], "age missing": [1.0], "plan=free": [1.0]})
+    np.testing.assert_array_equal(sl.read(strange, encoder=encoder).sample(1)[0, :4], [0, 0, 0, 1])
+    assert sl.Encoder.from_json(json.loads(json.dumps(encoder.to_json()))) == encoder
+
+
+@pytest.mark.parametrize("values", [[30, 10, 20], [3.0, 1.0, 2.0], [True, False, True], ["c", "a", "b"]])
+def test_categoricals_are_categories_whatever_they_hold(values):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"code": pd.Categorical(values * 5), "x": np.arange(15.0)})
+    encoder = sl.Encoder.fit(frame)
+    assert isinstance(encoder.rules[0], Category)
+    assert len(encoder.rules[0].values) == len(set(values))
+    rows = sl.read(frame, encoder=encoder).sample(15)
+    assert rows[:, -2].sum() == 0  # none of them is another one
+    # the same labels stored otherwise: plain, or with a gap, which makes floats of integers
+    plain = pd.DataFrame({"code": values * 5, "x": np.arange(15.0)})
+    np.testing.assert_array_equal(sl.read(plain, encoder=encoder).sample(15), rows)
+    whole = not isinstance(values[0], str | bool)
+    gap = [np.nan, *map(float, (values * 5)[1:])] if whole else [None, *(values * 5)[1:]]
+    gaps = pd.DataFrame({"code": gap, "x": np.arange(15.0)})
+    np.testing.assert_array_equal(sl.read(gaps, encoder=encoder).sample(15)[1:], rows[1:])

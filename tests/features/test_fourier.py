@@ -1,5 +1,6 @@
 import json
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -144,3 +145,13 @@ def test_wrong_columns_are_refused():
     phi = sl.FourierFeatures.draw(dim=3, size=5, scale=1.0)
     with pytest.raises(ValueError, match="3 columns"):
         phi(np.zeros((2, 4)))
+
+
+@pytest.mark.parametrize("directions", ["orthogonal", "iid"])
+def test_drawing_needs_little_more_memory_than_the_map(directions):
+    phi = sl.FourierFeatures.draw(dim=512, size=8192, scale=1.0, seed=0, directions=directions)
+    tracemalloc.start()
+    drawn = phi.draw_array()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * drawn.nbytes

@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import sketchlearn as sl
 from sketchlearn.federation import Collector, Store
 from sketchlearn.federation.store import Submission
+from sketchlearn.sketches.record import PrivacyRecord
 
 PHI = sl.FourierFeatures.draw(dim=3, size=50, scale=1.0, seed=0)
 OTHER = sl.FourierFeatures.draw(dim=3, size=50, scale=1.0, seed=1)
@@ -165,6 +167,82 @@ def test_a_crash_in_the_middle_leaves_sum_and_keys_together(tmp_path, monkeypatc
     assert store.submissions == 1
     assert store.add([Submission.of("2", _sketch(2).to_bytes(), PHI)]) == ["added"]
     store.close()
+
+
+def test_two_servers_on_one_file_lose_nothing(tmp_path):
+    """Workers of one server, or an old and a new one during a restart."""
+    apps = [Collector(PHI, tmp_path / "a.db") for _ in range(2)]
+    sent = [_sketch(i) for i in range(10)]
+    for i, sketch in enumerate(sent):
+        assert _ask(apps[i % 2], body=sketch.to_bytes(), key=str(i))[0] == 201
+    total = sl.merge(sent)
+    for app in apps:
+        assert app.sketch.to_bytes() == total.to_bytes()
+        assert app.submissions == 10
+        assert json.loads(_ask(app, "GET", "/")[1])["sketches"] == 10
+    assert _ask(apps[1], body=sent[0].to_bytes(), key="0")[0] == 200  # which the other one took
+    assert _ask(apps[1], body=sent[1].to_bytes(), key="0")[0] == 422
+    for app in apps:
+        app.close()
+    again = Store(tmp_path / "a.db", PHI)
+    assert again.sketch.to_bytes() == total.to_bytes()
+    again.close()
+
+
+def _added(arguments):
+    path, which = arguments
+    store = Store(path, PHI)
+    for i in range(5):
+        assert store.add([Submission.of(f"{which} {i}", _sketch(5 * which + i).to_bytes(), PHI)]) == ["added"]
+    store.close()
+
+
+def test_processes_that_open_and_write_at_once_lose_nothing(tmp_path):
+    path = str(tmp_path / "a.db")
+    with ThreadPoolExecutor(6) as pool:  # SQLite locks by connection: threads meet each other as processes do
+        list(pool.map(_added, [(path, i) for i in range(6)]))
+    store = Store(path, PHI)
+    assert store.submissions == 30
+    assert store.sketch == sl.merge(_sketch(i) for i in range(30))
+    store.close()
+
+
+def test_a_store_belongs_to_its_map_from_the_first_server_on(tmp_path):
+    first = Store(tmp_path / "a.db", PHI)
+    with pytest.raises(sl.IncompatibleSketchError, match="another feature map"):
+        Store(tmp_path / "a.db", OTHER)
+    first.close()
+
+
+def _hostile(**fields):
+    """A sketch that no pass over rows leaves, with a valid checksum."""
+    return replace(_sketch(0, rows=1), **fields).to_bytes()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        _hostile(noise=1e30, sums=np.full(PHI.sums_shape, 2**60)),
+        _hostile(noise=1e-9),
+        _hostile(weight_bits=40),
+        _hostile(skipped=1000),
+        _hostile(privacy=PrivacyRecord("gaussian", 1.0, 0.0, "add-remove", 1, 1e30, 1.0, "0")),
+    ],
+)
+def test_fields_of_a_sketch_do_not_switch_checks_off(app, body):
+    assert _ask(app, body=_sketch(1).to_bytes(), key="1")[0] == 201
+    status, text = _ask(app, body=body, key="2")
+    assert status == 422, text
+    assert _ask(app, body=_sketch(3).to_bytes(), key="3")[0] == 201
+    assert app.sketch == _sketch(1) + _sketch(3)
+
+
+def test_known_noise_is_taken_up_to_the_limit_that_was_set(tmp_path):
+    app = Collector(PHI, tmp_path / "a.db", most_noise=0.01)
+    assert _ask(app, body=_sketch(1).with_noise(0.01).to_bytes(), key="1")[0] == 201
+    assert _ask(app, body=_sketch(2).with_noise(0.02).to_bytes(), key="2")[0] == 422
+    assert app.sketch == _sketch(1).with_noise(0.01)
+    app.close()
 
 
 # -- on loopback -----------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def test_from_all_products_it_is_pca():
 
 def test_from_a_compressed_sketch_it_is_nearly_pca():
     X = _rows()
-    ours, theirs = sl.CompressivePCA(n_components=3, random_state=0).fit(X), PCA(3).fit(X)
+    ours, theirs = sl.CompressivePCA(n_components=3, sketch_size=8 * 3 * 80, random_state=0).fit(X), PCA(3).fit(X)
     assert not ours.sketch_.features.is_exact
     assert ours.sketch_.features.size == 8 * 3 * 80
     np.testing.assert_allclose(ours.explained_variance_, theirs.explained_variance_, rtol=0.01)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.plots.geometry import density_at, ellipse, limits, plane_of
 
 NAMES = ("a", "b", "c", "d")

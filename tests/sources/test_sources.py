@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.sources.paths import find_files
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -445,3 +447,52 @@ def test_other_columns_of_arrow_files_are_not_unpacked(tmp_path, kind):
     phi = sl.FourierFeatures.draw(dim=2, size=10, scale=1.0, seed=0)
     rows = np.column_stack([np.ones(50), np.arange(50.0)])
     assert sl.sketch(tmp_path / "t.arrow", phi, columns=["a", "b"]) == sl.sketch(rows, phi)
+
+
+def test_a_file_is_read_once_by_whatever_names(tmp_path):
+    """Listed twice, by a link, by another name, by a glob and a path: its rows count once, and that is said."""
+    rows, link, hard = tmp_path / "b.csv", tmp_path / "a.csv", tmp_path / "c.csv"
+    rows.write_text("x\n1\n2\n")
+    phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+    link.symlink_to(rows)
+    os.link(rows, hard)
+    for given in ([rows, rows], [rows, link], [link, rows], [rows, hard], str(tmp_path / "*.csv"), tmp_path):
+        with pytest.warns(sl.DataWarning, match="its rows are read once"):
+            assert sl.sketch(given, phi).count == 2
+        with pytest.warns(sl.DataWarning, match="its rows are read once"):
+            assert list(find_files([str(v) for v in (given if isinstance(given, list) else [given])]).paths) == [
+                str(rows)
+            ]
+    assert sl.sketch(link, phi).count == 2  # alone it is a file like any other
+    (tmp_path / "d.csv").write_text("x\n1\n2\n")  # the same rows in another file are other rows
+    assert sl.sketch([rows, tmp_path / "d.csv"], phi).count == 4
+
+
+def test_groups_given_as_an_array_are_those_of_the_column(tmp_path):
+    """Dates, time zones, missing values and categoricals: the labels are the same, and what is no label is refused."""
+    pd = pytest.importorskip("pandas")
+    phi, x = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0), np.arange(6.0)
+    dates = pd.to_datetime(["2020-01-01", "2020-01-02", None] * 2)
+    columns = {
+        "dates": dates,
+        "nanoseconds": dates.as_unit("ns") + pd.Timedelta(1, "ns"),
+        "time zone": dates.tz_localize("Europe/Berlin"),
+        "categorical": pd.Categorical(["a", "b", None] * 2),
+        "integers": pd.Categorical([3, 7, None] * 2),
+        "nullable": pd.array([1, 2, None] * 2, dtype="Int64"),
+        "text": np.array(["a", "b", None] * 2, object),
+        "NaN": np.array(["a", "b", np.nan] * 2, object),
+        "strings": pd.array(["a", "b", None] * 2, dtype="string"),
+        "booleans": pd.array([True, False, None] * 2, dtype="boolean"),
+    }
+    for name, values in columns.items():
+        frame = pd.DataFrame({"x": x, "g": values})
+        expected = sl.sketch(frame, phi, columns=["x"], group_by="g")
+        assert set(expected.counts.values()) == {2}, name
+        for given in (values, frame["g"], list(values)):
+            found = sl.sketch(x[:, None], phi, group_by=given)
+            assert {(type(k), k): s for k, s in found.items()} == {(type(k), k): s for k, s in expected.items()}, name
+            assert sl.sketch(frame, phi, columns=["x"], group_by=given).counts == expected.counts, name
+    for wrong in ([1.5, 2.5] * 3, pd.to_timedelta([1, 2, 3] * 2, unit="D"), [b"a", b"b"] * 3, ["a", 1] * 3):
+        with pytest.raises(ValueError, match="group"):
+            sl.sketch(x[:, None], phi, group_by=wrong)

@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 _NOW = {
-    "Atom": "Family",
     "KnownGaussian": "Known",
     "EllipticStable": "Stable",
     "sample_stable": "sample_stable",

@@ -25,13 +25,14 @@ import sketchlearn
 from sketchlearn.cli.outputs import OutputError, check_output, reason, usage, write_bytes, writing
 from sketchlearn.exceptions import (
     DataWarning,
+    DuplicateRowsError,
     IncompatibleSketchError,
     MissingPackageError,
     ModelFileError,
     SketchFileError,
     SourceError,
 )
-from sketchlearn.files import LockedError
+from sketchlearn.files import LockedError, WriteError, is_full
 from sketchlearn.limits import check, memory_limit, read_json
 from sketchlearn.words import one_line, printable
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "ALPHA",
     "Code",
     "Columns",
     "Dataset",
@@ -110,6 +112,7 @@ def _debug(value: bool) -> bool:
     return value
 
 
+ALPHA = "Probability of a false alarm (exit code 10 without a change), over all comparisons of the command."
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", callback=_debug, is_eager=True)]
 Output = Annotated[str, typer.Option("--output", "-o", help="File to write; - for standard output.")]
@@ -187,7 +190,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # without the options before the verb, which would be parsed first: what does it takes longer than all the rest
         command, given, name = command.commands[verb], ["--help"], f"{name} {verb}"
     try:
-        result = command.main(args=given, prog_name=name, standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            result = command.main(args=given, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
         return int(result) if isinstance(result, int) else Code.DONE
     except typer.Exit as error:
@@ -205,19 +210,36 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _say(*_explained(error))
 
 
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """A warning of the library as a note; others, of packages that it uses, as Python shows them."""
+    if issubclass(category, DataWarning):
+        note(f"note: {message}")
+    else:
+        typer.echo(warnings.formatwarning(message, category, filename, lineno), err=True, nl=False)
+
+
 def _explained(error: Exception) -> tuple[str, Code]:
     """What went wrong, in one line, and the exit code."""
     if hasattr(error, "format_message"):  # what typer says about arguments
         return error.format_message(), Code.USAGE
+    if isinstance(error, DuplicateRowsError):
+        again = f"{error.path} has these {error.rows:,} rows already; nothing was added (--force adds them once more)"
+        return again, Code.DATA
     text = _as_options(" ".join(str(error).split()))
     if isinstance(error, ValueError) and (wrong := _WRONG_VALUE.match(text)):
         return f"--{text[: wrong.end(1)]} {text[wrong.end(1) + 1 :]}", Code.USAGE
     text = text.replace("delete it to start again", "--restart begins again")
+    if is_full(error) and not isinstance(error, OutputError | WriteError):  # a store, a reader's temporary file
+        return text if "disk is full" in text else f"{text}: the disk is full", Code.OUTPUT
     if isinstance(error, MissingPackageError):
         return text, Code.PACKAGE
     if isinstance(error, SketchFileError | IncompatibleSketchError | ModelFileError):
         return text, Code.SKETCH
-    if isinstance(error, OutputError | LockedError):
+    if isinstance(error, WriteError) and error.errno:
+        return f"{os.fsdecode(error.filename)}: can't be written: {reason(error)}", Code.OUTPUT
+    if isinstance(error, OutputError | LockedError | WriteError):
         return text, Code.OUTPUT
     if isinstance(error, SourceError):
         return text, Code.UNREADABLE

@@ -28,6 +28,7 @@ def reason(error: OSError) -> str:
         errno.EACCES: "permission denied; check who may read it",
         errno.ENOENT: "there is no such file",
         errno.ENOSPC: "the disk is full",
+        errno.EFBIG: "the file would be larger than files may be here",
         errno.EISDIR: "is a folder, not a file",
         errno.ENOTDIR: "is inside something that is not a folder",
     }
@@ -119,15 +120,12 @@ def _is_table(path: Path) -> bool:
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write a result; files are complete or not there, and links stay links."""
-    from sketchlearn.sketches import file as sketch_file
+    """Write a result; see :func:`sketchlearn.files.whole`."""
+    from sketchlearn import files
 
     with writing(path):
         if path == "-":
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
-        elif Path(path).exists() and not Path(path).is_file():
-            with Path(path).open("wb") as device:
-                device.write(data)
         else:
-            sketch_file.write(Path(path).resolve(), data)
+            files.write(path, data)

@@ -2,9 +2,11 @@
 
 from sketchlearn.comparison.columns import ColumnChange, moved_columns
 from sketchlearn.comparison.detection import DetectionErrors, detection_errors
+from sketchlearn.comparison.distances import distances, mean_kernel
 from sketchlearn.comparison.drift import Alarm, drift
 from sketchlearn.comparison.one_sample import goodness_of_fit
 from sketchlearn.comparison.points import synthesize
+from sketchlearn.comparison.score import Score, score
 from sketchlearn.comparison.sequence import Change, changes
 from sketchlearn.comparison.two_groups import Independence, independence
 from sketchlearn.comparison.two_sample import Comparison, compare
@@ -16,12 +18,16 @@ __all__ = [
     "Comparison",
     "DetectionErrors",
     "Independence",
+    "Score",
     "changes",
     "compare",
     "detection_errors",
+    "distances",
     "drift",
     "goodness_of_fit",
     "independence",
+    "mean_kernel",
     "moved_columns",
+    "score",
     "synthesize",
 ]

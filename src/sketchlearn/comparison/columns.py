@@ -1,30 +1,27 @@
-"""Which columns moved, from two sketches alone.
+"""Which columns changed between two sketches, and by how much: means and standard deviations with error bars.
 
-To first order, a shift of column j by t changes the characteristic function phi by ``i w_j t phi(w)``, and a change
-of its variance by s changes it by ``-w_j^2 s phi(w) / 2``.  The difference of two sketches is fitted by such changes of
-all columns, by least squares weighted with the variances of the entries; the errors of the fit follow from their
-covariance (:mod:`sketchlearn.comparison.two_sample`).  What only changes how columns depend on each other, or the shape
-of a column with the same mean and variance, is not seen here.
+The mean and standard deviation of every column are read off both sketches (:mod:`sketchlearn.comparison.marginals`).
+What only changes how columns depend on each other, or the shape of a column with the same mean and standard
+deviation, is not seen here.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.comparison.two_sample import SamplingNoise, check_comparable, chosen_entries, sampling_noise
-from sketchlearn.decoders.noise import added_variance
-from sketchlearn.features.characteristic import characteristic
+from sketchlearn.comparison.two_sample import check_comparable
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 
-_SMALLEST = 1e-9  # variance of an entry: at the lowest frequencies there is next to none
-_EQUATIONS = 1.5  # real numbers per unknown, at least
+_TELLING = 0.25  # standard deviations: error of a shift beyond which a shift of half a deviation could go unnoticed
+_CONSTANT = 1e-6  # of the larger of two deviations: a column with less is constant
 
 
 @dataclass(frozen=True)
@@ -35,45 +32,96 @@ class ColumnChange:
     ----------
     column : str
         Its name.
-    shift : float
-        Change of its mean, in units of its spread in both sketches together.
-    spread : float
-        Relative change of its standard deviation; NaN where the sketch is too small to tell.
+    shift, shift_error : float
+        Change of its mean in units of its standard deviation in the first sketch, and the standard error.  Where it
+        was constant there, in units of the standard deviation in the second one.
+    spread, spread_error : float
+        Relative change of its standard deviation, and the standard error; NaN where it was constant.
     p_value : float
         Of no change in either.
+    means, deviations : tuple of two floats
+        Mean and standard deviation in both sketches, in units of the column.
+
+    Examples
+    --------
+    >>> from sketchlearn.comparison import ColumnChange
+    >>> print(ColumnChange("price", 1.82, 0.03, 0.41, 0.02, 1e-9, (10.0, 19.1), (5.0, 7.05)))
+    price (+1.82 ± 0.03 sd, spread +41 ± 2 %)
+    >>> round(ColumnChange("x", 0.316, 0.01, 0.0, 0.01, 0.0, (0.0, 0.316), (1.0, 1.0)).psi, 2)
+    0.1
     """
 
     column: str
     shift: float
+    shift_error: float
     spread: float
+    spread_error: float
     p_value: float
+    means: tuple[float, float] = (math.nan, math.nan)
+    deviations: tuple[float, float] = (math.nan, math.nan)
+
+    @property
+    def psi(self) -> float:
+        """Population stability index of normal columns with these moments: below 0.1 small, above 0.25 large.
+
+        The symmetric Kullback-Leibler divergence, which the index of that name estimates from bins.  NaN where it is
+        not known, infinite where a constant column moved.
+        """
+        before, after = (deviation**2 for deviation in self.deviations)
+        if not (before > 0 and after > 0):
+            return 0.0 if before == after and self.means[0] == self.means[1] else math.inf if before == 0 else math.nan
+        apart = (self.means[1] - self.means[0]) ** 2
+        return 0.5 * (apart * (1.0 / before + 1.0 / after) + before / after + after / before - 2.0)
+
+    def facts(self) -> dict[str, Any]:
+        """Everything by name, None for what is not known: as values of JSON."""
+        shown = {**asdict(self), "psi": self.psi, "tells_shift": self.tells_shift, "tells_spread": self.tells_spread}
+        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in shown.items()}
+
+    @property
+    def tells_shift(self) -> bool:
+        """Whether the sketches tell a shift of half a standard deviation from none."""
+        return self.shift_error <= _TELLING
+
+    @property
+    def tells_spread(self) -> bool:
+        """Whether the sketches tell half as much spread again from none."""
+        return self.spread_error <= _TELLING
 
     def __str__(self) -> str:
-        parts = [f"{self.shift:+.2g} sd"]
-        if abs(self.spread) >= 0.01:
-            parts.append(f"spread {self.spread:+.0%}")
-        return f"{self.column} ({', '.join(parts)})"
+        parts = []
+        if not self.tells_shift:
+            parts.append("the sketches can't tell its mean")
+        elif abs(self.shift) >= 2.0 * self.shift_error:
+            parts.append(f"{_rounded(self.shift, self.shift_error)} sd")
+        if not self.tells_spread and self.tells_shift:
+            parts.append("the sketches can't tell its spread")
+        elif self.tells_spread and abs(self.spread) >= 2.0 * self.spread_error:
+            parts.append(f"spread {_rounded(100.0 * self.spread, 100.0 * self.spread_error)} %")
+        return f"{self.column} ({', '.join(parts)})" if parts else self.column
 
 
-class _Fit(NamedTuple):
-    values: Array
-    errors: Array
+def _rounded(value: float, error: float) -> str:
+    """A value and its error, with as many decimals as the error has up to its first digit."""
+    decimals = max(0, -math.floor(math.log10(error))) if error > 0 else 2
+    return f"{value:+.{decimals}f} ± {error:.{decimals}f}"
 
 
-def moved_columns(a: Sketch, b: Sketch, noise: SamplingNoise | None = None) -> list[ColumnChange]:
+def moved_columns(a: Sketch, b: Sketch, mixture: Mixture | None = None) -> list[ColumnChange]:
     """How each column changed from one sketch to another, the surest changes first.
 
     Parameters
     ----------
     a, b : Sketch
         Of independent rows, as for :func:`sketchlearn.compare`.
-    noise : SamplingNoise, optional
-        Of the rows, if it is known already.
+    mixture : Mixture, optional
+        That describes the rows of both together; by default one is decoded from their sum, if it is needed.
 
     Returns
     -------
     list of ColumnChange
-        Empty if the sketch has too few entries for as many columns.
+        One for each column.  Error bars hold sampling noise, noise that a release added, and a bound on what the
+        features can't see of a column: where that is much, the error is large.
 
     Examples
     --------
@@ -87,40 +135,35 @@ def moved_columns(a: Sketch, b: Sketch, noise: SamplingNoise | None = None) -> l
     >>> [c.column for c in moved if c.p_value < 1e-6], round(moved[0].shift, 1)
     (['b'], 0.4)
     """
+    from sketchlearn.comparison.marginals import marginals
+
     check_comparable(a, b)
-    noise = sampling_noise(a + b) if noise is None else noise
-    features = characteristic(a.features, "a comparison")
-    chosen = chosen_entries(features.size)
-    z = (a + b).mean[chosen]
-    w = features.operator(dtype=np.float64).rows(np.arange(features.size)[chosen]).frequencies()
-    d, m = features.dim, len(z)
-    if d * _EQUATIONS > 2 * m:
-        return []
-    factor = 1.0 / a.effective_count + 1.0 / b.effective_count
-    added = (added_variance(a) + added_variance(b))[chosen] / (2.0 * factor)
-    covariance = noise.covariance + np.diag(np.tile(added, 2))
-    difference = b.mean[chosen] - a.mean[chosen]
-    both = 2 * d * _EQUATIONS <= 2 * m
-    effects = [1j * w * z[:, None], -0.5 * w**2 * z[:, None]] if both else [1j * w * z[:, None]]
-    fit = _fitted(np.concatenate(effects, axis=1), difference, covariance)
-    unit = noise.spread
-    names = features.columns or tuple(f"column {j}" for j in range(d))
+    found = marginals(a, b, mixture)
+    before, after = found.before, found.after
+    largest = np.maximum(before.deviation, after.deviation)
+    unit = np.where(before.deviation > _CONSTANT * largest, before.deviation, largest)
+    unit = np.where(unit > 0, unit, 1.0)
+    shift = (after.mean - before.mean) / unit
+    relative = [np.divide(m.deviation_error, m.deviation, out=np.full_like(unit, np.inf), where=m.deviation > 0)
+                for m in (before, after)]  # fmt: skip
+    noise = (before.mean_error**2 + after.mean_error**2 + found.unseen_mean**2) / unit**2
+    shift_error = np.sqrt(noise + (shift * np.minimum(relative[0], 1.0)) ** 2)
+    steady = (before.deviation > _CONSTANT * largest) & (largest > 0)
+    ratio = np.divide(after.deviation, before.deviation, out=np.full_like(unit, np.nan), where=steady)
+    unseen = found.unseen_deviation / np.sqrt(np.maximum(before.deviation * after.deviation, 1e-300))
+    spread_error = ratio * np.sqrt(relative[0] ** 2 + relative[1] ** 2 + unseen**2)
+    names = a.features.columns or tuple(f"column {j}" for j in range(len(unit)))
     out = []
     for j, name in enumerate(names):
-        sizes = np.abs(fit.values[j::d]) / np.maximum(fit.errors[j::d] * factor**0.5, 1e-300)
-        p = min(1.0, len(sizes) * math.erfc(float(sizes.max()) / 2**0.5))
-        variance = fit.values[d + j] / unit[j] ** 2 if both else np.nan
-        spread = np.sqrt(max(1.0 + variance / 2, 0.0) / max(1.0 - variance / 2, 1e-12)) - 1.0 if both else np.nan
-        out.append(ColumnChange(name, float(fit.values[j] / unit[j]), float(spread), p))
+        sizes = [abs(shift[j]) / max(float(np.sqrt(noise[j])), 1e-300)]
+        if steady[j] and ratio[j] > 0:
+            sizes.append(abs(math.log(ratio[j])) / max(float(spread_error[j] / ratio[j]), 1e-300))
+        p = min(1.0, len(sizes) * math.erfc(max(sizes) / 2**0.5))
+        out.append(
+            ColumnChange(
+                name, float(shift[j]), float(shift_error[j]), float(ratio[j] - 1.0), float(spread_error[j]), p,
+                (float(before.mean[j]), float(after.mean[j])),
+                (float(before.deviation[j]), float(after.deviation[j])),
+            )
+        )  # fmt: skip
     return sorted(out, key=lambda c: (c.p_value, -abs(c.shift)))
-
-
-def _fitted(effects: npt.NDArray[np.complex128], difference: npt.NDArray[np.complex128], covariance: Array) -> _Fit:
-    """Least squares of real and imaginary parts, and the errors of the coefficients for the noise of one row."""
-    A = np.concatenate([effects.real, effects.imag])
-    y = np.concatenate([difference.real, difference.imag])
-    weight = 1.0 / np.sqrt(np.maximum(np.diag(covariance), _SMALLEST))
-    unit = np.maximum(np.linalg.norm(A * weight[:, None], axis=0), 1e-300)
-    inverse = np.linalg.pinv(A * weight[:, None] / unit, rcond=1e-6) * weight / unit[:, None]
-    errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", inverse, covariance, inverse, optimize=True), 0.0))
-    return _Fit(inverse @ y, errors)

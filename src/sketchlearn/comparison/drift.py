@@ -12,6 +12,7 @@ from sketchlearn.comparison.columns import ColumnChange, moved_columns
 from sketchlearn.comparison.sequence import Change, compared_pairs
 from sketchlearn.sketches import Sketch, SketchTable
 
+_NAMED = 5  # columns in a line of text
 CORRECTIONS = ("holm", "fdr", "none")
 
 
@@ -36,6 +37,24 @@ class Alarm:
     differs: bool
     columns: tuple[ColumnChange, ...] = ()
 
+    def facts(self) -> dict[str, Any]:
+        """Everything by name, as values of JSON: what ``compare --json`` and ``drift --json`` print."""
+        told = {"adjusted": self.adjusted, "differs": self.differs}
+        return {**self.change.facts(), **told, "columns": [c.facts() for c in self.columns]}
+
+    def __str__(self) -> str:
+        return f"{self.change.label}: {self.verdict}"
+
+    @property
+    def verdict(self) -> str:
+        """What to make of it, in a few words."""
+        if not self.differs:
+            return "no change beyond noise"
+        if not self.columns:
+            return "differs; no column moved by itself: the columns depend on each other in another way"
+        named = ", ".join(map(str, self.columns[:_NAMED])) + (", ..." if len(self.columns) > _NAMED else "")
+        return f"differs: {named}"
+
 
 def drift(
     sketches: Mapping[Any, Sketch] | SketchTable | Iterable[Sketch],
@@ -44,6 +63,7 @@ def drift(
     alpha: float = 0.01,
     correction: str = "holm",
     min_distance: float = 0.0,
+    min_effect: float = 0.0,
 ) -> list[Alarm]:
     """Compare each sketch of a sequence with its reference, and say which ones differ and in which columns.
 
@@ -62,6 +82,9 @@ def drift(
         For the number of comparisons.
     min_distance : float
         Distances below it are no alarm, however sure they are: with very many rows everything differs.
+    min_effect : float
+        The same for :attr:`Change.effect`, in standard deviations: 0.3 leaves out small changes, 0.5 all but large
+        ones.
 
     Returns
     -------
@@ -84,14 +107,16 @@ def drift(
         raise ValueError(f"alpha must be between 0 and 1, got {alpha}")
     if not min_distance >= 0:
         raise ValueError(f"min_distance must not be negative, got {min_distance}")
+    if not min_effect >= 0:
+        raise ValueError(f"min_effect must not be negative, got {min_effect}")
     pairs = list(compared_pairs(sketches, against=against))
     levels = adjusted([pair.change.p_value for pair in pairs], correction)
     out = []
     for pair, level in zip(pairs, levels, strict=True):
-        differs = level < alpha and pair.change.distance >= min_distance
+        differs = level < alpha and pair.change.distance >= min_distance and pair.change.effect >= min_effect
         columns: tuple[ColumnChange, ...] = ()
         if differs:
-            found = moved_columns(pair.reference, pair.sketch, pair.noise)
+            found = moved_columns(pair.reference, pair.sketch)
             sure = adjusted([c.p_value for c in found], "holm")
             columns = tuple(c for c, p in zip(found, sure, strict=True) if p < alpha)
         out.append(Alarm(pair.change, level, differs, columns))

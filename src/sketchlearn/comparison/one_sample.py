@@ -18,8 +18,10 @@ from sketchlearn.comparison.two_sample import (
     as_mixture,
     characteristic_values,
     feature_covariance,
+    fewer_rows,
     powers,
     tail,
+    with_groups,
 )
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.characteristic import characteristic
@@ -64,9 +66,9 @@ def goodness_of_fit(sketch: Sketch, mixture: Any) -> Comparison:
         difference, total, z = characteristic_values(law, w)
         variance = np.maximum(1.0 - np.abs(z) ** 2, 0.0) + ROUNDING
         covariance = feature_covariance(difference, total, z, variance)
-        covariance[np.diag_indices(len(covariance))] += np.tile(added_variance(sketch)[CHOSEN] * n / 2.0, 2)
-        traces = powers(covariance)
-    statistic = float(np.sum(np.abs(sketch.mean[CHOSEN] - z) ** 2))
+        behind = fewer_rows([sketch])
+        traces = powers(with_groups(covariance, behind * n, features, added_variance(sketch)[CHOSEN] * n)[0])
+    statistic = float(np.sum(np.abs(np.where(behind > 0, sketch.mean[CHOSEN] - z, 0.0)) ** 2))
     expected, m = float(traces[0]) / n, len(z)
     return Comparison(
         distance=float(np.sqrt(max(statistic - expected, 0.0) / m)),

@@ -7,10 +7,14 @@ cancel.  A tenth of the frequencies is kept aside: moving stops where it no long
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.features.encoder import Category
 from sketchlearn.features.operator import Operator
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.randomness import RandomState, as_generator
@@ -29,11 +33,15 @@ def synthesize(
     *,
     method: str = "auto",
     mixture: Mixture | None = None,
+    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    integers: Sequence[int | str] = (),
     random_state: RandomState = None,
 ) -> Array:
     """Rows that have the distribution of those behind a sketch.
 
-    They are not rows of the data, but a sketch is no protection: only rows made from a private sketch are private.
+    Values stay within the box of the sketch and within `bounds`.  The columns that an encoder made of labels hold one 1
+    in each row and 0 otherwise.  The rows are not those of the data, but a sketch is no protection: only rows made from
+    a private sketch are private.
 
     Parameters
     ----------
@@ -46,6 +54,10 @@ def synthesize(
         are moved together until their average features are those of the sketch; up to 500 rows, the default.
     mixture : Mixture, optional
         What to draw from; by default one that is decoded from the sketch.
+    bounds : (lower, upper), optional
+        Public bounds of the columns, a number each or one for all: values beyond are moved to them.
+    integers : sequence of int or str
+        Columns that hold whole numbers, by number or name: their values are rounded.
     random_state : int, Generator, RandomState or None
         For repeatable rows.
 
@@ -70,19 +82,20 @@ def synthesize(
         raise ValueError("the sketch has fewer than two rows: there is nothing to follow")
     rng = as_generator(random_state)
     if mixture is None:
-        from sketchlearn.comparison.description import describe  # loads the decoders of mixtures
+        from sketchlearn.decoders.description import describe  # loads the decoders of mixtures
 
         mixture = describe(sketch)
     if mixture.dim != features.dim:
         raise ValueError(f"the mixture has {mixture.dim} columns, the sketch {features.dim}")
     start = rng.permutation(mixture.sample(int(n), rng)[0])
+    whole = [_place(column, features) for column in integers]
     if method == "mixture" or (method == "auto" and n > _FEW):
-        return start
+        return _valid(start, sketch, bounds, whole)
     used = min(features.size, _FREQUENCIES)
     apart = np.arange(used) % 10 == 9 if used >= 20 else np.zeros(used, bool)
     operator = features.operator(dtype=np.float64)
     spread = np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-300))
-    return _moved(
+    moved = _moved(
         start,
         spread,
         operator.rows(np.flatnonzero(~apart)),
@@ -90,6 +103,55 @@ def synthesize(
         operator.rows(np.flatnonzero(apart)),
         sketch.mean[:used][apart],
     )
+    return _valid(moved, sketch, bounds, whole)
+
+
+def _place(column: int | str, features: FeatureMap) -> int:
+    """The number of a column that is given by its number or name."""
+    names = list(features.columns or ())
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if isinstance(column, str | bool) or not 0 <= column < features.dim:
+        known = f"; there are {', '.join(names[:8])}" if names else f" of {features.dim} columns"
+        raise ValueError(f"integers: there is no column {column!r}{known}")
+    return int(column)
+
+
+def _valid(
+    rows: Array, sketch: Sketch, bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None, whole: Sequence[int]
+) -> Array:
+    """Rows that could have been data: within bounds, with whole numbers and labels where there are such."""
+    rows = rows.copy()
+    limits = [(sketch.lower, sketch.upper)] if sketch.has_box else []
+    limits += [] if bounds is None else [(np.asarray(bounds[0], np.float64), np.asarray(bounds[1], np.float64))]
+    d = rows.shape[1]
+    lower = np.max([np.broadcast_to(low, d) for low, _ in limits] or [np.full(d, -np.inf)], axis=0)
+    upper = np.min([np.broadcast_to(high, d) for _, high in limits] or [np.full(d, np.inf)], axis=0)
+    encoder = sketch.features.encoder
+    if encoder is not None:
+        at = 0
+        for rule in encoder.rules:
+            mine = slice(at, at + len(rule.names))
+            at = mine.stop
+            if isinstance(rule, Category):
+                # one of the labels, or none: that with the largest part
+                parts = np.column_stack([rows[:, mine], 1.0 - rows[:, mine].sum(1)])
+                rows[:, mine] = (parts.argmax(1)[:, None] == np.arange(len(rule.names))).astype(np.float64)
+            elif rule.indicator:
+                missing = rows[:, mine.start + 1] > 0.5
+                rows[:, mine.start + 1] = missing
+                if rule.fill is not None:
+                    rows[missing, mine.start] = rule.fill
+    for j in whole:
+        rows[:, j] = np.rint(rows[:, j])
+    clipped = np.clip(rows, lower, upper)
+    for j in whole:  # bounds need not be whole numbers
+        low, high = (
+            np.ceil(np.broadcast_to(lower, rows.shape[1])[j]),
+            np.floor(np.broadcast_to(upper, rows.shape[1])[j]),
+        )
+        clipped[:, j] = np.clip(rows[:, j], low, high) if low <= high else clipped[:, j]
+    return clipped
 
 
 def _moved(start: Array, spread: Array, operator: Operator, z: Array, other: Operator, held: Array) -> Array:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from sketchlearn.comparison.two_sample import SamplingNoise, check_comparable, compared, limit, sampling_noise
+from sketchlearn.comparison.two_sample import (
+    SamplingNoise,
+    check_comparable,
+    chosen_entries,
+    compared,
+    limit,
+    sampling_noise,
+)
 from sketchlearn.exceptions import DataWarning
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sketches.value import pooled
+
+Array = npt.NDArray[np.float64]
+
+_FARTHEST = 100.0  # standard deviations
+_SATURATED = 0.99  # of the distance that no shift exceeds
 
 
 @dataclass(frozen=True)
@@ -35,6 +50,12 @@ class Change:
         Rows behind the sketch.
     against : str
         The kind of reference: ``"first"``, ``"previous"`` or ``"rest"``.
+    reference_rows : int or float
+        Rows behind the reference.
+    effect : float
+        The shift that would move the rows as far, in standard deviations: a standardised effect, which doesn't grow
+        with the number of rows or columns.  For one normal column 0.3 is a population stability index of 0.1, a small
+        change; 0.5 is one of 0.25, a large change.  NaN where it is not known.
     traces, scale
         What the law of the distance without a difference is, for :meth:`limit`.
     """
@@ -47,6 +68,8 @@ class Change:
     p_value: float
     rows: int | float
     against: str = "first"
+    reference_rows: int | float = 0
+    effect: float = float("nan")
     traces: tuple[float, ...] = field(default=(), repr=False)
     scale: float = field(default=0.0, repr=False)
 
@@ -58,8 +81,9 @@ class Change:
         return float(np.sqrt(max(beyond, 0.0)))
 
     def facts(self) -> dict[str, Any]:
-        """What a person wants to see of it, by name."""
-        return {k: v for k, v in asdict(self).items() if k not in ("traces", "scale")}
+        """What a person wants to see of it, by name; None for what is not known."""
+        shown = {k: v for k, v in asdict(self).items() if k not in ("traces", "scale")}
+        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in shown.items()}
 
 
 class Pair(NamedTuple):
@@ -138,6 +162,7 @@ def compared_pairs(
         check_comparable(values[0], value)
     total = pooled(values)
     noise = sampling_noise(total)  # of a row, whichever sketch it is in
+    yardstick = _Yardstick.of(total, noise)
     for i in range(0 if against == "rest" else 1, len(values)):
         if against == "rest":
             # noise can't be taken out again: private sketches of the others are added up instead
@@ -148,11 +173,43 @@ def compared_pairs(
             other, name = values[j], names[j]
         c = compared(other, values[i], noise)
         traces, factor = noise.of_difference(other, values[i])
+        entries = len(noise.covariance) // 2
         change = Change(
             names[i], name, float(c.statistic) ** 0.5, float(c.expected) ** 0.5, c.distance, c.p_value,
-            values[i].count, against, tuple(traces.tolist()), factor / (len(noise.covariance) // 2),
+            values[i].count, against, other.count, yardstick.shift_of(c.distance),
+            tuple(traces.tolist()), factor / entries,
         )  # fmt: skip
         yield Pair(change, other, values[i], noise)
+
+
+class _Yardstick(NamedTuple):
+    """How far a shift of the rows moves a sketch.
+
+    A shift by t standard deviations in a random direction (of a normal law) turns an average by a random angle of
+    variance ``t^2 turns``: its mean squared distance is ``2 power (1 - exp(-t^2 turns / 2))``.
+    """
+
+    turns: Array
+    power: Array
+
+    @classmethod
+    def of(cls, sketch: Sketch, noise: SamplingNoise) -> _Yardstick:
+        features = characteristic(sketch.features)
+        chosen = np.arange(features.size)[chosen_entries(features.size)]
+        w = features.operator(dtype=np.float64).rows(chosen).forward(np.diag(noise.spread)).T
+        power = np.abs(sketch.mean[chosen]) ** 2 - sketch.variances[chosen]
+        return cls((w * w).mean(1), np.maximum(power, 0.0))
+
+    def shift_of(self, distance: float) -> float:
+        """The shift with this distance; infinite if there is none."""
+        low, high = 0.0, _FARTHEST
+        if 2.0 * self.power.mean() * _SATURATED <= distance**2:
+            return math.inf
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            far = float(np.mean(2.0 * self.power * -np.expm1(-0.5 * middle**2 * self.turns)))
+            low, high = (middle, high) if far < distance**2 else (low, middle)
+        return high
 
 
 def _enough(names: list[str], values: list[Sketch]) -> tuple[list[str], list[Sketch]]:

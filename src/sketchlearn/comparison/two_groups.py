@@ -5,6 +5,11 @@ Hilbert-Schmidt independence criterion (Gretton et al. 2005) for the kernels of 
 times that sum is distributed like a sum of squares of independent normals, weighted by the products of an eigenvalue of
 Cov(f) and one of Cov(g) (Zhang, Filippi, Gretton and Sejdinovic 2018); the traces of their powers are products of
 traces.  A sketch of the products of all features holds these covariances exactly: nothing has to be estimated.
+
+That law is one of many rows.  Its mean and variance are replaced by those over all permutations of rows of one group
+(Kazi-Aoual, Hitier, Sabatier and Lebreton, Comput. Stat. Data Anal. 20, 1995), which the sketch holds too: they need
+no more than the squared distances of the rows from their mean in the space of features, a quadratic form of the second
+moments, for features of one frequency have length 1.
 """
 
 from __future__ import annotations
@@ -12,11 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from sketchlearn.comparison.two_sample import powers, tail
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.embedded import embedding
 from sketchlearn.features.split import two_groups
+from sketchlearn.kernels import PRODUCT_BITS
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 
@@ -85,8 +92,8 @@ def independence(sketch: Sketch) -> Independence:
     features = embedding(sketch.features, "a test of independence")
     inner = two_groups(features.inner, "a test of independence")
     n = sketch.effective_count
-    if n < 4:
-        raise ValueError(f"a test of independence needs at least four rows, got {n:.6g}")
+    if n < 5:
+        raise ValueError(f"a test of independence needs at least five rows, got {n:.6g}")
     if added_variance(sketch).any():
         raise ValueError("noise was added to the sketch: a test of independence needs the covariances as they are")
     mean, second = features.moments_from_sums(sketch.sums, float(sketch.weight))
@@ -94,18 +101,81 @@ def independence(sketch: Sketch) -> Independence:
     m, k = inner.size, inner.parts[0].size
     first = np.r_[np.arange(k), m + np.arange(k)]  # cosines, then sines, of both groups
     other = np.setdiff1d(np.arange(2 * m), first)
+    own, others = (_Group.of(mean[at], second[np.ix_(at, at)], n) for at in (first, other))
+    if own.constant or others.constant:  # and independent of everything
+        return Independence(0.0, 1.0, 0.0, 0.0, sketch.count)
     unbiased = n / (n - 1.0)
-    with single_blas_thread:
-        of_first = powers(covariance[np.ix_(first, first)] * unbiased)
-        of_other = powers(covariance[np.ix_(other, other)] * unbiased)
-    traces = of_first * of_other
+    traces = own.traces * others.traces
     statistic = float(np.sum(covariance[np.ix_(first, other)] ** 2)) * unbiased
-    expected = float(traces[0]) / n
-    size = float(np.sqrt(of_first[1] * of_other[1]))
+    expected, variance, skewness = permuted(own, others, n)
+    size = float(np.sqrt(own.traces[1] * others.traces[1]))
     return Independence(
         dependence=float(np.clip((statistic - expected) / size, 0.0, 1.0)) if size > 0 else 0.0,
-        p_value=tail(statistic * n, traces),
+        p_value=tail(statistic * n, traces, (expected * n, variance * n**2, skewness)),
         statistic=statistic,
         expected=expected,
         count=sketch.count,
     )
+
+
+@dataclass(frozen=True)
+class _Group:
+    """What the test needs of the features of one group of columns.
+
+    Attributes
+    ----------
+    traces : ndarray (4,)
+        Traces of powers of their covariance.
+    fourth : float
+        Mean over rows of the fourth power of the distance from the mean.
+    far : float
+        Squared distance of a row whose features have nothing to do with the mean: few are further away.
+    constant : bool
+        They don't vary by more than rounding.
+    """
+
+    traces: npt.NDArray[np.float64]
+    fourth: float
+    far: float
+    constant: bool
+
+    @property
+    def skewness(self) -> float:
+        """Of the squared distances from the mean: that of a law of two values with their mean and variance."""
+        average = float(self.traces[0])
+        deviation = np.sqrt(max(self.fourth - average**2, 0.0))
+        reach = max(self.far - average, 0.0) / deviation if deviation > 0 else 0.0
+        return float(max(reach - 1.0 / reach, 0.0)) if reach > 0 else 0.0
+
+    @classmethod
+    def of(cls, mean: npt.NDArray[np.float64], second: npt.NDArray[np.float64], n: float) -> _Group:
+        covariance = second - np.outer(mean, mean)
+        with single_blas_thread:
+            traces = powers(covariance * (n / (n - 1.0)))
+        # |f - mean|^2 = |f|^2 + |mean|^2 - 2 f.mean, where |f|^2 is the same for all rows: the trace of their products
+        length = float(np.trace(second)) + float(mean @ mean)
+        along = float(mean @ second @ mean)
+        fourth = length**2 - 4.0 * length * float(mean @ mean) + 4.0 * along
+        rounding = 4.0**-PRODUCT_BITS * len(mean)
+        return cls(traces, max(fourth, 0.0), length, float(np.trace(covariance)) <= rounding)
+
+
+def permuted(a: _Group, b: _Group, n: float) -> tuple[float, float, float]:
+    """Mean, variance and skewness of the statistic over all permutations of the rows of one group.
+
+    Mean and variance are exact.  The skewness is that of the law of many rows plus, as far as the variance comes from a
+    few rows far away, that of a sum over rows of products of their distances (``benchmarks/sizes.py``).
+    """
+    back = (n - 1.0) / n  # of the traces, which are those of unbiased covariances
+    t1, u1 = (n * back * float(g.traces[0]) for g in (a, b))
+    t2, u2 = ((n * back) ** 2 * float(g.traces[1]) for g in (a, b))
+    s2, v2 = (n * g.fourth for g in (a, b))
+    pairs = ((n - 1) * t2 - t1**2) * ((n - 1) * u2 - u1**2) * 2.0 / ((n - 1) ** 2 * (n + 1) * (n - 2))
+    rows = (n * (n + 1) * s2 - (n - 1) * (t1**2 + 2 * t2)) * (n * (n + 1) * v2 - (n - 1) * (u1**2 + 2 * u2))
+    rows /= (n + 1) * n * (n - 1) * (n - 2) * (n - 3)
+    unit = 1.0 / (n * (n - 1.0))  # from the trace of a product of two matrices of rows to the sum of squares
+    c = a.traces * b.traces
+    many = float(np.sqrt(8.0) * c[2] / c[1] ** 1.5)
+    far = a.skewness * b.skewness / np.sqrt(n) * (max(rows, 0.0) / max(pairs + rows, 1e-300)) ** 1.5
+    variance = max(pairs + rows, 1e-6 * 2.0 * t2 * u2 / n**2)
+    return t1 * u1 / (n - 1) * unit, variance * unit**2, many + float(far)

@@ -12,7 +12,7 @@ characteristic function phi, the difference of the averages is asymptotically Ga
 so the statistic is distributed like a sum of squares of independent normals weighted by the eigenvalues of S.  Its
 tail follows from the first four cumulants (Liu, Tang and Zhang 2009).  phi at sums and differences is not in the
 sketch; it comes from a Gaussian mixture decoded from the sketch of both samples together
-(:mod:`sketchlearn.comparison.description`), for which it has a closed form.  The total variance of an entry,
+(:mod:`sketchlearn.decoders.description`), for which it has a closed form.  The total variance of an entry,
 1 - |phi|^2, is in the sketch: S is scaled to it.
 """
 
@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.noise import added_variance, sampling_variance
+from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import Operator
 from sketchlearn.models.mixture import Mixture
@@ -135,20 +136,59 @@ class SamplingNoise:
         What was added to the averages is independent, half of it in each part.
         """
         factor = 1.0 / a.effective_count + 1.0 / b.effective_count
-        added = (added_variance(a) + added_variance(b))[CHOSEN] / (2.0 * factor)
+        added = (added_variance(a) + added_variance(b))[CHOSEN] / factor
         if not added.any():
             return self.traces, factor
         missed = self.traces - powers(self.covariance)
-        whole = self.covariance.copy()
-        whole[np.diag_indices(len(whole))] += np.tile(added, 2)
-        return powers(whole) + missed, factor
+        behind = fewer_rows([a, b])
+        whole, more = with_groups(self.covariance, behind / factor, a.features, added)
+        traces = powers(whole)
+        extra = min(float(missed[1]) * more, traces[0] ** 2 - traces[1])
+        return traces + _equal(extra, float(traces[0])), factor
+
+
+def fewer_rows(sketches: list[Sketch]) -> _F64:
+    """Sum over sketches of one over the rows behind each average, 0 where a sketch has none: nothing is known there."""
+    total = np.zeros(len(range(sketches[0].features.size)[CHOSEN]))
+    known = np.ones(len(total), bool)
+    for s in sketches:
+        behind = characteristic(s.features, "compare").rows_behind(s.sums, float(s.weight))
+        share = behind[CHOSEN] / float(s.weight)
+        known &= share > 0
+        total += 1.0 / (s.effective_count * np.where(share > 0, share, 1.0))
+    return np.where(known, total, 0.0)
+
+
+def with_groups(covariance: _F64, ratio: _F64, features: FeatureMap, added: _F64) -> tuple[_F64, float]:
+    """Covariance of averages where a row contributes to one group of features only, plus noise that was added.
+
+    Features of one group share their rows, of which there are fewer by a `ratio`; those of two groups share none.
+    `added` is the variance beyond that of all rows, what the ratio explains included.  The second number is what the
+    squares of entries grow by, on average.
+    """
+    m = len(ratio)
+    own = np.diag(covariance)[:m] + np.diag(covariance)[m:]
+    rest = np.where(ratio > 0, np.maximum(added - own * (ratio - 1.0), 0.0), 0.0)
+    root = np.sqrt(np.tile(ratio, 2))
+    whole = covariance * root[:, None] * root[None, :]
+    group = characteristic(features, "compare").feature_groups[CHOSEN]
+    same = group[:, None] == group[None, :]
+    whole *= np.tile(same, (2, 2))
+    more = np.outer(ratio, ratio) * same
+    whole[np.diag_indices(2 * m)] += np.tile(rest / 2.0, 2)
+    return whole, float(more.mean())
+
+
+def _equal(extra: float, trace: float) -> _F64:
+    """What traces of powers gain by eigenvalues whose squares sum to `extra`, as if they were equal."""
+    return np.array([0.0, extra, extra**2 / trace, extra**3 / trace**2]) if trace > 0 else np.zeros(4)
 
 
 def sampling_noise(sketch: Sketch, mixture: Any = None) -> SamplingNoise:
     """Noise of one row's features, for the rows behind a sketch; `mixture` as above."""
     features = characteristic(sketch.features, "compare")
     if mixture is None:
-        from sketchlearn.comparison.description import describe  # loads the decoders of mixtures
+        from sketchlearn.decoders.description import describe  # loads the decoders of mixtures
 
         found = describe(sketch)
     else:
@@ -176,7 +216,7 @@ def limit(alpha: float, traces: _F64) -> float:
 
 def compared(a: Sketch, b: Sketch, noise: SamplingNoise) -> Comparison:
     """The comparison of two sketches that :func:`compare` has checked, given the noise of a row."""
-    difference = a.mean[CHOSEN] - b.mean[CHOSEN]
+    difference = np.where(fewer_rows([a, b]) > 0, a.mean[CHOSEN] - b.mean[CHOSEN], 0.0)
     traces, factor = noise.of_difference(a, b)
     statistic = float(np.sum(np.abs(difference) ** 2))
     p = tail(statistic / factor, traces)
@@ -204,7 +244,7 @@ def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> Sampl
     excess = np.abs(mean - z) ** 2 - variance / n - added
     extra = min(_unexplained(w, excess, variance, mixture.covariance), traces[0] ** 2 - traces[1])
     # nothing else is known about the part that the mixture misses: as if its eigenvalues were equal
-    missed = np.array([0.0, extra, extra**2 / traces[0], extra**3 / traces[0] ** 2])
+    missed = _equal(float(extra), float(traces[0]))
     spread = np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-300))
     return SamplingNoise(covariance, traces + missed, spread)
 
@@ -274,20 +314,24 @@ def _running_mean(values: _F64, width: int) -> _F64:
     return np.pad(inner, (before, width - 1 - before), mode="edge")
 
 
-def tail(statistic: float, traces: _F64) -> float:
-    """P(Q > statistic) for Q the squared norm of a normal vector, given the traces of powers of its covariance."""
+def tail(statistic: float, traces: _F64, moments: tuple[float, float, float] | None = None) -> float:
+    """P(Q > statistic) for Q the squared norm of a normal vector, given the traces of powers of its covariance.
+
+    Mean, variance and skewness of Q, if they are better known than from many rows, take the place of those of the law.
+    """
     c1, c2, c3, c4 = (float(t) for t in traces)
     if statistic <= 0 or c2 <= 0:
         return float(statistic <= 0)
-    s1, s2 = c3 / c2**1.5, c4 / c2**2
-    if s1**2 > s2:
+    mean, variance, skewness = moments or (c1, 2.0 * c2, np.sqrt(8.0) * c3 / c2**1.5)
+    s1, s2 = skewness / np.sqrt(8.0), c4 / c2**2
+    if moments is None and s1**2 > s2:
         root = 1 / (s1 - np.sqrt(s1**2 - s2))
         delta = s1 * root**3 - root**2
         freedom = root**2 - 2 * delta
     else:
         root, delta = 1 / s1, 0.0
         freedom = 1 / s1**2
-    standard = (statistic - c1) / np.sqrt(2 * c2)
+    standard = (statistic - mean) / np.sqrt(variance)
     value = standard * np.sqrt(2.0) * root + freedom + delta
     if delta > 0:  # never for traces of one matrix, by the inequality of Cauchy and Schwarz
         from scipy.stats import ncx2  # slow to import

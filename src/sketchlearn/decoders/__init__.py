@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders import verdicts
-from sketchlearn.decoders.mixture import Mixture
-from sketchlearn.decoders.randomness import RandomState, as_generator
 from sketchlearn.decoders.registry import DECODERS, decoders_of, register_decoder
 from sketchlearn.decoders.solution import (
     ClusterSolution,
@@ -29,6 +27,8 @@ from sketchlearn.decoders.solution import (
 )
 from sketchlearn.decoders.sweep import Sweep, sweep_by_certificate
 from sketchlearn.models.base import Model
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.randomness import RandomState, as_generator
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.metric import View
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.noise import Averages
 from sketchlearn.decoders.problem import Problem, location_and_scale
 from sketchlearn.decoders.registry import DECODERS, Entry
@@ -27,6 +26,7 @@ from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.phases import PhaseMap
 from sketchlearn.features.reading import HARMONICS
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]

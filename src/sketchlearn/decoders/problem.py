@@ -17,10 +17,10 @@ from scipy.optimize import isotonic_regression
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.families import Family
 from sketchlearn.decoders.metric import View
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.state import State
 from sketchlearn.features.operator import F32, Operator
 from sketchlearn.kernels import tiers
+from sketchlearn.models.mixture import Mixture
 
 Array = npt.NDArray[np.float64]
 _MANY_COLUMNS = 200  # beyond, normal equations are used: singular values take ten times as long

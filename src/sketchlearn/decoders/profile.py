@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.families import DIAGONAL, FULL, SPHERICAL
-from sketchlearn.decoders.mixture import Array, Mixture
 from sketchlearn.features.characteristic import characteristic as characteristic_map
 from sketchlearn.features.operator import Operator
 from sketchlearn.models.base import Model
+from sketchlearn.models.mixture import Array, Mixture
 from sketchlearn.models.profile import Profile
 from sketchlearn.sketches.value import Sketch
 

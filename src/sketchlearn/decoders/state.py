@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.families import DIAGONAL, FULL, SHARED, SPHERICAL, Family
-from sketchlearn.decoders.mixture import Mixture
+from sketchlearn.models.mixture import Mixture
 
 Array = npt.NDArray[np.float64]
 

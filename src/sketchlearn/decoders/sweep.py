@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders.mixture import Array
 from sketchlearn.decoders.registry import Decoder
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, Solution
+from sketchlearn.models.mixture import Array
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
 
@@ -49,6 +49,10 @@ class Sweep:
         One for each row: mixtures where the task has them, solutions otherwise.
     privacy : PrivacyRecord or None
         What the sketch promises that it was decoded from; None for exact sums.
+    solution : Solution or None
+        The final fit of the recommended number, where the sweep has made one; its verdict is that of the table.
+    because : str
+        Why this number, whatever the final fit says.
 
     Examples
     --------
@@ -64,6 +68,15 @@ class Sweep:
     reason: str
     models: tuple[Any, ...]
     privacy: PrivacyRecord | None = None
+    solution: Solution | None = None
+    because: str = ""
+
+    def concluded(self, solution: Solution) -> Sweep:
+        """The table with what the final fit of the recommended number says: one verdict for both."""
+        rows = tuple(
+            replace(row, code=solution.code if row.k == self.recommended else _open(row.code)) for row in self.rows
+        )
+        return replace(self, rows=rows, reason=_reason(self.because, solution), solution=solution)
 
     def knowing(self, k: int) -> Sweep:
         """The table where k components have been certified by decoding them: nothing larger is recommended then."""
@@ -71,7 +84,7 @@ class Sweep:
         certified = [row.k for row in rows if row.code == Code.RELIABLE]
         if not certified or self.recommended == min(certified):
             return replace(self, rows=rows)
-        return replace(self, rows=rows, recommended=min(certified), reason=CERTIFIED)
+        return replace(self, rows=rows, recommended=min(certified), reason=CERTIFIED, solution=None)
 
     def __iter__(self) -> Iterator[SweepRow]:
         return iter(self.rows)
@@ -90,6 +103,18 @@ class Sweep:
             numbers = f"{r.k:>4} {r.residual:>11.4g} {r.ratio:>10.3g} {r.inertia:>12.5g} {r.criterion:>11.1f}"
             lines.append(f"{numbers}  {r.code}{mark}")
         return "\n".join([*lines, f"recommended: {self.recommended} ({self.reason})"])
+
+
+def _open(code: Code) -> Code:
+    """Only the recommended number has a final fit: the others are not certified, whatever a quick search said."""
+    return Code.UNCERTIFIED if code is Code.RELIABLE else code
+
+
+def _reason(because: str, solution: Solution) -> str:
+    """Why a number is recommended, in words that agree with the verdict of its final fit."""
+    if solution.code is Code.RELIABLE:
+        return f"{because}; its fit is certified"
+    return f"{because}; its fit is not certified"
 
 
 def numbers_of_components(sketch: Sketch, ks: Iterable[int]) -> list[int]:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 CLUSTERS, STABLE, FAMILY, LOW_RANK = 3.0, 2.0, 2.0, 1.5
 """Misfit over noise floor beyond which a model of each kind is taken to be wrong."""
 
+HELD = 0.8
+"""Share of its claimed variance that a principal component must hold: it claims at most a quarter too much."""
+
 FEWEST_ROWS = 10
 """Rows for each component below which noise is no measure of a misfit: a few rows can be fitted by anything."""
 
@@ -195,17 +198,26 @@ def of_family(ratio: float, k: int, seen: Examination | None = None) -> Verdict:
     return Code.RELIABLE, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves at most{tests}"
 
 
-def of_low_rank(residual: float, ratio: float, rank: int, converged: bool) -> Verdict:
-    """A second moment of low rank."""
-    if ratio <= LOW_RANK:
-        return Code.RELIABLE, "explains the sketch down to sampling noise"
-    text = (
-        f"rank {rank} leaves {residual:.2g} of the measurements unexplained, {ratio:.3g} times their sampling noise: "
-        "the tail of the spectrum, if it is long; a larger sketch lowers its influence, a larger rank fits more of it"
-    )
-    if converged:
-        return Code.MISFIT, text
-    return Code.UNFINISHED, text + "; the decoder was still moving when it stopped: allow more iterations"
+def of_low_rank(residual: float, ratio: float, rank: int, converged: bool, held: npt.NDArray[np.float64]) -> Verdict:
+    """A second moment of low rank; `held` is the share of its claimed variance that each wanted component holds."""
+    if ratio > LOW_RANK:
+        text = (
+            f"rank {rank} leaves {residual:.2g} of the measurements unexplained, {ratio:.3g} times their sampling "
+            "noise: the tail of the spectrum, if it is long; a larger sketch lowers its influence, a larger rank fits "
+            "more of it"
+        )
+        if converged:
+            return Code.MISFIT, text
+        return Code.UNFINISHED, text + "; the decoder was still moving when it stopped: allow more iterations"
+    weak = np.flatnonzero(held < HELD)
+    if len(weak):
+        return Code.UNDETERMINED, (
+            f"explains the sketch down to sampling noise, but the sketch does not resolve "
+            f"{_components([int(l) + 1 for l in weak])} of {len(held)}: the variance there may be {held[weak[0]]:.0%} "
+            "of what is claimed, or less; ask for fewer components, standardise columns of different units, leave "
+            "outliers aside, or make a larger sketch"
+        )
+    return Code.RELIABLE, "explains the sketch down to sampling noise"
 
 
 def of_exact(rank: int, buried: int = 0) -> Verdict:

@@ -131,11 +131,13 @@ def design(
         Rows; a thousand are enough.  Of more than 2000, that many are drawn at random.
     n_components : int
         The largest number of components that will be asked for.
-    task : {"kmeans", "kmedians", "gmm", "stable", "pca", "regression", "cca", "classifier", "ica", "subspaces", \
-"anomaly"}
-        What the sketch is for, or a task that was registered.  ``"pca"``, ``"regression"`` and ``"cca"`` give quadratic
-        features (:class:`sketchlearn.QuadraticFeatures`), ``"classifier"`` and ``"anomaly"`` products of Fourier
-        features (:class:`sketchlearn.EmbeddedFeatures`; `size` counts cosines and sines).
+    task : {"kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "classifier", "ica", \
+"subspaces", "anomaly"}
+        What the sketch is for, or a task that was registered.  ``"monitoring"`` adds features of single columns, so
+        that :func:`sketchlearn.comparison.drift` can say how each column changed; columns count in units of their
+        spread.  ``"pca"``, ``"regression"`` and ``"cca"`` give quadratic features
+        (:class:`sketchlearn.QuadraticFeatures`), ``"classifier"`` and ``"anomaly"`` products of Fourier features
+        (:class:`sketchlearn.EmbeddedFeatures`; `size` counts cosines and sines).
     size : int, optional
         Number of features; see :func:`sketchlearn.designs.default_size`.
     seed : int or numpy Generator

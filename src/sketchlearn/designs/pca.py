@@ -1,10 +1,13 @@
 """Quadratic maps for principal components and regression: how many features, about which point, how far.
 
-Size.  k components of d columns have ``k d - k (k - 1) / 2`` parameters.  Exactly low-rank data needs about twice
-as many features; full-rank data needs more, for the tail of its spectrum acts as noise: with ``8 k d`` the risk is
-within a percent of that of PCA for spectra falling like 1/j or faster (see ``benchmarks/quadratic.py``).  Where that
-is not less than the d (d + 1) / 2 products of columns, those are kept instead, and nothing is lost; so they are for up
-to 64 columns, whose products take 16 kilobytes.
+Size.  All d (d + 1) / 2 products of columns take d^2 / 2 operations a row, lose nothing, and are decoded by one
+eigendecomposition.  They are kept up to 2000 columns, where they are 16 MB.  m random features take m d operations a
+row: always more, unless fewer than d / 2 of them would do.  They only make a smaller sketch, and are for more columns,
+for releases, and for those who ask for a size.
+
+Random features.  k components of d columns have ``k d - k (k - 1) / 2`` parameters.  Exactly low-rank data needs about
+twice as many features; full-rank data needs more, for the tail of its spectrum acts as noise: with ``8 k d`` the risk
+is within a percent of that of PCA for spectra falling like 1/j or faster (see ``benchmarks/quadratic.py``).
 
 Place.  Products of columns far from zero lose digits, so they are taken about a point near the pilot's mean: each
 coordinate is a whole multiple of about the column's standard deviation.  Columns near zero have zero there, and rows in
@@ -28,8 +31,7 @@ Array = npt.NDArray[np.float64]
 
 SIZE = 8
 """Features per component and column."""
-_FEW_COLUMNS = 64  # all products of so few columns are 16 kilobytes: there is nothing to gain by compressing them
-_EXACT_COLUMNS = 2000  # regression keeps all products up to here: 16 MB
+_EXACT_COLUMNS = 2000  # all products are kept up to here: 16 MB
 _ORTHOGONAL_COLUMNS = 2048  # bases up to here take seconds to draw
 
 
@@ -56,8 +58,7 @@ def design_pca(
     bounds : (lower, upper), optional
         Public bounds of the columns: rows are clipped to the ball around the box and summed exactly.
     size : int, optional
-        Number of features; by default ``8 * n_components * d``, or all products of columns where those are fewer or
-        the columns are at most 64.
+        Number of random features; by default all products of up to 2000 columns, then ``8 * n_components * d``.
     seed : int
         Seed of the directions.
     weights : array (n,), optional
@@ -66,21 +67,21 @@ def design_pca(
     Examples
     --------
     >>> from sketchlearn.designs.pca import design_pca
-    >>> phi, why = design_pca(dim=500, n_components=5)
-    >>> phi.size, phi.variant
-    (20000, 'sphere')
+    >>> design_pca(dim=500, n_components=5)[0].variant
+    'exact'
+    >>> design_pca(dim=500, n_components=5, size=20_000)[0].variant
+    'sphere'
     """
     d, center, radius, origin = _place(sample, dim, bounds, weights)
-    m = SIZE * n_components * d if size is None else size
-    if size is None and bounds is None and d <= _FEW_COLUMNS:  # releases have more noise in more features
-        m = max(m, d * (d + 1) // 2)
+    exact = size is None and bounds is None and d <= _EXACT_COLUMNS  # releases have more noise in more features
+    m = size or (d * (d + 1) // 2 if exact else SIZE * n_components * d)
     variant = "auto"
     if bounds is not None and d <= _ORTHOGONAL_COLUMNS and m < d * (d + 1) // 2:
         variant = "orthogonal"
     phi = QuadraticFeatures.draw(dim=d, size=m, seed=seed, center=center, radius=radius, variant=variant)
     if phi.is_exact:
         phi = phi.replace(seed=0)  # nothing is drawn: maps for the same columns are equal
-        kept = f"all {phi.size} products of {d} columns (no more than the {m} random features asked for)"
+        kept = f"all {phi.size} products of {d} columns: less work than random features, and nothing is lost"
     else:
         rule = f" ({SIZE} k d)" if size is None else ""
         kept = f"{m} random quadratic features{rule} for {n_components} components of {d} columns"
@@ -116,8 +117,8 @@ def design_regression(
 
 
 def pca_size(k: int, d: int, covariance_type: str | None = None) -> int:
-    """Eight features per component and column, or all products of columns if those are fewer or the columns are few."""
-    return d * (d + 1) // 2 if d <= _FEW_COLUMNS else released_size(k, d)
+    """All products of columns up to 2000 columns; beyond, eight features per component and column."""
+    return d * (d + 1) // 2 if d <= _EXACT_COLUMNS else SIZE * k * d
 
 
 def released_size(k: int, d: int) -> int:
@@ -126,8 +127,8 @@ def released_size(k: int, d: int) -> int:
 
 
 def regression_size(k: int, d: int, covariance_type: str | None = None) -> int:
-    """All products of columns up to 2000 columns."""
-    return d * (d + 1) // 2 if d <= _EXACT_COLUMNS else pca_size(k, d)
+    """As for principal components."""
+    return pca_size(k, d)
 
 
 def _from_request(request: Request) -> tuple[QuadraticFeatures, str]:

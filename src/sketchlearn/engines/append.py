@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from sketchlearn import engines, files
 from sketchlearn.engines.checkpoint import Checkpoint, digest, read_checkpoint
 from sketchlearn.engines.progress import Report
+from sketchlearn.exceptions import DuplicateRowsError, IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches import Sketch, SketchTable, load
 from sketchlearn.sources import ReadOptions, Selection, Source, open_source
@@ -19,7 +20,7 @@ _BASE = "sketch to append to"
 _DESIGN = "design of the feature map"
 
 
-class OutputError(OSError):
+class OutputError(files.WriteError):
     """The result of a run can't be written where it should."""
 
 
@@ -67,6 +68,8 @@ class Run:
         Keep the checkpoint when the run is complete, so that the next one reads new files only.
     every : float
         Seconds between two checkpoints; 0 for none (unless they are kept).
+    force : bool
+        Add rows that the file has already.
     write : callable, optional
         Writes the bytes of the result, by default to `output`.
     say : callable
@@ -79,6 +82,7 @@ class Run:
     restart: bool = False
     keep: bool = False
     every: float = 30.0
+    force: bool = False
     write: Callable[[bytes], None] | None = None
     say: Callable[[str], None] = field(default=lambda text: None)
     point: Path | None = field(init=False, default=None)
@@ -89,6 +93,8 @@ class Run:
         self._marks: dict[str, str] = {}
         self._saved: Checkpoint | None = None
         self._read: tuple[int, ...] | None = None
+        if self.output is not None:
+            self.output = files.followed(self.output)  # the checkpoint is next to the file, not to a link
         plain = self.output is not None and (self.output.is_file() or not self.output.exists())
         if plain and (self.every or self.keep):
             self.point = Path(f"{self.output}.checkpoint")
@@ -129,6 +135,11 @@ class Run:
         if now is not None:
             self._marks[_DESIGN] = now
         earlier = self._saved
+        if self._base is not None and given is not None and given != self._base.features:
+            raise IncompatibleSketchError(
+                f"{self.output} has another feature map than the one that was given: "
+                f"{self._base.features.difference(given)}"
+            )
         if earlier is None:
             return given if self._base is None else self._base.features
         assert earlier.sketch is not None
@@ -164,21 +175,17 @@ class Run:
         if self.point is not None:
             settings = {**source.settings, "on_invalid": options.on_invalid, **self._marks}
             point, source = Checkpoint.begin(self.point, source, features, settings, self.every or 30.0, self._saved)
-        try:
-            done = engines.run(
-                source, features, options.engine, workers=options.workers, progress=options.progress,
-                on_invalid=options.on_invalid, checkpoint=point,
-            )  # fmt: skip
-        except OSError as error:
-            if self.point is not None and error.filename == str(self.point):
-                raise OutputError(error.errno, error.strerror, str(self.point)) from error
-            raise
+        done = engines.run(
+            source, features, options.engine, workers=options.workers, progress=options.progress,
+            on_invalid=options.on_invalid, checkpoint=point,
+        )  # fmt: skip
         self._saved = point
+        if self._base is not None and not self.force and holds(self._base, done):
+            if self.point is not None:
+                self.point.unlink(missing_ok=True)  # another file may come next
+            raise DuplicateRowsError(str(self.output), total_rows(done))
         if isinstance(self._base, Sketch) and isinstance(done, Sketch):
-            base = self._base.tracked()
-            if base.parts is not None and base.parts.knows(done):
-                self.say(f"warning: {self.output} has these rows already: they are counted twice now")
-            return base + done
+            return self._base.tracked() + done
         return done if self._base is None else self._base + done  # type: ignore[operator]
 
     def finish(self, result: Sketch | SketchTable) -> None:
@@ -224,6 +231,17 @@ def total_rows(result: Sketch | SketchTable) -> int | float:
 def total_skipped(result: Sketch | SketchTable) -> int:
     """Invalid rows that were left out, in all."""
     return result.skipped if isinstance(result, Sketch) else sum(s.skipped for s in result.values())
+
+
+def holds(written: Sketch | SketchTable, done: Sketch | SketchTable) -> bool:
+    """Whether rows are in a file already, as far as its record tells: of a table, the rows of every group."""
+    if isinstance(written, Sketch) and isinstance(done, Sketch):
+        record = written.tracked().parts
+        return bool(not done.is_empty and record is not None and record.knows(done))
+    if isinstance(written, SketchTable) and isinstance(done, SketchTable):
+        groups = [(label, part) for label, part in done.items() if not part.is_empty]
+        return bool(groups) and all(label in written and holds(written[label], part) for label, part in groups)
+    return False
 
 
 def _state_of(path: Path) -> tuple[int, ...] | None:
@@ -283,6 +301,7 @@ def append(
     group_by: str | int | None = None,
     design: Design | None = None,
     restart: bool = False,
+    force: bool = False,
     checkpoint_every: float = 30.0,
     wait: float = 60.0,
     options: Options | None = None,
@@ -297,13 +316,16 @@ def append(
     output : path
         A sketch (with `group_by` a table of sketches); made if it isn't there.
     features : FeatureMap, optional
-        For a file that isn't there; otherwise the file knows its own.
+        For a file that isn't there; a file that is has its own, which must be the same.
     group_by : str or int, optional
         Column with the group of each row.
     design : Design, optional
         How to make a feature map for a file that isn't there.
     restart : bool
         Forget an earlier, unfinished run.
+    force : bool
+        Add rows that the file has already; without it they are refused (:class:`sketchlearn.DuplicateRowsError`), so
+        that a job which is run again changes nothing.
     checkpoint_every : float
         Seconds between two checkpoints, which are next to the output; 0 for none.
     wait : float
@@ -330,5 +352,5 @@ def append(
         return Selection.for_map(phi, group_by=group_by, **reading)
 
     with files.locked(output, wait):
-        run = Run(Path(output), group_by is not None, append=True, restart=restart, every=checkpoint_every)
+        run = Run(Path(output), group_by is not None, append=True, restart=restart, every=checkpoint_every, force=force)
         return once(run, data, selection, features, design, options or Options())

@@ -117,10 +117,7 @@ class Checkpoint:
         text = json.dumps(header, sort_keys=True).encode()
         body = sketch.to_bytes()
         data = _PREAMBLE.pack(MAGIC, _VERSION, len(text)) + text + body
-        try:
-            write(self.path, data + hashlib.sha256(data).digest())
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.path)) from error
+        write(self.path, data + hashlib.sha256(data).digest())
         self._last = time.monotonic()
         self._cost = self._last - begin
 

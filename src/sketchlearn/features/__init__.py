@@ -5,6 +5,7 @@ from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.monitoring import MonitoringFeatures
 from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
@@ -33,6 +34,7 @@ __all__ = [
     "FourierFeatures",
     "GaussianLaw",
     "MixedLaw",
+    "MonitoringFeatures",
     "MultiscaleLaw",
     "Number",
     "Operator",

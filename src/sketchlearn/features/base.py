@@ -293,7 +293,10 @@ class FeatureMap(SumAlgebra, ABC):
         for key in sorted(set(mine) | set(theirs)):
             a, b = mine.get(key), theirs.get(key)
             if a != b:
-                long = any(len(json.dumps(v)) > _WORDS or isinstance(v, list) for v in (a, b))
+                long = any(
+                    len(json.dumps(v)) > _WORDS or isinstance(v, list) or (isinstance(v, dict) and "f8" in v)
+                    for v in (a, b)
+                )  # lists and arrays say nothing to people
                 parts.append(f"{key} differs" if long else f"{key} {_plain(a)} vs {_plain(b)}")
         return ", ".join(parts)
 

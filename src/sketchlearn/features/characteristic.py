@@ -52,6 +52,15 @@ class CharacteristicMap(FeatureMap):
         return np.maximum(1.0 - np.abs(mean) ** 2, 0.0)
 
     @property
+    def feature_groups(self) -> npt.NDArray[np.intp]:
+        """The group of each feature, (size,): a row contributes to the features of one group."""
+        return np.zeros(self.size, np.intp)
+
+    def rows_behind(self, sums: npt.NDArray[Any], weight: float) -> Array:
+        """Weight of the rows that contributed to each feature, (size,)."""
+        return np.full(self.size, float(weight))
+
+    @property
     def importance_weights(self) -> Array:
         """What features and atoms are divided by when they are compared, (size,)."""
         return np.ones(self.size)

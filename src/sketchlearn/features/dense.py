@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -11,19 +12,22 @@ import numpy.typing as npt
 from sketchlearn.features import portable
 
 _ORTHOGONAL_ROWS = 64  # rows per orthogonal block in high dimension; exact blocks up to this dimension
+_TOGETHER = 2**18  # numbers that are drawn and orthonormalised together: 2 MB
 _WHOLE, _PART = 128, 64  # columns up to which a basis is orthonormalised at once; of the parts of larger ones
 
 
-def unit_directions(kind: str, dim: int, size: int, seed: int) -> npt.NDArray[np.float64]:
-    """Unit vectors (size, dim), ``"iid"`` or ``"orthogonal"``; the same for a seed on any machine."""
+def unit_directions(kind: str, dim: int, size: int, seed: int) -> Iterator[npt.NDArray[np.float64]]:
+    """Unit vectors of `dim` numbers, ``"iid"`` or ``"orthogonal"``, `size` in all; the same for a seed on any machine.
+
+    They come some rows at a time, so that drawing needs little more memory than what is kept of them.
+    """
     rows = 1 if kind == "iid" else min(dim, _ORTHOGONAL_ROWS)
-    blocks = -(-size // rows)
-    normals = portable.Bits(seed, 3).normals(blocks * rows * dim)
-    stack = normals.reshape(blocks, rows, dim)
-    # a few blocks at a time: the working set stays in cache and memory stays small
-    step = max(1, 2**18 // (rows * dim))
-    parts = [portable.orthonormalize(stack[i : i + step]) for i in range(0, blocks, step)]
-    return np.concatenate(parts).reshape(-1, dim)[:size]
+    bits = portable.Bits(seed, 3)
+    step = max(1, _TOGETHER // (rows * dim))  # blocks whose numbers stay in the cache
+    for start in range(0, size, step * rows):
+        blocks = min(step, -(-(size - start) // rows))
+        stack = bits.normals(blocks * rows * dim).reshape(blocks, rows, dim)
+        yield portable.orthonormalize(stack).reshape(-1, dim)[: size - start]
 
 
 def integer_bases(dim: int, size: int, seed: int, steps: float) -> npt.NDArray[np.int8]:

@@ -75,7 +75,10 @@ class Category:
         """Names of the encoded columns."""
         if self.buckets:
             return tuple(f"{self.name} #{i}" for i in range(self.buckets))
-        return (*(f"{self.name}={value}" for value in self.values), f"{self.name}=other")
+        other = "other"
+        while other in self.values:
+            other = f"any {other}"
+        return (*(f"{self.name}={value}" for value in self.values), f"{self.name}={other}")
 
     def place(self, label: str | None) -> int:
         """Which of the encoded columns is 1 for a label, -1 for none."""
@@ -127,7 +130,7 @@ class Encoder:
                 good = good and bool(rule.buckets) != bool(rule.values) and len(set(rule.values)) == len(rule.values)
             if not good:
                 raise ValueError(f"the rule of column {rule.name!r} makes no sense: {str(rule)[:100]}")
-        if len(set(self.columns)) < len(self.columns) or len(set(self.names)) < len(self.names):
+        if len(set(self.columns)) < len(self.columns):
             raise ValueError("an encoder has every column once")
 
     @property
@@ -137,8 +140,14 @@ class Encoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
-        return tuple(name for rule in self.rules for name in rule.names)
+        """Names of the encoded columns; one that is taken gets a number."""
+        found: dict[str, None] = {}
+        for name in (name for rule in self.rules for name in rule.names):
+            free, number = name, 2
+            while free in found:
+                free, number = f"{name} ({number})", number + 1
+            found[free] = None
+        return tuple(found)
 
     @property
     def indicators(self) -> npt.NDArray[np.bool_]:
@@ -175,7 +184,8 @@ class Encoder:
         indicator : bool
             One more column for each numeric one with missing values in the sample, 1 where it is missing.
         categories : {"onehot", "hash"}
-            Columns of text, booleans or dates as indicators of their most frequent values, or hashed.
+            Columns of text, booleans, dates or categoricals (also of numbers) as indicators of their most frequent
+            values, or hashed.
         most : int
             Values that get an indicator of their own; the others share one.
         buckets : int

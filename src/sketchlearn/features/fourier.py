@@ -15,6 +15,7 @@ plus 1.8e-7 for polynomial and grid.  Data far from the origin is centred by the
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -208,9 +209,8 @@ class FourierFeatures(PhaseMap):
         if self.features_per_row is not None:
             block = 1 if self.structure == "dense" else structured.padded(self.dim)
             object.__setattr__(self, "features_per_row", check_per_row(self.features_per_row, self.size, block))
-        if self.octaves:
-            plain = (self.structure, self.quantized, self.features_per_row) == ("dense", False, None)
-            low.check(self.octaves, self.n_ordinary, plain and self.radial.many_scales)
+        plain = (self.structure, self.quantized, self.features_per_row) == ("dense", False, None)
+        low.check(self.octaves, self.n_ordinary, plain and self.radial.many_scales)
         return self
 
     # -- recipe ------------------------------------------------------------------------------
@@ -270,11 +270,12 @@ class FourierFeatures(PhaseMap):
             )
             whole = [blocks.to_array(), *([self._draw_dither().view(np.int8)] if self.quantized else [])]
             return np.concatenate(whole) if dense.in_range(blocks.radius) else None
-        unit = dense.unit_directions(self.directions, self.dim, self.n_ordinary, self.seed)
-        w = low.with_directions(unit, self.octaves, self.seed) * (radius / math.pi)[:, None]
-        if self.whitening is not None:
-            w = dense.product(w, self.whitening)
-        drawn = w.astype(np.float32)
+        drawn, start = np.empty((self.size, self.dim), np.float32), 0
+        ordinary = dense.unit_directions(self.directions, self.dim, self.n_ordinary, self.seed)
+        for part in itertools.chain(ordinary, low.directions(self.dim, self.octaves, self.seed)):
+            w = part * (radius[start : start + len(part)] / math.pi)[:, None]
+            drawn[start : start + len(w)] = w if self.whitening is None else dense.product(w, self.whitening)
+            start += len(w)
         if not dense.in_range(drawn):
             return None  # float32 can't hold the frequencies
         return np.column_stack([drawn, self._draw_dither()]) if self.quantized else drawn

@@ -8,6 +8,8 @@ mostly have far values, and one random orthogonal basis.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from sketchlearn.features import portable
@@ -26,21 +28,18 @@ def count(dim: int, octaves: int) -> int:
 
 def check(octaves: int, ordinary: int, possible: bool) -> None:
     """ValueError where a map can't have low frequencies, or not so many."""
-    if not (possible and ordinary > 0 and 0 <= octaves <= MOST_OCTAVES):
+    if octaves and not (possible and ordinary > 0 and 0 <= octaves <= MOST_OCTAVES):
         raise ValueError(
             f"octaves={octaves}: low frequencies are for dense, plain features of a law of many scales, at most "
             f"{MOST_OCTAVES} octaves, and 2 features a column and octave"
         )
 
 
-def with_directions(unit: Array, octaves: int, seed: int) -> Array:
-    """Unit vectors of the ordinary frequencies, then of the low ones: the columns and a basis, for each octave."""
-    if not octaves:
-        return unit
-    dim = unit.shape[1]
-    bases = portable.orthonormalize(portable.Bits(seed, _DIRECTIONS).normals(octaves * dim * dim).reshape(-1, dim, dim))
-    columns = np.broadcast_to(np.eye(dim), bases.shape)
-    return np.concatenate([unit, np.concatenate([columns, bases], axis=1).reshape(-1, dim)])
+def directions(dim: int, octaves: int, seed: int) -> Iterator[Array]:
+    """Unit vectors of the low frequencies, for each octave (2 dim, dim): the columns, then a random basis."""
+    bits = portable.Bits(seed, _DIRECTIONS)
+    for _ in range(octaves):
+        yield np.concatenate([np.eye(dim), portable.orthonormalize(bits.normals(dim * dim).reshape(dim, dim))])
 
 
 def with_radii(radius: Array, law: RadialLaw, dim: int, octaves: int, seed: int) -> Array:

@@ -52,7 +52,7 @@ class MomentSums(SecondMomentMap):
     def add_sums(
         self, a: npt.NDArray[Any], b: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[Any]:
-        return np.add(a, b, out=out) if self.radius is not None else pairs.add_large(a, b, out)
+        return super().add_sums(a, b, out) if self.radius is not None else pairs.add_large(a, b, out)
 
     def _averages(self, sums: npt.NDArray[Any], weight: float) -> tuple[pairs.Pairs, pairs.Pairs]:
         """Average squares or products and average rows about the centre, as pairs, in units of the data."""
@@ -147,6 +147,9 @@ class MomentSums(SecondMomentMap):
             return "some sums are not finite"
         if weight == 0:
             return None if self.radius is None or not sums.any() else "no rows have sums"
+        found = super().impossible(sums, weight)
+        if found is not None:
+            return found
         quadratic, linear = self._averages(sums, float(weight))
         y, m = quadratic[0], linear[0]
         limit = 1e-9 * float(np.abs(y).max(initial=0.0))

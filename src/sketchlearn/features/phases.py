@@ -51,6 +51,17 @@ class PhaseMap(CharacteristicMap):
         return None if self.kept == self.size else Grouped(group_bounds(self.size, self.kept))
 
     @property
+    def feature_groups(self) -> npt.NDArray[np.intp]:
+        if self._grouped is None:
+            return np.zeros(self.size, np.intp)
+        return np.repeat(np.arange(self._grouped.groups), np.diff(self._grouped.starts))
+
+    def rows_behind(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
+        if self._grouped is None:
+            return np.full(self.size, float(weight))
+        return sums[2 * self.size :].astype(np.float64)[self.feature_groups]
+
+    @property
     def sums_shape(self) -> tuple[int, ...]:
         """Cosines and sines (or how many are negative); of subsampled features in one row, then weights of groups."""
         return (2, self.size) if self._grouped is None else (2 * self.size + self._grouped.groups,)

@@ -47,7 +47,7 @@ def rules(
             raise ValueError(f"the sample has no column {name!r}")
         column = table.column(name)
         column = column.combine_chunks() if hasattr(column, "num_chunks") else column
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        kind = column.type  # of a categorical, whatever its categories are: a dictionary
         if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
             found.append(_number(name, column.cast(pa.float64()), missing, indicator))
         elif categories == "hash":
@@ -63,10 +63,23 @@ def text_of(column: Any) -> Any:
 
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_floating(column.type):
+        column = _whole_numbers(column)
     try:
         return column if pa.types.is_string(column.type) else column.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise ValueError(f"values of type {column.type} can't be categories") from None
+
+
+def _whole_numbers(column: Any) -> Any:
+    """Numbers of floating point as integers if they are whole: a column of integers with gaps becomes one of floats."""
+    import pyarrow as pa
+
+    values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    missing = np.isnan(values)
+    if (np.rint(values[~missing]) != values[~missing]).any() or (np.abs(values[~missing]) > 2.0**53).any():
+        return column
+    return pa.array(np.where(missing, 0.0, values).astype(np.int64), mask=missing)
 
 
 def _number(name: str, column: Any, missing: str | Mapping[str, float], indicator: bool) -> Number:

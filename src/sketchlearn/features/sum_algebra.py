@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from sketchlearn.kernels import GRID_BITS
 
+BEYOND = "the sums are beyond what 64-bit integers hold: no rows of this total weight have them"
+
 
 class SumAlgebra:
     """The part of :class:`~sketchlearn.FeatureMap` that sketches add and divide by."""
@@ -31,8 +33,19 @@ class SumAlgebra:
     def add_sums(
         self, a: npt.NDArray[Any], b: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[Any]:
-        """Sums of two groups of rows put together, in a new array or in ``out`` (which may be one of them)."""
-        return np.add(a, b, out=out)
+        """Sums of two groups of rows put together, in a new array or in ``out`` (which may be one of them).
+
+        ``OverflowError`` if an integer would wrap; ``out`` is then as it was, if it was ``a``.
+        """
+        total = np.add(a, b, out=out)
+        if self.sums_dtype.kind == "i":
+            # an integer has wrapped where the total lies on the other side of both terms; a is the total less b
+            wrapped = ((total ^ b) & (total ^ (total - b))) < 0
+            if wrapped.any():
+                if out is a:
+                    np.subtract(total, b, out=total)
+                raise OverflowError(BEYOND)
+        return total
 
     def negate_sums(self, sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What has to be added to take these rows away."""
@@ -42,7 +55,12 @@ class SumAlgebra:
         """Sums times ``2**bits``: in finer units of weight, or in coarser ones if `bits` is negative."""
         if self.sums_dtype.kind != "i":
             return sums * 2.0**bits
-        return sums << bits if bits >= 0 else sums >> -bits
+        if bits < 0:
+            return sums >> -bits
+        shifted = sums << bits
+        if (shifted >> bits != sums).any():
+            raise OverflowError(BEYOND)
+        return shifted
 
     def common_bits(self, sums: npt.NDArray[Any]) -> int:
         """How many times all sums can be halved without loss; 63 if nothing is lost by any number of times."""
@@ -101,7 +119,8 @@ class SumAlgebra:
     def impossible(self, sums: npt.NDArray[Any], weight: int) -> str | None:
         """Why no rows of this total weight can have these sums, or None if they can."""
         bound = self.entry_bound
-        if bound is not None and sums.size and int(np.abs(sums).max()) > bound * weight:
+        # of the smallest int64 there is no absolute value
+        if bound is not None and sums.size and max(int(sums.max()), -int(sums.min())) > bound * weight:
             return f"the sums of {weight} rows would be larger than their features allow"
         return None
 

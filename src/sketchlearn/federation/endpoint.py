@@ -52,7 +52,7 @@ class Collector:
     """An ASGI application that adds up the sketches that are sent to it.
 
     It keeps the sum and digests of the keys, nothing else.  Run it with any ASGI server:
-    ``uvicorn module:app``, or ``sketchlearn serve``.
+    ``uvicorn module:app``, or ``sketchlearn serve``.  Several processes may serve one file.
 
     Parameters
     ----------
@@ -63,12 +63,15 @@ class Collector:
     token : str, optional
         What clients must send as ``Authorization: Bearer ...``.
     most_rows : int, optional
-        Rows that one sketch may have at most.
+        Rows that one sketch may have at most, skipped ones included.
+    most_noise : float
+        Largest variance of known noise (:meth:`~sketchlearn.Sketch.with_noise`) that one sketch may carry.  By
+        default none: what rows can't do, noise can, so that sums under noise can't be checked.
     until : float, optional
         Seconds since 1970 after which nothing is taken any more.
     users : {"disjoint", "same"}, optional
         For sketches that clients release themselves: whether one person can be behind several of them, see
-        :func:`sketchlearn.privacy.combine`.  Without it only one private sketch is taken.
+        :func:`sketchlearn.privacy.combine`.  Without it private sketches are refused.
     body_timeout : float
         Seconds that a client has to send its sketch.
     most_at_once : int
@@ -92,6 +95,7 @@ class Collector:
         *,
         token: str | None = None,
         most_rows: int | None = None,
+        most_noise: float = 0.0,
         until: float | None = None,
         users: str | None = None,
         body_timeout: float = 20.0,
@@ -99,8 +103,8 @@ class Collector:
     ) -> None:
         if users is not None and users not in USERS:
             raise ValueError(f"users={users!r}: choose one of {', '.join(USERS)}")
-        self._features, self._store = features, Store(path, features, users)
-        self._token, self._most_rows, self._until = token, most_rows, until
+        self._features, self._store, self._users = features, Store(path, features, users), users
+        self._token, self._most_rows, self._most_noise, self._until = token, most_rows, most_noise, until
         self._timeout, self._most_at_once = body_timeout, most_at_once
         self._recipe = Sketch.empty(features).to_bytes()
         self._limit = len(self._recipe) + _HEADROOM  # the length of a sketch depends on its map alone
@@ -173,7 +177,9 @@ class Collector:
         if path.startswith("/recipe"):
             return 200, self._recipe, "application/octet-stream"
         if allowed == "GET":
-            state = {"fingerprint": self._features.fingerprint, "sketches": self.submissions, "open": self._open()}
+            # not in the loop that serves everybody: another process may be writing
+            sketches = await asyncio.get_running_loop().run_in_executor(self._worker, lambda: self.submissions)
+            state = {"fingerprint": self._features.fingerprint, "sketches": sketches, "open": self._open()}
             return 200, _json(**state), "application/json"
         if not self._open():
             raise _Refusal(410, "nothing is taken any more")
@@ -207,7 +213,16 @@ class Collector:
             raise _Refusal(408, f"the sketch did not come within {self._timeout:g} seconds") from None
         loop = asyncio.get_running_loop()
         try:
-            made = await loop.run_in_executor(self._worker, Submission.of, key, data, self._features, self._most_rows)
+            made = await loop.run_in_executor(
+                self._worker,
+                Submission.of,
+                key,
+                data,
+                self._features,
+                self._most_rows,
+                self._most_noise,
+                self._users is not None,
+            )
         except SketchFileError as error:
             raise _Refusal(422, str(error)) from None
         except IncompatibleSketchError as error:

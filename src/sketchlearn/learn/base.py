@@ -118,7 +118,15 @@ class SketchEstimator(DeclaredParameters, ABC):
 
     def decode_sketch(self, seed: int) -> Model:
         """The model behind ``self.sketch_``; by default what the chosen decoder and :meth:`decode_options` give."""
-        return self._decoded(self._chosen(seed), seed, **self.decode_options())
+        options, k = self.decode_options(), self._chosen(seed)
+        table = getattr(self, "sweep_", None) if getattr(self, self.counted, None) == "auto" else None
+        final = None if table is None else table.solution
+        if final is not None and final.task == self.task and self.decoder == "auto" and not options:
+            return final  # one fit, and one verdict for both
+        model: Model = self._decoded(k, seed, **options)
+        if table is not None:
+            self.sweep_ = table.concluded(model)
+        return model
 
     def _decoded(self, k: int, seed: int, **options: Any) -> Any:
         with limited(self._workers):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.decoders.lowrank import default_rank
+from sketchlearn.decoders.lowrank import certified, default_rank
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
@@ -27,8 +27,6 @@ from sketchlearn.sources import Selection, Source, open_source
 Array = npt.NDArray[np.float64]
 
 _UNKNOWN_COMPONENTS = 20  # what a map is sized for when the number of components is left open
-_FEW_COLUMNS = 64  # all products of so few columns are 16 kilobytes: there is nothing to gain by compressing them
-_FULL_COLUMNS = 1000  # the same where all components are wanted
 
 
 class CompressivePCA(Transforms):
@@ -45,8 +43,8 @@ class CompressivePCA(Transforms):
     features : QuadraticFeatures, optional
         The map to sketch with; by default one of `sketch_size` features.
     sketch_size : int, optional
-        Features of the sketch; by default ``8 * n_components * n_features``, or all products of columns where
-        those are fewer or at most 64 columns make them.
+        Features of the sketch; by default all products of up to 2000 columns, which is less work than random
+        features; beyond that ``8 * n_components * n_features``.  Ask for fewer to keep a smaller sketch.
     decoder : str
         ``"auto"``, ``"burer-monteiro"``, ``"greedy"``, ``"positive"``, ``"nuclear"``, ``"thresholding"``,
         ``"shrunk"``, or the name of a decoder of your own (see :func:`sketchlearn.decode`).
@@ -98,7 +96,7 @@ class CompressivePCA(Transforms):
     >>> import numpy as np, sketchlearn as sl
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(5000, 3)) @ rng.normal(size=(3, 80)) + 0.1 * rng.normal(size=(5000, 80))
-    >>> pca = sl.CompressivePCA(n_components=3, random_state=0).fit(X)
+    >>> pca = sl.CompressivePCA(n_components=3, sketch_size=1920, random_state=0).fit(X)
     >>> pca.sketch_.features.size, bool(pca.explained_variance_ratio_.sum() > 0.98)
     (1920, True)
     >>> other = sl.CompressivePCA(n_components="auto").fit_sketch(pca.sketch_)
@@ -164,11 +162,6 @@ class CompressivePCA(Transforms):
             request = replace(request, sample=None, weights=None, dim=self._map_columns())
         return super().design_features(request)
 
-    def default_size(self, columns: int, rows: float | None) -> int | None:
-        """All products of columns where all components are wanted."""
-        exact = self.n_components is None and columns <= _FULL_COLUMNS
-        return columns * (columns + 1) // 2 if exact else None
-
     def decode_sketch(self, seed: int) -> Model:
         """Components of a second moment of somewhat higher rank than is asked for."""
         phi, wished, most = (
@@ -187,7 +180,9 @@ class CompressivePCA(Transforms):
         else:
             rank = default_rank(phi, wanted)
         found = self._decoded(rank, seed, starts=self.n_starts)
-        return PCAModel.of_moment(found, self.sketch_, wished)
+        model = PCAModel.of_moment(found, self.sketch_, wished)
+        judged = certified(found, model.size)
+        return replace(model, code=judged.code, verdict=judged.verdict)
 
     def to_model(self) -> Model:
         """What was learned, as a value; directions of an embedding are none of columns."""

@@ -108,10 +108,11 @@ def _answers(model: Model, batch: Batch, proba: bool, name: str | None) -> dict[
     if name is not None:
         labels = np.array([*(batch.labels or ()), None], object)[:-1]
         found[name] = labels[batch.groups].tolist()
-    if good.all():
-        return found | model.answers(rows, proba)
-    safe = np.where(good[:, None], rows, 0.0)
-    return found | {key: np.ma.array(values, mask=~good) for key, values in model.answers(safe, proba).items()}
+    safe = rows if good.all() else np.where(good[:, None], rows, 0.0)
+    for key, values in model.answers(safe, proba).items():
+        # of a column that is carried along and is predicted too, both are wanted
+        found[f"predicted {key}" if key in found else key] = values if good.all() else np.ma.array(values, mask=~good)
+    return found
 
 
 def arrow_table(found: dict[str, Any]) -> Any:

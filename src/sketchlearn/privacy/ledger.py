@@ -17,7 +17,6 @@ import math
 import os
 import re
 import secrets
-import tempfile
 import time
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
+from sketchlearn import files
 from sketchlearn.exceptions import BudgetError, LedgerFileError
 from sketchlearn.privacy.composition import Spent, compose
 from sketchlearn.privacy.sensitivity import RELATIONS
@@ -373,29 +373,7 @@ def _write(path: Path, book: _Book) -> None:
         "entries": lines,
     }
     text = json.dumps(value, indent=1, allow_nan=False) + "\n"
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(temporary, path)  # noqa: PTH105
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable, where a folder can be opened."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    files.write(path, text.encode())
 
 
 def _beside(path: Path) -> Path:

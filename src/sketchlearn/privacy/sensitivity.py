@@ -194,6 +194,7 @@ def _grouped(added: Reach, replaced: Reach, kept: int, groups: int, size: int | 
     )
 
 
+@register_bounds("monitoring")
 @register_bounds("fourier")
 def _fourier(features: FeatureMap) -> Bounds:
     phi = cast(PhaseMap, features)  # registered by kind

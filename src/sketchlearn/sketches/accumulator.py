@@ -302,6 +302,8 @@ class Accumulator:
         fractional = file.decode(body[_STATE.size + length :])
         if whole.weight_bits or fractional.weight_bits > WEIGHT_BITS or whole.features != fractional.features:
             raise SketchFileError("these bytes are no accumulator: its two sketches don't fit")
+        if any(part.privacy is not None or part.noise for part in (whole, fractional)):
+            raise SketchFileError("these bytes are no accumulator: rows leave no noise in their sums")
         made = Accumulator(whole.features, _CHOICES[skips])
         made._whole = None if whole.is_empty else _Sums.of(whole, 0)
         made._fractional = None if fractional.is_empty else _Sums.of(fractional, WEIGHT_BITS)

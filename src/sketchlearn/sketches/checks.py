@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.exceptions import IncompatibleSketchError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from sketchlearn.sketches.value import Sketch
 
 _LIMIT = 2**63 - 1
+_SIGMAS = 64.0  # standard deviations that no noise exceeds: of Laplace's law, the widest in use, one in 10**39 does
 
 
 def check_range(features: FeatureMap, weight: int) -> None:
@@ -23,6 +25,51 @@ def check_range(features: FeatureMap, weight: int) -> None:
             f"a total weight of {weight} units is beyond what exact 64-bit sums can hold "
             f"({_LIMIT // features.entry_bound}); use smaller or whole-number weights"
         )
+
+
+def implausible(
+    features: FeatureMap, sums: npt.NDArray[Any], weight: int, bits: int, noise: float, privacy: PrivacyRecord | None
+) -> str | None:
+    """Why no rows of this total weight can have these sums, under the noise that is said to be in them; or None.
+
+    Noise may do what rows can't, but no more than it is said to, and no more than the sums can hold.
+    """
+    if not np.isfinite(sums).all():
+        return "some are not finite"
+    if not noise and privacy is None:
+        return features.impossible(sums, weight)
+    bound = features.entry_bound
+    if bound is None:
+        return None
+    deviation, rows = noise_in_sums(features, weight, noise), float(weight)
+    if privacy is not None:
+        if not privacy.covers(sums.size):
+            return "the privacy record tells the noise of another number of sums"
+        deviation = float(np.hypot(deviation, 2.0**bits * np.sqrt(privacy.largest_variance)))
+        rows += _SIGMAS * 2.0**bits * float(np.sqrt(privacy.weight_variance))
+    most = bound * rows + _SIGMAS * deviation
+    if not most <= _LIMIT:
+        return "the noise that is said to be in them is more than 64-bit integers hold"
+    if sums.size and max(int(sums.max()), -int(sums.min())) > most:
+        return "they are larger than the features and the noise that is said to be in them allow"
+    return None
+
+
+def noise_in_sums(features: FeatureMap, weight: int, noise: float) -> float:
+    """Standard deviation, in units of the sums, of known noise in the mean (its variance is `noise`)."""
+    bound = features.entry_bound
+    if not noise or not weight or bound is None:
+        return 0.0
+    # both in proportion to the largest that rows can have: a map knows what its sums mean, we need not
+    full = np.full(features.sums_shape, bound, features.sums_dtype)
+    largest = float(np.abs(features.mean_from_sums(full, 1.0)).max(initial=0.0))
+    return float(np.sqrt(noise)) / largest * bound * weight if largest > 0 else 0.0
+
+
+def check_noise(features: FeatureMap, weight: int, noise: float) -> None:
+    """Refuse known noise that the sums could not hold."""
+    if not noise < np.inf or _SIGMAS * noise_in_sums(features, weight, noise) > _LIMIT:
+        raise OverflowError(f"noise of variance {noise:.3g} in the mean is more than 64-bit sums can hold")
 
 
 def check_same_features(a: Sketch, b: Sketch) -> None:

@@ -25,6 +25,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.fingerprint import digest
 from sketchlearn.files import write
 from sketchlearn.limits import check, check_json
+from sketchlearn.sketches.checks import implausible
 from sketchlearn.sketches.origin import Origin
 from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
@@ -184,10 +185,12 @@ def _parse(
     _check_box(lower, upper, weight, private or encoded)
     if "squared_weights" in later and not possible_squares(later["squared_weights"], weight, weight_bits):
         raise SketchFileError("no weights of this total can have these squares")
-    noisy = private or bool(later.get("extra", {}).get(_NOISE))
-    problem = None if noisy else features.impossible(sums, weight)  # noise may do what rows can't
-    if not np.isfinite(sums).all():
-        problem = "some are not finite"
+    extra = dict(later.pop("extra", {}))
+    record, noise = extra.pop(_PARTS, None), extra.pop(_NOISE, 0.0)
+    if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise < np.inf:
+        raise SketchFileError(f"noise must be a number that is not negative, got {noise!r}")
+    later["noise"] = float(noise)
+    problem = implausible(features, sums, weight, weight_bits, float(noise), later.get("privacy"))
     if problem:
         raise SketchFileError(f"no rows can have these sums: {problem}")
     if "frequencies" in arrays:
@@ -195,12 +198,6 @@ def _parse(
         if digest(frequencies) != header["fingerprint"]:
             raise SketchFileError("the embedded frequencies don't have the fingerprint of the header")
         features = features.with_random_array(frequencies)
-    extra = dict(later.pop("extra", {}))
-    record = extra.pop(_PARTS, None)
-    noise = extra.pop(_NOISE, 0.0)
-    if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise < np.inf:
-        raise SketchFileError(f"noise must be a number that is not negative, got {noise!r}")
-    later["noise"] = float(noise)
     if _ORIGIN in extra:
         later["origin"] = Origin.from_json(extra.pop(_ORIGIN))
     made = Sketch(features, sums, weight, weight_bits, lower, upper, skipped, extra=extra, **later)

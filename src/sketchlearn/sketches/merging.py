@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sketchlearn.sketches.checks import at_bits, check_range, merged_record
+from sketchlearn.sketches.checks import at_bits, check_noise, check_range, merged_record
 from sketchlearn.sketches.origin import Origin
 from sketchlearn.sketches.parts import Parts
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def noise_of(sketches: Sequence[Sketch], weight: int, bits: int) -> float:
     """Known noise of averages over this weight whose sums are sums or differences of those of some sketches."""
     total = sum(s.noise * float(s.weight << (bits - s.weight_bits)) ** 2 for s in sketches if s.noise)
-    return float(total / float(weight) ** 2) if total and weight else 0.0
+    noise = float(total / float(weight) ** 2) if total and weight else 0.0
+    check_noise(sketches[0].features, weight, noise)
+    return noise
 
 
 def merged(sketches: list[Sketch], pool: bool = False) -> Sketch:

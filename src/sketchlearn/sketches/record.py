@@ -60,6 +60,17 @@ class PrivacyRecord:
             return self.sums_variance
         return np.repeat([float(v) for _, v in runs], [int(n) for n, _ in runs])
 
+    @property
+    def largest_variance(self) -> float:
+        """Largest variance of the noise of a sum."""
+        runs = self.details.get("variances")
+        return self.sums_variance if runs is None else max((float(v) for _, v in runs), default=0.0)
+
+    def covers(self, sums: int) -> bool:
+        """Whether it tells the noise of so many sums."""
+        runs = self.details.get("variances")
+        return runs is None or sum(int(n) for n, _ in runs) == sums
+
     def explain(self) -> str:
         """What was released and what it promises, in words for people who are neither engineers nor statisticians.
 
@@ -192,7 +203,19 @@ class PrivacyRecord:
         users = value["records_per_user"]
         if isinstance(users, bool) or not isinstance(users, int) or users < 1 or not isinstance(value["details"], dict):
             raise ValueError("not a privacy record")
+        _check_runs(value["details"].get("variances"))
         return cls(**value)
+
+
+def _check_runs(runs: Any) -> None:
+    """Refuse a field ``"variances"`` that isn't a list of (how many sums, variance of their noise)."""
+    if runs is None:
+        return
+    for run in runs if isinstance(runs, list) else [None]:
+        count, variance = run if isinstance(run, list) and len(run) == 2 else (0, 0.0)
+        number = type(variance) in (int, float) and 0 <= variance < math.inf
+        if type(count) is not int or not 0 < count < 2**40 or not number:
+            raise ValueError(f"variances of a privacy record: pairs of a number of sums and a variance, got {run!r}")
 
 
 def together(values: Iterable[Any]) -> str:

@@ -15,7 +15,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoding import counts
 from sketchlearn.features.phases import PhaseMap
 from sketchlearn.files import write
-from sketchlearn.sketches.checks import at_bits, check_range, check_same_features, in_words
+from sketchlearn.sketches.checks import at_bits, check_noise, check_range, check_same_features, implausible, in_words
 from sketchlearn.sketches.merging import merged, noise_of
 from sketchlearn.sketches.origin import PLAIN, Origin
 from sketchlearn.sketches.parts import Parts
@@ -300,7 +300,8 @@ class Sketch:
             )
         weight = left[1] - right[1]
         sums = self.features.add_sums(left[0], self.features.negate_sums(right[0]))
-        problem = self.features.impossible(sums, weight) if weight else None
+        noise = noise_of([self, other], weight, bits)
+        problem = implausible(self.features, sums, weight, bits, noise, None) if weight else None
         if not weight and not self.features.is_rest(sums, left[0]):
             problem = f"it has as many rows, {in_words(self.count)}, but others"
         if problem:
@@ -312,7 +313,7 @@ class Sketch:
             self, sums=sums if weight else np.zeros_like(sums), weight=weight, weight_bits=bits,
             skipped=self.skipped - other.skipped, squared_weights=squared,
             parts=None if self.parts is None else self.parts.without(other),
-            noise=noise_of([self, other], weight, bits),
+            noise=noise,
             origin=self.origin.without(other.origin) if weight else PLAIN,
         ).reduced()  # fmt: skip
 
@@ -337,6 +338,7 @@ class Sketch:
             raise ValueError(
                 f"variance={variance!r}: one finite number that is not negative, the same for all averages"
             )
+        check_noise(self.features, self.weight, self.noise + float(variance))
         return replace(self, noise=self.noise + float(variance))
 
     def tracked(self) -> Sketch:

@@ -17,6 +17,7 @@ from sketchlearn.features.pilot_table import encoded_rows
 from sketchlearn.optional import optional
 from sketchlearn.sources.base import Batch, coded
 from sketchlearn.sources.conditions import arrow_expression, columns_in
+from sketchlearn.sources.derived import Derived
 from sketchlearn.sources.selection import Selection
 from sketchlearn.sources.users import of_arrow as users_of
 
@@ -58,11 +59,13 @@ class Layout:
             raise ValueError(f"{place}: user must be the name of a column here")
         self.user = self._name(names, selection.user)
         self.selection = replace(selection, weight_column=self.weight, group_by=self.group, user=self.user)
+        grouping = self.group.columns if isinstance(self.group, Derived) else (self.group,)
         wanted: Sequence[str | int] | None = selection.columns
         if wanted is None:
             wanted = selection.expected
         if wanted is None:
-            wanted = [n for n in names if n not in (self.weight, self.group, self.user) and n not in optional]
+            beside = (self.weight, self.user, *grouping)
+            wanted = [n for n in names if n not in beside and n not in optional]
         self.inputs = tuple(str(self._name(names, c)) for c in wanted)
         """Columns that are read."""
         self.encoder = selection.encoder
@@ -73,7 +76,7 @@ class Layout:
         if self.encoder is not None:
             self.numbers = self.encoder.names
             self.numeric = tuple(rule.name for rule in self.encoder.rules if isinstance(rule, Number))
-        self.extra = [n for n in (self.weight, self.group, self.user) if n is not None]
+        self.extra = [n for n in (self.weight, *grouping, self.user) if n is not None]
         for name in [*self.inputs, *self.extra, *columns_in(selection.where)]:
             if name not in names:
                 raise ValueError(f"{place} has no column {name!r}; it has {_listed(names)}")
@@ -133,20 +136,10 @@ class Layout:
             t = schema.field(self.weight).type
             if not (types.is_floating(t) or types.is_integer(t) or types.is_decimal(t) or types.is_null(t)):
                 raise ValueError(f"{self.place}: the weights in {self.weight!r} are {_word(t)}")
-        if self.group is not None:
-            self._check_groups(types, schema.field(str(self.group)).type)
-
-    def _check_groups(self, types: Any, t: Any) -> None:
-        if types.is_dictionary(t):
-            t = t.value_type
-        if not (
-            types.is_string(t) or types.is_large_string(t) or types.is_string_view(t) or types.is_integer(t)
-            or types.is_boolean(t) or types.is_date(t) or types.is_timestamp(t) or types.is_null(t)
-        ):  # fmt: skip
-            raise ValueError(
-                f"{self.place}: group_by={self.group!r} holds {_word(t)}; groups must be text, whole "
-                "numbers, booleans or dates"
-            )
+        if isinstance(self.group, Derived):
+            self.group.check(schema, self.place)
+        elif self.group is not None:
+            _check_groups(types, schema.field(str(self.group)).type, f"{self.place}: group_by={self.group!r}")
 
     def expression(self, schema: Any) -> Any:
         """The row filter as an Arrow expression for a table of this schema, or None."""
@@ -173,8 +166,10 @@ class Layout:
         if self.weight is not None:
             column = _whole(table.column(self.weight))
             weights = self._column(pa, column, self.weight).astype(np.float64, copy=False)
-        if self.group is not None:
-            groups, labels = self._groups(pa, _whole(table.column(self.group)))
+        if isinstance(self.group, Derived):
+            groups, labels = self.group.codes(table)
+        elif self.group is not None:
+            groups, labels = coded_groups(table.column(self.group), f"{self.place}: group_by={self.group!r}")
         users = None if self.user is None else users_of(pa, _whole(table.column(self.user)), self.user)
         return Batch(rows, weights, groups, labels, users)
 
@@ -246,25 +241,12 @@ class Layout:
         block[~nulls] = values.reshape(-1, width)[~nulls] if fixed else values.reshape(-1, width)
         return block
 
-    def _groups(self, pa: Any, column: Any) -> tuple[npt.NDArray[np.int64], tuple[Any, ...]]:
-        types = pa.types
-        self._check_groups(types, column.type)
-        if types.is_timestamp(column.type) and column.type.unit == "ns":
-            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)  # what Python's own dates can hold
-        encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
-        labels = tuple(encoded.dictionary.to_pylist())
-        codes = encoded.indices.cast(pa.int64())
-        if codes.null_count:
-            codes = codes.fill_null(len(labels))
-            labels = (*labels, None)
-        return codes.to_numpy(zero_copy_only=False), labels
-
     # -- lists of tuples ---------------------------------------------------------------------
 
     def tuples(self, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Batch:
         """Numbers, weights and groups of the rows of a database cursor."""
         columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-        if self.encoder is not None or self.user is not None:
+        if self.encoder is not None or self.user is not None or isinstance(self.group, Derived):
             return self.batch(arrow("encoding").table({name: list(columns[name]) for name in self.needed}))
         block = np.empty((len(self.numbers), len(rows)), self.selection.dtype or "f8")
         for line, name in zip(block, self.numbers, strict=True):
@@ -290,6 +272,33 @@ class Layout:
             if not isinstance(value, float) and abs(value) > EXACT and value == int(value):
                 raise too_large(f"column {name!r}", value, row)
         return array
+
+
+def coded_groups(column: Any, what: str) -> tuple[npt.NDArray[np.int64], tuple[Any, ...]]:
+    """The group of each row as its place among the labels, and the labels, from an Arrow array; a null is None."""
+    pa = arrow("this")
+    column = _whole(column)
+    types = pa.types
+    _check_groups(types, column.type, what)
+    if types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)  # what Python's own dates can hold
+    encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
+    labels = tuple(encoded.dictionary.to_pylist())
+    codes = encoded.indices.cast(pa.int64())
+    if codes.null_count:
+        codes = codes.fill_null(len(labels))
+        labels = (*labels, None)
+    return codes.to_numpy(zero_copy_only=False), labels
+
+
+def _check_groups(types: Any, t: Any, what: str) -> None:
+    if types.is_dictionary(t):
+        t = t.value_type
+    if not (
+        types.is_string(t) or types.is_large_string(t) or types.is_string_view(t) or types.is_integer(t)
+        or types.is_boolean(t) or types.is_date(t) or types.is_timestamp(t) or types.is_null(t)
+    ):  # fmt: skip
+        raise ValueError(f"{what} holds {_word(t)}; groups must be text, whole numbers, booleans or dates")
 
 
 def stream_of(layout: Layout, tables: Iterable[Any], filtered: bool = False) -> Iterator[Batch]:

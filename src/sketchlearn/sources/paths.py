@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import posixpath
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,8 @@ from typing import Any, NamedTuple
 from urllib.request import url2pathname
 
 from sketchlearn.arrays import RowError
-from sketchlearn.exceptions import MissingPackageError, SourceError
+from sketchlearn.exceptions import DataWarning, MissingPackageError, SourceError
+from sketchlearn.files import WriteError, is_full
 from sketchlearn.sources.base import Batch, Source, register
 from sketchlearn.sources.columns import first_line
 from sketchlearn.sources.remote import find_remote, is_folder, is_remote, remote_identity
@@ -171,7 +173,33 @@ def find_files(given: list[str], format: str | None = None) -> Files:
                 found += _below(match, format) if Path(match).is_dir() and not _is_store(match) else [match]
         else:
             raise FileNotFoundError(f"{text}: there is no such file")
-    return Files(tuple(dict.fromkeys(found)), root)
+    return Files(_each_once(found), root)
+
+
+def _each_once(found: list[str]) -> tuple[str, ...]:
+    """Every file once, whatever names it was found by; a name that is no link comes before one that is."""
+    names: dict[object, list[str]] = {}
+    for path in found:
+        names.setdefault(_file_of(path), []).append(path)
+    kept = []
+    for same in names.values():
+        kept.append(next((path for path in same if is_remote(path) or not Path(path).is_symlink()), same[0]))
+        if len(same) > 1:
+            others = list(dict.fromkeys(path for path in same if path != kept[-1]))
+            what = f"{' and '.join([kept[-1], *others[:3]])} are one file" if others else f"{kept[-1]} is listed twice"
+            warnings.warn(f"{what}: its rows are read once", DataWarning, stacklevel=2)
+    return tuple(kept)
+
+
+def _file_of(path: str) -> object:
+    """Tells files apart by what they are, not by their names."""
+    if is_remote(path):
+        return path
+    try:
+        status = Path(path).stat()
+    except OSError:  # said later, in plain words
+        return path
+    return (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(path)
 
 
 def _wanted(address: str, folder: bool, format: str | None) -> list[str]:
@@ -259,9 +287,11 @@ def reading(place: str, kind: str) -> Iterator[None]:
     """Whatever a foreign reader raises becomes a :class:`SourceError` that names the file."""
     try:
         yield
-    except (SourceError, MissingPackageError, FileNotFoundError, PermissionError, IsADirectoryError):
+    except (SourceError, MissingPackageError, FileNotFoundError, PermissionError, IsADirectoryError, WriteError):
         raise
     except Exception as error:
         if type(error) in (ValueError, RowError):  # our own words about the values
             raise
+        if is_full(error):  # of a temporary folder, say
+            raise SourceError(f"{place}: can't be read: the disk is full ({first_line(error)})") from error
         raise SourceError(f"{place}: can't be read as {kind}: {first_line(error)}") from error

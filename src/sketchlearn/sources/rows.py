@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from sketchlearn.arrays import as_weights
 from sketchlearn.sources.base import Batch, Source, coded
-from sketchlearn.sources.columns import Layout, arrow, stream_of
+from sketchlearn.sources.columns import Layout, arrow, coded_groups, stream_of
 from sketchlearn.sources.selection import Selection
 from sketchlearn.sources.users import of_array as users_of_array
 
@@ -77,14 +78,19 @@ class _Tables:
 
 
 def numbered(group_by: Any, rows: int) -> Coded:
-    """Groups and labels from an array with a label for each row."""
-    values = np.asarray(group_by)
+    """Groups and labels from an array with a label for each row: those that a column of a frame would have."""
+    # a list of text and NaN would become text as an array
+    values = np.array([*group_by, None], object)[:-1] if isinstance(group_by, list | tuple) else np.asarray(group_by)
     if values.shape != (rows,):
         raise ValueError(f"group_by must have one label per row, got shape {values.shape} for {rows} rows")
+    if not (isinstance(group_by, np.ndarray) and values.dtype.kind in "iubSUf"):
+        column = _arrow_labels(values if isinstance(group_by, list | tuple) else group_by)
+        if column is not None:
+            return coded_groups(column, "group_by")
     if values.dtype.kind == "f":
         raise ValueError("group_by holds numbers with decimals; groups must be text, whole numbers, booleans or dates")
     if values.dtype.kind == "O":
-        return coded(values.tolist())
+        return coded(None if _is_missing(v) else v for v in values.tolist())
     if values.dtype.kind in "iub" and rows:
         kind = bool if values.dtype.kind == "b" else int
         low, high = int(values.min()), int(values.max())
@@ -96,6 +102,24 @@ def numbered(group_by: Any, rows: int) -> Coded:
             return code_of[offsets], tuple(kind(v + low) for v in present.tolist())
     distinct, codes = np.unique(values, return_inverse=True)
     return codes.astype(np.int64, copy=False), tuple(distinct.tolist())
+
+
+def _arrow_labels(labels: Any) -> Any:
+    """Labels as an Arrow array, with nulls for all that is missing; None if they are of several types."""
+    if find_spec("pyarrow") is None:
+        return None
+    pa = arrow("this")
+    try:
+        if hasattr(labels, "to_arrow"):  # polars
+            return labels.to_arrow()
+        return pa.array(labels, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, NaT, and what pandas has for a missing value."""
+    return label is None or type(label).__name__ == "NAType" or bool(label != label)
 
 
 def record_batch(columns: Mapping[str, npt.NDArray[Any]], group: str | None = None) -> Any:

@@ -3,6 +3,7 @@ import pytest
 
 import sketchlearn as sl
 from sketchlearn.decoders import DECODERS, Code
+from sketchlearn.decoders.lowrank.solution import held_share
 
 
 def _decode(sketch, rank, **options):
@@ -84,3 +85,54 @@ def test_what_cannot_be_decoded_is_said():
         _decode(sl.Sketch.empty(phi), 1)
     with pytest.raises(ValueError, match="decoder"):
         _decode(sl.sketch(np.eye(4), phi), 1, decoder="magic")
+
+
+def _spectra(name, n, d, rng):
+    if name == "one column wider":
+        return rng.normal(size=(n, d)) * np.r_[1e4, np.ones(d - 1)]
+    if name == "one outlier":
+        X = rng.normal(size=(n, d))
+        X[0] += 1e4 * rng.normal(size=d)
+        return X
+    if name == "white noise":
+        return rng.normal(size=(n, d))
+    if name == "few rows":
+        return rng.normal(size=(60, d))
+    if name == "falling":
+        return rng.normal(size=(n, d)) / np.arange(1, d + 1)
+    return rng.normal(size=(n, 5)) @ (rng.normal(size=(5, d)) * np.arange(5, 0, -1)[:, None])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("d", [80, 200])
+@pytest.mark.parametrize(
+    "name", ["one column wider", "one outlier", "white noise", "few rows", "falling", "five directions"]
+)
+def test_certified_components_hold_the_variance_that_they_claim(name, d, seed):
+    """Against the rows: none that is called reliable claims more than a quarter too much, whatever the others do."""
+    X = _spectra(name, 2000, d, np.random.default_rng(seed))
+    pca = sl.CompressivePCA(3, random_state=seed).fit(X)
+    covariance = np.cov(X.T)
+    true = np.einsum("ij,jk,ik->i", pca.components_, covariance, pca.components_)
+    held = true / pca.explained_variance_
+    good = name in ("falling", "five directions")
+    assert pca.reliable_ == good, pca.verdict_
+    if good:
+        assert held.min() > 0.9
+    else:
+        assert held.min() < 0.85
+        assert pca.solution_.code == "undetermined"
+        assert "does not resolve component" in pca.verdict_
+
+
+def test_shares_that_are_held_are_those_of_theory():
+    """A spike in a symmetric matrix of independent noise with edge 2 s: what shows, and what its eigenvector holds."""
+    rng, d = np.random.default_rng(0), 600
+    for spike in (1.5, 2.0, 4.0):
+        noise = rng.normal(size=(d, d)) / np.sqrt(2 * d)
+        values, vectors = np.linalg.eigh(noise + noise.T + spike * np.eye(d)[:, :1] @ np.eye(d)[:1])
+        held = spike * vectors[0, -1] ** 2 / values[-1]  # edge 2, s = 1
+        found = held_share(values[-1:], 0.0, 1.0)[0]
+        assert found == pytest.approx(held, abs=5 * d ** (-1 / 2))
+    assert held_share(np.array([1.9]), 0.1, 1.0)[0] == pytest.approx(0.05)
+    assert held_share(np.array([0.0, 3.0]), 0.0, 0.0).tolist() == [0.0, 1.0]

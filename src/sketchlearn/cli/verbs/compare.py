@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sketchlearn.cli.app import Code, Debug, Json, emit, is_table, read_group, read_model, read_sketch, usage
+from sketchlearn.cli.app import (
+    ALPHA,
+    Code,
+    Debug,
+    Json,
+    emit,
+    is_table,
+    read_group,
+    read_model,
+    read_sketch,
+    usage,
+    warnings_as_notes,
+    working,
+)
 
 if TYPE_CHECKING:
+    from sketchlearn.comparison import Alarm
     from sketchlearn.models.mixture import Mixture
     from sketchlearn.sketches import Sketch
 
@@ -29,7 +42,7 @@ def register(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option("--group", "-g", help="Groups of the table to compare: two, or one against all others."),
         ] = None,
-        alpha: Annotated[float, typer.Option("--alpha", help="False-alarm rate of the exit code.")] = 0.01,
+        alpha: Annotated[float, typer.Option("--alpha", help=ALPHA)] = 0.01,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -43,38 +56,47 @@ def register(app: typer.Typer) -> None:
             raise usage("standard input (-) can be read once only")
         if (b is None) == (not group):
             raise usage("give two sketches, or one table of groups and the groups with --group")
-        from sketchlearn.comparison import compare, goodness_of_fit, moved_columns
-        from sketchlearn.comparison.drift import adjusted
+        from sketchlearn.comparison.drift import drift
 
         model = None if b is None else _model(b)
-        second: Sketch | None = None
-        if b is None:
-            first, second = _groups(a, group or [])
+        if model is not None:
+            alarm = _against_model(a, b or "", model, alpha)
         else:
-            first = read_sketch(a)
-            second = None if model is not None else read_sketch(b)
-        if second is not None:
-            result = compare(first, second)
-        else:
-            assert model is not None
-            result = goodness_of_fit(first, model)
-        differs = result.differs(alpha)
-        moved = moved_columns(first, second) if differs and second is not None else []
-        moved = [c for c, p in zip(moved, adjusted([c.p_value for c in moved], "holm"), strict=True) if p < alpha]
-        facts = {
-            "distance": result.distance,
-            "p_value": result.p_value,
-            "differs": differs,
-            "alpha": alpha,
-            "rows": [count for count in result.counts if math.isfinite(count)],
-            "columns": [c.column for c in moved],
-        }
-        what = "the sketches differ" if model is None else "the rows don't follow the model"
-        verdict = what if differs else "no difference beyond sampling noise"
-        where = f"; moved: {', '.join(map(str, moved[:8]))}" + (", ..." if len(moved) > 8 else "") if moved else ""
-        emit(facts, as_json, f"{verdict}: distance {result.distance:.4g}, p-value {result.p_value:.3g}{where}")
-        if differs:
+            with working("comparing"), warnings_as_notes():
+                (alarm,) = drift(_pair(a, b, group or []), alpha=alpha, correction="none")
+        change = alarm.change
+        verdict = "the sketches differ" if model is None else "the rows don't follow the model"
+        text = f"distance {change.distance:.4g}, p-value {change.p_value:.3g}"
+        if change.effect == change.effect:
+            text = f"distance {change.distance:.4g} (effect {change.effect:.2f}), p-value {change.p_value:.3g}"
+        lines = [f"{verdict if alarm.differs else 'no difference beyond sampling noise'}: {text}"]
+        if alarm.differs and model is None:
+            lines.append(alarm.verdict)
+        emit({**alarm.facts(), "alpha": alpha}, as_json, "\n".join(lines))
+        if alarm.differs:
             raise typer.Exit(Code.DIFFERENT)
+
+
+def _against_model(path: str, name: str, model: Mixture, alpha: float) -> Alarm:
+    """How a sketch differs from what a model says."""
+    from sketchlearn.comparison import Alarm, Change, goodness_of_fit
+
+    result = goodness_of_fit(read_sketch(path), model)
+    change = Change(
+        Path(path).stem, Path(name).stem, result.statistic**0.5, result.expected**0.5, result.distance, result.p_value,
+        result.counts[0], "model",
+    )  # fmt: skip
+    return Alarm(change, result.p_value, result.differs(alpha))
+
+
+def _pair(a: str, b: str | None, groups: list[str]) -> dict[str, Sketch]:
+    """The two sketches to compare, by name."""
+    if b is not None:
+        names = [Path(path).stem if path != "-" else "standard input" for path in (a, b)]
+        names = names if names[0] != names[1] else [a, f"{b} (second)" if a == b else b]
+        return dict(zip(names, (read_sketch(a), read_sketch(b)), strict=True))
+    first, second = _groups(a, groups)
+    return {groups[0]: first, groups[1] if len(groups) > 1 else "all others": second}
 
 
 def _model(path: str) -> Mixture | None:

@@ -83,7 +83,7 @@ def register(app: typer.Typer) -> None:
                 else:
                     with ExitStack() as stack:
                         with writing(output):
-                            file = stack.enter_context(whole(Path(output).resolve()))
+                            file = stack.enter_context(whole(output))
                         writer = _written(PredictionWriter(file, kind), batches, output)
                         with writing(output):
                             stack.close()

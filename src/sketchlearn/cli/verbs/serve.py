@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated
 
@@ -34,7 +37,8 @@ def register(app: typer.Typer) -> None:
         """Accept sketches with POST /sketches and add each one once.
 
         Clients send an Idempotency-Key with every sketch, and get the feature map at GET /recipe.  If the variable
-        SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.
+        SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.  Several servers may share a store.
+        SIGTERM and Ctrl-C end it after the requests that are under way; the output is written then.
         """
         from sketchlearn.federation import Collector
         from sketchlearn.optional import optional
@@ -49,10 +53,38 @@ def register(app: typer.Typer) -> None:
         )  # fmt: skip
         note(f"http://{host}:{port}/sketches takes sketches of the map {features.fingerprint}")
         try:
-            uvicorn.run(collector, host=host, port=port, log_level="warning", ws="none")
+            with _until_terminated():
+                uvicorn.run(collector, host=host, port=port, log_level="warning", ws="none")
         finally:
             total = collector.sketch
             note(f"{total.count:,} rows in {collector.submissions:,} sketches")
             collector.close()
             if output is not None and not total.is_empty:
                 write_bytes(output, total.to_bytes())
+
+
+class _TerminatedError(Exception):
+    """The process was asked to end."""
+
+
+@contextmanager
+def _until_terminated() -> Iterator[None]:
+    """A block that SIGTERM or SIGHUP ends as if it were done, so that what follows it still happens.
+
+    The server ends its requests and then sends itself the signal again, whose default is to end the process at once.
+    """
+
+    def terminated(*_: object) -> None:
+        raise _TerminatedError
+
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, terminated)}
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:  # nohup
+        before[hangup] = signal.signal(hangup, lambda *_: signal.raise_signal(signal.SIGTERM))
+    try:
+        yield
+    except _TerminatedError:
+        pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -20,7 +20,6 @@ from sketchlearn.cli.app import (
     Format,
     Json,
     Output,
-    OutputError,
     Query,
     Where,
     check_output,
@@ -28,7 +27,6 @@ from sketchlearn.cli.app import (
     names_in,
     note,
     read_features,
-    reason,
     usage,
     write_bytes,
 )  # fmt: skip
@@ -91,6 +89,9 @@ def register(app: typer.Typer) -> None:
             bool, typer.Option("--skip-invalid", help="Leave out rows with NaN, infinity or nulls, and count them.")
         ] = False,
         append: Annotated[bool, typer.Option("--append", help="Add the rows to the sketch in the output.")] = False,
+        force: Annotated[
+            bool, typer.Option("--force", help="With --append: add rows that the output has already.")
+        ] = False,
         follow: Annotated[bool, typer.Option("--follow", help="Wait for new files until interrupted.")] = False,
         poll: Annotated[float, typer.Option("--poll", help="Seconds between checks for new files.")] = 5.0,
         idle: Annotated[
@@ -116,7 +117,6 @@ def register(app: typer.Typer) -> None:
         """Sketch rows in one pass. To continue after an interruption, run the same command again."""
         from sketchlearn.cli.pilot import check_task
         from sketchlearn.engines.append import Design, Options, Run, once
-        from sketchlearn.engines.append import OutputError as NotWritable
         from sketchlearn.engines.follow import follow_files
         from sketchlearn.files import locked
         from sketchlearn.sources import Selection
@@ -133,7 +133,7 @@ def register(app: typer.Typer) -> None:
             (follow, stdin or query is not None, "--follow watches files, not a stream or a database"),
             (follow, output == "-", "--follow rewrites its output: give a file"),
             (append, output == "-", "--append needs a file as output"),
-            (append, features is not None, "--append takes the features of the output: leave out --features"),
+            (force, not append, "--force is for --append"),
             (idle is not None, not follow, "--idle is for --follow"),
             (user is None, max_rows_per_user is not None, "--max-rows-per-user needs --user"),
             (user is not None, max_rows_per_user is None, "--user needs --max-rows-per-user"),
@@ -166,7 +166,7 @@ def register(app: typer.Typer) -> None:
         with locked(output, wait) if plain else nullcontext():
             run = Run(
                 None if output == "-" else Path(output), group_by is not None, append, restart, follow,
-                0.0 if user is not None else checkpoint_every,
+                0.0 if user is not None else checkpoint_every, force,
                 write=lambda content: write_bytes(output, content),
                 say=lambda text: note(text.replace("restart=True", "--restart")),
             )  # fmt: skip
@@ -176,9 +176,6 @@ def register(app: typer.Typer) -> None:
                 else:
                     rows: Any = sys.stdin.buffer if stdin else data if len(data) > 1 else data[0]
                     result = once(run, rows, selection, given, design, options)
-            except NotWritable as error:
-                what = f"{error.filename}: can't be written: {reason(error)}" if error.errno else str(error)
-                raise OutputError(what) from error
             except KeyboardInterrupt:
                 if run.point is not None and run.point.exists():
                     note(f"stopped; run the same command again to go on (the position is in {run.point})")

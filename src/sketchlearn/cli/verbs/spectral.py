@@ -197,7 +197,7 @@ def _table(path: str, kind: str, columns: dict[str, Any]) -> None:
     from sketchlearn.files import whole
     from sketchlearn.learn.predictions import PredictionWriter
 
-    with writing(path), whole(Path(path).resolve()) as file:
+    with writing(path), whole(path) as file:
         writer = PredictionWriter(file, kind)
         for batch in _batches(columns):
             writer.write(batch)

@@ -8,7 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, read_sketch, usage, working, write_bytes
+from sketchlearn.cli.app import (
+    Debug,
+    Json,
+    Output,
+    check_output,
+    emit,
+    names_in,
+    read_sketch,
+    usage,
+    working,
+    write_bytes,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -25,6 +36,10 @@ def register(app: typer.Typer) -> None:
                 "--method", help="mixture (random draws), points (moved to fit), or auto: points up to 500 rows."
             ),
         ] = "auto",
+        integers: Annotated[
+            list[str] | None,
+            typer.Option("--integers", help="Columns of whole numbers (names or numbers), separated by commas."),
+        ] = None,
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable rows.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
@@ -42,7 +57,9 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.comparison import synthesize as make_rows
 
         with working(f"making {n} rows"):
-            rows = make_rows(s, n, method=method, random_state=seed)
+            known = s.features.columns or ()
+            whole = [c if c in known or not c.isdigit() else int(c) for c in names_in(integers, "--integers") or []]
+            rows = make_rows(s, n, method=method, integers=whole, random_state=seed)
         names = s.features.columns or [f"column {i}" for i in range(s.features.dim)]
         write_bytes(output, (_parquet if Path(output).suffix.lower() in (".parquet", ".pq") else _csv)(names, rows))
         if output != "-":

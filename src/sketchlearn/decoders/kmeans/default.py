@@ -34,7 +34,6 @@ from sketchlearn.decoders.kmeans.partition import (
 )
 from sketchlearn.decoders.kmeans.posterior import believed, pooled
 from sketchlearn.decoders.metric import standard_metric
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import State
@@ -45,6 +44,7 @@ from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.steps.overcomplete import over_complete_fits
 from sketchlearn.decoders.steps.refine import refine, refine_shared
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 
 # Each line: a name, its value, its unit and why.  benchmarks/ablation.py says what each is worth.

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.kernels import lloyd
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.threads import in_parallel
 
 _DRAWS, _DRAWS_PER_CENTER = 20_000, 1000

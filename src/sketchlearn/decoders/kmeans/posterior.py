@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import best_of_runs
 from sketchlearn.decoders.steps.messages import Passing
+from sketchlearn.models.mixture import Mixture
 
 _RUNS, _ROUNDS = 3, 20
 _LIKELY = 3.0  # standard deviations by which the misfit of a run may be above that next to the fit

@@ -1,7 +1,7 @@
 """Decoders of quadratic sketches: positive matrices of low rank from random quadratic measurements."""
 
 from sketchlearn.decoders.lowrank.problem import Estimate, Problem
-from sketchlearn.decoders.lowrank.solution import METHODS, decode_second_moment, default_rank, full_matrix
+from sketchlearn.decoders.lowrank.solution import METHODS, certified, decode_second_moment, default_rank, full_matrix
 from sketchlearn.decoders.solution import LowRankSolution
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Estimate",
     "LowRankSolution",
     "Problem",
+    "certified",
     "decode_second_moment",
     "default_rank",
     "full_matrix",

@@ -2,7 +2,7 @@
 
 The isotropic part t stands for everything beyond rank r: measured by random directions, the tail of the spectrum
 is nearly a constant, and fitting it keeps it out of U.  Nothing of size d x d is ever formed.  (Burer and Monteiro,
-Math. Programming 95, 2003; for private sketches Chatalic et al. report random starts as good as tuned ones.)
+Math. Programming 95, 2003; for private sketches Chatalic 2020 reports that random starts are better than tuned ones.)
 """
 
 from __future__ import annotations

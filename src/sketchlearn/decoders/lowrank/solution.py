@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
 from sketchlearn.decoders.lowrank.shrunk import drowned, shrunk, shrunk_entries
 from sketchlearn.decoders.lowrank.thresholding import thresholding
 from sketchlearn.decoders.noise import added_variance, sums_with_shrunk_mean
-from sketchlearn.decoders.solution import LowRankSolution
+from sketchlearn.decoders.solution import Code, LowRankSolution
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.sketches.value import Sketch
 
@@ -49,6 +50,7 @@ def decode_second_moment(
     starts: int = 3,
     max_iterations: int = 500,
     tolerance: float | None = None,
+    components: int | None = None,
     trace: list[dict[str, Any]] | None = None,
 ) -> LowRankSolution:
     """Second moment of the rows behind a sketch of quadratic features, of rank at most `rank`.
@@ -71,6 +73,8 @@ def decode_second_moment(
         For the decoders that use them.
     tolerance : float, optional
         Residual, relative to the measurements, at which to stop; by default 0.004 of the sampling noise.
+    components : int, optional
+        Components that will be used, which the verdict is about; by default half of the rank.
     trace : list, optional
         Gets one dict with what the method did.
 
@@ -114,7 +118,8 @@ def decode_second_moment(
         estimate = METHODS[method](problem, rank, rng, max_iterations=max_iterations, starts=starts)
     if trace is not None:
         trace.append({"method": method, "iterations": estimate.iterations, "converged": estimate.converged})
-    return _assess(problem, estimate, mean, rank, count, method, trace)
+    solution = _assess(problem, estimate, mean, rank, count, method, trace)
+    return certified(solution, (rank + 1) // 2 if components is None else components)
 
 
 decode_burer_monteiro = partial(decode_second_moment, method="burer-monteiro")
@@ -123,6 +128,44 @@ decode_nuclear = partial(decode_second_moment, method="nuclear")
 decode_thresholding = partial(decode_second_moment, method="thresholding")
 decode_greedy = partial(decode_second_moment, method="greedy")
 decode_shrunk = partial(decode_second_moment, method="shrunk")
+
+
+def certified(solution: LowRankSolution, components: int) -> LowRankSolution:
+    """The solution with a verdict about its first components; one from an exact sketch as it is.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.decoders.lowrank import certified
+    >>> X = np.random.default_rng(0).normal(size=(1000, 100)) * np.r_[9.0, np.ones(99)]
+    >>> s = sl.sketch(X, sl.QuadraticFeatures.draw(dim=100, size=1600, seed=0))
+    >>> found = sl.decode(s, 4, task="pca", random_state=0)
+    >>> [certified(found, k).reliable for k in (1, 2)]
+    [True, False]
+    """
+    if solution.decoder == "exact":
+        return solution
+    held = held_share(solution.values[:components], solution.isotropic, solution.resolution)
+    rank, converged = len(solution.values), solution.converged
+    code, verdict = verdicts.of_low_rank(solution.residual, solution.ratio, rank, converged, held)
+    return replace(solution, code=code, verdict=verdict)
+
+
+def held_share(values: Array, isotropic: float, resolution: float) -> Array:
+    """Variance along each component as a share of what it claims, (k,).
+
+    What the fit leaves of the measurements acts on the matrix like a symmetric matrix of independent noise whose
+    eigenvalues reach twice the resolution (the fit has taken up noise, so the residual shows half of it; see
+    ``tests/decoders/lowrank``).  An eigenvalue v of a matrix with such noise of edge 2 s shows as ``v + s^2 / v``, and
+    its eigenvector holds ``v - s^2 / v``; up to s it can't be told from noise (Benaych-Georges and Nadakuditi, Adv.
+    Math. 227, 2011).
+    """
+    s = resolution
+    seen = np.maximum(values, 0.0)
+    true = 0.5 * (seen + np.sqrt(np.maximum(seen**2 - 4.0 * s**2, 0.0)))
+    held = np.where(seen > 2.0 * s, true - s**2 / np.maximum(true, 1e-300), 0.0)
+    claimed = seen + isotropic
+    return np.asarray((held + isotropic) / np.where(claimed > 0.0, claimed, 1.0))
 
 
 def full_matrix(features: SecondMomentMap, triangle: Array) -> Array:
@@ -197,15 +240,14 @@ def _assess(
     free = max(1.0 - rank * problem.dim / problem.size, 0.05)
     left_over = max(rms / math.sqrt(free), problem.tolerance * size)
     resolution = left_over * problem.dim**1.5 / math.sqrt(problem.size)
-    code, verdict = verdicts.of_low_rank(rms / size, ratio, rank, estimate.converged)
     return LowRankSolution(
         task="pca",
         decoder=name,
         residual=rms / size,
         noise_floor=noise / size,
         ratio=ratio,
-        code=code,
-        verdict=verdict,
+        code=Code.UNCERTIFIED,
+        verdict="",
         iterations=estimate.iterations,
         trace=trace or [],
         values=values,

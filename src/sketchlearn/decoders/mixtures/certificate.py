@@ -10,12 +10,12 @@ import numpy as np
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.families import TIED
 from sketchlearn.decoders.metric import unwhiten
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.mixtures.setting import FEW_ROWS, Setting
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
+from sketchlearn.models.mixture import Mixture
 
 _LIMITS = (1.5, 4.0)  # misfit over noise floor beyond which the model is taken to be wrong, at least and at most
 _DEVIATIONS = 6.0  # and in between: 1 plus this many standard deviations (the tail is that of a chi-square law)

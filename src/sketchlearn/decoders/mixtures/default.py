@@ -24,7 +24,6 @@ import numpy as np
 from sketchlearn.decoders.drive import Run, Stage, drive
 from sketchlearn.decoders.families import FULL, GAUSSIANS
 from sketchlearn.decoders.metric import whiten, whitening_metric
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.mixtures.certificate import Certificate, finish, in_rows, solution
 from sketchlearn.decoders.mixtures.efficient import efficient
 from sketchlearn.decoders.mixtures.moves import explore, from_start
@@ -35,6 +34,7 @@ from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.decoders.state import State
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 

@@ -23,11 +23,11 @@ from scipy.special import ndtr
 
 from sketchlearn.decoders.certificate.whitened import real
 from sketchlearn.decoders.families import DIAGONAL, FULL
-from sketchlearn.decoders.mixture import Mixture
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import DenseOperator
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]

@@ -53,7 +53,7 @@ def describe(sketch: Sketch) -> Mixture:
     Examples
     --------
     >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.comparison.description import describe
+    >>> from sketchlearn.decoders.description import describe
     >>> X = np.random.default_rng(0).uniform(size=(5000, 2))
     >>> mixture = describe(sl.sketch(X, sl.FourierFeatures.draw(dim=2, size=100, scale=0.5, seed=0)))
     >>> mixture.mean.round(1)

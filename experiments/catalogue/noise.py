@@ -1,0 +1,134 @@
+"""Chatalic (2020), Figure 9.1: noise on the sketch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+import sketchlearn as sl
+from experiments.drawing import legend, lines
+from experiments.published import centers_of, chatalic_scale, designed_map, pass_over, published_map, with_noise
+from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
+from experiments.rulers import attempt, best_cost, column, mean_cost, median, number, pick, shown, verdict
+from sketchlearn.datasets import separated_variance
+
+K = D = 10
+SIZES = (1, 2, 4, 10)
+LEVELS = (1e-4, 1e-3, 1e-2, 1e-1)
+METHODS = ("CL-OMP", "CL-OMPR", "CL-OMPR ×20", "default", "default, not told")
+
+
+@lru_cache(maxsize=4)
+def _data(seed: int) -> tuple[Any, float]:
+    data = sl.datasets.clusters(10_000, K, D, seed=np.random.default_rng([10, seed]))
+    return data, best_cost(data.rows, K, data.centers)
+
+
+def measure(setting: Setting, seed: int, methods: tuple[str, ...]) -> Iterator[tuple[str, Values]]:
+    data, best = _data(seed)
+    size = int(setting["size"] * K * D)
+    scale = chatalic_scale(K, D, separated_variance(K, D))
+    plain = pass_over(data.rows, published_map(D, size, scale, seed))
+    own = pass_over(data.rows, designed_map(data.rows, K, size, seed))
+    for method in methods:
+        ours = method.startswith("default")
+        sketch = own if ours else plain
+        variance = setting["nsr"] * float(np.mean(np.abs(sketch.mean) ** 2))
+        noisy = with_noise(sketch, variance, seed, told=method == "default")
+        centers, seconds = attempt(centers_of, noisy, K, "default" if ours else method, seed)
+        rse = np.inf if centers is None else mean_cost(data.rows, centers) / best
+        yield method, {"rse": rse, "noise": variance**0.5, "seconds": seconds}
+
+
+def judge(rows: list[Row]) -> Finding:
+    below, above = [], []
+    for size in (4, 10):
+        for level in LEVELS:
+            middle = median(column(rows, "rse", size=size, nsr=level, method="CL-OMP"))
+            if level <= 1e-3 * size:
+                below.append(middle < 1.1)
+            elif level > 1e-2 * size:
+                above.append(middle > 1.2)
+    if not rows:
+        return Finding("not run", "not run")
+    text = "; ".join(
+        f"{size}kd: "
+        + ", ".join(
+            f"{level:g} {number(median(column(rows, 'rse', size=size, nsr=level, method='CL-OMP')), 2)}"
+            for level in LEVELS
+        )
+        for size in (2, 4, 10)
+    )
+    own = "; ".join(
+        f"{size}kd: "
+        + ", ".join(
+            f"{level:g} {number(median(column(rows, 'rse', size=size, nsr=level, method='default')), 2)}"
+            for level in LEVELS
+        )
+        for size in (2, 4, 10)
+    )
+    return Finding(verdict(*below, *above), f"median cost of CL-OMP by noise-to-signal ratio, {text}", own)
+
+
+def judge_small(rows: list[Row]) -> Finding:
+    at = {m: median(column(rows, "rse", size=m, nsr=1e-4, method="CL-OMP")) for m in (1, 2)}
+    if not rows:
+        return Finding("not run", "not run")
+    text = ", ".join(f"{m}kd {shown(column(rows, 'rse', size=m, nsr=1e-4, method='CL-OMP'), 2)}" for m in (1, 2))
+    return Finding(verdict(at[1] > 1.2, at[2] < 1.2), f"at the least noise, {text}")
+
+
+def learned(rows: list[Row]) -> list[str]:
+    worse = [
+        f"{size}kd at {level:g} ({number(ours, 2)} against {number(theirs, 2)})"
+        for size in SIZES
+        for level in LEVELS
+        for ours, theirs in [
+            [median(column(rows, "rse", size=size, nsr=level, method=m)) for m in ("default", "CL-OMPR ×20")]
+        ]
+        if ours > 1.02 * theirs
+    ]
+    text = "The default knows the variance of the noise. It is worse than CL-OMPR with twenty candidates at "
+    return [text + (", ".join(worse) if worse else "no cell") + "."]
+
+
+def draw(rows: list[Row], figure: Any) -> None:
+    axes = figure.subplots(1, 3, sharey=True)
+    for axis, size in zip(axes, (2, 4, 10), strict=True):
+        lines(axis, pick(rows, size=size), "nsr", "rse")
+        axis.axvline(1e-3 * size, color="0.5", ls=":", lw=1)
+        axis.set(xscale="log", yscale="log", title=f"{size}kd (dotted: published limit)", xlabel="noise over signal")
+    axes[0].set_ylabel("cost over the best known")
+    legend(figure, axes[2], 5)
+
+
+EXPERIMENT = Experiment(
+    name="nsr",
+    title="Noise on the sketch",
+    rank=10,
+    about=(
+        "Ten balanced clusters in ten dimensions, separation 2.5, ten thousand rows; normal noise whose power is a "
+        "given share of the sketch's own. The default's map has less power than the published one, so equal ratios "
+        "are less noise for it."
+    ),
+    cells=lambda full: [
+        Cell({"size": m, "nsr": level}, 50 if full else (10 if m in (4, 10) else 4)) for m in SIZES for level in LEVELS
+    ],
+    methods=lambda setting: METHODS if setting["size"] == 10 else METHODS[:4],
+    measure=measure,
+    claims=(
+        Claim(
+            "Chatalic 2020, Figure 9.1, p. 170",
+            "CL-OMP succeeds if the ratio of noise to signal is at most 0.001 m / kd",
+            judge,
+        ),
+        Claim("Chatalic 2020, Figure 9.1, p. 170", "it fails below 2kd and succeeds from there", judge_small),
+    ),
+    draw=draw,
+    learned=learned,
+    assumed={"success": "a median cost below 1.1 under the line, above 1.2 beyond ten times the line"},
+    size=(11.0, 4.0),
+)

@@ -1,0 +1,128 @@
+"""The survey's section 6.2, and Chatalic (2020), Figure 9.4: one-bit features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import sketchlearn as sl
+from experiments.drawing import legend, lines, ticks
+from experiments.published import centers_of, chatalic_scale, designed_map, pass_over, published_map
+from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
+from experiments.rulers import (
+    SUCCESS,
+    attempt,
+    best_cost,
+    column,
+    known,
+    mean_cost,
+    median,
+    number,
+    rate_shown,
+    verdict,
+)
+from sketchlearn.datasets import separated_variance
+
+K = D = 10
+SIZES = (1.5, 2, 3, 4, 5, 6.5, 8, 10, 12.5)
+METHODS = ("CL-OMPR", "CL-OMPR, one-bit", "default", "default, one-bit")
+
+
+@lru_cache(maxsize=4)
+def _data(seed: int) -> tuple[Any, float]:
+    data = sl.datasets.clusters(20_000, K, D, seed=np.random.default_rng([13, seed]))
+    return data, best_cost(data.rows, K, data.centers)
+
+
+def measure(setting: Setting, seed: int, methods: tuple[str, ...]) -> Iterator[tuple[str, Values]]:
+    data, best = _data(seed)
+    size = int(setting["size"] * K * D)
+    for method in methods:
+        bits = method.endswith("one-bit")
+        if method.startswith("default"):
+            phi, decoder = designed_map(data.rows, K, size, seed, quantized=bits), "default"
+        else:
+            scale = chatalic_scale(K, D, separated_variance(K, D))
+            phi, decoder = published_map(D, size, scale, seed, quantized=bits), "CL-OMPR"
+        centers, seconds = attempt(centers_of, pass_over(data.rows, phi), K, decoder, seed)
+        rse = np.inf if centers is None else mean_cost(data.rows, centers) / best
+        yield method, {"rse": rse, "seconds": seconds}
+
+
+def half(rows: list[Row], method: str, limit: float) -> float:
+    """The size at which half of the data sets succeed, between sizes by the logarithm; NaN if there is none."""
+    rates = [(m, np.mean([v < limit for v in column(rows, "rse", method=method, size=m)] or [np.nan])) for m in SIZES]
+    for (low, before), (high, after) in pairwise(rates):
+        if before < 0.5 <= after:
+            share = (0.5 - before) / (after - before)
+            return math.exp((1 - share) * math.log(low) + share * math.log(high))
+    return math.nan
+
+
+def judge_shift(rows: list[Row]) -> Finding:
+    at = {m: half(rows, m, 1.1) for m in METHODS}
+    theirs, own = at["CL-OMPR, one-bit"] / at["CL-OMPR"], at["default, one-bit"] / at["default"]
+    text = f"half of the data sets below 1.1 at {number(at['CL-OMPR'], 2)}kd and {number(at['CL-OMPR, one-bit'], 2)}kd"
+    code = verdict(1.1 <= theirs <= 1.4) if known(theirs) else ("not" if rows else "not run")
+    if known(own):
+        mine = f"a factor of {number(own, 2)}"
+    else:
+        mine = f"one-bit features from {number(at['default, one-bit'], 2)}kd on, full ones at every size tried"
+    return Finding(code, f"{text}: a factor of {number(theirs, 2)}", mine)
+
+
+def judge_large(rows: list[Row]) -> Finding:
+    at = {(m, size): median(column(rows, "rse", method=m, size=size)) for m in METHODS for size in (4, 10)}
+    if not known(*at.values()):
+        return Finding("not run", "not run")
+    apart = {size: at["CL-OMPR, one-bit", size] - at["CL-OMPR", size] for size in (4, 10)}
+    own = {size: at["default, one-bit", size] - at["default", size] for size in (4, 10)}
+    return Finding(
+        verdict(apart[4] > 0.01, abs(apart[10]) < 0.01),
+        f"median cost of one-bit less full features: {number(apart[4])} at 4kd, {number(apart[10])} at 10kd",
+        f"{number(own[4], 4)} at 4kd, {number(own[10], 4)} at 10kd",
+    )
+
+
+def learned(rows: list[Row]) -> list[str]:
+    rates = ", ".join(
+        f"{m:g}kd {rate_shown([v < SUCCESS for v in column(rows, 'rse', method='default, one-bit', size=m)])}"
+        for m in (2, 4, 12.5)
+    )
+    return [f"Success of the default with one-bit features: {rates}."]
+
+
+def draw(rows: list[Row], figure: Any) -> None:
+    axes = figure.subplots(1, 2)
+    lines(axes[0], rows, "size", "rse")
+    axes[0].set(yscale="log", ylabel="cost over the best known")
+    lines(axes[1], rows, "size", "rse", rates=1.1)
+    axes[1].set_ylabel("share below 1.1")
+    for axis in axes:
+        axis.set_xlabel("m / kd")
+        ticks(axis, SIZES)
+    legend(figure, axes[0], 4)
+
+
+EXPERIMENT = Experiment(
+    name="one-bit",
+    title="One-bit features",
+    rank=13,
+    about="Ten balanced clusters in ten dimensions, separation 2.5, 20 000 rows; cosine and sine, or their signs only.",
+    cells=lambda full: [Cell({"size": m}, 50 if full else 10) for m in SIZES],
+    methods=lambda setting: METHODS,
+    measure=measure,
+    claims=(
+        Claim("survey, section 6.2", "one-bit features need about 25 % more of them", judge_shift),
+        Claim("Chatalic 2020, Figure 9.4, p. 178", "worse at 4kd, no different at 10kd", judge_large),
+    ),
+    draw=draw,
+    learned=learned,
+    assumed={"success": "a cost below 1.1 of the best known one, for CL-OMPR seldom reaches 1.05"},
+    size=(9.0, 4.0),
+)

@@ -1,0 +1,334 @@
+"""``sketchlearn store``: sketches by time and group in a database: ingest, query, roll up, forget, watch."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from sketchlearn.cli.app import (
+    Code,
+    Columns,
+    Debug,
+    Delimiter,
+    Format,
+    Json,
+    Where,
+    check_output,
+    emit,
+    names_in,
+    note,
+    read_features,
+    usage,
+    warnings_as_notes,
+    working,
+    write_bytes,
+)
+
+Place = Annotated[str, typer.Argument(help="DuckDB file, or postgresql://user@host/database.")]
+Named = Annotated[str | None, typer.Option("--dataset", help="Name of the dataset; not needed if there is one only.")]
+Since = Annotated[str | None, typer.Option("--since", help="First moment, e.g. 2024-05-01 (UTC).")]
+Until = Annotated[str | None, typer.Option("--until", help="First moment that is not in it any more.")]
+Groups = Annotated[
+    str | None, typer.Option("--where", help="Condition on the group columns, e.g. 'shop in (a, b) and kind != test'.")
+]
+Every = Annotated[str | None, typer.Option("--every", help="Length of a period: 1h, 1d, 1w, 1mo; by default a bucket.")]
+Now = Annotated[str | None, typer.Option("--now", help="What counts as now; by default this moment.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    store = typer.Typer(help="Keep sketches by time and group in a database.", no_args_is_help=True)
+    app.add_typer(store, name="store")
+    for add in (_filling, _upkeep, _asking, _serving):
+        add(store)
+
+
+def _opened(place: str) -> Any:
+    import sketchlearn
+
+    return sketchlearn.Store(place)
+
+
+def _filling(store: typer.Typer) -> None:
+    @store.command()
+    def init(
+        place: Place,
+        features: Annotated[str, typer.Option("--features", "-f", help="Feature map from design, or a sketch.")],
+        time: Annotated[str | None, typer.Option("--time", help="Column with the time of each row.")] = None,
+        every: Annotated[str | None, typer.Option("--every", help="Length of a bucket: 1h, 1d, 1mo.")] = None,
+        group_by: Annotated[
+            list[str] | None, typer.Option("--group-by", help="Group columns, separated by commas.")
+        ] = None,
+        dataset: Annotated[str, typer.Option("--dataset", help="Name of the dataset.")] = "main",
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Make a dataset: its feature map, its time buckets and its group columns."""
+        groups = names_in(group_by, "--group-by") or []
+        made = _opened(place).create(read_features(features), dataset=dataset, time=time, every=every, group_by=groups)
+        emit(_dataset_facts(made), as_json)
+
+    @store.command()
+    def ingest(
+        place: Place,
+        data: Annotated[list[str], typer.Argument(help="Files, globs or folders.")],
+        columns: Columns = None,
+        where: Where = None,
+        format: Format = None,
+        delimiter: Delimiter = None,
+        source: Annotated[str | None, typer.Option("--source", help="A name for all of it, as one source.")] = None,
+        replace: Annotated[bool, typer.Option("--replace", help="Files that changed take the place of old ones.")] = (
+            False
+        ),
+        atomic: Annotated[bool, typer.Option("--atomic", help="All files or none.")] = False,
+        skip_invalid: Annotated[bool, typer.Option("--skip-invalid", help="Leave out rows with NaN or nulls.")] = False,
+        workers: Annotated[int | None, typer.Option("--workers", help="Threads; by default all cores.")] = None,
+        progress: Annotated[bool | None, typer.Option("--progress/--no-progress", help="A bar.")] = None,
+        dataset: Named = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Add files, each once; run it again to go on after an interruption."""
+        found = _opened(place).ingest(
+            data if len(data) > 1 else data[0], dataset=dataset, source=source, replace=replace, atomic=atomic,
+            workers=workers, progress=progress, on_invalid="skip" if skip_invalid else "raise",
+            columns=names_in(columns), where=where, format=format, delimiter=delimiter,
+        )  # fmt: skip
+        facts = {"added": len(found.added), "known": len(found.known), "rows": found.rows, "cells": found.cells}
+        emit(facts, as_json)
+
+    @store.command()
+    def info(place: Place, as_json: Json = False, debug: Debug = False) -> None:
+        """Tell what is in a store."""
+        opened = _opened(place)
+        facts = {name: {**_dataset_facts(d), **_contents(opened, name)} for name, d in opened.datasets().items()}
+        lines = [f"{name}: " + ", ".join(f"{k} {v}" for k, v in one.items()) for name, one in facts.items()]
+        emit({"bytes": opened.backend.size(), "datasets": facts}, as_json, "\n".join(lines) or "no datasets")
+
+
+def _dataset_facts(dataset: Any) -> dict[str, Any]:
+    return {
+        "dataset": dataset.name, "time": dataset.time, "every": dataset.every.text if dataset.every else None,
+        "groups": list(dataset.groups), "features": dataset.features.size, "fingerprint": dataset.features.fingerprint,
+    }  # fmt: skip
+
+
+def _contents(store: Any, name: str) -> dict[str, Any]:
+    from sketchlearn.store.periods import readable
+
+    query = store.query(name)
+    keys = query.cell_keys()
+    starts = [a for a, _, _ in keys if a is not None]
+    stops = [b for _, b, _ in keys if b is not None]
+    return {
+        "rows": query.count, "buckets": len({a for a, _, _ in keys}), "groups in use": len({g for _, _, g in keys}),
+        "since": readable(min(starts)) if starts else None, "until": readable(max(stops)) if stops else None,
+    }  # fmt: skip
+
+
+def _upkeep(store: typer.Typer) -> None:
+    @store.command()
+    def rollup(
+        place: Place,
+        to: Annotated[str, typer.Argument(help="Length of the new buckets, e.g. 1mo.")],
+        older_than: Annotated[str | None, typer.Option("--older-than", help="Only what ended so long ago.")] = None,
+        keep_sources: Annotated[bool, typer.Option("--keep-sources", help="Sources can be forgotten by name.")] = False,
+        dataset: Named = None,
+        now: Now = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Merge cells into longer buckets."""
+        count = _opened(place).rollup(to, dataset=dataset, older_than=older_than, now=now, keep_sources=keep_sources)
+        emit({"cells": count}, as_json)
+
+    @store.command()
+    def retain(
+        place: Place,
+        age: Annotated[str, typer.Argument(help="How long cells are kept, e.g. 400d.")],
+        dataset: Named = None,
+        now: Now = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Drop cells that ended longer ago."""
+        emit({"dropped": _opened(place).retain(age, dataset=dataset, now=now)}, as_json)
+
+    @store.command()
+    def forget(
+        place: Place,
+        what: Annotated[str, typer.Argument(help="Name of a source, a file with its rows, or a sketch of rows.")],
+        time: Annotated[str | None, typer.Option("--time", help="Of a sketch: a moment in its cell.")] = None,
+        group: Annotated[
+            list[str] | None, typer.Option("--group", help="Of a sketch: column=value; repeatable.")
+        ] = None,
+        reason: Annotated[str, typer.Option("--reason", help="For the journal.")] = "",
+        dataset: Named = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Take rows out again, exactly, with a line in the journal."""
+        opened = _opened(place)
+        thing: Any = what
+        named = {s["name"] for s in opened.sources(dataset)} | {s["identity"] for s in opened.sources(dataset)}
+        if what not in named and what.endswith(".sketch"):
+            import sketchlearn
+
+            thing = sketchlearn.load(what)
+        groups = dict(_pair(text) for text in group or [])
+        count = opened.forget(thing, dataset=dataset, time=time, groups=groups, reason=reason)
+        emit({"cells": count}, as_json)
+
+    @store.command()
+    def export(
+        place: Place,
+        other: Annotated[str, typer.Argument(help="Store to copy into: a DuckDB file or a PostgreSQL address.")],
+        dataset: Named = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Copy a dataset into another store; what is there is left out."""
+        emit({"cells": _opened(place).export(other, dataset=dataset)}, as_json)
+
+    @store.command()
+    def journal(place: Place, dataset: Named = None, as_json: Json = False, debug: Debug = False) -> None:
+        """Tell what was forgotten, dropped and rolled up."""
+        lines = _opened(place).journal(dataset)
+        text = "\n".join(" ".join(f"{k}={v}" for k, v in line.items()) for line in lines)
+        emit({"journal": lines}, as_json, text or "nothing was changed")
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise usage(f"--group {text}: write column=value")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _asking(store: typer.Typer) -> None:
+    @store.command()
+    def query(
+        place: Place,
+        output: Annotated[
+            str | None, typer.Option("--output", "-o", help="Sketch to write, or Parquet with --by or --every.")
+        ] = None,
+        since: Since = None,
+        until: Until = None,
+        where: Groups = None,
+        by: Annotated[str | None, typer.Option("--by", help="One sketch for each value of this group column.")] = None,
+        every: Annotated[str | None, typer.Option("--every", help="One sketch for each period.")] = None,
+        decay: Annotated[str | None, typer.Option("--decay", help="Half-life of exponential forgetting.")] = None,
+        dataset: Named = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Merge the selected cells into a sketch, or into one for each group or period."""
+        import sketchlearn
+
+        if by is not None and every is not None:
+            raise usage("--by and --every: choose one")
+        if decay is not None and (by is not None or every is not None):
+            raise usage("--decay is for one sketch")
+        if output is not None:
+            check_output(output, place)
+        chosen = _opened(place).query(dataset, since=since, until=until, where=where)
+        made: Any
+        if by is not None or every is not None:
+            made = chosen.table(by) if by is not None else sketchlearn.SketchTable(chosen.timeline(every))
+            facts: dict[str, Any] = {"sketches": len(made), "rows": sum(made.counts.values())}
+        else:
+            made = chosen.sketch(decay=decay)
+            facts = {"rows": made.count}
+        if output is not None:
+            write_bytes(output, made.to_bytes())
+            facts["output"] = output
+        emit(facts, as_json)
+
+    @store.command()
+    def drift(
+        place: Place,
+        since: Since = None,
+        until: Until = None,
+        where: Groups = None,
+        every: Every = None,
+        alpha: Annotated[float, typer.Option("--alpha", help="Probability of any false change point.")] = 0.01,
+        dataset: Named = None,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Tell when the rows changed, and which columns; exit code 10 if they did."""
+        chosen = _opened(place).query(dataset, since=since, until=until, where=where)
+        with working("looking for changes"), warnings_as_notes():
+            points = chosen.change_points(every, alpha=alpha)
+        lines = [
+            f"{p.period}  p = {p.p_value:.3g}  distance {p.distance:.3g}  "
+            + (", ".join(map(str, p.columns[:5])) or "no single column, but how they go together")
+            for p in points
+        ]
+        facts = {
+            "alpha": alpha,
+            "changes": [
+                {
+                    "period": p.period,
+                    "p_value": p.p_value,
+                    "distance": p.distance,
+                    "columns": [c.column for c in p.columns],
+                }
+                for p in points
+            ],
+        }
+        emit(facts, as_json, "\n".join(lines) or "no change")
+        if points:
+            raise typer.Exit(Code.DIFFERENT)
+
+    @store.command()
+    def check(
+        place: Place,
+        at: Annotated[str | None, typer.Option("--at", help="A moment in the period; by default the latest.")] = None,
+        every: Every = None,
+        reference: Annotated[str, typer.Option("--reference", help="Time before it to compare with.")] = "28d",
+        alpha: Annotated[float, typer.Option("--alpha", help="Probability of any false alarm in a horizon.")] = 0.1,
+        horizon: Annotated[str, typer.Option("--horizon", help="Time that alpha is for.")] = "1y",
+        min_distance: Annotated[float, typer.Option("--min-distance", help="Smaller distances are no alarm.")] = 0.0,
+        where: Groups = None,
+        dataset: Named = None,
+        debug: Debug = False,
+    ) -> None:
+        """Compare the latest period with the time before it: one line of JSON, exit code 10 for an alarm.
+
+        Meant for a timer: the level of a check is such that checks of every period together give a false alarm within
+        the horizon with probability alpha at most.
+        """
+        chosen = _opened(place).query(dataset, where=where)
+        with warnings_as_notes():
+            found = chosen.check(
+                at=at, every=every, reference=reference, alpha=alpha, horizon=horizon, min_distance=min_distance
+            )
+        typer.echo(json.dumps(found.facts(), allow_nan=False))
+        if found.differs:
+            raise typer.Exit(Code.DIFFERENT)
+
+
+def _serving(store: typer.Typer) -> None:
+    @store.command()
+    def serve(
+        place: Place,
+        host: Annotated[str, typer.Option(help="Address to listen at; others than loopback need a token.")] = (
+            "127.0.0.1"
+        ),
+        port: Annotated[int, typer.Option(help="Port to listen at.")] = 8001,
+        debug: Debug = False,
+    ) -> None:
+        """Show a store in the browser: read-only, on this machine.
+
+        With the variable SKETCHLEARN_TOKEN the page asks for it; an address that others can reach needs one.
+        """
+        from sketchlearn.store.web import serve as run
+
+        note(f"http://{host}:{port}/ shows {_opened(place).backend.place}; stop with Ctrl-C")
+        run(_opened(place), host, port)

@@ -1,0 +1,199 @@
+"""Fourier features of all columns together, then a few of each column alone.
+
+The features of one column are harmonics of a base frequency: ``exp(i h t x)`` for h = 1, 2, ....  Within a range of the
+column that is known beforehand, weighted sums of them come as near as one likes to the value of the column and to its
+square, so their averages tell its mean and variance whatever its law is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.features import dense, portable
+from sketchlearn.features.base import FeatureMap, register
+from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.operator import DenseOperator, Operator
+from sketchlearn.features.phases import PhaseMap
+from sketchlearn.features.recipe_arrays import decode_array, encode_array
+from sketchlearn.kernels import Plan
+
+Array = npt.NDArray[np.float64]
+
+HARMONICS = 6
+"""Features of each column: the error for its mean is then below 0.1 % of its reach, up to one and a half times that."""
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class MonitoringFeatures(PhaseMap):
+    """Fourier features of all columns together, then some of each column alone; ``sl.design(..., task="monitoring")``.
+
+    Attributes
+    ----------
+    dim, size : int
+        Columns of the data; all features.
+    joint : FourierFeatures
+        The map of all columns.
+    reach : ndarray (dim,)
+        How far values of each column are from its centre, about.  The base frequency of a column is one over this.
+    harmonics : int
+        Features of each column.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> from sketchlearn.features import MonitoringFeatures
+    >>> joint = sl.FourierFeatures.draw(dim=2, size=100, scale=1.0, seed=0)
+    >>> phi = MonitoringFeatures.of(joint, reach=[4.0, 8.0])
+    >>> phi.size, phi.frequencies[phi.entries_of(1)[0]].round(6)
+    (112, array([0.   , 0.125]))
+    """
+
+    kind: ClassVar[str] = "monitoring"
+    dim: int
+    size: int
+    joint: FourierFeatures
+    reach: Array
+    harmonics: int
+
+    @classmethod
+    def of(cls, joint: FourierFeatures, reach: npt.ArrayLike, harmonics: int = HARMONICS) -> MonitoringFeatures:
+        """The features of a map, and harmonics of each column.
+
+        Parameters
+        ----------
+        joint : FourierFeatures
+            A plain map of all columns.
+        reach : array (dim,)
+            How far values of each column are from its centre, about; positive.
+        harmonics : int
+            Features of each column.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> from sketchlearn.features import MonitoringFeatures
+        >>> MonitoringFeatures.of(sl.FourierFeatures.draw(dim=1, size=10, scale=1.0, seed=0), [3.0]).size
+        16
+        """
+        if joint.structure != "dense" or joint.quantized or joint.features_per_row is not None:
+            raise ValueError("the map of all columns must be plain: dense, neither quantised nor subsampled")
+        far = dense.finite(reach, ((joint.dim,),), "reach")
+        if not (far > 0).all():
+            raise ValueError(f"the reach of column {int(np.argmin(far))} must be positive, got {far.min()}")
+        if isinstance(harmonics, bool) or not isinstance(harmonics, int) or harmonics < 2:
+            raise ValueError(f"harmonics must be an integer of at least 2, got {harmonics!r}")
+        far.flags.writeable = False
+        plain = joint.with_columns(None)
+        return cls(joint.dim, joint.size + joint.dim * harmonics, plain, far, harmonics)
+
+    def entries_of(self, column: int) -> npt.NDArray[np.intp]:
+        """The entries of a sketch that are about one column alone, in the order of the harmonics."""
+        return self.joint.size + column * self.harmonics + np.arange(self.harmonics)
+
+    # -- recipe ------------------------------------------------------------------------------
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "dim": self.dim,
+            "size": self.size,
+            "joint": self.joint.recipe(),
+            "reach": encode_array(self.reach),
+            "harmonics": self.harmonics,
+        }
+
+    @classmethod
+    def from_parameters(cls, parameters: dict[str, Any]) -> MonitoringFeatures:
+        expected = {"dim", "size", "joint", "reach", "harmonics"}
+        if set(parameters) != expected:
+            raise ValueError(f"fields of a monitoring recipe: {sorted(expected)}, got {sorted(parameters)}")
+        joint = FeatureMap.from_recipe(parameters["joint"])
+        if not isinstance(joint, FourierFeatures):
+            raise ValueError("the map of all columns in a monitoring recipe is one of Fourier features")
+        reach = decode_array(parameters["reach"], ((joint.dim,),), "reach")
+        if reach is None:
+            raise ValueError("a monitoring recipe has a reach of each column")
+        phi = cls.of(joint, reach, parameters["harmonics"])
+        if (phi.dim, phi.size) != (parameters["dim"], parameters["size"]):
+            raise ValueError(f"the parts have {phi.dim} columns and {phi.size} features, the recipe says otherwise")
+        return phi
+
+    # -- numbers -----------------------------------------------------------------------------
+
+    def draw_array(self) -> npt.NDArray[np.float32]:
+        drawn = np.zeros((self.size, self.dim), np.float32)
+        drawn[: self.joint.size] = self.joint.half_turns
+        base = 1.0 / (np.pi * self.reach)
+        for j in range(self.dim):
+            drawn[self.entries_of(j), j] = (np.arange(1, self.harmonics + 1) * base[j]).astype(np.float32)
+        if not dense.in_range(drawn):
+            raise ValueError("float32 can't hold the frequencies: scale the columns")
+        return drawn
+
+    @cached_property
+    def frequencies(self) -> Array:
+        """Frequencies in radians per unit of the data, (size, dim)."""
+        return self.random_array().astype(np.float64) * np.pi
+
+    @property
+    def center(self) -> Array | None:  # type: ignore[override]
+        """Constants subtracted from the rows; invisible in the results."""
+        return self.joint.center
+
+    @property
+    def spread(self) -> Array | None:  # type: ignore[override]
+        """Units of the columns in which distances are meant."""
+        return self.joint.spread
+
+    @property
+    def whitening(self) -> Array | None:  # type: ignore[override]
+        """The metric of the features of all columns."""
+        return self.joint.whitening
+
+    @property
+    def broad(self) -> npt.NDArray[np.bool_]:
+        """Which frequencies span all scales: those of single columns do."""
+        return np.concatenate([self.joint.broad, np.ones(self.size - self.joint.size, bool)])
+
+    @property
+    def designed_width(self) -> float | None:
+        return self.joint.designed_width
+
+    def operator(self, scale: float = 1.0, dtype: npt.DTypeLike = np.float32) -> Operator:
+        return DenseOperator.of(self.frequencies * scale, dtype)
+
+    def __call__(self, X: npt.ArrayLike) -> npt.NDArray[np.complex128]:
+        """``exp(i w·x)`` for a few rows, (n, size), in float64 and not rounded to the grid."""
+        rows = np.asarray(X, np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.dim:
+            raise ValueError(f"expected rows with {self.dim} columns, got an array of shape {rows.shape}")
+        return np.asarray(np.exp(1j * (rows @ self.frequencies.T)))
+
+    @property
+    def _center(self) -> Array:
+        return np.zeros(self.dim) if self.center is None else np.ascontiguousarray(self.center)
+
+    def plan(self) -> Plan:
+        """That of Fourier features, with all frequencies."""
+        squares = np.ascontiguousarray((self.frequencies**2).T)
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "center": self._center,
+            "half_turns": self.random_array(),
+            "rms": np.sqrt(portable.total(squares) / self.size),
+        }
+        return Plan("fourier", self.dim, self.sums_shape, self.sums_dtype, arrays)
+
+    @cached_property
+    def _rotation(self) -> npt.NDArray[np.complex128]:
+        return np.asarray(np.exp(1j * (self.frequencies @ self._center)))
+
+    def describe(self) -> str:
+        return f"Fourier, {self.joint.size} of all columns and {self.harmonics} of each column alone"
+
+    def __repr__(self) -> str:
+        return f"MonitoringFeatures(dim={self.dim}, size={self.size}, harmonics={self.harmonics})"

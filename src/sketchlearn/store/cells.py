@@ -1,0 +1,281 @@
+"""Cells as columns of numbers, and sketches made of them: thousands are added up in a few operations on arrays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.exceptions import SketchFileError
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.sketches import Sketch
+from sketchlearn.sketches.checks import check_range
+from sketchlearn.sketches.record import PrivacyRecord
+from sketchlearn.sketches.value import merge
+from sketchlearn.sketches.weights import SQUARED_BITS, repeated
+from sketchlearn.store.packing import Packed, add_into, pack_each, unpack
+
+Ints = npt.NDArray[np.int64]
+_MISSING = np.iinfo(np.int64).min  # a cell without a time
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Some cells of one dataset, column by column.
+
+    Attributes
+    ----------
+    start, stop : ndarray of int64
+        The bucket in microseconds UTC; the smallest int64 for cells without a time.
+    label, source : ndarray of int64
+        Numbers of the groups' labels and of the source.
+    weight, weight_bits, skipped : ndarray of int64
+        As of a :class:`~sketchlearn.Sketch`.
+    squared : list of str or None
+        Sums of squared weights where they don't follow from the weight.
+    noise : ndarray of float64
+        Known noise of the averages.
+    privacy : list of str or None
+        Records of releases as JSON.
+    box : ndarray (cells, 2, dim)
+        Smallest and largest values.
+    sums : Packed
+        The sums.
+    """
+
+    start: Ints
+    stop: Ints
+    label: Ints
+    source: Ints
+    weight: Ints
+    weight_bits: Ints
+    squared: list[str | None]
+    skipped: Ints
+    noise: npt.NDArray[np.float64]
+    privacy: list[str | None]
+    box: npt.NDArray[np.float64]
+    sums: Packed
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the cells have times."""
+        return bool(len(self) and self.start[0] != _MISSING)
+
+    def placed(self, **columns: Any) -> Cells:
+        """The same cells with other keys."""
+        return replace(self, **columns)
+
+
+def times(values: Iterable[int | None]) -> Ints:
+    """A column of moments, some of which may be missing."""
+    return np.array([_MISSING if v is None else v for v in values], np.int64)
+
+
+def moments(column: Ints) -> list[int | None]:
+    """Inverse of :func:`times`."""
+    return [None if v == _MISSING else v for v in column.tolist()]
+
+
+def cells_of(
+    sketches: Sequence[Sketch], start: Sequence[int | None], stop: Sequence[int | None], label: Sequence[int],
+    source: int | Sequence[int],
+) -> Cells:  # fmt: skip
+    """Sketches of one map as cells."""
+    n = len(sketches)
+    weights = [s.weight for s in sketches]
+    if max(weights) >= 2**63:
+        raise OverflowError(f"a total weight of {max(weights)} units is more than a cell can hold")
+    return Cells(
+        start=times(start),
+        stop=times(stop),
+        label=np.asarray(label, np.int64),
+        source=np.broadcast_to(np.asarray(source, np.int64), (n,)),
+        weight=np.array(weights, np.int64),
+        weight_bits=np.array([s.weight_bits for s in sketches], np.int64),
+        squared=[
+            None if s.squared_weights == repeated(s.weight, s.weight_bits) else str(s.squared_weights) for s in sketches
+        ],
+        skipped=np.array([s.skipped for s in sketches], np.int64),
+        noise=np.array([s.noise for s in sketches], np.float64),
+        privacy=[None if s.privacy is None else json.dumps(s.privacy.to_json()) for s in sketches],
+        box=np.stack([np.array([s.lower for s in sketches]), np.array([s.upper for s in sketches])], axis=1),
+        sums=pack_each([s.sums for s in sketches]),
+    )
+
+
+def sketches_of(cells: Cells, features: FeatureMap) -> list[Sketch]:
+    """Each cell as a sketch of its own."""
+    entries = int(np.prod(features.sums_shape))
+    sums = unpack(cells.sums, entries, features.sums_dtype.kind).reshape(-1, *features.sums_shape)
+    out = []
+    for i in range(len(cells)):
+        squared, privacy = cells.squared[i], cells.privacy[i]
+        record = None if privacy is None else PrivacyRecord.from_json(json.loads(privacy))
+        out.append(
+            Sketch(
+                features, sums[i], int(cells.weight[i]), int(cells.weight_bits[i]), cells.box[i, 0], cells.box[i, 1],
+                skipped=int(cells.skipped[i]), squared_weights=-1 if squared is None else int(squared), privacy=record,
+                noise=float(cells.noise[i]),
+            )
+        )  # fmt: skip
+    return out
+
+
+class Totals:
+    """Sums of cells by key: batches of cells go in, a sketch for each key comes out.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        The map of all cells.
+    keys : int
+        How many sketches are made.
+
+    Notes
+    -----
+    Total weights are checked before sums are added (as :func:`sketchlearn.merge` does): a sum of features can't
+    leave int64 unless the weight is too large for it.
+    """
+
+    def __init__(self, features: FeatureMap, keys: int) -> None:
+        self.features, self.keys = features, keys
+        self._entries = int(np.prod(features.sums_shape))
+        self._sums: dict[int, Ints] = {}
+        self._weight: dict[int, list[int]] = {}
+        self._squared = [0] * keys
+        self._skipped = np.zeros(keys, np.int64)
+        self._box = np.stack([np.full((keys, features.dim), np.inf), np.full((keys, features.dim), -np.inf)], axis=1)
+        self._single: dict[int, list[Sketch]] = {}
+
+    def add(self, cells: Cells, codes: Ints, factors: Ints | None = None, factor_bits: int = 0) -> None:
+        """Add cells to the keys `codes`; `factors` are weights of the cells in units of ``2**-factor_bits``.
+
+        Cells of negative keys are left out.
+        """
+        if (codes < 0).any():
+            chosen = np.flatnonzero(codes >= 0)
+            cells, codes = _subset(cells, chosen), codes[chosen]
+            factors = None if factors is None else factors[chosen]
+        if not len(cells):
+            return
+        one_by_one = any(p is not None for p in cells.privacy) or self.features.sums_dtype.kind != "i"
+        if one_by_one or cells.noise.any():
+            if factors is not None:
+                raise ValueError("cells that were released, or whose sums are not whole numbers, can't be weighted")
+            for code, s in zip(codes.tolist(), sketches_of(cells, self.features), strict=True):
+                self._single.setdefault(code, []).append(s)
+            return
+        for bits in np.unique(cells.weight_bits).tolist():
+            chosen = np.flatnonzero(cells.weight_bits == bits)
+            self._add(cells if len(chosen) == len(cells) else _subset(cells, chosen), codes[chosen],
+                      None if factors is None else factors[chosen], bits, factor_bits)  # fmt: skip
+        np.add.at(self._skipped, codes, cells.skipped)
+        np.minimum.at(self._box[:, 0], codes, cells.box[:, 0])
+        np.maximum.at(self._box[:, 1], codes, cells.box[:, 1])
+
+    def _add(self, cells: Cells, codes: Ints, factors: Ints | None, bits: int, factor_bits: int) -> None:
+        total_bits = bits + factor_bits
+        plain = np.array([text is None for text in cells.squared])
+        for i in np.flatnonzero(~plain).tolist():
+            self._squared[codes[i]] += _weighted(int(cells.squared[i] or 0), factors, i, factor_bits)
+        weights = _by_key(cells.weight, codes, self.keys, plain)
+        if factors is None:
+            for key, weight in weights.items():
+                self._squared[key] += repeated(weight, bits)
+            totals = _by_key(cells.weight, codes, self.keys)
+        else:
+            totals = dict.fromkeys(np.unique(codes).tolist(), 0)
+            for factor in np.unique(factors).tolist():
+                alike = factors == factor
+                for key, weight in _by_key(cells.weight, codes, self.keys, plain & alike).items():
+                    self._squared[key] += _square(repeated(weight, bits), factor, factor_bits)
+                for key, weight in _by_key(cells.weight, codes, self.keys, alike).items():
+                    totals[key] += weight * factor
+        known = self._weight.setdefault(total_bits, [0] * self.keys)
+        for key, weight in totals.items():
+            known[key] += weight
+            check_range(self.features, known[key])
+        sums = self._sums.get(total_bits)
+        if sums is None:
+            sums = self._sums[total_bits] = np.zeros((self.keys, self._entries), np.int64)
+        try:
+            add_into(sums, cells.sums, codes, factors)
+        except ValueError as error:
+            raise SketchFileError(f"a cell of the store: {error}") from None
+
+    def sketches(self) -> list[Sketch]:
+        """A sketch for each key; the empty one for keys without cells."""
+        out = []
+        for key in range(self.keys):
+            parts = [self._at_bits(key, bits) for bits in sorted(self._sums) if self._weight[bits][key]]
+            made = merge(parts) if parts else Sketch.empty(self.features)
+            if parts or self._skipped[key]:
+                made = replace(
+                    made, skipped=int(self._skipped[key]), squared_weights=self._squared[key] if parts else -1,
+                    lower=self._box[key, 0] + 0.0, upper=self._box[key, 1] + 0.0,
+                ).reduced()  # fmt: skip
+            problem = self.features.impossible(made.sums, made.weight)
+            if problem and not self._single:
+                raise SketchFileError(f"the store is damaged: {problem}")
+            others = self._single.get(key, [])
+            out.append(merge([*([] if made.is_empty else [made]), *others]) if others else made)
+        return out
+
+    def singles(self) -> list[Sketch]:
+        """Sketches that can't be added without saying more about them (releases), with what was added."""
+        rest = [s for s in self.sketches() if not s.is_empty] if not self._single else []
+        return [*rest, *(s for part in self._single.values() for s in part)]
+
+    def _at_bits(self, key: int, bits: int) -> Sketch:
+        empty = Sketch.empty(self.features)
+        sums = self._sums[bits][key].reshape(self.features.sums_shape)
+        return replace(empty, sums=sums, weight=self._weight[bits][key], weight_bits=bits, squared_weights=-1)
+
+
+def _by_key(weights: Ints, codes: Ints, keys: int, chosen: npt.NDArray[np.bool_] | None = None) -> dict[int, int]:
+    """Sums of weights by key, for the keys that occur; in halves of 32 bits, which can't overflow."""
+    if chosen is not None:
+        weights, codes = weights[chosen], codes[chosen]
+    if not len(weights):
+        return {}
+    low, high = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
+    np.add.at(low, codes, weights & 0xFFFFFFFF)
+    np.add.at(high, codes, weights >> 32)
+    return {key: (int(high[key]) << 32) + int(low[key]) for key in np.unique(codes).tolist()}
+
+
+def _square(squared: int, factor: int, factor_bits: int) -> int:
+    """Sum of squared weights of rows whose weights were multiplied; those of weight 1 count as rows."""
+    return squared if factor == 1 << factor_bits else (squared * factor * factor) >> (2 * factor_bits)
+
+
+def _weighted(squared: int, factors: Ints | None, i: int, factor_bits: int) -> int:
+    return squared if factors is None else _square(squared, int(factors[i]), factor_bits)
+
+
+def _subset(cells: Cells, chosen: Ints) -> Cells:
+    lists = chosen.tolist()
+    strings = cells.sums.strings()
+    return Cells(
+        cells.start[chosen], cells.stop[chosen], cells.label[chosen], cells.source[chosen], cells.weight[chosen],
+        cells.weight_bits[chosen], [cells.squared[i] for i in lists], cells.skipped[chosen], cells.noise[chosen],
+        [cells.privacy[i] for i in lists], cells.box[chosen], Packed.of([strings[i] for i in lists]),
+    )  # fmt: skip
+
+
+def weights_of_ages(ages: npt.NDArray[np.float64], rows: float, features: FeatureMap) -> tuple[Ints, int]:
+    """Weights ``2**-age`` on a grid, and the bits of the grid: as fine as exact sums of so many rows allow."""
+    bound = features.entry_bound
+    if bound is None:
+        raise ValueError("forgetting needs sums of whole numbers: quadratic features need a radius")
+    for bits in range(SQUARED_BITS // 2, 3, -1):
+        if rows * 2.0**bits * bound < 2.0**62:
+            return np.rint(2.0 ** (bits - ages)).astype(np.int64), bits
+    raise OverflowError(f"{rows:,.0f} rows are too many for exact weighted sums: select fewer")
