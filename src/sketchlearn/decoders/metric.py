@@ -85,11 +85,15 @@ class View:
         )
 
 
+def has_box(sketch: Averages) -> bool:
+    """Whether a sketch keeps the box of its rows."""
+    return sketch.lower is not None and bool(np.isfinite(sketch.lower).all() and np.isfinite(sketch.upper).all())
+
+
 def box_of(sketch: Averages) -> tuple[Array, Array]:
     """The box of the rows; for a sketch that keeps none, what the frequencies can tell apart around the centre."""
-    lower, upper = sketch.lower, sketch.upper
-    if lower is not None and np.isfinite(lower).all() and np.isfinite(upper).all():
-        return lower, upper
+    if has_box(sketch):
+        return sketch.lower, sketch.upper
     features = characteristic(sketch.features)
     center = np.zeros(features.dim) if features.center is None else np.asarray(features.center, np.float64)
     operator = features.operator(dtype=np.float64)
