@@ -33,7 +33,7 @@ from sketchlearn.decoders.kmeans.partition import (
     task_of,
 )
 from sketchlearn.decoders.kmeans.posterior import believed, pooled
-from sketchlearn.decoders.metric import standard_metric
+from sketchlearn.decoders.metric import has_box, standard_metric
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import State
@@ -420,7 +420,7 @@ def decode_tuning_free(
     problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     run = Decoding(problem, n_components, rng, start, n_decodes)
     drive(policy or (QUICK if rough else POLICY), run)
-    if policy is None and not rough and sketch.has_box:
+    if policy is None and not rough and has_box(sketch):
         run.low = Low.of(sketch, problem)
         drive(AFTERWARDS, run)
     if trace is not None:

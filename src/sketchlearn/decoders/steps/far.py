@@ -23,12 +23,13 @@ from scipy.special import ndtr
 
 from sketchlearn.decoders.certificate.whitened import real
 from sketchlearn.decoders.families import DIAGONAL, FULL
+from sketchlearn.decoders.metric import has_box
+from sketchlearn.decoders.noise import Averages
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import DenseOperator
 from sketchlearn.models.mixture import Mixture
-from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
@@ -70,10 +71,10 @@ class Low:
     box: tuple[Array, Array]
 
     @classmethod
-    def of(cls, sketch: Sketch, problem: Problem) -> Low | None:
+    def of(cls, sketch: Averages, problem: Problem) -> Low | None:
         """Those of a sketch, if some are at low frequencies and the box of the rows is known."""
         features = characteristic(sketch.features)
-        if features.n_ordinary == features.size or not sketch.has_box:
+        if features.n_ordinary == features.size or not has_box(sketch):
             return None
         operator = features.operator(scale=problem.scale, dtype=np.float64)
         if problem.metric is not None:
