@@ -30,11 +30,11 @@ _BOX_TO_SPREAD, _BOX_SLACK = 4.0, 8.0
 # each other than 15 % of what independent rows would be), others are drawn, log-uniform to 2/3 of it.
 _REACH, _SHORT, _NEAR, _END, _LONGEST = 3.0, 2.0, 0.15, 1.5, 1e5
 _LINKED, _SIZEABLE = 1000, 0.02
-# Far rows: where some value is more than 10 spreads of its column away, a map also has low frequencies, two per column
+# Far rows: where some value is more than 15 spreads of its column away, a map also has low frequencies, two per column
 # and octave, down to two octaves below one radian at the farthest value (nine octaves in all, if rows beyond the pilot
 # may be farther).  Values beyond nine octaves, 731 spreads, are mostly errors or codes: centres don't follow them.
 # Four features per coordinate of the centres stay ordinary.  Beyond 40 columns covariances of low ones take seconds.
-_FAR, _MARGIN, _OCTAVES, _FEWEST, _ORDINARY, _MOST_COLUMNS = 10.0, 2, 9, 3, 4, 40
+_FAR, _MARGIN, _OCTAVES, _FEWEST, _ORDINARY, _MOST_COLUMNS = 15.0, 2, 9, 3, 4, 40
 
 Array = npt.NDArray[np.float64]
 

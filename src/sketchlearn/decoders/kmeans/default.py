@@ -61,7 +61,7 @@ ROWS_PER_COMPONENT = 20  # rows below which nothing can be said of shapes
 LEAST_NOISE = 0.01  # of a row's variance: weights of frequencies grow to at most one over this
 DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
 STEPS, WHOLE_STEPS = 100, 30  # L-BFGS iterations: of a refinement, after a search
-FAR = 10.0  # standard deviations of a column: no normal row lies as far
+FAR = 15.0  # standard deviations of a column: no normal row lies as far, and maps have low frequencies from there on
 
 
 @dataclass(frozen=True, eq=False)
