@@ -139,7 +139,7 @@ def test_a_pilot_is_a_fair_sample_with_fair_weights():
     truth = (weights * rows[:, 0] ** 2).sum() / weights.sum()
     found = []
     for seed in range(40):
-        few, own = choose(rows, weights, seed)
+        few, own, _ = choose(rows, weights, seed)
         assert len(few) == PILOT_ROWS
         found.append((own * few[:, 0] ** 2).sum() / own.sum())
     assert abs(np.mean(found) - truth) < 5 * np.std(found) / np.sqrt(len(found))

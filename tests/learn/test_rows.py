@@ -7,13 +7,13 @@ from sketchlearn.learn.rows import PILOT_ROWS, Rows, checked_weights, is_source,
 
 def test_a_pilot_is_all_rows_or_a_draw_by_weight():
     few, many = np.arange(10.0)[:, None], np.arange(10_000.0)[:, None]
-    assert Rows(few).pilot(0) == (few, None)
-    rows, weights = Rows(few, np.r_[np.zeros(8), 1.0, 3.0]).pilot(0)
+    assert Rows(few).pilot(0)[:2] == (few, None)
+    rows, weights, _ = Rows(few, np.r_[np.zeros(8), 1.0, 3.0]).pilot(0)
     assert (rows.ravel().tolist(), weights.tolist()) == ([8.0, 9.0], [1.0, 3.0])
-    rows, weights = Rows(many).pilot(0)
+    rows, weights, _ = Rows(many).pilot(0)
     assert len(np.unique(rows)) == PILOT_ROWS
     assert weights is None
-    rows, weights = Rows(many, np.where(many[:, 0] < 5000, 1.0, 3.0)).pilot(0)
+    rows, weights, _ = Rows(many, np.where(many[:, 0] < 5000, 1.0, 3.0)).pilot(0)
     assert len(rows) == PILOT_ROWS
     assert weights is None  # heavier rows are there more often
     assert abs((rows >= 5000).mean() - 0.75) < 5 * np.sqrt(0.75 * 0.25 / PILOT_ROWS)

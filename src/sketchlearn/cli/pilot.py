@@ -30,14 +30,14 @@ def designed(
     source: Source, components: int, task: str, seed: int, standardize: bool, projection: int | None = None
 ) -> FeatureMap:
     """A feature map from a pilot of the rows."""
-    rows, weights = source.pilot(PILOT_ROWS, seed)
+    rows, weights, box = source.pilot(PILOT_ROWS, seed)
     if len(rows) < min(components, PILOT_ROWS):
         raise ValueError(
             f"a design for {components} components needs at least as many valid rows, the data has {len(rows)}: "
             "ask for fewer components (-k)"
         )
     names = source.names if source.names and len(source.names) == rows.shape[1] else None
-    request = Request(task, components, seed, rows, weights=weights, standardize=standardize)
+    request = Request(task, components, seed, rows, weights=weights, standardize=standardize, looked_at=box)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", DataWarning)
         phi = design_request(request, names, projection=projection)

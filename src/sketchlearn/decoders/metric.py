@@ -57,12 +57,13 @@ class View:
     def of(
         cls, sketch: Averages, metric: Array | None = None, *, first: int | None = None, near: Array | None = None
     ) -> View:
-        """A sketch in the metric A, its `first` frequencies only, with rows around `near`."""
+        """A sketch in the metric A, its `first` frequencies only (the ordinary ones), with rows around `near`."""
         features = characteristic(sketch.features)
         if sketch.weight == 0:
             raise ValueError("the sketch is empty: there is nothing to learn from")
         operator = features.operator(dtype=np.float64).cheapest()
-        if first is not None and first < features.size:
+        first = features.n_ordinary if first is None else min(first, features.n_ordinary)
+        if first < features.size:
             operator = operator.rows(np.arange(first))
         lower, upper = box_of(sketch)
         place = near if near is not None else features.center
@@ -84,11 +85,15 @@ class View:
         )
 
 
+def has_box(sketch: Averages) -> bool:
+    """Whether a sketch keeps the box of its rows."""
+    return sketch.lower is not None and bool(np.isfinite(sketch.lower).all() and np.isfinite(sketch.upper).all())
+
+
 def box_of(sketch: Averages) -> tuple[Array, Array]:
     """The box of the rows; for a sketch that keeps none, what the frequencies can tell apart around the centre."""
-    lower, upper = sketch.lower, sketch.upper
-    if lower is not None and np.isfinite(lower).all() and np.isfinite(upper).all():
-        return lower, upper
+    if has_box(sketch):
+        return sketch.lower, sketch.upper
     features = characteristic(sketch.features)
     center = np.zeros(features.dim) if features.center is None else np.asarray(features.center, np.float64)
     operator = features.operator(dtype=np.float64)

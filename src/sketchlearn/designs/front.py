@@ -200,7 +200,21 @@ def design(
         seed = int(seed.integers(2**31))
     rows = _Rows(None) if sample is None else _pilot(sample, sample_weight, seed, encoder)
     phi = design_request(
-        Request(task, k, seed, rows.rows, m, bounds, dim, scale, radial, covariance_type, rows.weights, standardize),
+        Request(
+            task,
+            k,
+            seed,
+            rows.rows,
+            m,
+            bounds,
+            dim,
+            scale,
+            radial,
+            covariance_type,
+            rows.weights,
+            standardize,
+            rows.box,
+        ),
         rows.names,
         indicators=None if encoder is None else encoder.indicators,
         projection=projection,
@@ -283,6 +297,7 @@ class _Rows(NamedTuple):
     rows: npt.NDArray[Any] | None
     weights: npt.NDArray[np.float64] | None = None
     names: Sequence[str] | None = None
+    box: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None = None
 
 
 def _pilot(sample: Any, sample_weight: npt.ArrayLike | None, seed: int, encoder: Encoder | None) -> _Rows:
@@ -297,8 +312,8 @@ def _pilot(sample: Any, sample_weight: npt.ArrayLike | None, seed: int, encoder:
         if sample_weight is not None and not large:
             raise ValueError("sample_weight is for rows in memory: sl.read(..., weight_column=...) reads weights")
         source = open_source(sample, Selection.of(encoder=encoder, sample_weight=sample_weight))
-        rows, weights = source.pilot(PILOT_ROWS, seed)
-        return _Rows(rows, weights, source.names if source.names and len(source.names) == rows.shape[1] else None)
+        rows, weights, box = source.pilot(PILOT_ROWS, seed)
+        return _Rows(rows, weights, source.names if source.names and len(source.names) == rows.shape[1] else None, box)
     names: list[str] | None
     if encoder is not None:
         rows, names = encoded_rows(as_table(sample), encoder), list(encoder.names)
@@ -307,9 +322,10 @@ def _pilot(sample: Any, sample_weight: npt.ArrayLike | None, seed: int, encoder:
     own = None if sample_weight is None else np.asarray(sample_weight, np.float64)
     if own is not None and (own.shape != (len(rows),) or not (own >= 0).all() or not np.isfinite(own).all()):
         raise ValueError(f"sample_weight must hold {len(rows)} non-negative numbers, got shape {own.shape}")
+    box = None
     if own is not None or len(rows) > PILOT_ROWS:
-        rows, own = choose(rows, own, seed)
-    return _Rows(rows, own, names)
+        rows, own, box = choose(rows, own, seed)
+    return _Rows(rows, own, names, box)
 
 
 def _standardized(
@@ -320,7 +336,10 @@ def _standardized(
         raise ValueError("standardize=True takes the spread of each column from a sample: give one")
     rows, weights = request.weighted()
     offset, spread = standard_units(rows, names, indicators, weights)
-    return (offset, spread), replace(request, sample=(rows - offset) / spread, weights=weights, standardize=False)
+    seen = request.looked_at
+    box = None if seen is None else ((seen[0] - offset) / spread, (seen[1] - offset) / spread)
+    rows = (rows - offset) / spread
+    return (offset, spread), replace(request, sample=rows, weights=weights, standardize=False, looked_at=box)
 
 
 def _projected(
@@ -339,7 +358,7 @@ def _projected(
     else:
         size = positive(projection, "projection")
         projection, few = project_sample(rows, size, request.seed, request.standardize, names, weights)
-    return projection, replace(request, sample=few, weights=weights, standardize=False)
+    return projection, replace(request, sample=few, weights=weights, standardize=False, looked_at=None)
 
 
 def _column_names(sample: Any) -> list[str] | None:

@@ -30,6 +30,11 @@ _BOX_TO_SPREAD, _BOX_SLACK = 4.0, 8.0
 # each other than 15 % of what independent rows would be), others are drawn, log-uniform to 2/3 of it.
 _REACH, _SHORT, _NEAR, _END, _LONGEST = 3.0, 2.0, 0.15, 1.5, 1e5
 _LINKED, _SIZEABLE = 1000, 0.02
+# Far rows: where some value is more than 15 spreads of its column away, a map also has low frequencies, two per column
+# and octave, down to two octaves below one radian at the farthest value (nine octaves in all, if rows beyond the pilot
+# may be farther).  Values beyond nine octaves, 731 spreads, are mostly errors or codes: centres don't follow them.
+# Four features per coordinate of the centres stay ordinary.  Beyond 40 columns covariances of low ones take seconds.
+_FAR, _MARGIN, _OCTAVES, _FEWEST, _ORDINARY, _MOST_COLUMNS = 15.0, 2, 9, 3, 4, 40
 
 Array = npt.NDArray[np.float64]
 
@@ -50,7 +55,7 @@ def design_kmeans(request: Request) -> tuple[FourierFeatures, str]:
     if request.sample is not None:
         if scale is not None and not isinstance(scale, str):
             raise ValueError("with a sample, scale is the name of a rule; a number is for when there is no sample")
-        return from_sample(*request.weighted(), k, m, seed, scale, request.radial)
+        return from_sample(*request.weighted(), k, m, seed, scale, request.radial, request.looked_at)
     if isinstance(scale, str) or request.radial is not None:
         raise ValueError("a rule for the scale, or a radial law, needs a sample")
     if request.bounds is not None:
@@ -78,10 +83,12 @@ def multiscale_map(
     seed: int,
     slack: float = 1.0,
     longest: float | None = None,
+    octaves: int = 0,
 ) -> FourierFeatures:
     """Map for data of standard deviation `spread` (or up to `slack` times less) around `center`.
 
-    With `longest`, radii are log-uniform almost to that many times 1 / spread, for clusters inside clusters.
+    With `longest`, radii are log-uniform almost to that many times 1 / spread, for clusters inside clusters; with
+    `octaves` some are lower, for far rows.
     """
     center = np.asarray(center, np.float64)
     d = len(center)
@@ -90,7 +97,7 @@ def multiscale_map(
         knee, high = longest / _END, longest
     law = MultiscaleLaw(low=_LOW, knee=knee, high=high, decay=_DECAY)
     scale = spread * math.sqrt(d / law.second_moment(d))
-    return FourierFeatures.draw(dim=d, size=size, scale=scale, radial=law, seed=seed, center=center)
+    return FourierFeatures.draw(dim=d, size=size, scale=scale, radial=law, seed=seed, center=center, octaves=octaves)
 
 
 def from_sample(
@@ -101,11 +108,12 @@ def from_sample(
     seed: int,
     rule: str | None,
     radial: str | RadialLaw | None,
+    looked_at: tuple[Array, Array] | None = None,
 ) -> tuple[FourierFeatures, str]:
     """A map from pilot rows, and why."""
     d = sample.shape[1]
     if rule is None and radial is None:
-        return sample_map(sample, k, size, seed, weights)
+        return sample_map(sample, k, size, seed, weights, looked_at)
     m = size or kmeans_size(k, d)
     center, _ = rounded_moments(sample, weights)
     name = rule or "mean-separation"
@@ -118,12 +126,18 @@ def from_sample(
 
 
 def sample_map(
-    sample: Array, k: int, size: int | None, seed: int, weights: Array | None = None
+    sample: Array,
+    k: int,
+    size: int | None,
+    seed: int,
+    weights: Array | None = None,
+    looked_at: tuple[Array, Array] | None = None,
 ) -> tuple[FourierFeatures, str]:
     """The map for k clusters from pilot rows, which may be weighted, and why.
 
     If the narrowest sizeable clusters of the pilot are far narrower than the usual radii reach, these are lengthened,
-    with as many features per octave as usual.
+    with as many features per octave as usual.  If the pilot, or the rows that it was chosen from (`looked_at` is their
+    box), hold values far from all others, some of the features have low frequencies.
     """
     n, d = sample.shape
     m = size or kmeans_size(k, d)
@@ -132,24 +146,56 @@ def sample_map(
     longest = None if width is None else min(_REACH * spread / width, _LONGEST)
     enough = _HIGH if apart < _NEAR * math.sqrt(2.0 * d) * spread else _SHORT * _HIGH
     text = f"multi-scale frequencies for k-means with {k} components in {d} dimensions: "
+    reach = farthest(sample, looked_at, center, spread)
+    octaves = low_octaves(reach, m, k, d, whole=looked_at is not None)
+    low = ""
+    if octaves:
+        low = (
+            f"; the last {2 * d * octaves} features go down {octaves} octaves from {_LOW:g}/s, along columns and in "
+            f"random directions, because some rows lie {reach:.3g} s away"
+        )
     if width is not None and longest is not None and longest > enough:
         if size is None:
             m = math.ceil(m * math.log(longest / _LOW) / math.log(_HIGH / _LOW))
-        phi = multiscale_map(center=center, spread=spread, k=k, size=m, seed=seed, longest=longest)
+        phi = multiscale_map(center=center, spread=spread, k=k, size=m, seed=seed, longest=longest, octaves=octaves)
         return phi, (
             f"{text}{m} features{' (as many per octave as usual)' if size is None else ''}, radii log-uniform from "
             f"{_LOW:g}/s to {longest:.3g}/s, with s = {spread:.6g} the spread of {n} pilot rows, because they show "
             f"clusters {spread / width:.3g} times narrower than that; centred at their mean; orthogonal directions, "
-            "stratified radii"
+            f"stratified radii{low}"
         )
-    phi = multiscale_map(center=center, spread=spread, k=k, size=m, seed=seed)
+    phi = multiscale_map(center=center, spread=spread, k=k, size=m, seed=seed, octaves=octaves)
     return phi, (
         f"{text}{m} features"
         f"{' (10 k d, at least 100)' if size is None else ''}, radii log-uniform from {_LOW:g}/s to "
         f"{resolution_radius(k, d):.3g}/s (resolves the expected separation of {k} clusters), then falling to "
         f"{_HIGH:g}/s, with s = {spread:.6g} the spread of {n} pilot rows; centred at their mean; orthogonal "
-        "directions, stratified radii"
+        f"directions, stratified radii{low}"
     )
+
+
+def farthest(sample: Array, looked_at: tuple[Array, Array] | None, center: Array, spread: float) -> float:
+    """Distance of the farthest value from the centre, in spreads; 0 if it is not far for its own column."""
+    lower, upper = (sample.min(axis=0), sample.max(axis=0)) if looked_at is None else looked_at
+    with np.errstate(over="ignore"):
+        apart = np.maximum(upper - center, center - lower)
+    near = sample[usual(sample)]
+    own = np.maximum(near.std(axis=0), spread)
+    far = apart > _FAR * own
+    return float((apart[far] / spread).max(initial=0.0))
+
+
+def low_octaves(reach: float, size: int, k: int, dim: int, whole: bool) -> int:
+    """Octaves of low frequencies for rows that are so many spreads away, in a map of this size; `whole`: none farther.
+
+    None, if there are too few features to tell how far such rows are, or if they are so far that they must be errors.
+    """
+    needed = math.ceil(math.log2(_LOW * reach)) if reach > 0 else 0
+    if not 0 < needed <= _OCTAVES or dim > _MOST_COLUMNS:
+        return 0
+    wanted = needed + _MARGIN if whole else max(needed + _MARGIN, _OCTAVES)
+    octaves = min(wanted, (size - _ORDINARY * k * dim) // (2 * dim))
+    return octaves if octaves >= max(needed, _FEWEST) else 0
 
 
 def narrowest(sample: Array, k: int, weights: Array | None = None) -> tuple[float, float] | None:

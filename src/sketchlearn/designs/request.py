@@ -32,6 +32,8 @@ class Request:
         Pilot rows and their weights.
     standardize : bool
         For tasks with ``own_units``: columns count in units of their spread.
+    looked_at : tuple of array (d,) or None
+        Smallest and largest values of all rows that the pilot was chosen from, if there were more.
     """
 
     task: str
@@ -46,6 +48,7 @@ class Request:
     covariance_type: str | None = None
     weights: Array | None = None
     standardize: bool = False
+    looked_at: tuple[Array, Array] | None = None
 
     def rows(self) -> Array:
         """The pilot sample, checked."""

@@ -71,6 +71,11 @@ class CharacteristicMap(FeatureMap):
         return np.zeros(self.size, bool)
 
     @property
+    def n_ordinary(self) -> int:
+        """How many frequencies, the first ones, decoders look at; the others are low, and show far rows alone."""
+        return self.size
+
+    @property
     def designed_width(self) -> float | None:
         """Standard deviation of the (whitened) rows that the map was designed for; None if it is not known."""
         return None

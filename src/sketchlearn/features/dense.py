@@ -83,3 +83,27 @@ def finite(value: npt.ArrayLike, shapes: tuple[tuple[int, ...], ...], name: str)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds NaN or infinity")
     return array
+
+
+def check_units(spread: npt.NDArray[np.float64]) -> None:
+    """ValueError for units of columns that are not positive."""
+    if not (spread > 0).all():
+        k = int(np.argmax(~(spread > 0)))
+        raise ValueError(f"the spread of column {k} is {spread[k]}: a constant column can't be standardised")
+
+
+def whole(value: object, name: str) -> int:
+    """An integer; ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} must be an integer, got {value!r}")
+    return int(value)
+
+
+def positive(value: object, name: str) -> float:
+    """A positive, finite number; ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{name} must be positive and finite, got {number!r}")
+    return number

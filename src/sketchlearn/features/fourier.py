@@ -15,6 +15,7 @@ plus 1.8e-7 for polynomial and grid.  Data far from the origin is centred by the
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,18 +24,18 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.features import dense, portable, structured
+from sketchlearn.features import dense, low, portable, structured
 from sketchlearn.features.base import register
 from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.phases import PhaseMap
-from sketchlearn.features.radial import LAWS, RadialLaw
+from sketchlearn.features.radial import LAWS, RadialLaw, probabilities
 from sketchlearn.features.reading import check_per_row
 from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import Plan
 
 _DIRECTIONS = ("orthogonal", "iid")
 _RADII = ("stratified", "iid")
-_LATER: dict[str, Any] = {"structure": "dense", "quantized": False, "features_per_row": None}
+_LATER: dict[str, Any] = {"structure": "dense", "quantized": False, "features_per_row": None, "octaves": 0}
 
 
 @register
@@ -66,6 +67,8 @@ class FourierFeatures(PhaseMap):
         Whether only the signs of cosine and sine are used (see :mod:`sketchlearn.features.reading`).
     features_per_row : int or None
         How many of the features each row contributes; None for all.
+    octaves : int
+        How far the last ``2 dim octaves`` frequencies go below the law (see :mod:`sketchlearn.features.low`).
 
     Examples
     --------
@@ -91,6 +94,7 @@ class FourierFeatures(PhaseMap):
     structure: str = "dense"
     quantized: bool = False
     features_per_row: int | None = None
+    octaves: int = 0
 
     @classmethod
     def draw(
@@ -108,6 +112,7 @@ class FourierFeatures(PhaseMap):
         structure: str = "dense",
         quantized: bool = False,
         features_per_row: int | None = None,
+        octaves: int = 0,
     ) -> FourierFeatures:
         """A map with explicit parameters.
 
@@ -139,6 +144,8 @@ class FourierFeatures(PhaseMap):
         features_per_row : int, optional
             Each row contributes so many of the features, one group of them that follows from its content; with
             structured features a multiple of the length of a block.
+        octaves : int
+            So many octaves below the radial law have frequencies, for far rows; of dense, plain features only.
 
         Examples
         --------
@@ -157,14 +164,15 @@ class FourierFeatures(PhaseMap):
             # exact in float32, so that float32 and float64 rows are centred alike
             with np.errstate(over="ignore"):
                 centre = dense.finite(centre.astype(np.float32), ((dim,),), "center in float32")
-        phi = cls(dim, size, scale, radial, directions, radii, seed, centre, matrix)
-        phi._validate()
+        phi = cls(dim, size, scale, radial, directions, radii, seed, centre, matrix, octaves=octaves)._validated()
         return phi.redrawn(structure=structure, quantized=quantized, features_per_row=features_per_row)
 
     def redrawn(
         self, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None
     ) -> FourierFeatures:
         """A map of the same law, scale and seed with another structure, of one bit, or with fewer features per row.
+
+        Those have noise at every frequency, so they have none of the low ones that show far rows (`octaves`).
 
         Examples
         --------
@@ -174,34 +182,23 @@ class FourierFeatures(PhaseMap):
         'hadamard'
         """
         chosen = structured.choose(structure, self.dim, self.size, self.whitening)
-        phi = self.replace(
-            structure=chosen, quantized=quantized, features_per_row=features_per_row, _expected=None, _embedded=None
-        )
-        phi._validate()
-        return phi
+        drawn: dict[str, Any] = {"structure": chosen, "quantized": quantized, "features_per_row": features_per_row}
+        octaves = self.octaves if (chosen, quantized, features_per_row) == ("dense", False, None) else 0
+        return self.replace(**drawn, octaves=octaves, _expected=None, _embedded=None)._validated()
 
-    def _validate(self) -> None:
-        for name in ("dim", "size", "seed"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise ValueError(f"{name} must be an integer, got {value!r}")
-            object.__setattr__(self, name, int(value))
+    def _validated(self) -> FourierFeatures:
+        for name in ("dim", "size", "seed", "octaves"):
+            object.__setattr__(self, name, dense.whole(getattr(self, name), name))
         if self.dim < 1 or self.size < 1:
             raise ValueError(f"dim and size must be positive, got dim={self.dim}, size={self.size}")
         if not 0 <= self.seed < 2**64:
             raise ValueError(f"seed must be in [0, 2**64), got {self.seed}")
-        if isinstance(self.scale, bool) or not isinstance(self.scale, int | float | np.number):
-            raise ValueError(f"scale must be a number, got {self.scale!r}")
-        object.__setattr__(self, "scale", float(self.scale))
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(f"scale must be positive and finite, got {self.scale!r}")
-        if self.directions not in _DIRECTIONS:
-            raise ValueError(f"directions={self.directions!r}: choose one of {', '.join(_DIRECTIONS)}")
-        if self.radii not in _RADII:
-            raise ValueError(f"radii={self.radii!r}: choose one of {', '.join(_RADII)}")
-        if self.spread is not None and not (self.spread > 0).all():
-            k = int(np.argmax(~(self.spread > 0)))
-            raise ValueError(f"the spread of column {k} is {self.spread[k]}: a constant column can't be standardised")
+        object.__setattr__(self, "scale", dense.positive(self.scale, "scale"))
+        for name, known in (("directions", _DIRECTIONS), ("radii", _RADII)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name}={getattr(self, name)!r}: choose one of {', '.join(known)}")
+        if self.spread is not None:
+            dense.check_units(self.spread)
         for array in (self.center, self.whitening, self.spread):
             if array is not None:
                 array.flags.writeable = False
@@ -212,6 +209,9 @@ class FourierFeatures(PhaseMap):
         if self.features_per_row is not None:
             block = 1 if self.structure == "dense" else structured.padded(self.dim)
             object.__setattr__(self, "features_per_row", check_per_row(self.features_per_row, self.size, block))
+        plain = (self.structure, self.quantized, self.features_per_row) == ("dense", False, None)
+        low.check(self.octaves, self.n_ordinary, plain and self.radial.many_scales)
+        return self
 
     # -- recipe ------------------------------------------------------------------------------
 
@@ -243,8 +243,7 @@ class FourierFeatures(PhaseMap):
         p["center"] = decode_array(p["center"], ((p["dim"],),), "center")
         p["whitening"] = decode_array(p["whitening"], ((p["dim"], p["dim"]),), "whitening")
         phi = cls(**p)
-        phi._validate()
-        return phi
+        return phi._validated()
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -272,7 +271,8 @@ class FourierFeatures(PhaseMap):
             whole = [blocks.to_array(), *([self._draw_dither().view(np.int8)] if self.quantized else [])]
             return np.concatenate(whole) if dense.in_range(blocks.radius) else None
         drawn, start = np.empty((self.size, self.dim), np.float32), 0
-        for part in dense.unit_directions(self.directions, self.dim, self.size, self.seed):
+        ordinary = dense.unit_directions(self.directions, self.dim, self.n_ordinary, self.seed)
+        for part in itertools.chain(ordinary, low.directions(self.dim, self.octaves, self.seed)):
             w = part * (radius[start : start + len(part)] / math.pi)[:, None]
             drawn[start : start + len(w)] = w if self.whitening is None else dense.product(w, self.whitening)
             start += len(w)
@@ -323,19 +323,20 @@ class FourierFeatures(PhaseMap):
         return drawn[:, -1] if self.structure == "dense" else drawn[-4 * self.size :].view("<f4").astype(np.float32)
 
     def _radius(self) -> npt.NDArray[np.float64]:
-        return self.radial.quantile(self._probabilities(), self._law_dim)
+        radius = self.radial.quantile(self._probabilities(), self._law_dim)
+        return low.with_radii(radius, self.radial, self.dim, self.octaves, self.seed)
+
+    @property
+    def n_ordinary(self) -> int:
+        return self.size - low.count(self.dim, self.octaves)
 
     @property
     def broad(self) -> npt.NDArray[np.bool_]:
         """Which frequencies come from the part of the radial law that spans all scales, (size,)."""
-        return self.radial.broad(self._probabilities())
+        return np.append(self.radial.broad(self._probabilities()), np.zeros(self.size - self.n_ordinary, bool))
 
     def _probabilities(self) -> npt.NDArray[np.float64]:
-        u = portable.Bits(self.seed, 1).uniforms(self.size)
-        if self.radii == "stratified":
-            strata = portable.Bits(self.seed, 2).permutation(self.size).astype(np.float64)
-            u = (strata + u) / self.size
-        return u
+        return probabilities(self.n_ordinary, self.seed, stratified=self.radii == "stratified")
 
     @cached_property
     def frequencies(self) -> npt.NDArray[np.float64]:
@@ -408,9 +409,7 @@ class FourierFeatures(PhaseMap):
         with np.errstate(divide="ignore", invalid="ignore"):  # a spread of zero is refused below
             scaled = matrix / width
         whole = width if self.spread is None else width * self.spread
-        phi = self.replace(center=center, whitening=scaled, spread=whole, _expected=None, _embedded=None)
-        phi._validate()
-        return phi
+        return self.replace(center=center, whitening=scaled, spread=whole, _expected=None, _embedded=None)._validated()
 
     # -- features ----------------------------------------------------------------------------
 
@@ -483,6 +482,7 @@ class FourierFeatures(PhaseMap):
         extra = "" if self.structure == "dense" else f", {self.structure} blocks"
         extra += ", one bit" if self.quantized else ""
         extra += "" if self.features_per_row is None else f", {self.features_per_row} per row"
+        extra += f", {self.octaves} octaves for far rows" if self.octaves else ""
         return f"Fourier, {self.radial.name} radii, scale {self.scale:.6g}, seed {self.seed}{extra}"
 
     def __repr__(self) -> str:

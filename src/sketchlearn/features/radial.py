@@ -211,6 +211,14 @@ LAWS: dict[str, type[RadialLaw]] = {
 }
 
 
+def probabilities(count: int, seed: int, stratified: bool) -> Array:
+    """Uniform numbers (count,) for the quantiles of a law: independent, or one in each stratum in random order."""
+    u = portable.Bits(seed, 1).uniforms(count)
+    if stratified:
+        u = (portable.Bits(seed, 2).permutation(count).astype(np.float64) + u) / count
+    return u
+
+
 def _scalar(function: Any, x: float) -> float:
     return float(function(np.array([x]))[0])
 

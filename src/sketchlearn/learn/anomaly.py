@@ -163,7 +163,7 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: i
         found = super()._map(rows, seed, whole)
         self.__dict__.pop("_pilot", None)
         if rows.sample is not None or isinstance(rows.data, np.ndarray):
-            pilot, weights = rows.pilot(seed)
+            pilot, weights, _ = rows.pilot(seed)
             few = pilot if found.projection is None else found.projection(pilot)
             self._pilot = np.array(few, np.float64), weights
         return found

@@ -298,7 +298,7 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
         if seed is not None:
             kept = np.ones(len(array), bool) if rows.weights is None else rows.weights > 0
             at = np.arange(len(array), dtype=np.float64)[:, None]
-            chosen, pilot_weights = Rows(at, rows.weights).pilot(seed)
+            chosen, pilot_weights, _ = Rows(at, rows.weights).pilot(seed)
             where = chosen[:, 0].astype(np.intp)
             assert kept[where].all()
             good = (np.abs(array[where]) <= FARTHEST).all(axis=1)

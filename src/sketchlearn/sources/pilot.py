@@ -42,10 +42,13 @@ class Pilot(NamedTuple):
         In the order of the data.
     weights : array (n,) or None
         Their weights, if they differ.
+    box : tuple of array (d,) or None
+        Smallest and largest values of all rows that were looked at; None for those of the pilot itself.
     """
 
     rows: npt.NDArray[Any]
     weights: Array | None = None
+    box: tuple[Array, Array] | None = None
 
 
 class Reservoir:
@@ -69,6 +72,7 @@ class Reservoir:
         self._rows: npt.NDArray[Any] | None = None
         self._weights: Array = np.empty(0)
         self._keys: Array = np.empty(0)
+        self._box: tuple[Array, Array] | None = None
 
     def add(self, rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None) -> None:
         """Look at the next rows."""
@@ -76,6 +80,8 @@ class Reservoir:
         keys = self._random.random(len(rows))
         good = (np.abs(rows) <= FARTHEST).all(axis=1) & (own > 0)
         keys, own = keys[good] / own[good], own[good]
+        if len(own):
+            self._look(rows if good.all() else rows[good])
         if len(self._keys) > self._count:  # copy only the rows that can be kept
             near = keys < self._keys.max()
             keys, own = keys[near], own[near]
@@ -88,6 +94,12 @@ class Reservoir:
             kept = np.sort(np.argpartition(self._keys, most - 1)[:most])
             self._rows, self._keys, self._weights = self._rows[kept], self._keys[kept], self._weights[kept]
 
+    def _look(self, rows: npt.NDArray[Any]) -> None:
+        lower, upper = rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
+        if self._box is not None:
+            lower, upper = np.minimum(lower, self._box[0]), np.maximum(upper, self._box[1])
+        self._box = lower, upper
+
     def pilot(self) -> Pilot:
         """The rows that were kept; ValueError if there are none."""
         if self._rows is None or not len(self._rows):
@@ -97,7 +109,7 @@ class Reservoir:
             last = int(np.argmax(self._keys))
             weights = np.delete(np.maximum(weights, 1.0 / self._keys[last]), last)
             rows = np.delete(rows, last, axis=0)
-        return Pilot(rows, None if (weights == weights[0]).all() else weights)
+        return Pilot(rows, None if (weights == weights[0]).all() else weights, self._box)
 
 
 def choose(rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None, seed: int = 0) -> Pilot:

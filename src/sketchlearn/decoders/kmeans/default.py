@@ -6,7 +6,8 @@ repaired where a test says that a cluster is missing (:mod:`sketchlearn.decoders
 widths of their own.  The first state that passes the certificate is the answer.  If some components are clusters and
 others are not, the search has failed, and repair starts from those that are, or from coarse scales.  Otherwise the
 model is wrong, as on most real data: over-complete mixtures, with a diagonal plus a few factors as covariance of each
-component, are fitted several times, with shrinkage scaled to the misfit, and pooled.
+component, are fitted several times, with shrinkage scaled to the misfit, and pooled.  Whatever was found, far rows
+that carry much of the cost are added to it where the map has frequencies that show them (:data:`AFTERWARDS`).
 
 k-means (or k-medians) on the decoded mixture gives the centres; where additive noise hides them, on that and on others
 that are as likely (:mod:`sketchlearn.decoders.kmeans.posterior`).
@@ -15,7 +16,7 @@ that are as likely (:mod:`sketchlearn.decoders.kmeans.posterior`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +33,12 @@ from sketchlearn.decoders.kmeans.partition import (
     task_of,
 )
 from sketchlearn.decoders.kmeans.posterior import believed, pooled
-from sketchlearn.decoders.metric import standard_metric
+from sketchlearn.decoders.metric import has_box, standard_metric
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import best_of_runs
+from sketchlearn.decoders.steps.far import Low, far_components, reach
 from sketchlearn.decoders.steps.greedy import Found, search, widest
 from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.steps.overcomplete import over_complete_fits
@@ -59,6 +61,7 @@ ROWS_PER_COMPONENT = 20  # rows below which nothing can be said of shapes
 LEAST_NOISE = 0.01  # of a row's variance: weights of frequencies grow to at most one over this
 DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
 STEPS, WHOLE_STEPS = 100, 30  # L-BFGS iterations: of a refinement, after a search
+FAR = 15.0  # standard deviations of a column: no normal row lies as far, and maps have low frequencies from there on
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +117,7 @@ class Decoding(Run):
         self.small_sketch = problem.drowned or problem.size < 1.2 * self.enough
         self.repaired_whole = False
         self.whole: npt.NDArray[np.bool_] = np.zeros(k, bool)
+        self.low: Low | None = None
         self.found: Found
         self.best: Fit
         self.widths: State
@@ -267,6 +271,33 @@ def over_complete(run: Decoding) -> Fit:
     return run.best
 
 
+class Remark(NamedTuple):
+    """What a stage has to say that changed nothing."""
+
+    words: str
+    accepted: bool = False
+
+
+def with_far_components(run: Decoding) -> Fit | Remark | None:
+    """What was found, and far components next to it, if these carry a share of the cost that centres should follow."""
+    if run.low is None:
+        return Remark("the map has no low frequencies: a few far rows can't be seen with it, whatever they cost")
+    if not run.low.tells(run.best.mixture):
+        return Remark(
+            "some rows are so far that the low frequencies of the map can't tell where: centres leave them out"
+        )
+    far = far_components(run.low, run.best.mixture, run.found.state.means)
+    if far is None:
+        return None
+    path = (
+        f"{run.best.path}, and {far.far} far component{'s' * (far.far > 1)}: {100 * far.rows:.2g} % of the rows (about "
+        f"{max(far.rows * run.problem.n, 1.0):.0f}), farthest in column {far.column}, carry {100 * far.cost:.0f} % of "
+        "the cost"
+    )
+    run.best = replace(run.best, mixture=far.mixture, path=path, certified=None)
+    return run.best
+
+
 def _certified(run: Decoding, certified: Certified, path: str, fit: Fit) -> Fit:
     """What was examined, with its misfit; the fit itself if that is better and the certificate is not given."""
     state = certified.state
@@ -339,6 +370,17 @@ POLICY: tuple[Stage[Decoding], ...] = (
 )
 """The stages of the default decoder."""
 
+
+def _far(run: Decoding) -> str:
+    if run.problem.drowned:
+        return ""
+    far = reach(run.problem.box, run.best.mixture)
+    return _if(run.low is not None or far > FAR, f"rows lie up to {far:.3g} standard deviations from the mean")
+
+
+AFTERWARDS: tuple[Stage[Decoding], ...] = (Stage("far components", _far, with_far_components),)
+"""Stages that follow, whatever was accepted before."""
+
 QUICK = POLICY[:2]
 """The search alone: for a model that is only a beginning."""
 
@@ -378,6 +420,9 @@ def decode_tuning_free(
     problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     run = Decoding(problem, n_components, rng, start, n_decodes)
     drive(policy or (QUICK if rough else POLICY), run)
+    if policy is None and not rough and has_box(sketch):
+        run.low = Low.of(sketch, problem)
+        drive(AFTERWARDS, run)
     if trace is not None:
         trace += run.trace
     fit = replace(run.best, path="shared width, not examined") if rough else run.best
