@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.comparison.two_sample import as_mixture
-from sketchlearn.decoders.description import describe
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.mixture import Mixture
@@ -118,6 +117,8 @@ def score(sketch: Sketch, model: Any, *, mixture: Any = None) -> Score:
     if sketch.effective_count < 2:
         raise ValueError(f"a score needs at least two rows, got {sketch.effective_count:.6g}")
     function, what, law = _meaning(model, features.dim)
+    from sketchlearn.decoders.description import describe  # loads the decoders of mixtures
+
     described = describe(sketch) if mixture is None else as_mixture(mixture, features.dim)
     value, error = Averager(sketch, described)(function)
     return Score(value, error, what, _risk(sketch, law, described), sketch.count)
