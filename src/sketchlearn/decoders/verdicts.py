@@ -12,6 +12,7 @@ from sketchlearn.decoders.solution import Code
 
 if TYPE_CHECKING:
     from sketchlearn.decoders.certificate.examine import Examination
+    from sketchlearn.decoders.kmeans.grade import Grade
 
 CLUSTERS, STABLE, FAMILY, LOW_RANK = 3.0, 2.0, 2.0, 1.5
 """Misfit over noise floor beyond which a model of each kind is taken to be wrong."""
@@ -96,6 +97,15 @@ def of_clusters(
     return Code.MISFIT, (
         f"not certified: the misfit is {ratio:.2f} times the noise floor, but {why} (components: {path}); {could_show}"
     )
+
+
+GOOD, TRUSTED, BAD = 0.03, 0.05, 0.10
+"""Bounds on the excess of the cost up to which centres are good, and up to which a certificate is given; an estimate
+from which on they are not."""
+
+
+def of_graded(code: Code, verdict: str, grade: Grade) -> Verdict:
+    return code, verdict
 
 
 def _misfit(k: int, plain: float, path: str) -> Verdict:

@@ -70,6 +70,8 @@ class ClusterModel(ComponentModel):
         "weights_std": ("k",),
         "smallest": (),
         "closest": (),
+        "excess": (),
+        "excess_bound": (),
     }
     attributes: ClassVar[Mapping[str, str]] = {
         "cluster_centers_": "centers",
@@ -77,6 +79,8 @@ class ClusterModel(ComponentModel):
         "centers_std_": "centers_std",
         "weights_std_": "weights_std",
         "inertia_": "total_inertia",
+        "excess_cost_": "excess",
+        "excess_cost_bound_": "excess_bound",
     }
     thing: ClassVar[str] = "cluster"
     places: ClassVar[tuple[str, ...]] = ("centers",)
@@ -90,6 +94,8 @@ class ClusterModel(ComponentModel):
     weights_std: Array | None = None
     smallest: float = float("nan")
     closest: float = float("nan")
+    excess: float = float("nan")
+    excess_bound: float = float("nan")
     strays: tuple[tuple[Array, float], ...] = ()
 
     def of_sketch(self, sketch: Sketch) -> Self:

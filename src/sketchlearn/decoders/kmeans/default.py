@@ -16,6 +16,7 @@ that are as likely (:mod:`sketchlearn.decoders.kmeans.posterior`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,9 @@ from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.certificate import Certified, Certifier
 from sketchlearn.decoders.drive import Run, Stage, drive
 from sketchlearn.decoders.families import SPHERICAL
+from sketchlearn.decoders.kmeans.grade import Grade, graded
 from sketchlearn.decoders.kmeans.partition import (
+    Partition,
     check_criterion,
     partition,
     partition_thoroughly,
@@ -41,7 +44,7 @@ from sketchlearn.decoders.steps.amp import best_of_runs
 from sketchlearn.decoders.steps.far import Low, far_components, reach
 from sketchlearn.decoders.steps.greedy import Found, search, widest
 from sketchlearn.decoders.steps.messages import Passing
-from sketchlearn.decoders.steps.overcomplete import over_complete_fits
+from sketchlearn.decoders.steps.overcomplete import Fitted, over_complete_fits
 from sketchlearn.decoders.steps.refine import refine, refine_shared
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.mixture import Mixture
@@ -118,6 +121,9 @@ class Decoding(Run):
         self.repaired_whole = False
         self.whole: npt.NDArray[np.bool_] = np.zeros(k, bool)
         self.low: Low | None = None
+        self.fits: list[Fitted] = []
+        self.bulk: Mixture | None = None
+        self.beyond: Mixture | None = None
         self.found: Found
         self.best: Fit
         self.widths: State
@@ -263,7 +269,8 @@ def coarse_to_fine(run: Decoding) -> Fit | None:
 
 def over_complete(run: Decoding) -> Fit:
     """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
-    fits = over_complete_fits(run.problem, run.found.state, run.n_decodes, run.rng)
+    run.fits = over_complete_fits(run.problem, run.found.state, run.n_decodes, run.rng)
+    fits = [fit.whole for fit in run.fits]
     value = float(np.mean([f.value for f in fits]))
     floor = float(np.mean([run.problem.floor(f)[0] for f in fits]))
     path = f"{len(fits)} pooled fits of {fits[0].k} components with covariances of their own"
@@ -294,6 +301,7 @@ def with_far_components(run: Decoding) -> Fit | Remark | None:
         f"{max(far.rows * run.problem.n, 1.0):.0f}), farthest in column {far.column}, carry {100 * far.cost:.0f} % of "
         "the cost"
     )
+    run.bulk, run.beyond = run.best.mixture, far.beyond
     run.best = replace(run.best, mixture=far.mixture, path=path, certified=None)
     return run.best
 
@@ -426,10 +434,11 @@ def decode_tuning_free(
     if trace is not None:
         trace += run.trace
     fit = replace(run.best, path="shared width, not examined") if rough else run.best
-    return _solution(run, fit, criterion)
+    judged = not rough and has_box(sketch) and problem.n * float(problem.added.max()) < LEAST_NOISE
+    return _solution(run, fit, criterion, judged)
 
 
-def _solution(run: Decoding, fit: Fit, criterion: str) -> ClusterSolution:
+def _solution(run: Decoding, fit: Fit, criterion: str, judged: bool) -> ClusterSolution:
     """Centres of the cells of the decoded mixture, and what is known of them."""
     problem, k, rng = run.problem, run.k, run.rng
     rows = believed(problem, fit.mixture, rng) if hidden(problem, fit) else fit.mixture
@@ -443,6 +452,9 @@ def _solution(run: Decoding, fit: Fit, criterion: str) -> ClusterSolution:
     code, verdict = verdicts.of_clusters(
         fit.ratio, fit.path, k, run.found.ratio, seen, place=place, total=problem.n, strays=strays
     )
+    grade = _grade(run, fit, cells, criterion) if judged else None
+    if grade is not None:
+        code, verdict = verdicts.of_graded(code, verdict, grade)
     return ClusterSolution(
         task=task_of(criterion),
         decoder=f"tuning-free ({fit.path})",
@@ -459,8 +471,23 @@ def _solution(run: Decoding, fit: Fit, criterion: str) -> ClusterSolution:
         weights=cells.weights,
         inertia=cells.cost * problem.scale ** (2 if criterion == "means" else 1),
         criterion=criterion,
+        excess=float("nan") if grade is None else grade.excess,
+        excess_bound=float("nan") if grade is None else grade.bound,
         **_known(problem, fit, cells.centers, rng),
     )
+
+
+def _grade(run: Decoding, fit: Fit, cells: Partition, criterion: str) -> Grade:
+    """What judges say of the centres, recorded as the last stage."""
+    begin = perf_counter()
+    bulk = fit.mixture if run.bulk is None else run.bulk
+    fits = run.fits or [Fitted(run.problem, State.of(bulk))]
+    certified = fit.certified is not None and fit.certified.examination.explained
+    rng = run.rng.spawn(1)[0]
+    grade = graded(run.problem, fits, fit.mixture, run.beyond, cells, criterion, certified, rng)
+    why = "how much the centres cost above the best is asked of densities that explain the sketch"
+    run.note("grade", why, grade.words, True, perf_counter() - begin, **grade.numbers)
+    return grade
 
 
 def hidden(problem: Problem, fit: Fit) -> bool:

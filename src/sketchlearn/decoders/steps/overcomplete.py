@@ -6,26 +6,51 @@ pooled diagonal in proportion to the misfit.  Fits from several seeds are indepe
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from sketchlearn.decoders.families import DIAGONAL, Factors
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.greedy import search
+from sketchlearn.decoders.steps.groups import groups_apart, joined, without
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.threads import in_parallel, limited
 
 EXTRA = 10  # components besides two a cluster: few clusters need more to show their shapes
 SHRINKAGE = 0.1  # of the misfit per number: strength of the penalty on covariances
 STEPS, ALL_STEPS, DIAGONAL_STEPS, AXES_STEPS = 100, 150, 60, 40  # L-BFGS iterations: factors, all factors, before them
+HALF_STEPS = 40  # of a refit to half of the frequencies
 PARALLEL = 2**20  # multiply-adds of an iteration below which threads wait for the interpreter
 REPLACEMENTS = 4  # rounds of the search after all components are there
+FAILED = 2.0  # misfit over the least from which on a fit has failed
 LIGHTEST = 1e-4  # weight of a component that is not given up
 
 
-def over_complete_fits(problem: Problem, found: State, count: int, rng: np.random.Generator) -> list[State]:
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fit in the problem that it was made for, which may have other axes (rows) than the sketch."""
+
+    problem: Problem
+    state: State
+    axes: Array | None = None
+
+    @property
+    def whole(self) -> State:
+        """The fit in the axes of the sketch."""
+        return self.state if self.axes is None else self.state.turned(self.axes.T)
+
+    def refitted(self, half: npt.NDArray[np.intp]) -> State:
+        """The fit moved to what some of the frequencies say."""
+        part, start = self.problem.subset(half), self.state
+        largest = max(_widest(part), 10.0 * float(start.widths.max()) ** 2)
+        strength = 0.0 if self.axes is None else SHRINKAGE * 2.0 * start.value / len(half)
+        return replace(self, state=refine(part, start, HALF_STEPS, largest=largest, strength=strength)).whole
+
+
+def over_complete_fits(problem: Problem, found: State, count: int, rng: np.random.Generator) -> list[Fitted]:
     """Some independent fits with full covariances, for data in which a search found k components of one width."""
     k, d = found.means.shape
     extra = EXTRA if d <= 20 else EXTRA // 2
@@ -35,14 +60,45 @@ def over_complete_fits(problem: Problem, found: State, count: int, rng: np.rando
     problem = replace(problem, operator=problem.operator.as_matrix())
     axes = _axes(problem, found, rank, rng)
 
-    def fitted(own: np.random.Generator) -> State:
+    def fitted(own: np.random.Generator) -> Fitted:
         part = _turned(problem, axes)
         start = search(part, components, own, replacements=REPLACEMENTS).state
         steps = ALL_STEPS if 10 < d <= 20 else STEPS
-        return _with_factors(part, start, rank, DIAGONAL_STEPS, steps, own).turned(axes.T)
+        return Fitted(part, _with_factors(part, start, rank, DIAGONAL_STEPS, steps, own), axes)
+
+    def beside(own: np.random.Generator, groups: State) -> Fitted:
+        """A fit to what is beside some groups, then to all: with these it is the columns that are to be diagonal."""
+        part = _turned(problem, np.eye(d, dtype=axes.dtype))
+        start = search(without(part, groups), components, own, replacements=REPLACEMENTS).state
+        return Fitted(part, _with_factors(part, start, rank, DIAGONAL_STEPS, STEPS, own, groups), np.eye(d))
 
     with limited(None if problem.size * components * d > PARALLEL else 1):
-        return in_parallel(fitted, rng.spawn(count))
+        fits = in_parallel(fitted, rng.spawn(count))
+        groups = _groups(problem, fits)
+        if groups is not None:
+            again = in_parallel(lambda own: beside(own, groups), rng.spawn(count))
+            fits = min(fits, again, key=lambda some: float(np.median([fit.state.value for fit in some])))
+    least = min(fit.state.value for fit in fits)
+    return [fit for fit in fits if fit.state.value <= FAILED * least]
+
+
+def _groups(problem: Problem, fits: list[Fitted]) -> State | None:
+    """Groups that lie apart in one column, beside the fit that leaves the least with them."""
+    states = [fit.whole for fit in fits]
+    found = [(fit, groups) for fit in states if (groups := groups_apart(problem, fit)) is not None]
+    return min(found, key=lambda pair: problem.misfit(joined(*pair)))[1] if found else None
+
+
+def _widest(problem: Problem) -> float:
+    return max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
+
+
+def _strength(problem: Problem, fit: State) -> float:
+    return SHRINKAGE * 2.0 * fit.value / problem.size
+
+
+def _widest(problem: Problem) -> float:
+    return max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
 
 
 def _rank(d: int) -> int:
@@ -72,13 +128,23 @@ def _turned(problem: Problem, axes: Array) -> Problem:
     return replace(problem, operator=problem.operator.transformed(axes), box=(middle - half, middle + half))
 
 
-def _with_factors(problem: Problem, found: State, rank: int, first: int, steps: int, rng: np.random.Generator) -> State:
-    """Diagonals, then some factors, shrunk to the pooled diagonal in proportion to the misfit."""
-    widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
+def _with_factors(
+    problem: Problem,
+    found: State,
+    rank: int,
+    first: int,
+    steps: int,
+    rng: np.random.Generator,
+    groups: State | None = None,
+) -> State:
+    """Diagonals, then some factors, shrunk to the pooled diagonal in proportion to the misfit; with groups, if any."""
+    widest = _widest(problem)
     k, d = found.means.shape
     start = State(
         DIAGONAL, np.maximum(found.weights, LIGHTEST), found.means, np.full((k, d), max(float(found.shapes[0]), 1e-6))
     )
+    if groups is not None:
+        start = joined(start, groups)
     fit = refine(problem, start, first, largest=widest)
     if not rank:
         return fit
