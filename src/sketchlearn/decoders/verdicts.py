@@ -12,7 +12,6 @@ from sketchlearn.decoders.solution import Code
 
 if TYPE_CHECKING:
     from sketchlearn.decoders.certificate.examine import Examination
-    from sketchlearn.decoders.kmeans.grade import Grade
 
 CLUSTERS, STABLE, FAMILY, LOW_RANK = 3.0, 2.0, 2.0, 1.5
 """Misfit over noise floor beyond which a model of each kind is taken to be wrong."""
@@ -99,22 +98,10 @@ def of_clusters(
     )
 
 
-GOOD, TRUSTED, BAD = 0.03, 0.05, 0.10
-"""Bounds on the excess of the cost up to which centres are good, and up to which a certificate is given; an estimate
-from which on they are not."""
-
-
-def of_graded(code: Code, verdict: str, grade: Grade) -> Verdict:
-    return code, verdict
-
-
 def _misfit(k: int, plain: float, path: str) -> Verdict:
     return Code.MISFIT, (
-        f"not certified: with {k} round components the misfit is {plain:.3g} times the noise "
-        "floor. Either clusters are missing (try more components, a larger sketch or another seed), or they are not "
-        "round Gaussians (columns in different units should be standardised), as on most real data; the centres "
-        f"then come from a richer model ({path}) and are usually close to "
-        "those of k-means"
+        f"not certified: as {k} round clusters the misfit is {plain:.3g} times the noise floor: some are missing, or they "
+        f"are not round Gaussians, as on most real data. The centres come from a richer model ({path})"
     )
 
 

@@ -26,6 +26,7 @@ from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.certificate import Certified, Certifier
 from sketchlearn.decoders.drive import Run, Stage, drive
 from sketchlearn.decoders.families import SPHERICAL
+from sketchlearn.decoders.kmeans.advice import of_graded
 from sketchlearn.decoders.kmeans.grade import Grade, graded
 from sketchlearn.decoders.kmeans.partition import (
     Partition,
@@ -47,6 +48,7 @@ from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.steps.overcomplete import Fitted, over_complete_fits
 from sketchlearn.decoders.steps.refine import refine, refine_shared
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.models.base import column_names
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 
@@ -122,6 +124,8 @@ class Decoding(Run):
         self.whole: npt.NDArray[np.bool_] = np.zeros(k, bool)
         self.low: Low | None = None
         self.fits: list[Fitted] = []
+        self.names: tuple[str, ...] = ()
+        self.blind = False
         self.bulk: Mixture | None = None
         self.beyond: Mixture | None = None
         self.found: Found
@@ -287,9 +291,10 @@ class Remark(NamedTuple):
 
 def with_far_components(run: Decoding) -> Fit | Remark | None:
     """What was found, and far components next to it, if these carry a share of the cost that centres should follow."""
+    run.blind = run.low is None or not run.low.tells(run.best.mixture)
     if run.low is None:
         return Remark("the map has no low frequencies: a few far rows can't be seen with it, whatever they cost")
-    if not run.low.tells(run.best.mixture):
+    if run.blind:
         return Remark(
             "some rows are so far that the low frequencies of the map can't tell where: centres leave them out"
         )
@@ -427,6 +432,7 @@ def decode_tuning_free(
     check_criterion(criterion)
     problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     run = Decoding(problem, n_components, rng, start, n_decodes)
+    run.names = column_names(sketch.features)
     drive(policy or (QUICK if rough else POLICY), run)
     if policy is None and not rough and has_box(sketch):
         run.low = Low.of(sketch, problem)
@@ -454,7 +460,8 @@ def _solution(run: Decoding, fit: Fit, criterion: str, judged: bool) -> ClusterS
     )
     grade = _grade(run, fit, cells, criterion) if judged else None
     if grade is not None:
-        code, verdict = verdicts.of_graded(code, verdict, grade)
+        what = "k-means" if criterion == "means" else "k-medians"
+        code, verdict = of_graded(code, verdict, grade, problem, run.names, k, what, run.blind)
     return ClusterSolution(
         task=task_of(criterion),
         decoder=f"tuning-free ({fit.path})",
@@ -471,8 +478,8 @@ def _solution(run: Decoding, fit: Fit, criterion: str, judged: bool) -> ClusterS
         weights=cells.weights,
         inertia=cells.cost * problem.scale ** (2 if criterion == "means" else 1),
         criterion=criterion,
-        excess=float("nan") if grade is None else grade.excess,
-        excess_bound=float("nan") if grade is None else grade.bound,
+        excess_cost=float("nan") if grade is None else grade.excess,
+        excess_cost_bound=float("nan") if grade is None else grade.bound,
         **_known(problem, fit, cells.centers, rng),
     )
 

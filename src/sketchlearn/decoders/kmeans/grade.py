@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from sketchlearn.decoders.kmeans.judges import Opinions, opinions
 from sketchlearn.decoders.kmeans.partition import Partition, squared_distances
@@ -23,9 +24,10 @@ PARTS = ("constant", "fits", "group", "tails", "far", "scarce")
 ESTIMATE = (0.0005, 1.23, 0.0, 0.0, 1.23, 0.0)
 BOUND = (0.0026, 2.47, 0.5, 0.35, 7.8, 1.18)
 MOST = 3.0  # excess that a part counts for at most: beyond, all are the same
-_TOP = 20_000  # draws that say where the cost sits
+_DRAWS = 8_000  # draws that say where the cost sits
 _FEW, _MUCH = 0.01, 0.2  # share of the rows at most, and of their cost at least, that is worth a word
-_APART, _OWN = 4.0, 0.5  # widths between clusters that are two; share of a cell that makes it a cluster's own
+_APART, _OWN = 2.5, 0.5  # sums of two widths between clusters that are two; share of a cell that is a cluster's own
+_ROWS, _SEEN = 20.0, 0.005  # rows of a cluster that is worth a word, and its share where fits are over-complete
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class Grade:
         What the judges said.
     scarce : float
         One hundredth for each time that the sketch is smaller than it should be.
+    variances : ndarray (d,)
+        Of the columns.
     concentration : Concentration or None
         Few rows with much of the cost.
     hidden : tuple of Hidden
@@ -70,6 +74,7 @@ class Grade:
     parts: dict[str, float]
     opinions: Opinions
     scarce: float
+    variances: Array
     concentration: Concentration | None
     hidden: tuple[Hidden, ...]
 
@@ -108,55 +113,69 @@ def graded(
     x = np.append(1.0, np.clip(x, 0.0, MOST))
     shares = np.array(BOUND) * x
     excess = float(np.array(ESTIMATE) @ x)
+    drawn = _Drawn.of(mixture, cells.centers, rng)
+    least = max(_ROWS / problem.n, 0.0 if certified else _SEEN)
     return Grade(
         excess=excess,
         bound=max(float(shares.sum()), excess),
         parts=dict(zip(PARTS[1:], shares[1:].tolist(), strict=True)),
         opinions=said,
         scarce=scarce,
-        concentration=concentration(mixture, cells.centers, rng),
-        hidden=hidden_clusters(mixture, cells.centers),
+        variances=np.diag(mixture.covariance),
+        concentration=concentration(drawn, criterion == "medians"),
+        hidden=hidden_clusters(drawn, mixture, len(cells.centers), least),
     )
 
 
-def concentration(mixture: Mixture, centers: Array, rng: np.random.Generator) -> Concentration | None:
+@dataclass(frozen=True)
+class _Drawn:
+    """Rows drawn from the mixture: weights, components, nearest centres, and how far they are in each column."""
+
+    weights: Array
+    component: npt.NDArray[np.intp]
+    nearest: npt.NDArray[np.intp]
+    apart: Array
+
+    @classmethod
+    def of(cls, mixture: Mixture, centers: Array, rng: np.random.Generator) -> _Drawn:
+        x, w, component = mixture.weighted_points(_DRAWS, rng)
+        nearest = squared_distances(x, centers).argmin(1)
+        return cls(w / w.sum(), component, nearest, (x - centers[nearest]) ** 2)
+
+
+def concentration(drawn: _Drawn, medians: bool) -> Concentration | None:
     """The few rows that carry most of the cost for their number."""
-    x, w, _ = mixture.weighted_points(_TOP, rng)
-    apart = squared_distances(x, centers)
-    nearest = apart.argmin(1)
-    cost = w * apart[np.arange(len(x)), nearest]
-    order = np.argsort(-apart[np.arange(len(x)), nearest])
-    rows, carried = np.cumsum(w[order]) / w.sum(), np.cumsum(cost[order]) / max(float(cost.sum()), 1e-300)
+    apart = drawn.apart.sum(1)
+    order = np.argsort(-apart)
+    cost = drawn.weights * (np.sqrt(apart) if medians else apart)
+    rows, carried = np.cumsum(drawn.weights[order]), np.cumsum(cost[order]) / max(float(cost.sum()), 1e-300)
     few = np.flatnonzero((rows <= _FEW) & (carried >= _MUCH))
     if not len(few):
         return None
     best = few[np.argmax(carried[few] * np.log(carried[few] / rows[few]))]
     top = order[: best + 1]
-    column = int((w[top] @ (x[top] - centers[nearest[top]]) ** 2).argmax())
-    return Concentration(float(rows[best]), float(carried[best]), column)
+    return Concentration(float(rows[best]), float(carried[best]), int((drawn.weights[top] @ drawn.apart[top]).argmax()))
 
 
-def hidden_clusters(mixture: Mixture, centers: Array) -> tuple[Hidden, ...]:
-    """Components far from all others that are the smaller part of the cell of their centre."""
-    kept = mixture.weights > 0.0
-    mixture = Mixture(mixture.weights[kept], mixture.means[kept], mixture.covariances[kept])
-    widths = np.sqrt(np.maximum(mixture.variances() / mixture.dim, 1e-300))
-    between = np.sqrt(squared_distances(mixture.means, mixture.means))
-    linked = between <= _APART * np.maximum(widths[:, None], widths)
-    label = _groups(linked)
-    owner = squared_distances(mixture.means, centers).argmin(1)
-    cells = np.bincount(owner, mixture.weights, len(centers))
+def hidden_clusters(drawn: _Drawn, mixture: Mixture, k: int, least: float) -> tuple[Hidden, ...]:
+    """Components apart from all others, of a share of at least `least`, that are the smaller part of their cells."""
+    between = mixture.means[:, None] - mixture.means
+    length = np.sqrt((between**2).sum(2))
+    along = np.einsum("abi,aij,abj->ab", between, mixture.full_covariances(), between)
+    width = np.sqrt(np.maximum(along, 0.0)) / np.maximum(length, 1e-300)
+    label = _groups(length <= _APART * (width + width.T))
+    count = int(label.max()) + 1
+    cell = np.bincount(label[drawn.component] * k + drawn.nearest, drawn.weights, count * k).reshape(count, k)
+    shown = (cell >= _OWN * np.maximum(cell.sum(0), 1e-300)).any(1)
     found = []
-    for l in range(label.max() + 1):
-        mine = label == l
-        share = float(mixture.weights[mine].sum())
-        held = np.bincount(owner[mine], mixture.weights[mine], len(centers))
-        if (held < _OWN * np.maximum(cells, 1e-300)).all():
-            found.append(Hidden(share, np.average(mixture.means[mine], axis=0, weights=mixture.weights[mine])))
+    for l in np.flatnonzero(~shown):
+        weights = np.where(label == l, mixture.weights, 0.0)
+        if weights.sum() >= least:
+            found.append(Hidden(float(weights.sum()), weights @ mixture.means / weights.sum()))
     return tuple(sorted(found, key=lambda cluster: -cluster.rows))
 
 
-def _groups(linked: Array) -> Array:
+def _groups(linked: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
     """Connected parts of a symmetric relation, numbered."""
     label = np.arange(len(linked))
     while True:
