@@ -41,7 +41,7 @@ def of_graded(
     code = _code(code, excess, bound)
     most = f"at most {percent(bound)}" if bound < 1.0 else "no bound"
     said = [f"{code.capitalize()}: about {percent(excess)} above {what} on all rows (90 %: {most})"]
-    if bound > GOOD:
+    if code in (Code.DOUBTFUL, Code.MISFIT):
         said.append(f"Try first: {_remedy(grade, problem, names, k, what)}")
     if blind:
         far = names[grade.opinions.far_column]

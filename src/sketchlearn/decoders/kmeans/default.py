@@ -27,7 +27,7 @@ from sketchlearn.decoders.certificate import Certified, Certifier
 from sketchlearn.decoders.drive import Run, Stage, drive
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.kmeans.advice import of_graded
-from sketchlearn.decoders.kmeans.grade import Grade, graded
+from sketchlearn.decoders.kmeans.grade import NOISELESS, Grade, graded
 from sketchlearn.decoders.kmeans.partition import (
     Partition,
     check_criterion,
@@ -439,7 +439,7 @@ def decode_tuning_free(
     if trace is not None:
         trace += run.trace
     fit = replace(run.best, path="shared width, not examined") if rough else run.best
-    judged = not rough and has_box(sketch) and problem.n * float(problem.added.max()) < LEAST_NOISE
+    judged = not rough and has_box(sketch) and problem.n * float(problem.added.max()) < NOISELESS
     return _solution(run, fit, criterion, judged)
 
 

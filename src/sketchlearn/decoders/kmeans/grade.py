@@ -23,6 +23,7 @@ PARTS = ("constant", "fits", "group", "tails", "far", "scarce")
 # Excess of the cost for one unit of each part, and for the constant: 50 % and 90 % quantiles, none negative.
 ESTIMATE = (0.0005, 1.23, 0.0, 0.0, 1.23, 0.0)
 BOUND = (0.0026, 2.47, 0.5, 0.35, 7.8, 1.18)
+NOISELESS = 0.01  # variance added to an average, over that of a row, up to which judges know all of the noise
 MOST = 3.0  # excess that a part counts for at most: beyond, all are the same
 _DRAWS = 8_000  # draws that say where the cost sits
 _FEW, _MUCH = 0.01, 0.2  # share of the rows at most, and of their cost at least, that is worth a word

@@ -18,6 +18,7 @@ from sketchlearn.decoders.steps.refine import refine
 
 SCORE = 3.5  # standard errors of a weight, with what the fit leaves as its noise: one fit in twenty by chance
 STEP, WIDTH = 0.4, 0.1  # of places and of a group, over one standard deviation of the data: frequencies reach 2 to 4
+NEAREST = 2.5  # standard deviations of the column: what lies nearer is not apart
 FARTHEST = 15.0  # standard deviations: farther out low frequencies are needed, and those are for far components
 FREQUENCIES = 400  # that see one column best: enough for a score
 MOST = 3  # groups of one fit
@@ -90,6 +91,9 @@ def group_apart(problem: Problem, state: State, limit: float = SCORE) -> State |
         low = max(float(problem.box[0][j]), mean[j] - FARTHEST)
         high = min(float(problem.box[1][j]), mean[j] + FARTHEST)
         places = np.linspace(low, high, max(int((high - low) / STEP) + 1, 2))
+        places = places[np.abs(places - mean[j]) > NEAREST * np.sqrt(covariance[j, j])]
+        if not len(places):
+            continue
         center, shape = mean.copy(), covariance.copy()
         center[j] = shape[j] = shape[:, j] = 0.0
         shape[j, j] = WIDTH**2
