@@ -90,10 +90,10 @@ def bundle(name, rng):
     return image(name, rng)
 
 
-BUNDLED = (
-    "digits5 digits10 digits20 breast_cancer diabetes china-pixels flower-pixels china-patches5 flower-patches10 "
-    "words5 words10"
-).split()
+BUNDLED = [
+    *("digits5", "digits10", "digits20", "breast_cancer", "diabetes", "china-pixels", "flower-pixels"),
+    *("china-patches5", "flower-patches10", "words5", "words10"),
+]
 
 
 # -- generators ------------------------------------------------------------------------------------
@@ -170,10 +170,11 @@ def codes(n, d, rng):
     return x
 
 
-SYNTHETIC = (
-    "t2 t3 t5 tmix3 lognormal uniform rings lattice integers counts zeros full round close curves pareto laplace "
-    "spectrum widths unbalanced few-far codes"
-).split()
+SYNTHETIC = [
+    *("t2", "t3", "t5", "tmix3", "lognormal", "uniform", "rings", "lattice"),
+    *("integers", "counts", "zeros", "full", "round", "close", "curves", "pareto"),
+    *("laplace", "spectrum", "widths", "unbalanced", "few-far", "codes"),
+]
 GENERATORS = {make.__name__: make for make in (unknown, rare, oblong, far_groups)}
 TAILS = {make.__name__: make for make in HEAVY}
 

@@ -11,7 +11,7 @@ import pytest
 import sketchlearn as sl
 from sketchlearn.decoders import Code
 from sketchlearn.decoders.kmeans.advice import of_graded
-from sketchlearn.decoders.kmeans.grade import Concentration, Grade, Hidden
+from sketchlearn.decoders.kmeans.grade import PARTS, Concentration, Grade, Hidden
 from sketchlearn.decoders.kmeans.judges import Opinions
 from sketchlearn.decoders.problem import Problem
 from tests.decoders.test_groups import excess
@@ -26,7 +26,9 @@ CLUSTERS = RNG.normal(size=(20_000, 2)) + 9.0 * RNG.integers(0, 2, (20_000, 1))
 
 
 def decoded(X: np.ndarray, k: int, seed: int = 0, task: str = "kmeans", **options: object) -> sl.Model:
-    return sl.decode(sl.sketch(X, sl.design(X[:2000], n_components=k, seed=seed, **options)), k, task=task, random_state=0)
+    return sl.decode(
+        sl.sketch(X, sl.design(X[:2000], n_components=k, seed=seed, **options)), k, task=task, random_state=0
+    )
 
 
 def test_round_clusters_stay_reliable_and_data_of_other_shape_is_good() -> None:
@@ -52,7 +54,7 @@ def test_five_far_rows_among_five_thousand_are_not_reliable() -> None:
     solution = sl.decode(sl.sketch(X, phi), 20, random_state=0)
     assert excess(X, solution.centers) > 0.05
     assert solution.code in (Code.DOUBTFUL, Code.MISFIT)
-    assert "clip or transform column" in solution.verdict
+    assert "clipped or transformed (it reaches" in solution.verdict
     assert "can't see" in solution.verdict
 
 
@@ -91,7 +93,11 @@ def test_estimators_and_files_have_the_numbers() -> None:
     km = sl.CompressiveKMeans(5, random_state=0).fit(CURVE)
     model = sl.Model.of(km)
     again = sl.Model.from_json(model.to_json())
-    assert (again.excess_cost, again.excess_cost_bound, again.code) == (km.excess_cost_, km.excess_cost_bound_, model.code)
+    assert (again.excess_cost, again.excess_cost_bound, again.code) == (
+        km.excess_cost_,
+        km.excess_cost_bound_,
+        model.code,
+    )
     assert f"{100 * km.excess_cost_:.2g} %" in [value for value, _ in model.numbers()]
     assert model.summary()["excess_cost_bound"] == km.excess_cost_bound_
     older = replace(model, excess_cost=float("nan"), excess_cost_bound=float("nan"))
@@ -103,7 +109,7 @@ def test_the_last_stage_of_the_trace_is_the_grade() -> None:
     solution = decoded(CURVE, 4)
     last = solution.trace[-1]
     assert last["stage"] == "grade"
-    assert {"fits", "halves", "group", "tails", "far", "scarce"} <= set(last)
+    assert {"fits", "halves", *PARTS[1:]} <= set(last)
     assert "above the best (90 %" in solution.explain()
 
 
@@ -111,9 +117,9 @@ def test_the_last_stage_of_the_trace_is_the_grade() -> None:
 
 
 def grade(worst: str, **changes: object) -> Grade:
-    said = Opinions(0.02, 0.02, 0.01, 0.01, 0.01, group_column=1, group_place=0.5, far_column=0, far_place=2.0)
-    parts = dict.fromkeys(("fits", "group", "tails", "far", "scarce"), 0.001) | {worst: 0.05}
-    made = Grade(0.02, 0.06, parts, said, 0.0, np.ones(2), None, ())
+    said = Opinions(0.02, 0.02, 0.01, 0.01, 0, 2.0)
+    parts = dict.fromkeys(PARTS[1:], 0.001) | {worst: 0.05}
+    made = Grade(0.02, 0.06, parts, said, {}, np.ones(2), None, ())
     return replace(made, **changes)
 
 
@@ -128,10 +134,10 @@ def said(code: Code, given: Grade, what: str = "k-means", blind: bool = False) -
     ("worst", "words"),
     [
         ("fits", "a larger sketch"),
-        ("scarce", "a larger sketch"),
-        ("group", "look at rows with kids near"),
-        ("tails", "clip or transform age, which reaches"),
-        ("far", "clip or transform age, which reaches"),
+        ("misfit", "a larger sketch"),
+        ("coarse", "a map for 3 clusters or more"),
+        ("tails", "age clipped or transformed (it reaches"),
+        ("far", "age clipped or transformed (it reaches"),
     ],
 )
 def test_the_verdict_asks_for_what_takes_most_away(worst: str, words: str) -> None:

@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 import sketchlearn as sl
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
-from sketchlearn.decoders.steps.groups import SCORE, group_apart, groups_apart, joined, without
+from sketchlearn.decoders.steps.groups import group_apart, groups_apart, joined, without
 from sketchlearn.decoders.steps.refine import refine
 
 
@@ -60,6 +60,7 @@ def test_a_group_is_seen_with_its_weight_and_its_place() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_normal_rows_have_no_group(seed: int) -> None:
+def test_normal_rows_have_no_group_that_matters(seed: int) -> None:
     problem, fit = fitted(np.random.default_rng(seed).normal(size=(20_000, 4)))
-    assert group_apart(problem, fit, SCORE + 1.0) is None
+    found = group_apart(problem, fit)  # a few rows more than the model has in its tail may be one
+    assert found is None or found.weights[0] * found.means.max() ** 2 < 0.01

@@ -100,8 +100,8 @@ def of_clusters(
 
 def _misfit(k: int, plain: float, path: str) -> Verdict:
     return Code.MISFIT, (
-        f"not certified: as {k} round clusters the misfit is {plain:.3g} times the noise floor: some are missing, or they "
-        f"are not round Gaussians, as on most real data. The centres come from a richer model ({path})"
+        f"not certified as {k} round clusters (the misfit is {plain:.3g} times the noise floor), as on most real data: "
+        f"some are missing, or they are not round Gaussians; the centres come from {path}"
     )
 
 

@@ -131,10 +131,7 @@ def _verdict(model: Model) -> str:
         return ""
     good = bool(model.reliable) or model.code is Code.GOOD
     title = model.praise if model.reliable else "The centres are good" if good else "Read with care"
-    return (
-        f"<section class='verdict{' good' * good}'><h2>{escape(title)}</h2>"
-        f"<p>{escape(model.verdict)}.</p></section>"
-    )
+    return f"<section class='verdict{' good' * good}'><h2>{escape(title)}</h2><p>{escape(model.verdict)}.</p></section>"
 
 
 def _tiles(model: Model) -> str:

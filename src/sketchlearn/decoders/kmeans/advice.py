@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders.kmeans.grade import ENOUGH, Grade, percent
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.kmeans.grade import Grade, percent
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import Code
 from sketchlearn.decoders.verdicts import Verdict
 
@@ -15,7 +15,8 @@ GOOD, CERTIFIED, BAD = 0.03, 0.05, 0.10
 """Bounds on the excess of the cost up to which centres are good, and up to which a certificate is given; an estimate of
 it from which on the model is wrong."""
 
-_ONE_COLUMN = 0.8  # share of the variance from which on one column decides alone
+ENOUGH = 10  # features for each number of the centres: the usual size
+_ONE_COLUMN = 0.95  # share of the variance from which on one column decides alone
 _SHOWN = 2  # clusters without a centre that are named
 
 
@@ -73,24 +74,22 @@ def _code(code: Code, excess: float, bound: float) -> Code:
 
 
 def _remedy(grade: Grade, problem: Problem, names: tuple[str, ...], k: int, what: str) -> str:
-    """What takes away the largest part of the bound."""
-    said = grade.opinions
+    """What takes away the largest part of the bound; other units, if one column decides alone."""
+    said, share = grade.opinions, grade.variances / max(float(grade.variances.sum()), 1e-300)
+    j = int(share.argmax())
+    first = ""
+    if problem.metric is None and len(share) > 1 and share[j] > _ONE_COLUMN:
+        first = f"standardised columns ({names[j]} has {percent(float(share[j]))} of the variance), or "
     worst = max(grade.parts, key=lambda name: grade.parts[name])
     if worst in ("tails", "far"):
         column = names[said.far_column]
         end = _value(problem, said.far_column, said.far_place)
-        other = ", or k-medians" if what == "k-means" else ""
-        return f"clip or transform {column}, which reaches {end:.4g} (its logarithm, say){other}, or a mixture"
-    if worst == "group":
-        column, place = said.group_column, _value(problem, said.group_column, said.group_place)
-        return f"look at rows with {names[column]} near {place:.4g}, which fits miss: a code for unknown values?"
-    larger = max(2 * problem.size, int(ENOUGH * k * problem.dim))
-    text = f"a larger sketch ({larger:,} features; it has {problem.size:,}), or fewer clusters"
-    share = _variances(grade, problem)
-    j = int(share.argmax())
-    if problem.metric is None and len(share) > 1 and share[j] > _ONE_COLUMN:
-        return f"standardised columns ({names[j]} has {percent(float(share[j]))} of the variance), or {text}"
-    return text
+        other = ", k-medians" if what == "k-means" else ""
+        return f"{first}{column} clipped or transformed (it reaches {end:.4g}; its logarithm, say){other}, or a mixture"
+    if worst == "coarse":
+        return f"{first}a map for {k} clusters or more (this one is too coarse for cells so small), or fewer clusters"
+    larger = max(2 * problem.size, ENOUGH * k * problem.dim)
+    return f"{first}a larger sketch ({larger:,} features; it has {problem.size:,}), or fewer clusters"
 
 
 def _value(problem: Problem, column: int, place: float) -> float:
@@ -98,8 +97,3 @@ def _value(problem: Problem, column: int, place: float) -> float:
     point: Any = np.zeros((1, problem.dim))
     point[0, column] = place
     return float(problem.points(point)[0, column])
-
-
-def _variances(grade: Grade, problem: Problem) -> Array:
-    """Share of each column in the variance of the rows."""
-    return grade.variances / max(float(grade.variances.sum()), 1e-300)

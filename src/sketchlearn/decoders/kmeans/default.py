@@ -27,7 +27,7 @@ from sketchlearn.decoders.certificate import Certified, Certifier
 from sketchlearn.decoders.drive import Run, Stage, drive
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.kmeans.advice import of_graded
-from sketchlearn.decoders.kmeans.grade import NOISELESS, Grade, graded
+from sketchlearn.decoders.kmeans.grade import NOISELESS, Grade, graded, percent
 from sketchlearn.decoders.kmeans.partition import (
     Partition,
     check_criterion,
@@ -276,7 +276,8 @@ def over_complete(run: Decoding) -> Fit:
     fits = [fit.whole for fit in run.fits]
     value = float(np.mean([f.value for f in fits]))
     floor = float(np.mean([run.problem.floor(f)[0] for f in fits]))
-    path = f"{len(fits)} pooled fits of {fits[0].k} components with covariances of their own"
+    count = f"{len(fits)} pooled fits" if len(fits) > 1 else "one fit"
+    path = f"{count} of {fits[0].k} components with covariances of their own"
     run.best = Fit(pooled(fits), value, floor, path)
     return run.best
 
@@ -300,14 +301,14 @@ def with_far_components(run: Decoding) -> Fit | Remark | None:
     far = far_components(run.low, run.best.mixture, run.found.state.means)
     if far is None:
         return None
-    path = (
-        f"{run.best.path}, and {far.far} far component{'s' * (far.far > 1)}: {100 * far.rows:.2g} % of the rows (about "
-        f"{max(far.rows * run.problem.n, 1.0):.0f}), farthest in column {far.column}, carry {100 * far.cost:.0f} % of "
-        "the cost"
-    )
+    rows = f"{100 * far.rows:.2g} % of the rows (about {max(far.rows * run.problem.n, 1.0):.0f})"
+    path = f"{run.best.path}, and {far.far} far component{'s' * (far.far > 1)} with {rows}"
     run.bulk, run.beyond = run.best.mixture, far.beyond
     run.best = replace(run.best, mixture=far.mixture, path=path, certified=None)
-    return run.best
+    column = run.names[far.column] if run.names else f"column {far.column}"
+    return Remark(
+        f"{path}, farthest in {column}; without centres of their own they carry {percent(far.cost)} of the cost"
+    )
 
 
 def _certified(run: Decoding, certified: Certified, path: str, fit: Fit) -> Fit:
@@ -490,7 +491,7 @@ def _grade(run: Decoding, fit: Fit, cells: Partition, criterion: str) -> Grade:
     fits = run.fits or [Fitted(run.problem, State.of(bulk))]
     certified = fit.certified is not None and fit.certified.examination.explained
     rng = run.rng.spawn(1)[0]
-    grade = graded(run.problem, fits, fit.mixture, run.beyond, cells, criterion, certified, rng)
+    grade = graded(run.problem, fits, fit.mixture, run.beyond, cells, criterion, certified, run.low is None, rng)
     why = "how much the centres cost above the best is asked of densities that explain the sketch"
     run.note("grade", why, grade.words, True, perf_counter() - begin, **grade.numbers)
     return grade

@@ -1,9 +1,8 @@
 """By how much do centres cost more than the best?  Judges answer: densities that explain the sketch.
 
-No judge is right, but what all of them say is.  The fits that were pooled are judges, and one of them refitted to
+No judge is right, but what all of them say is.  The fits that were pooled are judges, and some of them refitted to
 either half of the frequencies: rows are fixed and frequencies are random, so halves of these are the right resampling.
-One more has a group where the residual of a fit points.  The excess of centres under a density is that over k-means on
-draws from it, begun at the centres themselves and at random.
+The excess of centres under a density is that over k-means on draws from it, begun at the centres and at random.
 
 What no fit can see is judged by the box of the rows: how much rows may cost that lie beyond the lowest frequency.
 """
@@ -19,15 +18,14 @@ from scipy.special import ndtr
 
 from sketchlearn.decoders.kmeans.partition import k_medians, squared_distances
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.steps.groups import group_apart, joined
 from sketchlearn.decoders.steps.overcomplete import Fitted
 from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Mixture, mixture_quantiles
 
-DRAWS, DRAWS_PER_CENTER = 4000, 150  # of a judge: optimism and noise of k-means on them cancel in two sets
+DRAWS, DRAWS_PER_CENTER = 6000, 200  # of a judge: optimism and noise of k-means on them cancel in two sets
 SEEDING, STEPS, TOLERANCE = 3000, 40, 1e-4  # draws that centres are seeded from, Lloyd's iterations, last gain
+REFITTED = 2  # fits that are refitted to halves
 SEEN = (0.05, 0.01, 0.002)  # tail probabilities from which on the box has the word
-HINT = 1.5  # standard errors of a group's weight from which on a judge has it
 
 Draws = tuple[Array, Array]
 
@@ -40,25 +38,19 @@ class Opinions:
     ----------
     fits, halves : float
         Mean under the pooled fits, and under refits to halves of the frequencies.
-    group : float
-        Under a fit with one more group.
     tails : float
-        Under a density whose columns reach as far as the box: the largest of some.
+        Mean under densities whose columns reach as far as the box, beyond the probabilities of :data:`SEEN`; 0 where
+        the sketch has frequencies low enough to see them.
     far : float
         What a row at the worst end of the box costs, beyond what a centre is worth.
-    group_column, group_place : int, float
-        Where the group is (normalised units).
     far_column, far_place : int, float
         The worst end of the box (normalised units).
     """
 
     fits: float
     halves: float
-    group: float
     tails: float
     far: float
-    group_column: int
-    group_place: float
     far_column: int
     far_place: float
 
@@ -70,6 +62,7 @@ def opinions(
     beyond: Mixture | None,
     centers: Array,
     criterion: str,
+    blind: bool,
     rng: np.random.Generator,
 ) -> Opinions:
     """What all judges say of centres (normalised units).
@@ -82,23 +75,22 @@ def opinions(
         What the centres were computed from.
     beyond : Mixture or None
         Far components next to the fits, their weights being shares of all rows.
-    centers, criterion, rng
-        What is judged, by squared or plain distances, and the randomness of draws.
+    centers, criterion : ndarray (k, d), str
+        What is judged, by squared or plain distances.
+    blind : bool
+        Whether the sketch can't see far rows.
+    rng : Generator
+        For draws.
     """
     court = _Court(centers, criterion, rng)
-    order = rng.permutation(problem.size)
-    halves = [np.sort(order[i::2]) for i in range(2)]
+    halves = [np.sort(half) for half in np.array_split(rng.permutation(problem.size), 2)]
     whole = [_with(fit.whole.mixture(), beyond) for fit in fits]
-    again = [_with(fits[0].refitted(half).mixture(), beyond) for half in halves]
-    group = group_apart(problem, fits[0].whole, HINT)
-    more = 0.0
-    if group is not None:
-        more = court.excess(_with(joined(fits[0].whole, group).mixture(), beyond))
+    again = [_with(fit.refitted(half).mixture(), beyond) for fit in fits[:REFITTED] for half in halves]
     one, two = court.drawn(mixture), court.drawn(mixture)
     both = np.concatenate([one[0], two[0]])
     tails = [
         court.between((far[: len(one[0])], one[1]), (far[len(one[0]) :], two[1]))
-        for far in _reaching(mixture, problem, both)
+        for far in (_reaching(mixture, problem, both) if blind else [])
     ]
     ends = np.stack(problem.box)
     row = court.at_ends(ends)
@@ -107,11 +99,8 @@ def opinions(
     return Opinions(
         fits=float(np.mean([court.excess(judge) for judge in whole])),
         halves=float(np.mean([court.excess(judge) for judge in again])),
-        group=more,
-        tails=max(tails),
+        tails=float(np.mean(tails)) if tails else 0.0,
         far=f * f / (f + court.removal(one)) / court.cost(one, centers),
-        group_column=-1 if group is None else int(np.argmin(group.shapes[0])),
-        group_place=float("nan") if group is None else float(group.means[0, np.argmin(group.shapes[0])]),
         far_column=int(at[1]),
         far_place=float(ends[at]),
     )

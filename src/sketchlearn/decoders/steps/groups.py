@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from sketchlearn.decoders.families import DIAGONAL, FULL
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.families import DIAGONAL
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 

@@ -93,14 +93,6 @@ def _widest(problem: Problem) -> float:
     return max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
 
 
-def _strength(problem: Problem, fit: State) -> float:
-    return SHRINKAGE * 2.0 * fit.value / problem.size
-
-
-def _widest(problem: Problem) -> float:
-    return max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
-
-
 def _rank(d: int) -> int:
     """Factors of a covariance: all in up to twenty dimensions, where they cost little, if five would not do."""
     if d <= 20:
