@@ -15,7 +15,6 @@ from sketchlearn.comparison.two_sample import (
     CHOSEN,
     ROUNDING,
     Comparison,
-    as_mixture,
     characteristic_values,
     feature_covariance,
     fewer_rows,
@@ -25,6 +24,7 @@ from sketchlearn.comparison.two_sample import (
 )
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 

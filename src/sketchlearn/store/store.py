@@ -174,7 +174,7 @@ class StoreBase:
         check_unchanged(todo, known, replace)
         writer = Writer(self, target, replace, atomic)
         for unit in todo:
-            table = engines.run(
+            table = engines.summed(
                 unit.source, target.features, engine, workers=workers, progress=progress, on_invalid=on_invalid
             )
             writer.add(unit, table_of(table))

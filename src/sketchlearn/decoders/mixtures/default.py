@@ -35,6 +35,7 @@ from sketchlearn.decoders.state import State
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
 from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 
@@ -143,7 +144,7 @@ def decode_gmm(
     covariance_type: str = "full",
     *,
     rng: np.random.Generator,
-    start: Mixture | None = None,
+    start: Any = None,
     starts: int = STARTS,
     rounds: int = ROUNDS,
     project: bool = True,
@@ -161,7 +162,7 @@ def decode_gmm(
         Shape of the components.
     rng : numpy Generator
         Source of the random starts.
-    start : Mixture, optional
+    start : Mixture, or anything that has one, optional
         An earlier model to start from; the search runs only if it does not explain the sketch.
     starts : int
         At most this many searches; no more once the misfit is at the noise floor, and none if `start` is
@@ -199,7 +200,7 @@ def decode_gmm(
             n_components,
             covariance_type,
             rng=rng,
-            start=start,
+            start=None if start is None else as_mixture(start, sketch.features.dim),
             starts=starts,
             rounds=rounds,
             project=project,
