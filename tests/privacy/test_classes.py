@@ -62,7 +62,8 @@ def test_numbers_of_rows_are_drawn_together_by_their_noise():
 
 def test_the_size_follows_the_noise():
     sizes = [private_size(10, 64, e, 1e-6, rows=1400, task="classifier")[0] for e in (0.3, 1.0, 3.0)]
-    assert sizes == sorted(sizes) and sizes[0] < 100 < sizes[1] < 1000 < sizes[2]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < 100 < sizes[1] < 1000 < sizes[2]
     assert private_size(10, 64, 1.0, 0.0, rows=1400, task="classifier")[0] < 100
     assert "no useful result" in private_size(10, 64, 0.05, 1e-6, rows=1400, task="classifier")[1]
     with pytest.raises(ValueError, match="kmeans, gmm, pca and classifier"):
@@ -71,7 +72,8 @@ def test_the_size_follows_the_noise():
 
 def test_a_map_from_bounds_looks_at_no_row():
     few, many = (sl.design(bounds=([0, 0], [1, 9]), task="classifier", size=m) for m in (50, 2000))
-    assert few.scale > 2 * many.scale and "no row looked at" in few.reason
+    assert few.scale > 2 * many.scale
+    assert "no row looked at" in few.reason
     assert few.spread.tolist() == [0.5, 4.5]
     with pytest.raises(ValueError, match="needs a sample or bounds"):
         sl.design(dim=3, task="classifier")

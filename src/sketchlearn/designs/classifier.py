@@ -3,8 +3,8 @@
 Class means also serve releases.  A private sum of m Fourier features has noise of one size in every kernel value that
 is computed from it, whatever m is (with Gaussian noise), but sums of products have noise that grows with their width.
 How narrow may the kernel be?  Rows of one class in q dimensions that hold 0.6 of the variance have the average kernel
-value ``kappa = (1 + 0.6 / (f**2 q))**(-q / 2)`` with each other, for a scale of f times the root mean square distance of
-two rows.  m random frequencies know kernel values up to about ``1 / sqrt(m)``, and m is chosen by the noise
+value ``kappa = (1 + 0.6 / (f**2 q))**(-q / 2)`` with each other, for a scale of f times the root mean square distance
+of two rows.  m random frequencies know kernel values up to about ``1 / sqrt(m)``, and m is chosen by the noise
 (:func:`sketchlearn.privacy.private_size`), so ``kappa = 4.7 / sqrt(m)`` is as narrow as both can bear.
 """
 
@@ -29,7 +29,10 @@ WIDTH = 1000
 """Cosines and sines of an embedding by default."""
 _CELLS, _FARTHEST = 16.0, 2.0  # unit cells that the frequencies fill; the radius that is far enough in few columns
 _MEAN_SIZE, _MEAN_SCALE, _SHRINKAGE = 2000, 1.5, 0.1
-_RESOLVED, _WIDEST = 4.7, 0.7  # kernel values of a class times sqrt(m), and the largest one: wider kernels are all alike
+_RESOLVED, _WIDEST = (
+    4.7,
+    0.7,
+)  # kernel values of a class times sqrt(m), and the largest one: wider kernels are all alike
 _WITHIN, _DIMENSIONS = 0.6, 10  # share of the variance within classes, and dimensions that real columns seldom exceed
 
 

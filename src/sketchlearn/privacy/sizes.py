@@ -57,4 +57,7 @@ def class_size(
             f"classes differ by about {2 * _TOLD_APART:g}. It would take about {math.ceil(rows * off / _TOLD_APART):,} "
             "rows, a larger epsilon" + ("" if delta > 0 else ", delta > 0") + ", or fewer classes"
         )
-    return size, f"{words}kernel values have an error of {off:.2g}, those of classes differ by about {2 * _TOLD_APART:g}"
+    return (
+        size,
+        f"{words}kernel values have an error of {off:.2g}, those of classes differ by about {2 * _TOLD_APART:g}",
+    )

@@ -3,8 +3,8 @@
 With z_c the sketch of class c, ``|Phi(x) - z_c|^2`` is smallest where ``<Phi(x), z_c> - |z_c|^2 / 2`` is largest: the
 kernel's nearest-centroid rule, which in the limit of a wide kernel is the plain one.
 
-A release adds noise e to z_c.  In ``<Phi(x), e>`` it is small, but its length is not: ``E|e|^2`` is taken off ``|z_c|^2``,
-with the same number of rows that z_c was divided by.
+A release adds noise e to z_c.  In ``<Phi(x), e>`` it is small, but its length is not: ``E|e|^2`` is taken off
+``|z_c|^2``, with the same number of rows that z_c was divided by.
 """
 
 from __future__ import annotations
