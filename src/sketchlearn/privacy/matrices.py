@@ -1,15 +1,15 @@
 """Noise for sums of products of columns without delta: a symmetric matrix whose law knows the cone of such sums.
 
 What a row r adds to the products, with its columns and the number of rows, is one matrix ``S = (r, s)(r, s)'``:
-positive semidefinite, of trace at most ``T = N**2 + s**2``.  The noise is ``W = A - B`` for independent A, B with density
-``exp(-epsilon tr(A) / T)`` on the cone of such matrices of D columns (a Wishart law with D + 1 degrees of freedom).
+positive semidefinite, of trace at most ``T = N**2 + s**2``.  The noise is ``W = A - B`` for independent A, B with
+density ``exp(-epsilon tr(A) / T)`` on the cone of such matrices of D columns (a Wishart law with D + 1 degrees of freedom).
 
 Pure epsilon.  Put t = epsilon / T.  The density of W is ``f(W) = c exp(t tr W) I(W)``, where ``I(W)`` integrates
 ``exp(-2 t tr A)`` over all A with ``A >= 0`` and ``A >= W``.  For ``S >= 0`` whatever is above W is above ``W - S``, so
 ``I(W - S) >= I(W)`` and ``f(W - S) >= exp(-t tr S) f(W)``.  And f is even, so ``f(W) = f(-W) = f((S - W) - S) >=
 exp(-t tr S) f(S - W) = exp(-t tr S) f(W - S)``.  Both ratios are at most ``exp(t tr S) <= exp(epsilon)``.  Of one row
-for another the difference is that of two such matrices, and of several rows their sum: traces add up.  In one column this
-is Laplace noise; in D columns its largest eigenvalue grows like D, that of Laplace noise entry by entry like
+for another the difference is that of two such matrices, and of several rows their sum: traces add up.  In one column
+this is Laplace noise; in D columns its largest eigenvalue grows like D, that of Laplace noise entry by entry like
 ``D**1.5``.
 
 Integers.  S is a matrix of integers.  Rounding ``S + W`` is post-processing, and gives S plus the rounded W: so it is
