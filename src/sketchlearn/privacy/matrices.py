@@ -2,7 +2,7 @@
 
 What a row r adds to the products, with its columns and the number of rows, is one matrix ``S = (r, s)(r, s)'``:
 positive semidefinite, of trace at most ``T = N**2 + s**2``.  The noise is ``W = A - B`` for independent A, B with
-density ``exp(-epsilon tr(A) / T)`` on the cone of such matrices of D columns (a Wishart law with D + 1 degrees of freedom).
+density ``exp(-epsilon tr(A) / T)`` on the cone of such matrices of D columns (Wishart, D + 1 degrees of freedom).
 
 Pure epsilon.  Put t = epsilon / T.  The density of W is ``f(W) = c exp(t tr W) I(W)``, where ``I(W)`` integrates
 ``exp(-2 t tr A)`` over all A with ``A >= 0`` and ``A >= W``.  For ``S >= 0`` whatever is above W is above ``W - S``, so

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import counts_of, one_component, shares_of
+from sketchlearn.decoders.noise import DEVIATIONS
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.classifier import ClassifierModel
@@ -23,9 +24,6 @@ from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
-
-_TOLD_APART = 9.0  # squared distance of two class means over the noise of sampling rows
-_BEYOND_RELEASE = 3.0  # the same in standard errors of the noise of a release, which is independent at each frequency
 
 
 def decode_means(
@@ -71,7 +69,7 @@ def decode_means(
     distances = lengths[:, None] + lengths - 2.0 * inner
     both = added[:, None] + added
     error = np.sqrt((2.0 * both * np.maximum(distances, 0.0) + both**2) / m)
-    close = distances < np.maximum(_TOLD_APART * (sampled[:, None] + sampled), _BEYOND_RELEASE * error)
+    close = distances < np.maximum(DEVIATIONS**2 * (sampled[:, None] + sampled), DEVIATIONS * error)
     np.fill_diagonal(close, False)
     if close.any():
         a, b = (table.groups[i] for i in np.argwhere(close)[0])
