@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sketchlearn.privacy import noise
+from sketchlearn.privacy import noise, selection
 from sketchlearn.privacy.ledger import Ledger
 from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism, draw
 from sketchlearn.privacy.release import charge, check_sketch, map_origin, released, warn_if_weak
@@ -157,9 +157,8 @@ def threshold(chosen: Mechanism, records_per_user: int, delta: float) -> int:
     >>> 20 < threshold(choose_mechanism(phase_bounds(10), 10, 1.0, 1e-6), 1, 1e-6) < 120
     True
     """
-    needed = -math.log(delta / records_per_user)
     if chosen.count_scale is not None:
-        far = chosen.count_scale * needed
-    else:
-        far = chosen.scale / chosen.count_multiplier * math.sqrt(2.0 * needed) + 0.5  # rounded to whole rows
+        return selection.threshold(chosen.count_scale, records_per_user, delta)
+    needed = -math.log(delta / records_per_user)
+    far = chosen.scale / chosen.count_multiplier * math.sqrt(2.0 * needed) + 0.5  # rounded to whole rows
     return math.ceil(records_per_user + far * (1.0 + 1e-9)) + 1
