@@ -84,11 +84,6 @@ def seeded() -> np.random.Generator | None:
     return _insecure.get()
 
 
-def seeded() -> np.random.Generator | None:
-    """The generator of a test, if noise comes from one."""
-    return _insecure.get()
-
-
 def generator() -> str:
     """What draws the noise, for the record."""
     return "seeded for tests, NOT PRIVATE" if is_insecure() else "OpenDP, operating system's generator"
