@@ -19,8 +19,8 @@ from sketchlearn.decoders.steps.overcomplete import Fitted
 from sketchlearn.models.mixture import Mixture
 
 PARTS = ("constant", "fits", "tails", "far", "misfit", "under", "coarse")
-# Excess of the cost for one unit of each part, none negative: 50 % and 92 % quantiles of 440 cases of 316 data sets.  Nine
-# in ten of data sets that are left out are covered then.
+# Excess of the cost for one unit of each part, none negative: 50 % and 92 % quantiles of 440 cases of 316 data sets.
+# Nine in ten cases of data sets that are left out are covered then.
 ESTIMATE = (0.0005, 1.2, 0.49, 0.87, 0.0055, 0.0, 1.9)
 BOUND = (0.0008, 2.03, 2.89, 5.08, 0.43, 0.18, 3.5)
 LONGEST, REACH = 0.9, 1.5  # share of the frequencies that are shorter, and radians that a cell should span there
@@ -134,8 +134,8 @@ def facts_of(
 ) -> dict[str, float]:
     """What makes all judges fail together, in units of 1 %.
 
-    ``misfit``: root of the times that the misfit of the fits is above the noise floor; ``under``: times that it is below,
-    since fits have as many numbers as the sketch; ``coarse``: times, squared, that cells are smaller than what the
+    ``misfit``: root of the times that the misfit of the fits is above the noise floor; ``under``: times that it is
+    below, since fits have as many numbers as the sketch; ``coarse``: times, squared, that cells are smaller than what the
     longest frequencies tell apart.
     """
     width = cells.cost / np.sqrt(problem.dim) if criterion == "medians" else np.sqrt(cells.cost / problem.dim)
