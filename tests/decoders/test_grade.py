@@ -19,9 +19,9 @@ from tests.decoders.test_groups import excess
 pytestmark = pytest.mark.filterwarnings("ignore::sketchlearn.DataWarning")
 
 RNG = np.random.default_rng(5)
-CURVE = np.column_stack([np.sin(3 * (t := RNG.uniform(size=20_000))), t**2, np.cos(5 * t)]) + 0.05 * RNG.normal(
-    size=(20_000, 3)
-)
+OBLONG = 6.0 * RNG.normal(size=(6, 4))[(_owner := RNG.integers(6, size=20_000))] + np.exp(RNG.normal(size=(6, 4)))[
+    _owner
+] * RNG.normal(size=(20_000, 4))
 CLUSTERS = RNG.normal(size=(20_000, 2)) + 9.0 * RNG.integers(0, 2, (20_000, 1))
 
 
@@ -34,9 +34,9 @@ def decoded(X: np.ndarray, k: int, seed: int = 0, task: str = "kmeans", **option
 def test_round_clusters_stay_reliable_and_data_of_other_shape_is_good() -> None:
     sure = decoded(CLUSTERS, 2)
     assert (sure.code, sure.verdict[:9]) == (Code.RELIABLE, "Reliable:")
-    good = decoded(CURVE, 6)
+    good = decoded(OBLONG, 6)
     assert (good.code, good.reliable, good.verdict[:5]) == (Code.GOOD, False, "Good:")
-    for solution, X in ((sure, CLUSTERS), (good, CURVE)):
+    for solution, X in ((sure, CLUSTERS), (good, OBLONG)):
         assert max(excess(X, solution.centers), solution.excess_cost_bound) <= 0.03
         assert 0.0 < solution.excess_cost <= solution.excess_cost_bound
 
@@ -74,15 +74,15 @@ def test_few_rows_with_much_of_the_cost_are_named_with_their_column() -> None:
 
 
 def test_medians_have_a_grade_in_their_own_units() -> None:
-    solution = decoded(CURVE, 5, task="kmedians")
+    solution = decoded(OBLONG, 5, task="kmedians")
     assert "above k-medians on all rows" in solution.verdict
     assert 0.0 < solution.excess_cost < solution.excess_cost_bound < 0.03
 
 
 def test_nothing_is_said_where_noise_was_added_or_the_box_is_not_known() -> None:
-    sketch = sl.sketch(CURVE, sl.design(bounds=([-2.0] * 3, [2.0] * 3), n_components=3, seed=0))
+    sketch = sl.sketch(OBLONG, sl.design(bounds=([-20.0] * 4, [20.0] * 4), n_components=3, seed=0))
     private = sl.privatize(sketch, epsilon=5.0, delta=1e-6, public_map=True)
-    one_bit = sl.sketch(CURVE, sl.FourierFeatures.draw(dim=3, size=500, scale=0.4, quantized=True, seed=0))
+    one_bit = sl.sketch(OBLONG, sl.FourierFeatures.draw(dim=4, size=500, scale=2.0, quantized=True, seed=0))
     for some in (private, one_bit):
         found = sl.decode(some, 3, random_state=0)
         assert np.isnan([found.excess_cost, found.excess_cost_bound]).all()
@@ -90,7 +90,7 @@ def test_nothing_is_said_where_noise_was_added_or_the_box_is_not_known() -> None
 
 
 def test_estimators_and_files_have_the_numbers() -> None:
-    km = sl.CompressiveKMeans(5, random_state=0).fit(CURVE)
+    km = sl.CompressiveKMeans(5, random_state=0).fit(OBLONG)
     model = sl.Model.of(km)
     again = sl.Model.from_json(model.to_json())
     assert (again.excess_cost, again.excess_cost_bound, again.code) == (
@@ -106,7 +106,7 @@ def test_estimators_and_files_have_the_numbers() -> None:
 
 
 def test_the_last_stage_of_the_trace_is_the_grade() -> None:
-    solution = decoded(CURVE, 4)
+    solution = decoded(OBLONG, 4)
     last = solution.trace[-1]
     assert last["stage"] == "grade"
     assert {"fits", "halves", *PARTS[1:]} <= set(last)

@@ -15,9 +15,9 @@ that are as likely (:mod:`sketchlearn.decoders.kmeans.posterior`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from sketchlearn.decoders.certificate import Certified, Certifier
 from sketchlearn.decoders.drive import Run, Stage, drive
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.kmeans.advice import of_graded
+from sketchlearn.decoders.kmeans.fit import Fit, Remark
 from sketchlearn.decoders.kmeans.grade import NOISELESS, Grade, graded, percent
 from sketchlearn.decoders.kmeans.partition import (
     Partition,
@@ -67,43 +68,6 @@ ROWS_PER_COMPONENT = 20  # rows below which nothing can be said of shapes
 DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
 STEPS, WHOLE_STEPS = 100, 30  # L-BFGS iterations: of a refinement, after a search
 FAR = 15.0  # standard deviations of a column: no normal row lies as far, and maps have low frequencies from there on
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A fitted mixture (normalised units), its misfit and noise floor, how it came about and what is known of it."""
-
-    mixture: Mixture
-    misfit: float
-    floor: float
-    path: str
-    certified: Certified | None = None
-
-    @classmethod
-    def of(cls, found: Found, path: str = "shared width") -> Fit:
-        """What a search found, with nothing known of it."""
-        variance = max(float(found.state.shapes[0]), 1e-9)
-        state = State.shared(found.state.weights, found.state.means, variance)
-        return cls(state.mixture(), found.value, found.floor, path)
-
-    @property
-    def ratio(self) -> float:
-        """Misfit over noise floor."""
-        return self.misfit / self.floor
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the certificate is given."""
-        return self.certified is not None and self.certified.passed
-
-    @property
-    def words(self) -> str:
-        """The fit in words."""
-        text = f"{self.path}: misfit {self.ratio:.3g} times the noise floor"
-        if self.certified is None:
-            return text
-        failed = [f for f in self.certified.examination.findings if not f.passed]
-        return text + ("; all tests pass" if not failed else "; " + "; ".join(map(str, failed)))
 
 
 class Decoding(Run):
@@ -281,13 +245,6 @@ def over_complete(run: Decoding) -> Fit:
     path = f"{count} of {fits[0].k} components with covariances of their own"
     run.best = Fit(pooled(fits), value, floor, path)
     return run.best
-
-
-class Remark(NamedTuple):
-    """What a stage has to say that changed nothing."""
-
-    words: str
-    accepted: bool = False
 
 
 def with_far_components(run: Decoding) -> Fit | Remark | None:
@@ -495,7 +452,9 @@ def _grade(run: Decoding, fit: Fit, cells: Partition, criterion: str) -> Grade:
     fits = run.fits or [Fitted(run.problem, State.of(bulk))]
     certified = fit.certified is not None and fit.certified.examination.explained
     rng = run.rng.spawn(1)[0]
-    grade = graded(run.problem, fits, fit.mixture, run.beyond, cells, criterion, certified, run.low is None, rng)
+    grade = graded(
+        run.problem, fits, fit.mixture, run.beyond, cells, criterion, certified, run.low is None and not certified, rng
+    )
     why = "how much the centres cost above the best is asked of densities that explain the sketch"
     run.note("grade", why, grade.words, True, perf_counter() - begin, **grade.numbers)
     return grade

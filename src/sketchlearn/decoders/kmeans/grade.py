@@ -135,8 +135,8 @@ def facts_of(
     """What makes all judges fail together, in units of 1 %.
 
     ``misfit``: root of the times that the misfit of the fits is above the noise floor; ``under``: times that it is
-    below, since fits have as many numbers as the sketch; ``coarse``: times, squared, that cells are smaller than what the
-    longest frequencies tell apart.
+    below, since fits have as many numbers as the sketch; ``coarse``: times, squared, that cells are smaller than what
+    the longest frequencies tell apart.
     """
     width = cells.cost / np.sqrt(problem.dim) if criterion == "medians" else np.sqrt(cells.cost / problem.dim)
     reach = float(np.quantile(problem.radii, LONGEST)) * width
