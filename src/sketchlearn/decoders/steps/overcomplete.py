@@ -25,7 +25,7 @@ STEPS, ALL_STEPS, DIAGONAL_STEPS, AXES_STEPS = 100, 150, 60, 40  # L-BFGS iterat
 HALF_STEPS = 40  # of a refit to half of the frequencies
 PARALLEL = 2**20  # multiply-adds of an iteration below which threads wait for the interpreter
 REPLACEMENTS = 4  # rounds of the search after all components are there
-FAILED = 2.0  # misfit over the least from which on a fit has failed
+FAILED = 2.0  # misfit over the least, or over the noise floor if that is more, from which on a fit has failed
 LIGHTEST = 1e-4  # weight of a component that is not given up
 
 
@@ -78,8 +78,9 @@ def over_complete_fits(problem: Problem, found: State, count: int, rng: np.rando
         if groups is not None:
             again = in_parallel(lambda own: beside(own, groups), rng.spawn(count))
             fits = min(fits, again, key=lambda some: float(np.median([fit.state.value for fit in some])))
-    least = min(fit.state.value for fit in fits)
-    return [fit for fit in fits if fit.state.value <= FAILED * least]
+    best = min(fits, key=lambda fit: fit.state.value)
+    enough = FAILED * max(best.state.value, problem.floor(best.whole)[0])
+    return [fit for fit in fits if fit.state.value <= enough]
 
 
 def _groups(problem: Problem, fits: list[Fitted]) -> State | None:
