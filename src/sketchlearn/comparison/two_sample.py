@@ -31,6 +31,7 @@ from sketchlearn.features.operator import Operator
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch, check_same_features, pooled
 from sketchlearn.threads import single_blas_thread
+from sketchlearn.words import html_table
 
 _F64 = npt.NDArray[np.float64]
 _C128 = npt.NDArray[np.complex128]
@@ -79,6 +80,11 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"Comparison(distance={self.distance:.4g}, p_value={self.p_value:.3g})"
+
+    def _repr_html_(self) -> str:
+        facts = {"distance (MMD)": f"{self.distance:.4g}", "p-value": f"{self.p_value:.3g}"}
+        facts["rows"] = " and ".join(f"{count:,}" for count in self.counts)
+        return html_table("Comparison", facts.items())
 
 
 def compare(a: Sketch, b: Sketch, mixture: Any = None) -> Comparison:

@@ -13,6 +13,7 @@ from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.models.mixture import Array
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.words import html_table
 
 CERTIFIED = "the smallest number that is certified"
 
@@ -103,6 +104,15 @@ class Sweep:
             numbers = f"{r.k:>4} {r.residual:>11.4g} {r.ratio:>10.3g} {r.inertia:>12.5g} {r.criterion:>11.1f}"
             lines.append(f"{numbers}  {r.code}{mark}")
         return "\n".join([*lines, f"recommended: {self.recommended} ({self.reason})"])
+
+    def _repr_html_(self) -> str:
+        head = ("k", "residual", "ratio", "inertia", "criterion", "certificate")
+        rows = [
+            (f"{r.k}{' ←' * (r.k == self.recommended)}", f"{r.residual:.4g}", f"{r.ratio:.3g}", f"{r.inertia:.5g}",
+             f"{r.criterion:.1f}", r.code)
+            for r in self.rows
+        ]  # fmt: skip
+        return html_table("Numbers of components", rows, head, f"Recommended: {self.recommended} ({self.reason}).")
 
 
 def _open(code: Code) -> Code:

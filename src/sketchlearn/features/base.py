@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fingerprint import check_fingerprint, digest
 from sketchlearn.features.projection import Projection
@@ -260,7 +261,7 @@ class FeatureMap(SumAlgebra, ABC):
 
     def standardized(self: _M, offset: npt.ArrayLike, spread: npt.ArrayLike) -> _M:
         """The map for raw rows that this one is for standardised rows; ValueError for kinds that have none."""
-        raise ValueError(f"standardize=True needs Fourier features, {self.kind} features keep their units")
+        raise InputError(Option("standardize", True), f" needs Fourier features, {self.kind} features keep their units")
 
     def redrawn(self: _M, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None) -> _M:
         """A map of the same law, scale and seed with another structure; ValueError for kinds that have none."""

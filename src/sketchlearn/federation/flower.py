@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sketchlearn.engines import sketch as sketch_rows
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.federation.store import Submission, with_sketch
 from sketchlearn.optional import optional
 from sketchlearn.sketches import Sketch
+from sketchlearn.sketching import sketch as sketch_rows
 
 _RECIPE, _SKETCH, _FIELD = "recipe", "sketch", "bytes"
 

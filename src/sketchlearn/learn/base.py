@@ -22,7 +22,6 @@ from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.front import design_request
 from sketchlearn.designs.request import Request, find
-from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.parameters import DeclaredParameters
@@ -37,6 +36,7 @@ from sketchlearn.learn.rows import (
 )
 from sketchlearn.models.base import Model
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sketching import sketch as make_sketch
 from sketchlearn.sources import Selection, open_source
 from sketchlearn.threads import limited
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import sketchlearn
+from sketchlearn.exceptions import PUBLIC, InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.privacy import noise as noises
 from sketchlearn.privacy.composition import Spent
@@ -304,10 +305,13 @@ def map_origin(
             )
         return "chosen from the data by a private pilot"
     if not public_map:
-        raise ValueError(
+        raise InputError(
             "was the map chosen without looking at these rows? A centre or a scale from a sample of them would be "
-            "published without noise. Design it with bounds=(lower, upper) that are public, from other data, or by "
-            "sketchlearn.privacy.private_design; then say so with public_map=True"
+            "published without noise. Design it with public ",
+            PUBLIC,
+            ", or from other data, and confirm that with ",
+            Option("public_map", True),
+            "; or choose it with sketchlearn.privacy.private_design",
         )
     return "declared public by the releaser"
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, is_table, note, read_sketch, usage, write_bytes
+from sketchlearn.cli.help import examples
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(epilog=examples("privatize all.sketch --epsilon 1 --delta 1e-6 --public-map -o public.sketch"))
     def privatize(
         sketch: Annotated[str, typer.Argument(help="Exact sketch; - for standard input.")],
         output: Output,
@@ -21,7 +22,8 @@ def register(app: typer.Typer) -> None:
             float, typer.Option("--delta", help="0, or a number far below 1 / (number of people) for less noise.")
         ] = 0.0,
         relation: Annotated[
-            str, typer.Option("--relation", help="What one person changes: add-remove or replace-one.")
+            Literal["add-remove", "replace-one"],
+            typer.Option("--relation", help="What one person changes: a row more or less, or another row."),
         ] = "add-remove",
         records_per_user: Annotated[
             int | None,
@@ -40,7 +42,9 @@ def register(app: typer.Typer) -> None:
         ] = None,
         public_map: Annotated[
             bool,
-            typer.Option("--public-map", help="My word that the map was chosen without these rows (design --bounds)."),
+            typer.Option(
+                "--public-map", help="Confirm that the map was chosen without these rows, by 'design' from bounds."
+            ),
         ] = False,
         ledger: Annotated[
             str | None, typer.Option("--ledger", help="File that records what was spent; written before the release.")

@@ -7,17 +7,18 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from sketchlearn.cli.app import Debug, check_output, note, read_features, write_bytes
+from sketchlearn.cli.help import examples
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command("serve")
+    @app.command("serve", epilog=examples("serve map.json --store sums.db -o total.sketch"))
     def serve(
         sketch: Annotated[str, typer.Argument(help="Feature map for all clients: a file from 'design', or a sketch.")],
         store: Annotated[str, typer.Option("--store", "-s", help="SQLite file with the sum and the keys.")],
@@ -29,8 +30,8 @@ def register(app: typer.Typer) -> None:
         most_rows: Annotated[int | None, typer.Option(help="Largest number of rows in one sketch.")] = None,
         until: Annotated[datetime | None, typer.Option(help="Accept nothing after this time (local clock).")] = None,
         users: Annotated[
-            str | None,
-            typer.Option(help="For sketches that clients made private: can one person be in two? disjoint or same."),
+            Literal["disjoint", "same"] | None,
+            typer.Option(help="For sketches that clients made private: disjoint if nobody is in two, otherwise same."),
         ] = None,
         debug: Debug = False,
     ) -> None:
