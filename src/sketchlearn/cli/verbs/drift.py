@@ -6,7 +6,19 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from sketchlearn.cli.app import ALPHA, Code, Debug, Json, emit, labelled_sketches, usage, warnings_as_notes, working
+from sketchlearn.cli.app import (
+    ALPHA,
+    Code,
+    Debug,
+    Json,
+    check_output,
+    emit,
+    labelled_sketches,
+    usage,
+    warnings_as_notes,
+    working,
+    write_bytes,
+)
 from sketchlearn.cli.help import examples
 from sketchlearn.words import one_line
 
@@ -43,6 +55,9 @@ def register(app: typer.Typer) -> None:
             float,
             typer.Option("--min-effect", help="Smaller effects are no alarm: 0.3 for small, 0.5 for large changes."),
         ] = 0.0,
+        output: Annotated[
+            str | None, typer.Option("--output", "-o", help="Write a page with tables and a picture to this file.")
+        ] = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -54,17 +69,24 @@ def register(app: typer.Typer) -> None:
         for option, number in (("--min-distance", min_distance), ("--min-effect", min_effect)):
             if not number >= 0:
                 raise usage(f"{option} must not be negative, got {number}")
+        if output is not None:
+            check_output(output, *sketches, as_json=as_json)
         given = labelled_sketches(sketches)
         with working(f"comparing {len(given)} sketches"), warnings_as_notes():
             found = drift(given, against=against, alpha=alpha, correction=correction, min_distance=min_distance,
                           min_effect=min_effect)  # fmt: skip
+        if output is not None:
+            from sketchlearn.plots import drift_report
+
+            write_bytes(output, drift_report(found, alpha=alpha).encode())
         differ = [alarm for alarm in found if alarm.differs]
         facts = {
             "against": against, "alpha": alpha, "correction": correction, "min_distance": min_distance,
             "min_effect": min_effect,
             "differ": len(differ), "changes": [alarm.facts() for alarm in found],
         }  # fmt: skip
-        emit(facts, as_json, _text(found, against))
+        if output != "-":
+            emit(facts, as_json, _text(found, against))
         if differ:
             raise typer.Exit(Code.DIFFERENT)
 
