@@ -261,8 +261,8 @@ def _one_column(
             np.sqrt(of_rows / n + added @ (c[1:] ** 2))
             for of_rows, c in ((variance, weights[:, 0]), (spread, weights[:, 1] - 2.0 * first * weights[:, 0]))
         ]
-        if sketch.has_box and unseen[0] + errors[0] > half / np.sqrt(3.0):  # the box says more than the features
-            first, errors[0], unseen[0] = 0.5 * (edge[0] + edge[1]), half / np.sqrt(3.0), 0.0
+        if sketch.has_box and unseen[0] + errors[0] > half:  # the box says more than the features
+            first, errors[0], unseen[0] = 0.5 * (edge[0] + edge[1]), half, 0.0
             deviation = min(deviation, half)
         missed += unseen
         out.append(

@@ -153,6 +153,8 @@ def check_components(
         return int(n_components)
     if not isinstance(sketch, Sketch):
         raise TypeError(f"expected a sketch, got {type(sketch).__name__}")
+    if sketch.weight == 0:
+        raise ValueError("the sketch is empty: there is nothing to learn from")
     if groups and sketch.count < n_components:
         raise ValueError(
             f"n_samples={sketch.count} should be >= the number of components, {n_components}: the sketch has fewer rows"

@@ -226,7 +226,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         return -2.0 * log_likelihood * n + 2.0 * self._n_parameters()
 
     def to_sklearn(self) -> GaussianMixture:
-        """The same mixture as a fitted scikit-learn :class:`~sklearn.mixture.GaussianMixture`.
+        """This mixture as a fitted scikit-learn :class:`~sklearn.mixture.GaussianMixture`.
 
         Examples
         --------

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import counts_of, one_component, shares_of
+from sketchlearn.decoders.noise import DEVIATIONS
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.classifier import ClassifierModel
@@ -19,8 +20,6 @@ from sketchlearn.models.rules import LinearRule
 from sketchlearn.sketches.table import SketchTable
 
 Array = npt.NDArray[np.float64]
-
-_TOLD_APART = 9.0  # squared distance of two class means over its noise
 
 
 def decode_means(
@@ -62,7 +61,7 @@ def decode_means(
     noise = np.array([float(s.variances.mean()) for s in table.values()])
     inner = (z @ z.conj().T).real / m
     distances = lengths[:, None] + lengths - 2.0 * inner
-    close = distances < _TOLD_APART * (noise[:, None] + noise)
+    close = distances < DEVIATIONS**2 * (noise[:, None] + noise)
     np.fill_diagonal(close, False)
     if close.any():
         a, b = (table.groups[i] for i in np.argwhere(close)[0])

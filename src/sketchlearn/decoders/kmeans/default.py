@@ -58,7 +58,6 @@ MESSAGES = 2000  # k d up to which message passing takes seconds
 MANY_SCALES = 66.0  # longest frequency, over one standard deviation of the data, of a map made for clusters in groups
 WHOLE, FEW_WHOLE = 0.4, 0.1  # share of components that must be clusters for repair to start from them; if scarce
 ROWS_PER_COMPONENT = 20  # rows below which nothing can be said of shapes
-LEAST_NOISE = 0.01  # of a row's variance: weights of frequencies grow to at most one over this
 DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
 STEPS, WHOLE_STEPS = 100, 30  # L-BFGS iterations: of a refinement, after a search
 FAR = 15.0  # standard deviations of a column: no normal row lies as far, and maps have low frequencies from there on
@@ -207,7 +206,7 @@ def noise_weighted_search(run: Decoding) -> Fit | None:
     one row in ten thousand, invisible beside the full noise, stands out there.
     """
     problem, found = run.problem, run.found
-    renewed = noise.renewed_weights(problem, problem.left(found.state), LEAST_NOISE)
+    renewed = noise.renewed_weights(problem, problem.left(found.state), noise.RENEWED_LEAST)
     closer = problem.reweighted(problem.u / problem.u.max() * renewed)
     again = search(closer, run.k, run.rng, start=found.state.means, replacements=8)
     value = problem.misfit(again.state)

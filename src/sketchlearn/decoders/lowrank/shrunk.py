@@ -37,7 +37,7 @@ _NOISY = 0.05  # noise over signal in the measurements from which on this is bet
 
 
 def drowned(problem: Problem) -> bool:
-    """Whether the noise that was added is large enough for this decoder."""
+    """Whether the additive noise is large enough for this decoder."""
     y, noise = problem.measurements, float(np.mean(problem.added))
     return noise > _NOISY * max(float(y.var()) - noise, 0.0)
 

@@ -92,8 +92,6 @@ def decode_second_moment(
     'explains the sketch down to sampling noise'
     """
     features = second_moment(sketch.features, "a second moment")
-    if sketch.weight == 0:
-        raise ValueError("the sketch is empty: there is nothing to decode")
     rank = max(1, min(rank, features.dim))
     weight, count = float(sketch.weight), sketch.effective_count
     sums = sums_with_shrunk_mean(sketch, features)
