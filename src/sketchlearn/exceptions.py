@@ -99,7 +99,7 @@ class IncompatibleSketchError(InputError):
     ...     a + b
     ... except sl.IncompatibleSketchError as error:
     ...     print(error)
-    the sketches have different feature maps: seed 0 vs 1
+    the sketches have different feature maps (seed 0 vs 1): make both with one map, which is designed once
     """
 
 
@@ -110,6 +110,17 @@ class UnboundedError(Advice, TypeError):
     --------
     >>> from sketchlearn.exceptions import UnboundedError
     >>> issubclass(UnboundedError, TypeError)
+    True
+    """
+
+
+class UnsuitableMapError(Advice, TypeError):
+    """A sketch has features from which something else can be learned, but not this.
+
+    Examples
+    --------
+    >>> from sketchlearn.exceptions import UnsuitableMapError
+    >>> issubclass(UnsuitableMapError, TypeError)
     True
     """
 

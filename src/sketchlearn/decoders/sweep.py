@@ -10,6 +10,7 @@ import numpy as np
 
 from sketchlearn.decoders.registry import Decoder
 from sketchlearn.decoders.solution import Code, Solution
+from sketchlearn.engines.progress import Report, silent
 from sketchlearn.models.mixture import Array
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
@@ -137,6 +138,14 @@ def numbers_of_components(sketch: Sketch, ks: Iterable[int]) -> list[int]:
     return numbers
 
 
+def watched(numbers: list[int], report: Report) -> Iterator[int]:
+    """The numbers in turn; what is done with each is reported when the next one is asked for."""
+    for i, k in enumerate(numbers):
+        report(i, len(numbers))
+        yield k
+    report(len(numbers), len(numbers))
+
+
 def recommend(ks: list[int], ratios: list[float], explained: list[bool]) -> tuple[int, str]:
     """The fewest components that explain the sketch, or else the fewest that come near the least misfit."""
     for k, enough in zip(ks, explained, strict=True):
@@ -148,11 +157,17 @@ def recommend(ks: list[int], ratios: list[float], explained: list[bool]) -> tupl
 
 
 def sweep_by_certificate(
-    decoder: Decoder, sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator, **options: Any
+    decoder: Decoder,
+    sketch: Sketch,
+    ks: Iterable[int],
+    *,
+    rng: np.random.Generator,
+    report: Report = silent,
+    **options: Any,
 ) -> Sweep:
     """Decode every number of components with the same decoder; the certificate chooses."""
     numbers = numbers_of_components(sketch, ks)
-    found = [decoder(sketch, k, rng=rng, trace=None, **options) for k in numbers]
+    found = [decoder(sketch, k, rng=rng, trace=None, **options) for k in watched(numbers, report)]
     nan = float("nan")
     rows = [
         SweepRow(k, s.residual, s.ratio, getattr(s, "inertia", nan), nan, s.code)

@@ -26,10 +26,11 @@ from sketchlearn.decoders.noise import SLACK
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.decoders.steps.greedy import Found, search
-from sketchlearn.decoders.sweep import CERTIFIED, Sweep, SweepRow, numbers_of_components
+from sketchlearn.decoders.sweep import CERTIFIED, Sweep, SweepRow, numbers_of_components, watched
 from sketchlearn.decoders.sweep_gmm import sweep_gmm
 from sketchlearn.decoders.verdicts import CLUSTERS, FEWEST_ROWS
 from sketchlearn.designs.gmm import parameter_count
+from sketchlearn.engines.progress import Report, silent
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Array, Mixture
@@ -44,13 +45,13 @@ _SHAPES = ("one width", "round", "diagonal", "any")
 _THIN = 1e-4  # of the mean variance of a column: clusters that are thinner are a matter of rounding
 
 
-def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator) -> Sweep:
+def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator, report: Report = silent) -> Sweep:
     """Decode every k, each warm-started from the last."""
     numbers = numbers_of_components(sketch, ks)
     metric = standard_metric(characteristic(sketch.features))
     problem = Problem.from_sketch(sketch, metric)
     found: list[Found] = []
-    for k in numbers:
+    for k in watched(numbers, report):
         found.append(_next(problem, k, rng, found[-1] if found else None))
     models = [problem.mixture(f.state.with_weights(np.maximum(f.state.weights, 1e-12)).mixture()) for f in found]
     explained = next((model for f, model in zip(found, models, strict=True) if f.ratio <= SLACK), None)

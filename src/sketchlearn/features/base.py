@@ -289,8 +289,10 @@ class FeatureMap(SumAlgebra, ABC):
 
     def difference(self, other: FeatureMap) -> str:
         """What distinguishes two maps, in words (empty if nothing does)."""
+        if self.kind != other.kind:
+            return f"one has {self.kind} features, the other {other.kind} ones"
         mine, theirs = self.recipe(), other.recipe()
-        parts = []
+        parts, arrays = [], []
         for key in sorted(set(mine) | set(theirs)):
             a, b = mine.get(key), theirs.get(key)
             if a != b:
@@ -298,7 +300,12 @@ class FeatureMap(SumAlgebra, ABC):
                     len(json.dumps(v)) > _WORDS or isinstance(v, list) or (isinstance(v, dict) and "f8" in v)
                     for v in (a, b)
                 )  # lists and arrays say nothing to people
-                parts.append(f"{key} differs" if long else f"{key} {_plain(a)} vs {_plain(b)}")
+                if long:
+                    arrays.append(key)
+                else:
+                    parts.append(f"{key} {_plain(a)} vs {_plain(b)}")
+        if arrays:
+            parts.append(f"other values of {', '.join(arrays)}")
         return ", ".join(parts)
 
     def describe(self) -> str:

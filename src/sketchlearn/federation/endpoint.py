@@ -35,6 +35,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
+_PLACES = {"/sketches": "POST", "/recipe": "GET", "/sum": "GET", "/health": "GET", "/": "GET"}
+
+
 class _Refusal(Exception):
     """An answer that is not what was hoped for."""
 
@@ -62,6 +65,9 @@ class Collector:
         The SQLite file of the sum; see :class:`Store`.
     token : str, optional
         What clients must send as ``Authorization: Bearer ...``.
+    read_token : str, optional
+        What readers of the sum must send for ``GET /sum``; without it the sum is not shown.  ``GET /health`` answers
+        everybody whether the store can be read.
     most_rows : int, optional
         Rows that one sketch may have at most, skipped ones included.
     most_noise : float
@@ -94,6 +100,7 @@ class Collector:
         path: str | PathLike[str],
         *,
         token: str | None = None,
+        read_token: str | None = None,
         most_rows: int | None = None,
         most_noise: float = 0.0,
         until: float | None = None,
@@ -104,6 +111,7 @@ class Collector:
         if users is not None and users not in USERS:
             raise ValueError(f"users={users!r}: choose one of {', '.join(USERS)}")
         self._features, self._store, self._users = features, Store(path, features, users), users
+        self._read_token = read_token
         self._token, self._most_rows, self._most_noise, self._until = token, most_rows, most_noise, until
         self._timeout, self._most_at_once = body_timeout, most_at_once
         self._recipe = Sketch.empty(features).to_bytes()
@@ -168,17 +176,27 @@ class Collector:
     async def _answer(
         self, method: str, path: str, headers: Mapping[bytes, bytes], receive: Receive
     ) -> tuple[int, bytes, str]:
-        allowed = {"/sketches": "POST", "/recipe": "GET", "/": "GET"}.get(path.rstrip("/") or "/")
+        place = path.rstrip("/") or "/"
+        allowed = _PLACES.get(place)
         if allowed is None:
-            raise _Refusal(404, "there is nothing here: POST /sketches, GET /recipe, GET /")
+            shown = ", ".join(f"{method} {name}" for name, method in _PLACES.items())
+            raise _Refusal(404, f"there is nothing here: {shown}")
         if method != allowed:
             raise _Refusal(405, f"{allowed} is what can be done here", allow=allowed)
+        loop = asyncio.get_running_loop()
+        if place == "/health":  # without a token: a load balancer has none, and learns nothing else
+            await loop.run_in_executor(self._worker, lambda: self.submissions)
+            return 200, _json(status="ok"), "application/json"
+        if place == "/sum":
+            self._check_reader(headers)
+            total = await loop.run_in_executor(self._worker, lambda: self.sketch)
+            return 200, total.to_bytes(), "application/octet-stream"
         self._check_token(headers)
         if path.startswith("/recipe"):
             return 200, self._recipe, "application/octet-stream"
         if allowed == "GET":
             # not in the loop that serves everybody: another process may be writing
-            sketches = await asyncio.get_running_loop().run_in_executor(self._worker, lambda: self.submissions)
+            sketches = await loop.run_in_executor(self._worker, lambda: self.submissions)
             state = {"fingerprint": self._features.fingerprint, "sketches": sketches, "open": self._open()}
             return 200, _json(**state), "application/json"
         if not self._open():
@@ -192,9 +210,19 @@ class Collector:
             self._inside -= 1
         return status, _json(status=text), "application/json"
 
+    def _check_reader(self, headers: Mapping[bytes, bytes]) -> None:
+        """Whoever sends sketches may not see those of others: the sum has a token of its own."""
+        if self._read_token is None:
+            raise _Refusal(403, "the sum is not shown here: the server was started without a token for readers")
+        self._match(self._read_token, headers)
+
     def _check_token(self, headers: Mapping[bytes, bytes]) -> None:
+        if self._token is not None:
+            self._match(self._token, headers)
+
+    def _match(self, token: str, headers: Mapping[bytes, bytes]) -> None:
         given = headers.get(b"authorization", b"")
-        if self._token is not None and not hmac.compare_digest(given, b"Bearer " + self._token.encode()):
+        if not hmac.compare_digest(given, b"Bearer " + token.encode()):
             raise _Refusal(401, "the token is missing or wrong", **{"www-authenticate": "Bearer"})
 
     def _open(self) -> bool:

@@ -117,20 +117,28 @@ def _tiles(alarms: Sequence[Alarm], differ: list[Alarm], alpha: float) -> list[t
 
 
 def _comparisons(alarms: Sequence[Alarm]) -> Table:
+    references = [a.change.reference for a in alarms]
     known = [a.change.effect if a.change.effect == a.change.effect else None for a in alarms]
     return Table(
         "comparisons", "All comparisons",
         (
             Column("sketch", [a.change.label for a in alarms], "text"),
-            Column("against", [a.change.reference for a in alarms], "text"),
+            *([Column("against", references, "text")] if len(set(references)) > 1 else []),
             Column("rows", [a.change.rows for a in alarms], "count"),
             Column("distance", [a.change.distance for a in alarms]),
             Column("effect (sd)", known, decimals=2),
             Column("size", [a.change.size if a.differs else "" for a in alarms], "text"),
             Column("p-value", [a.adjusted for a in alarms]),
-            Column("verdict", [a.verdict if a.columns or not a.differs else "differs" for a in alarms], "text"),
+            Column("columns that moved", [_names(a) for a in alarms], "text"),
         ),
     )  # fmt: skip
+
+
+def _names(alarm: Alarm) -> str:
+    if not alarm.differs:
+        return ""
+    names = [change.column for change in alarm.columns]
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "") or "none by itself"
 
 
 def _columns(alarm: Alarm, number: int) -> Table:
@@ -155,5 +163,7 @@ def _columns(alarm: Alarm, number: int) -> Table:
             Column("size", [c.size for c in changes], "text"),
             Column("p-value", [c.p_value for c in changes]),
         ),
-        "An empty cell: the sketches can't tell. A map with task=monitoring tells every column.",
+        ""
+        if all(shifts + spreads)
+        else "Where a cell is empty the sketches can't tell. Maps designed for monitoring can.",
     )

@@ -122,7 +122,6 @@ def register(app: typer.Typer) -> None:
         """Compute the first k principal components, from quadratic features."""
         check_output(output, sketch)
         s = read_sketch(sketch)
-        _need_quadratic(s, "PCA", "pca")
         from sketchlearn.learn import CompressivePCA
 
         found = _fitted(CompressivePCA(n_components=k, random_state=seed), s, f"looking for {k} components")
@@ -151,7 +150,6 @@ def register(app: typer.Typer) -> None:
         """Regress one column on others, from quadratic features."""
         check_output(output, sketch)
         s = read_sketch(sketch)
-        _need_quadratic(s, "a regression", "regression")
         from sketchlearn.learn import CompressiveLinearRegression
         from sketchlearn.plots.geometry import column_numbers
 
@@ -212,7 +210,6 @@ def register(app: typer.Typer) -> None:
         """Compute canonical correlations of two groups of columns, from quadratic features."""
         check_output(output, sketch)
         s = read_sketch(sketch)
-        _need_quadratic(s, "canonical correlation", "regression")
         from sketchlearn.learn import CompressiveCCA
 
         wanted, chosen = _both(s, target, predictors)
@@ -388,13 +385,6 @@ def _both(s: Sketch, target: list[str], predictors: list[str] | None) -> tuple[l
     names = names_in(predictors, "--predictors")
     chosen = None if names is None else column_numbers(names, columns)
     return column_numbers(names_in(target, "--target") or [], columns), chosen
-
-
-def _need_quadratic(s: Sketch, what: str, task: str) -> None:
-    if s.features.kind != "quadratic":
-        raise usage(
-            f"{what} needs quadratic features, the sketch has {s.features.kind} ones: design with --task {task}"
-        )
 
 
 def _fitted(estimator: Any, sketch: Any, text: str) -> Any:

@@ -38,7 +38,8 @@ def register(app: typer.Typer) -> None:
         """Accept sketches with POST /sketches and add each one once.
 
         Clients send an Idempotency-Key with every sketch, and get the feature map at GET /recipe.  If the variable
-        SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.  Several servers may share a store.
+        SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.  GET /health says whether the store can be
+        read.  GET /sum is the sum so far, for those who send SKETCHLEARN_READ_TOKEN.  Servers may share a store.
         SIGTERM and Ctrl-C end it after the requests that are under way; the output is written then.
         """
         from sketchlearn.federation import Collector
@@ -49,7 +50,8 @@ def register(app: typer.Typer) -> None:
             check_output(output, sketch, store)
         features = read_features(sketch)
         collector = Collector(
-            features, store, token=os.environ.get("SKETCHLEARN_TOKEN"), most_rows=most_rows,
+            features, store, token=os.environ.get("SKETCHLEARN_TOKEN"),
+            read_token=os.environ.get("SKETCHLEARN_READ_TOKEN"), most_rows=most_rows,
             until=None if until is None else until.timestamp(), users=users,
         )  # fmt: skip
         note(f"http://{host}:{port}/sketches takes sketches of the map {features.fingerprint}")

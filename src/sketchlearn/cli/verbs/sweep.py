@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
         s = read_sketch(sketch)
         from sketchlearn.decoders import sweep
 
-        options = {"covariance_type": covariance} if task == "gmm" else {}
+        options: dict[str, Any] = {"covariance_type": covariance} if task == "gmm" else {}
         with working(f"trying {len(numbers)} numbers of components"):
             table = sweep(s, numbers, task=task, random_state=seed, **options)
         rows = [{k: None if v != v else v for k, v in asdict(row).items()} for row in table]  # NaN is not JSON

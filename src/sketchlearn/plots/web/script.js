@@ -355,7 +355,7 @@
     for (const i of at)
       node("rect", { x: chart.x(i - 0.5), width: chart.x(i + 0.5) - chart.x(i - 0.5), y: chart.y(rows[i].edge), height: chart.y(0) - chart.y(rows[i].edge), fill: css("--bar") }, chart.inside);
     chart.line(at.map((i) => [i, rows[i].distance]), css("--soft"), undefined, 1.2);
-    const every = Math.ceil((n * 80) / chart.width);
+    const every = Math.ceil((n * 92) / chart.width);
     rows.forEach((r, i) => {
       const dot = node("circle", { cx: chart.x(i), cy: chart.y(r.distance), r: r.differs ? 7 : 5, fill: css(r.differs ? "--warn" : "--good"), class: "mark" }, chart.inside);
       chart.hover(dot, `${r.label}: ${r.words}\ndistance ${format(r.distance)}\nnoise alone reaches ${format(r.edge)}`);
