@@ -188,7 +188,7 @@ def fewer_rows(sketches: list[Sketch]) -> _F64:
 
 
 def with_groups(covariance: _F64, ratio: _F64, features: FeatureMap, added: _F64) -> tuple[_F64, float]:
-    """Covariance of averages where a row contributes to one group of features only, plus noise that was added.
+    """Covariance of averages where a row contributes to one group of features only, plus additive noise.
 
     Features of one group share their rows, of which there are fewer by a `ratio`; those of two groups share none.
     `added` is the variance beyond that of all rows, what the ratio explains included.  The second number is what the
@@ -252,7 +252,7 @@ def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> Sampl
     mean, n = sketch.mean[: len(w)], sketch.effective_count
     difference, total, z = characteristic_values(mixture, w)
     added, of_rows = (values[: len(w)] for values in (added_variance(sketch), beyond_sampling(sketch)))
-    # noise that was added makes averages look larger than they are
+    # additive noise makes averages look larger than they are
     variance = np.minimum(sampling_variance(np.abs(mean) ** 2 - of_rows), 1.0) * n / (n - 1)
     covariance = feature_covariance(difference, total, z, variance + ROUNDING)
     excess = np.abs(mean - z) ** 2 - variance / n - added

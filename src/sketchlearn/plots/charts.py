@@ -238,4 +238,4 @@ def _label(ax: Any, at: Any, labels: list[str]) -> None:
     if turned:
         for text in ax.get_xticklabels():
             text.set(rotation=45, ha="right", rotation_mode="anchor")
-    ax.figure.set_layout_engine("tight")  # turned names need room below
+    ax.figure.set_layout_engine("tight")  # turned names need space below

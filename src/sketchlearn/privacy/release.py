@@ -32,7 +32,7 @@ _released: dict[bytes, list[tuple[float, float]]] = {}
 
 
 class RepeatedReleaseWarning(UserWarning):
-    """The same sketch was released before: the guarantees add up.
+    """A sketch was released again: the guarantees add up.
 
     Examples
     --------

@@ -167,7 +167,7 @@ def phase_bounds(kept: int, groups: int = 1, size: int | None = None) -> Bounds:
 
 
 def sign_bounds(kept: int, groups: int = 1, size: int | None = None) -> Bounds:
-    """The same for features of one bit: pairs of 0 or 1.
+    """Bounds for features of one bit: pairs of 0 or 1.
 
     Two such pairs differ by at most 1 in each entry: replacing a row reaches no further than adding one, as long as
     both are in the same group.
