@@ -380,7 +380,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         pilot = rows.pilot(seed)
         request = Request(
             sample=pilot.rows, weights=pilot.weights, size=size, seed=seed,
-            standardize=bool(getattr(self, "standardize", False)), looked_at=pilot.box, **self.design_request(),
+            looked_at=pilot.box, **{"standardize": bool(getattr(self, "standardize", False)), **self.design_request()},
         )  # fmt: skip
         return design_request(request, rows.names, designer=self._designed, projection=few, level=5)
 

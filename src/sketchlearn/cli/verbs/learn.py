@@ -114,6 +114,9 @@ def register(app: typer.Typer) -> None:
         sketch: Source,
         k: Components,
         output: Model,
+        standardize: Annotated[
+            bool, typer.Option("--standardize", help="Of columns in units of their standard deviations.")
+        ] = False,
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
@@ -124,7 +127,9 @@ def register(app: typer.Typer) -> None:
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressivePCA
 
-        found = _fitted(CompressivePCA(n_components=k, random_state=seed), s, f"looking for {k} components")
+        found = _fitted(
+            CompressivePCA(n_components=k, standardize=standardize, random_state=seed), s, f"looking for {k} components"
+        )
         share = float(found.explained_variance_ratio_.sum())
         _write(output, found, as_json, explain, f"{k} components explain {share:.1%} of the variance")
 
