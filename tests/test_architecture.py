@@ -18,8 +18,8 @@ LEVELS = [
     {"decoders"},
     {"comparison"},
     {"learn", "privacy", "federation", "local", "profiling"},
-    {"store"},
     {"atoms", "datasets", "plots", "theory"},
+    {"store"},
     {"cli"},
     {"__main__"},
 ]

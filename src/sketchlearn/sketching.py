@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sketchlearn.designs.front import design_source
 from sketchlearn.engines import checked_engine, run
+from sketchlearn.engines.base import OWN_ROWS
 from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report
 from sketchlearn.features.base import FeatureMap, checked_map
@@ -136,7 +137,7 @@ def sketch(
         checked_map(features)
     source = open_source(data, Selection.for_map(features, group_by=group_by, **reading))
     if features is None:
-        features = design_source(source, encoder=reading.get("encoder"))
+        features = design_source(source, encoder=reading.get("encoder")).chosen_from(OWN_ROWS)
     point = None
     with nullcontext() if checkpoint is None else locked(checkpoint):
         if checkpoint is not None:

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Start": ("demo", "profile", "design", "sketch", "info"),
     "Learn": ("sweep", "learn", "predict", "synthesize", "spectral"),
-    "Add and remove": ("merge", "subtract", "store", "serve"),
+    "Add and remove": ("merge", "subtract", "store", "serve", "contribute"),
     "Compare": ("compare", "drift", "independence", "verify"),
     "Show": ("report", "plot"),
     "Publish privately": ("privatize", "ledger"),
