@@ -7,7 +7,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from sketchlearn.cli.app import note, usage
-from sketchlearn.designs.front import design_request
+from sketchlearn.designs.front import check_missing, design_request
 from sketchlearn.designs.request import Request
 from sketchlearn.exceptions import DataWarning
 from sketchlearn.features.base import FeatureMap
@@ -27,17 +27,25 @@ def check_task(task: str) -> None:
 
 
 def designed(
-    source: Source, components: int, task: str, seed: int, standardize: bool, projection: int | None = None
+    source: Source,
+    components: int,
+    task: str,
+    seed: int,
+    standardize: bool,
+    projection: int | None = None,
+    missing: str | None = None,
 ) -> FeatureMap:
     """A feature map from a pilot of the rows."""
-    rows, weights, box = source.pilot(PILOT_ROWS, seed)
+    check_missing(missing, task, standardize or projection is not None)
+    rows, weights, box = source.pilot(PILOT_ROWS, seed, missing is not None)
     if len(rows) < min(components, PILOT_ROWS):
         raise ValueError(
             f"a design for {components} components needs at least as many valid rows, the data has {len(rows)}: "
             "ask for fewer components (-k)"
         )
     names = source.names if source.names and len(source.names) == rows.shape[1] else None
-    request = Request(task, components, seed, rows, weights=weights, standardize=standardize, looked_at=box)
+    request = Request(task, components, seed, rows, weights=weights, standardize=standardize, looked_at=box,
+                      missing=missing)  # fmt: skip
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", DataWarning)
         phi = design_request(request, names, projection=projection)

@@ -80,6 +80,7 @@ class SketchEstimator(DeclaredParameters, ABC):
     sketch_size: int | None = None
     decoder: str = "auto"
     on_invalid: str = "raise"
+    missing: str | None = None
     n_jobs: int | None = None
     progress: Any = None
     random_state: Any = None
@@ -298,9 +299,26 @@ class SketchEstimator(DeclaredParameters, ABC):
         fewest = self.fewest_rows if first else 1
         array = validate_data(
             self, X, reset=first, dtype=list(self.row_types), ensure_min_samples=fewest,
-            ensure_all_finite=self.on_invalid == "raise",
+            ensure_all_finite=self._finite(),
         )  # fmt: skip
         return self._weighted(array, sample_weight, self._names(), first)
+
+    def _finite(self) -> bool | str:
+        """What scikit-learn is to check about the values of rows in memory."""
+        if self.on_invalid != "raise":
+            return False
+        return True if not self._takes_missing() else "allow-nan"
+
+    @property
+    def _pairs(self) -> bool:
+        """Whether a map that is designed learns from the pairs of entries that are there."""
+        return self.missing == "pairs"
+
+    def _takes_missing(self) -> bool:
+        """Whether rows may hold NaN for entries that are missing."""
+        sketch = self.__dict__.get("sketch_")
+        known = self.features if sketch is None else getattr(sketch, "features", None)
+        return self._pairs if known is None else bool(known.takes_missing)
 
     def _encodes(self, X: Any, first: bool) -> bool:
         """Whether a frame goes through the encoder of the feature map."""
@@ -331,7 +349,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         source = open_source(X, Selection.for_map(known))
         if known is not None or seed is None:
             return Rows(source, names=source.names)
-        sample = source.pilot(PILOT_ROWS, seed)
+        sample = source.pilot(PILOT_ROWS, seed, self._pairs)
         named = source.names is not None and len(source.names) == sample.rows.shape[1]
         return Rows(source, names=source.names if named else None, sample=sample)
 
@@ -366,10 +384,11 @@ class SketchEstimator(DeclaredParameters, ABC):
         size, few = self.sketch_size, getattr(self, "projection", None)
         if size is None:
             size = self.default_size(columns if few is None else few, rows.total if whole else None)
-        pilot = rows.pilot(seed)
+        pilot = rows.pilot(seed, self._pairs)
         request = Request(
             sample=pilot.rows, weights=pilot.weights, size=size, seed=seed,
-            standardize=bool(getattr(self, "standardize", False)), looked_at=pilot.box, **self.design_request(),
+            standardize=bool(getattr(self, "standardize", False)), looked_at=pilot.box,
+            missing="pairs" if self._pairs else None, **self.design_request(),
         )  # fmt: skip
         return design_request(request, rows.names, designer=self._designed, projection=few, level=5)
 

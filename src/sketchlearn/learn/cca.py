@@ -33,6 +33,9 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
         Pairs: so many, those that are more than chance, or as many as there are columns in the smaller group.
     features : QuadraticFeatures, optional
         The map to sketch with, for the columns of X followed by those of y.
+    missing : "pairs", optional
+        Rows may miss entries (NaN): what is learned comes from the pairs of columns that are there, see
+        :class:`sketchlearn.PairwiseFeatures`.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     n_jobs : int, optional
@@ -98,12 +101,14 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
         n_components: int | str | None = None,
         *,
         features: FeatureMap | None = None,
+        missing: str | None = None,
         on_invalid: str = "raise",
         n_jobs: int | None = None,
         progress: Any = None,
     ) -> None:
         self.n_components = n_components
         self.features = features
+        self.missing = missing
         self.on_invalid = on_invalid
         self.n_jobs = n_jobs
         self.progress = progress

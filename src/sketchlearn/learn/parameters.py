@@ -90,6 +90,7 @@ SHARED: dict[str, Accepts] = {
     "decoder": kind(str, "the name of a decoder"),
     "standardize": FLAG,
     "on_invalid": choice("raise", "skip"),
+    "missing": choice("pairs") | NOTHING,
     "n_jobs": whole() | Accepts(lambda v: type(v) is int and v == -1, ("-1",)) | NOTHING,
     "progress": FLAG | Accepts(callable, ("a callable",)) | NOTHING,
     "random_state": whole(0) | kind((np.random.Generator, np.random.RandomState), "a generator") | NOTHING,

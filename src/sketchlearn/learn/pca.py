@@ -55,6 +55,9 @@ class CompressivePCA(Transforms):
     embedding : FourierFeatures, optional
         For kernel PCA: rows are replaced by the cosines and sines of their Fourier features (divided by the root
         of their number), whose inner products approximate the kernel.
+    missing : "pairs", optional
+        Rows may miss entries (NaN): what is learned comes from the pairs of columns that are there, see
+        :class:`sketchlearn.PairwiseFeatures`.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     n_jobs : int, optional
@@ -130,6 +133,7 @@ class CompressivePCA(Transforms):
         rank: int | None = None,
         n_starts: int = 3,
         embedding: FeatureMap | None = None,
+        missing: str | None = None,
         on_invalid: str = "raise",
         n_jobs: int | None = None,
         progress: Any = None,
@@ -143,6 +147,7 @@ class CompressivePCA(Transforms):
         self.rank = rank
         self.n_starts = n_starts
         self.embedding = embedding
+        self.missing = missing
         self.on_invalid = on_invalid
         self.n_jobs = n_jobs
         self.progress = progress

@@ -89,7 +89,8 @@ class PCAModel(Model):
         choice : int, float, "auto" or None
             Number of components, the part of the variance that they should explain, those above noise, or all.
         """
-        phi, count = second_moment(sketch.features, "PCA"), sketch.effective_count
+        phi = second_moment(sketch.features, "PCA")
+        count = sketch.effective_count * phi.seen_share(sketch.sums, float(sketch.weight))
         most = most_components(sketch)
         unbiased = count / (count - 1.0) if count > 1 else 1.0
         variances = (found.values + found.isotropic) * unbiased

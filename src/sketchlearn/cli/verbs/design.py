@@ -75,8 +75,13 @@ def register(app: typer.Typer) -> None:
             bool, typer.Option("--encode", help="Fill missing numbers and turn categories into indicator columns.")
         ] = False,
         missing: Annotated[
-            str, typer.Option("--missing", help="With --encode: replace missing numbers by mean or median, or error.")
-        ] = "mean",
+            str | None,
+            typer.Option(
+                "--missing",
+                help="Missing numbers: with --encode mean (the default), median or error; for pca, regression and cca "
+                "pairs: learn from the pairs of columns that are there.",
+            ),
+        ] = None,
         columns: Columns = None,
         where: Where = None,
         query: Query = None,
@@ -107,6 +112,9 @@ def register(app: typer.Typer) -> None:
             raise usage("a map for a private release needs --rows and --epsilon (and --delta)")
         if rows is not None and bounds is None:
             raise usage("--rows and --epsilon need public bounds: --lower and --upper")
+        pairs = missing == "pairs"
+        if missing is not None and (not (encode or pairs) or (encode and missing not in ("mean", "median", "error"))):
+            raise usage(f"--missing is mean, median or error with --encode, or pairs without it, got {missing}")
         check_output(output)
         words = ""
         if bounds is not None:
@@ -115,18 +123,20 @@ def register(app: typer.Typer) -> None:
             size = None
             if rows is not None and epsilon is not None:
                 size, words = _released_size(components, len(bounds[0]), epsilon, delta, rows, task)
-            phi = sketchlearn.design(bounds=bounds, n_components=components, task=task, seed=seed, size=size)
+            phi = sketchlearn.design(
+                bounds=bounds, n_components=components, task=task, seed=seed, size=size, missing=missing
+            )
             names = names_in(columns)
             phi = phi if names is None else phi.with_columns(names)
         elif encode:
             assert data is not None
             if where or query or dataset or dtype or data == ["-"]:
                 raise usage("--encode looks at whole files: leave out --where, --query, --dataset, --dtype and -")
-            if missing not in ("mean", "median", "error"):
-                raise usage(f"--missing is mean, median or error, got {missing}")
             given_text = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
             how = {"n_components": components, "task": task, "seed": seed, "standardize": standardize}
-            phi = _encoding(data, names_in(columns), missing, format, given_text, projection=projection, **how)
+            phi = _encoding(
+                data, names_in(columns), missing or "mean", format, given_text, projection=projection, **how
+            )
         else:
             assert data is not None
             options: dict[str, Any] = {
@@ -138,7 +148,7 @@ def register(app: typer.Typer) -> None:
             if first:
                 phi = _split(source, names_in(first, "--first") or [], seed)
             else:
-                phi = designed(source, components, task, seed, standardize, projection)
+                phi = designed(source, components, task, seed, standardize, projection, missing)
         write_bytes(output, recipe_text(phi))
         if output != "-":
             few = "" if phi.projection is None else f", {phi.projection.describe()}"

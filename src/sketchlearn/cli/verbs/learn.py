@@ -148,7 +148,9 @@ def register(app: typer.Typer) -> None:
         predictors: Annotated[
             list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
         ] = None,
-        alpha: Annotated[float, typer.Option("--alpha", help="Ridge penalty.")] = 0.0,
+        alpha: Annotated[
+            float | None, typer.Option("--alpha", help="Ridge penalty; by default none, or for missing entries chosen.")
+        ] = None,
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
@@ -165,7 +167,9 @@ def register(app: typer.Typer) -> None:
         columns = s.features.columns or tuple(str(i) for i in range(s.features.dim))
         chosen = None if names is None else column_numbers(names, columns)
         [wanted] = column_numbers([target], columns)
-        found = CompressiveLinearRegression(alpha=alpha, random_state=seed).fit_sketch(s, wanted, chosen)
+        found = CompressiveLinearRegression(alpha="auto" if alpha is None else alpha, random_state=seed).fit_sketch(
+            s, wanted, chosen
+        )
         line = f"{target} from {found.n_features_in_} columns: R² = {found.r2_:.4f}"
         _write(output, found, as_json, explain, line)
 
@@ -376,7 +380,7 @@ def _both(s: Sketch, target: list[str], predictors: list[str] | None) -> tuple[l
 
 
 def _need_quadratic(s: Sketch, what: str, task: str) -> None:
-    if s.features.kind != "quadratic":
+    if s.features.as_second_moment is None:
         raise usage(
             f"{what} needs quadratic features, the sketch has {s.features.kind} ones: design with --task {task}"
         )
