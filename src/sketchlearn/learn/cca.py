@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array
 from sketchlearn.decoders.noise import CHANCE
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import NOTHING, Accepts, choice, whole
+from sketchlearn.learn.parameters import NOTHING, PAIRS, Accepts, choice, whole
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.cca import CCAModel
@@ -86,7 +86,10 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
 
     task: ClassVar[str] = "cca"
     model: ClassVar[type[Model]] = CCAModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {"n_components": whole() | choice("auto") | NOTHING}
+    parameters: ClassVar[Mapping[str, Accepts]] = {
+        "n_components": whole() | choice("auto") | NOTHING,
+        "missing": PAIRS,
+    }
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
     fewest_rows: ClassVar[int] = 2
     correlations_: Array

@@ -83,6 +83,7 @@ START = Accepts(
     lambda v: v is None or isinstance(v, np.ndarray | list | tuple) or any(hasattr(v, name) for name in _STARTS),
     ("centres", "a model with some", "None"),
 )
+PAIRS = choice("pairs") | NOTHING
 SHARED: dict[str, Accepts] = {
     "features": kind(FeatureMap, "a FeatureMap") | NOTHING,
     "sketch_size": whole() | NOTHING,
@@ -90,7 +91,6 @@ SHARED: dict[str, Accepts] = {
     "decoder": kind(str, "the name of a decoder"),
     "standardize": FLAG,
     "on_invalid": choice("raise", "skip"),
-    "missing": choice("pairs") | NOTHING,
     "n_jobs": whole() | Accepts(lambda v: type(v) is int and v == -1, ("-1",)) | NOTHING,
     "progress": FLAG | Accepts(callable, ("a callable",)) | NOTHING,
     "random_state": whole(0) | kind((np.random.Generator, np.random.RandomState), "a generator") | NOTHING,

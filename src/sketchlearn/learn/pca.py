@@ -16,7 +16,7 @@ from sketchlearn.decoders.lowrank import certified, default_rank
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
-from sketchlearn.learn.parameters import FLAG, NOTHING, Accepts, choice, kind, real, whole
+from sketchlearn.learn.parameters import FLAG, NOTHING, PAIRS, Accepts, choice, kind, real, whole
 from sketchlearn.learn.rows import Rows
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
@@ -112,6 +112,7 @@ class CompressivePCA(Transforms):
     parameters: ClassVar[Mapping[str, Accepts]] = {
         "n_components": whole() | real(0.0, 1.0) | choice("auto") | NOTHING,
         "whiten": FLAG,
+        "missing": PAIRS,
         "rank": whole() | NOTHING,
         "n_starts": whole(),
         "embedding": kind(FeatureMap, "a FeatureMap") | NOTHING,

@@ -15,7 +15,7 @@ from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import FLAG, NOTHING, Accepts, choice, real, whole
+from sketchlearn.learn.parameters import FLAG, NOTHING, PAIRS, Accepts, choice, real, whole
 from sketchlearn.learn.using import Predicts
 from sketchlearn.models.base import Model
 from sketchlearn.models.regression import RegressionModel
@@ -107,6 +107,7 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
     parameters: ClassVar[Mapping[str, Accepts]] = {
         "alpha": real(closed=True) | choice("auto"),
         "fit_intercept": FLAG,
+        "missing": PAIRS,
         "n_components": whole() | NOTHING,
     }
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)

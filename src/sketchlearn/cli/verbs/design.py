@@ -82,6 +82,10 @@ def register(app: typer.Typer) -> None:
                 "pairs: learn from the pairs of columns that are there.",
             ),
         ] = None,
+        other_data: Annotated[
+            str | None,
+            typer.Option("--other-data", help="These are not the rows of a later private release: name of the data."),
+        ] = None,
         columns: Columns = None,
         where: Where = None,
         query: Query = None,
@@ -115,6 +119,10 @@ def register(app: typer.Typer) -> None:
         pairs = missing == "pairs"
         if missing is not None and (not (encode or pairs) or (encode and missing not in ("mean", "median", "error"))):
             raise usage(f"--missing is mean, median or error with --encode, or pairs without it, got {missing}")
+        if other_data is not None and bounds is not None:
+            raise usage(
+                "--other-data names the data that the map is chosen from: leave it out with --lower and --upper"
+            )
         check_output(output)
         words = ""
         if bounds is not None:
@@ -149,6 +157,8 @@ def register(app: typer.Typer) -> None:
                 phi = _split(source, names_in(first, "--first") or [], seed)
             else:
                 phi = designed(source, components, task, seed, standardize, projection, missing)
+        if other_data is not None:
+            phi = phi.chosen_from(f"other data: {other_data}")
         write_bytes(output, recipe_text(phi))
         if output != "-":
             few = "" if phi.projection is None else f", {phi.projection.describe()}"
@@ -166,8 +176,8 @@ def _released_size(k: int, dim: int, epsilon: float, delta: float, rows: int, ta
         raise usage(f"--epsilon must be positive and --delta in [0, 1), got {epsilon:g} and {delta:g}")
     if rows < 1:
         raise usage(f"--rows must be at least 1, got {rows}")
-    if task not in ("kmeans", "pca"):
-        raise usage(f"--rows and --epsilon are for the tasks kmeans and pca, got {task}")
+    if task not in ("kmeans", "pca", "classifier"):
+        raise usage(f"--rows and --epsilon are for the tasks kmeans, pca and classifier, got {task}")
     return private_size(k, dim, epsilon, delta, rows=rows, task=task)
 
 
