@@ -153,6 +153,32 @@ def run(
     checkpoint: Checkpoint | None = None,
 ) -> Sketch | SketchTable:
     """One pass over an open source, going on from a checkpoint that was begun; see :func:`sketch`."""
+    result = summed(
+        source, features, engine, workers=workers, progress=progress, on_invalid=on_invalid, checkpoint=checkpoint
+    )
+    most = source.max_rows_per_user
+    by_content = selects(source.settings) or on_invalid == "skip" or most is not None
+    marks: dict[str, Any] = {"user": source.user, "rows_per_user": most} if most is not None else {}
+    if features.provenance == OWN_ROWS:
+        marks["own_map"] = True
+    if isinstance(result, SketchTable):
+        return SketchTable({label: _marked(s, by_content=True, **marks) for label, s in result.items()}, most)
+    if by_content:
+        marks["by_content"] = True
+    return _marked(result, **marks) if marks else result
+
+
+def summed(
+    source: Source,
+    features: FeatureMap,
+    engine: Any = "auto",
+    *,
+    workers: int | None = None,
+    progress: bool | Report | None = None,
+    on_invalid: str = "raise",
+    checkpoint: Checkpoint | None = None,
+) -> Sketch | SketchTable:
+    """:func:`run` without the marks of how rows were chosen: for who keeps sums only."""
     at_home = isinstance(engine, str) and engine == "auto"
     chosen = _checked(source.home if at_home and source.home is not None else engine, workers, on_invalid)
     if at_home and source.home is None and gpu.worth_it(source, features):
@@ -171,15 +197,7 @@ def run(
             result = chosen.run(Job(rows, features, on_invalid == "skip", workers, report, checkpoint))
     if result is None:
         raise ValueError("there are no rows in the data: nothing to sketch")
-    by_content = selects(source.settings) or on_invalid == "skip" or most is not None
-    marks: dict[str, Any] = {"user": source.user, "rows_per_user": most} if most is not None else {}
-    if features.provenance == OWN_ROWS:
-        marks["own_map"] = True
-    if isinstance(result, SketchTable):
-        return SketchTable({label: _marked(s, by_content=True, **marks) for label, s in result.items()}, most)
-    if by_content:
-        marks["by_content"] = True
-    return _marked(result, **marks) if marks else result
+    return result
 
 
 def _marked(sketch: Sketch, **marks: Any) -> Sketch:
