@@ -3,6 +3,7 @@
 python benchmarks/privacy_models.py local        smallest error of k-means from local answers, against n
 python benchmarks/privacy_models.py federation   noise of totals over that of a central release
 python benchmarks/privacy_models.py classes      accuracy of private classification of digits
+python benchmarks/privacy_models.py sampling     releases of a sample of the rows beside releases of all of them
 python benchmarks/privacy_models.py users        cost of bounding rows of each user, in processor time
 """
 
@@ -88,6 +89,28 @@ def federation() -> None:
                 )  # fmt: skip
 
 
+def sampling() -> None:
+    """Root mean square error of averages over all rows: of a sample with amplification, over that of all rows."""
+    phi = sl.FourierFeatures.draw(dim=2, size=100, scale=1.0, seed=0)
+    for n in (10**4, 10**6):
+        rows = np.random.default_rng(0).normal(size=(n, 2))
+        exact = sl.sketch(rows, phi)
+        for epsilon, delta in ((0.1, 0.0), (1.0, 0.0), (0.1, 1e-7), (1.0, 1e-7), (4.0, 1e-7)):
+            found = []
+            for share in (None, 0.5, 0.1, 0.01):
+                errors = []
+                for _ in range(5):
+                    s = exact if share is None else sl.sketch(rows, phi, sample=share)
+                    made = privatize(s, epsilon, delta, sample=share, public_map=True)
+                    errors.append(float(np.mean(np.abs(made.mean - exact.mean) ** 2)))
+                found.append(float(np.sqrt(np.mean(errors))))
+            said = ", ".join(f"{b:g}: {e / found[0]:.2f}" for b, e in zip((0.5, 0.1, 0.01), found[1:], strict=True))
+            print(
+                f"sampling, n={n:,}, epsilon={epsilon:g}, delta={delta:g}: error {found[0]:.2e}; of samples: "
+                f"{said}", flush=True,
+            )  # fmt: skip
+
+
 def classes() -> None:
     """Digits: least squares on private products of the columns, against epsilon; delta = 1e-6."""
     from sklearn.datasets import load_digits
@@ -148,5 +171,5 @@ def users() -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    for what in sys.argv[1:] or ["local", "federation", "classes", "users"]:
-        {"local": local, "federation": federation, "classes": classes, "users": users}[what]()
+    for what in sys.argv[1:] or ["local", "federation", "classes", "sampling", "users"]:
+        {"local": local, "federation": federation, "classes": classes, "sampling": sampling, "users": users}[what]()

@@ -18,6 +18,7 @@ from sketchlearn.files import locked
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import ReadOptions, Selection, Source, open_source
+from sketchlearn.sources.sampling import checked_share, sampled
 from sketchlearn.sources.selection import selects
 from sketchlearn.sources.users import Bounded
 
@@ -111,6 +112,9 @@ def sketch(
         :func:`sketchlearn.privatize` protects users instead of rows.
     max_rows_per_user : int, optional
         How many rows of one user count.
+    sample : float, optional
+        Take each row with this probability, by coins of the operating system's generator that nobody knows; another
+        pass takes others.  The sketch remembers it, and :func:`sketchlearn.privatize` counts with it (``sample=``).
     columns, weight_column, where, query, dataset, format, dtype
         What to read; see :func:`sketchlearn.read`.  If the feature map knows the names of its columns, these
         are the columns that are read.
@@ -159,6 +163,8 @@ def run(
     most = source.max_rows_per_user
     by_content = selects(source.settings) or on_invalid == "skip" or most is not None
     marks: dict[str, Any] = {"user": source.user, "rows_per_user": most} if most is not None else {}
+    if source.share is not None:
+        marks["sampled"] = float(source.share)
     if features.provenance == OWN_ROWS:
         marks["own_map"] = True
     if isinstance(result, SketchTable):
@@ -191,6 +197,12 @@ def summed(
     most = source.max_rows_per_user
     if most is not None and checkpoint is not None:
         raise ValueError("a pass that bounds the rows of each user can't be resumed: leave out the checkpoint")
+    if source.share is not None:
+        if checkpoint is not None:
+            raise ValueError("a pass that samples rows can't be resumed: leave out the checkpoint")
+        if source.home is not None or not isinstance(chosen, threads.ThreadEngine | processes.ProcessEngine):
+            raise ValueError("a pass that samples rows runs in threads or processes of this machine")
+        source = sampled(source, checked_share(source.share))
     apart = isinstance(chosen, processes.ProcessEngine)
     with nullcontext(source) if most is None else Bounded(source, most, to_files=apart) as rows:
         with reporting(progress, rows.length, "sketching") as report:
