@@ -248,10 +248,10 @@ def choices(times: int) -> Iterator[Case]:
     here = np.array([4, 0, 0, 0, 4], np.int64)
     medians = [selection.scores(counts, 0, 500) for counts in (here, here + np.array([0, 0, 0, 0, 3]))]
     three = selection.sensitivity(500, "add-remove", 3)
-    for name, scored, reach in (("worst scores", worst_scores, reach), ("median, 3 rows a person", medians, three)):
+    for name, scored, moved in (("worst scores", worst_scores, reach), ("median, 3 rows a person", medians, three)):
         for concentrated in (False, True):
             both = [
-                np.array([selection.noisy_max(values, reach, 1.0, concentrated) for _ in range(times)])
+                np.array([selection.noisy_max(values, moved, 1.0, concentrated) for _ in range(times)])
                 for values in scored
             ]
             law = "Gumbel" if concentrated else "permute and flip"
