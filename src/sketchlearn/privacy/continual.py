@@ -19,7 +19,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.privacy import noise
 from sketchlearn.privacy.ledger import Ledger
 from sketchlearn.privacy.mechanism import MECHANISMS, Mechanism, choose_mechanism, draw
-from sketchlearn.privacy.release import charge, check_sketch, map_origin, released
+from sketchlearn.privacy.release import charge, check_sketch, map_origin, released, warn_if_weak
 from sketchlearn.privacy.sensitivity import row_bounds
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch, check_same_features, merge
@@ -194,7 +194,10 @@ class ContinualRelease:
                     self.features, sums, rows, self._chosen, self._bounds, "add-remove", self._users, self._origin,
                     self._more, self._pilot,
                 )  # fmt: skip
-        return self.range(0, self._done)
+        so_far = self.range(0, self._done)
+        if self._done == 1:
+            warn_if_weak(self._chosen.epsilon, self._chosen.delta, so_far.count)
+        return so_far
 
     def range(self, first: int, last: int) -> Sketch:
         """The private sketch of the days `first` to ``last - 1``, counted from 0.

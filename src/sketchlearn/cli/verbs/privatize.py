@@ -125,7 +125,7 @@ def register(app: typer.Typer) -> None:
         sketch = data[0]
         told: dict[str, Any]
         if not holds_sketches(data):
-            if group or public_map:
+            if group or (public_map and features is None):
                 raise usage("--group and --public-map are for sketches; of rows, the map is bought with the budget")
             if rows is not None or sample is not None:
                 raise usage("--rows and --sample are for sketches")
@@ -135,7 +135,7 @@ def register(app: typer.Typer) -> None:
             }  # fmt: skip
             told, text, noisy = release_rows(
                 data, features, components, task, seed, share, epsilon, delta, relation, records_per_user, book,
-                dataset, {name: value for name, value in reading.items() if value is not None},
+                dataset, public_map, {name: value for name, value in reading.items() if value is not None},
             )  # fmt: skip
             write_bytes(output, noisy.to_bytes())
             _no_ledger(book)
