@@ -14,6 +14,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Source
+from sketchlearn.sources.sampling import checked_share, sampled
 from sketchlearn.sources.selection import selects
 from sketchlearn.sources.users import Bounded
 
@@ -37,6 +38,8 @@ def run(
     most = source.max_rows_per_user
     by_content = selects(source.settings) or on_invalid == "skip" or most is not None
     marks: dict[str, Any] = {"user": source.user, "rows_per_user": most} if most is not None else {}
+    if source.share is not None:
+        marks["sampled"] = float(source.share)
     if features.provenance == OWN_ROWS:
         marks["own_map"] = True
     if isinstance(result, SketchTable):
@@ -69,6 +72,12 @@ def summed(
     most = source.max_rows_per_user
     if most is not None and checkpoint is not None:
         raise ValueError("a pass that bounds the rows of each user can't be resumed: leave out the checkpoint")
+    if source.share is not None:
+        if checkpoint is not None:
+            raise ValueError("a pass that samples rows can't be resumed: leave out the checkpoint")
+        if source.home is not None or not isinstance(chosen, threads.ThreadEngine | processes.ProcessEngine):
+            raise ValueError("a pass that samples rows runs in threads or processes of this machine")
+        source = sampled(source, checked_share(source.share))
     apart = isinstance(chosen, processes.ProcessEngine)
     with nullcontext(source) if most is None else Bounded(source, most, to_files=apart) as rows:
         with reporting(progress, rows.length, "sketching") as report:

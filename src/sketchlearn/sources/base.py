@@ -209,6 +209,8 @@ class Source:
     """The column that says whose row it is."""
     max_rows_per_user: int | None = None
     """Batches say whose rows they are, and a pass takes so many of each user."""
+    share: float | None = None
+    """A pass takes this share of the rows, at random."""
     users_together: bool = False
     """Every user has all rows in one part."""
 
@@ -399,7 +401,7 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
         chosen.refuse(
             "rows opened with sl.read: give it there",
             "columns", "weight_column", "group_by", "where", "query", "dataset", "format", "dtype", "sample_weight",
-            "user", *TEXT_OPTIONS,
+            "user", "sample", *TEXT_OPTIONS,
         )  # fmt: skip
         return data
     for _, opener in _OPENERS:
@@ -411,7 +413,7 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
                 chosen.refuse("this data", *TEXT_OPTIONS)
             named = isinstance(chosen.user, str | int)
             user = None if chosen.user is None else str(chosen.user) if named else "an array"
-            bound = {"user": user, "max_rows_per_user": chosen.max_rows_per_user}
+            bound = {"user": user, "max_rows_per_user": chosen.max_rows_per_user, "share": chosen.sample}
             return replace(source, settings=chosen.settings(), **bound)  # type: ignore[arg-type]
     raise TypeError(
         f"can't read rows from {type(data).__name__}: give a path, a 2-D array, a frame, an Arrow stream, or an "
