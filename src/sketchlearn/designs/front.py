@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import FLAG
 from sketchlearn.designs.projection import project_sample
 from sketchlearn.designs.request import Designer, Request, checked_rows, find, positive
 from sketchlearn.designs.spread import standard_units, warn_of
@@ -194,6 +195,7 @@ def design(
     array([  1.,  10., 102.])
     """
     k = positive(n_components, "n_components")
+    FLAG.check("standardize", standardize)
     m = None if size is None else positive(size, "size")
     find(task)
     if isinstance(seed, np.random.Generator):

@@ -9,6 +9,7 @@ from typing import Any, Unpack, overload
 
 import numpy.typing as npt
 
+from sketchlearn.accepts import PROGRESS
 from sketchlearn.engines import dask, gpu, mpi, processes, ray, spark, threads  # noqa: F401  (they register themselves)
 from sketchlearn.engines.base import Engine, Job, engine_of, register_engine
 from sketchlearn.engines.checkpoint import Checkpoint
@@ -130,7 +131,7 @@ def sketch(
     (True, True)
     """
     checked_map(features)
-    _checked(engine, workers, on_invalid)
+    _checked(engine, workers, on_invalid, progress)
     source = open_source(data, Selection.for_map(features, group_by=group_by, **reading))
     point = None
     with nullcontext() if checkpoint is None else locked(checkpoint):
@@ -154,7 +155,7 @@ def run(
 ) -> Sketch | SketchTable:
     """One pass over an open source, going on from a checkpoint that was begun; see :func:`sketch`."""
     at_home = isinstance(engine, str) and engine == "auto"
-    chosen = _checked(source.home if at_home and source.home is not None else engine, workers, on_invalid)
+    chosen = _checked(source.home if at_home and source.home is not None else engine, workers, on_invalid, progress)
     if at_home and source.home is None and gpu.worth_it(source, features):
         chosen = gpu.GpuEngine()
     wanted = features.input_columns
@@ -182,7 +183,8 @@ def _marked(sketch: Sketch, by_content: bool, user: str | None, most: int | None
     return replace(sketch, origin=replace(sketch.origin, by_content=by_content, user=user, rows_per_user=most))
 
 
-def _checked(engine: Any, workers: int | None, on_invalid: str) -> Engine:
+def _checked(engine: Any, workers: int | None, on_invalid: str, progress: Any = None) -> Engine:
+    PROGRESS.check("progress", progress)
     if on_invalid not in ("raise", "skip"):
         raise ValueError(f"on_invalid={on_invalid!r}: choose 'raise' or 'skip'")
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):

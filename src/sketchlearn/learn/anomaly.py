@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import OutlierMixin
 
+from sketchlearn.accepts import Accepts, choice, real
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.anomaly import embedding_means
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.parameters import Accepts, choice, real
 from sketchlearn.learn.rows import Rows
 from sketchlearn.learn.using import Predicts, ScoresRows
 from sketchlearn.models.anomaly import AnomalyModel

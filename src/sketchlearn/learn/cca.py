@@ -10,10 +10,10 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
-from sketchlearn.decoders.cca import CHANCE
+from sketchlearn.accepts import NOTHING, Accepts, choice, whole
+from sketchlearn.decoders.evidence import CHANCE
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import NOTHING, Accepts, choice, whole
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.cca import CCAModel

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from sketchlearn.accepts import NOTHING, Accepts, choice, kind, real, whole
 from sketchlearn.arrays import FARTHEST
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.registry import decoders_of
@@ -19,9 +20,9 @@ from sketchlearn.designs.classifier import design_class_means, design_class_mixt
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
-from sketchlearn.learn.parameters import COVARIANCES, NOTHING, Accepts, choice, kind, real, whole
+from sketchlearn.learn.parameters import COVARIANCES
 from sketchlearn.learn.rows import PILOT_ROWS, Rows, is_source
-from sketchlearn.learn.tables import TableEstimator
+from sketchlearn.learn.tables import TableEstimator, checked_labels
 from sketchlearn.learn.using import Predicts
 from sketchlearn.models.base import Model
 from sketchlearn.models.classifier import ClassifierModel
@@ -288,6 +289,7 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
             return self._source_table(X, y, sample_weight, seed), 1.0
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        checked_labels(y, self.group)
         strict = self.on_invalid == "raise"
         array, labels = validate_data(self, X, y, reset=first, dtype=list(self.row_types), ensure_all_finite=strict)
         check_classification_targets(labels)

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchlearn.accepts import Accepts, choice, whole
 from sketchlearn.designs import default_size
 from sketchlearn.designs.request import Request
 from sketchlearn.designs.scale import column_units
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import Accepts, choice, whole
 from sketchlearn.learn.rows import Rows
 from sketchlearn.models.base import Model, column_names
 from sketchlearn.models.conditional import ConditionalMixture
