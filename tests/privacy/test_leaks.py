@@ -219,3 +219,24 @@ def test_weak_guarantees_warn(rows, phi):
         privatize(s, 1.0, 0.05, public_map=True)
     with pytest.warns(WeakGuaranteeWarning, match="epsilon=25"):
         privatize(sl.sketch(rows + 1, phi), 25.0, public_map=True)
+
+
+# -- the same through other doors -----------------------------------------------------------------
+
+
+def test_nothing_left_of_chosen_rows_is_chosen(rows, phi):
+    """All rows passed a condition, or all but one: none are left, or one."""
+    everything = sl.sketch(rows, phi)
+    left = everything - sl.sketch(rows, phi, on_invalid="skip")
+    for s in (left, left + sl.sketch(rows[:10], phi), everything - everything):
+        with pytest.raises(ValueError, match="depends on what is in them"):
+            privatize(s, 1.0, relation="replace-one", public_map=True)
+
+
+def test_a_worker_that_skips_marks_the_whole(rows, phi):
+    here, there = sl.Accumulator(phi), sl.Accumulator(phi, on_invalid="skip")
+    there.update(rows)
+    here.merge(there)
+    for s in (here.sketch(), sl.Accumulator.from_bytes(here.to_bytes()).sketch()):
+        with pytest.raises(ValueError, match="depends on what is in them"):
+            privatize(s, 1.0, relation="replace-one", public_map=True)

@@ -174,7 +174,7 @@ def run(
         raise ValueError("there are no rows in the data: nothing to sketch")
     by_content = selects(source.settings) or on_invalid == "skip" or most is not None
     if isinstance(result, SketchTable):
-        return SketchTable({label: _marked(s, True, source.user, most) for label, s in result.items()})
+        return SketchTable({label: _marked(s, True, source.user, most) for label, s in result.items()}, most)
     return _marked(result, by_content, source.user, most) if by_content else result
 
 

@@ -273,7 +273,8 @@ def check_sketch(
         raise ValueError(f"rows must be a positive integer, got {rows!r}")
     if rows is not None and relation != "replace-one":
         raise ValueError("rows= is a public number of rows, for relation='replace-one'; here it is noised")
-    if relation == "replace-one" and rows is None and (sketch.skipped or origin.by_content):
+    # of no rows, too: whether any are left after others were taken out is in the data
+    if relation == "replace-one" and rows is None and (sketch.skipped or origin.by_content or not sketch.weight):
         raise ValueError(
             "how many rows there are depends on what is in them (a condition or a query, one group of several, "
             "weights, or rows that were skipped), so their number is not public: use relation='add-remove', "

@@ -79,9 +79,9 @@ def privatize_table(
     """
     if not isinstance(table, SketchTable):
         raise TypeError(f"privatize_table takes a table of sketches, got {type(table).__name__}")
-    users = [check_sketch(s, "add-remove", records_per_user) for s in table.values()]
-    # a pass that bounded users did it for all groups together
-    most = max(users)
+    most = _rows_per_user(table) if records_per_user is None else records_per_user
+    for s in table.values():
+        check_sketch(s, "add-remove", most)
     features = table.features
     origin = map_origin(features, public_map, pilot, "add-remove", most)
     chosen_by = "given as a public list" if groups is not None else "chosen by their noisy numbers of rows"
@@ -127,6 +127,19 @@ def privatize_table(
         )
     warn_if_weak(epsilon, delta, max(s.count for s in found.values()))
     return SketchTable(found)
+
+
+def _rows_per_user(table: SketchTable) -> int:
+    """How many rows one person has in all groups together, by what the passes saw to."""
+    bounded = [s.origin.rows_per_user is not None for s in table.values()]
+    if not any(bounded):
+        return 1
+    if table.rows_per_user is None:
+        raise ValueError(
+            "the rows of each user were bounded in some groups only, or by different columns: say records_per_user, "
+            "the largest number of rows that one person has in all groups together"
+        )
+    return table.rows_per_user
 
 
 def threshold(chosen: Mechanism, records_per_user: int, delta: float) -> int:
