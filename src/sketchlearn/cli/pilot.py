@@ -37,7 +37,7 @@ def designed(
             "ask for fewer components (-k)"
         )
     names = source.names if source.names and len(source.names) == rows.shape[1] else None
-    request = Request(task, components, seed, rows, weights=weights, standardize=standardize, looked_at=box)
+    request = Request(task, components, seed, rows, weights=weights, standardize=standardize or None, looked_at=box)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", DataWarning)
         phi = design_request(request, names, projection=projection)

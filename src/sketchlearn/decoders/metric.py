@@ -118,9 +118,10 @@ def standard_metric(features: CharacteristicMap) -> Array | None:
 def whitening_metric(features: CharacteristicMap, kind: str) -> Array | None:
     """The metric that the frequencies were drawn in, if covariances of this type stay of this type in it."""
     matrix = features.whitening
-    if matrix is None or not keeps_shape(matrix, kind) or np.linalg.cond(matrix) > 1e12:
+    if matrix is None or not keeps_shape(matrix, kind):
         return None
-    return np.asarray(matrix, np.float64)
+    units = np.linalg.norm(matrix, axis=0)  # of the columns, which may be anything
+    return None if np.linalg.cond(matrix / units) > 1e12 else np.asarray(matrix, np.float64)
 
 
 def keeps_shape(matrix: Array | None, kind: str) -> bool:

@@ -367,10 +367,8 @@ class SketchEstimator(DeclaredParameters, ABC):
         if size is None:
             size = self.default_size(columns if few is None else few, rows.total if whole else None)
         pilot = rows.pilot(seed)
-        request = Request(
-            sample=pilot.rows, weights=pilot.weights, size=size, seed=seed,
-            standardize=bool(getattr(self, "standardize", False)), looked_at=pilot.box, **self.design_request(),
-        )  # fmt: skip
+        asked = {"standardize": getattr(self, "standardize", None), "size": size, **self.design_request()}
+        request = Request(sample=pilot.rows, weights=pilot.weights, seed=seed, looked_at=pilot.box, **asked)
         return design_request(request, rows.names, designer=self._designed, projection=few, level=5)
 
     def _designed(self, request: Request) -> tuple[FeatureMap, str]:

@@ -17,9 +17,9 @@ from sketchlearn.arrays import FARTHEST
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.classifier import design_class_means, design_class_mixtures
+from sketchlearn.designs.pca import ALL_PRODUCTS
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.parameters import COVARIANCES
 from sketchlearn.learn.rows import PILOT_ROWS, Rows, is_source
 from sketchlearn.learn.tables import TableEstimator, checked_labels
@@ -205,18 +205,16 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
 
     def design_request(self) -> dict[str, Any]:
         """A map for one rule, whatever the number of classes."""
-        return {"task": self.task, "n_components": 1}
+        return ALL_PRODUCTS if self._method in _MOMENTS else {"task": self.task, "n_components": 1}
 
     def design_features(self, request: Request) -> FeatureMap:
         """A map for the method; the labels of the pilot rows are those that ``_table`` left."""
-        if self._method == "ridge":
+        if self._method == "ridge" or self._method in _MOMENTS:
             return super().design_features(request)
         rows, weights = request.weighted()
         labels = self._pilot_labels
         if labels is None:
             labels = np.zeros(len(rows), np.intp)
-        if self._method in _MOMENTS:
-            return QuadraticFeatures.draw(dim=rows.shape[1]).explained("all products of columns, for class covariances")
         how: dict[str, Any] = {"size": request.size, "seed": request.seed, "weights": weights}
         if self._method == "mean":
             phi = design_class_means(rows, labels, **how)

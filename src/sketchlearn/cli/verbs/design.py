@@ -125,7 +125,7 @@ def register(app: typer.Typer) -> None:
             if missing not in ("mean", "median", "error"):
                 raise usage(f"--missing is mean, median or error, got {missing}")
             given_text = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-            how = {"n_components": components, "task": task, "seed": seed, "standardize": standardize}
+            how = {"n_components": components, "task": task, "seed": seed, "standardize": standardize or None}
             phi = _encoding(data, names_in(columns), missing, format, given_text, projection=projection, **how)
         else:
             assert data is not None
