@@ -23,8 +23,6 @@ Array = npt.NDArray[np.float64]
 
 ROWS_EACH = 5.0
 """Rows for each free number of a density: p numbers from n rows cost about p / 2n nats a row (Akaike 1974)."""
-CHANCE = 1e-3
-"""Probability with which a rule that tells nothing passes, at most."""
 _OUTSIDE = 1e-4  # probability with which the true law is refused for its extreme rows
 
 

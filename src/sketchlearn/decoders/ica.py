@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
+from sketchlearn.decoders.noise import CHANCE
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
 from sketchlearn.models.ica import ICAModel
@@ -26,7 +27,6 @@ Array = npt.NDArray[np.float64]
 _RIDGE = 1e-4  # of the mean variance: directions that are nearly combinations of others
 _ROUNDS, _BLOCK, _PROBES = 30, 256, 16
 _LIMIT = 2.5  # misfit over noise floor that is let pass: eighth moments behind the floor are only roughly known
-_CHANCE = 0.01
 _FLAT = 1e-7  # variance of whitened rows that is none
 
 
@@ -68,8 +68,6 @@ def decode_ica(
     (array([-1.2, -1.2]), 2, True)
     """
     phi = quartic(sketch.features, "independent component analysis")
-    if sketch.weight == 0:
-        raise ValueError("the sketch is empty: there is nothing to learn from")
     count = sketch.effective_count
     cumulants, directions, root, mean = _whitened(sketch, phi)
     d = directions.shape[1]
@@ -347,7 +345,7 @@ def _not_normal(kurtosis: Array, std: Array, count: float) -> npt.NDArray[np.boo
     """Which sources have a kurtosis that is no chance, for all of them together."""
     from scipy.special import ndtri
 
-    level = -float(ndtri(0.5 * _CHANCE / len(kurtosis)))
+    level = -float(ndtri(0.5 * CHANCE / len(kurtosis)))
     return np.asarray(np.abs(kurtosis) > level * np.maximum(std, np.sqrt(24.0 / max(count, 1.0))))
 
 

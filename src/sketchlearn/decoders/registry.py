@@ -29,7 +29,7 @@ class Entry:
     decoder : callable or str
         The function, or ``"module:function"``.
     start : bool
-        Whether it takes ``start=``, centres of a first model.
+        Whether it takes ``start=``, an earlier model to begin with.
     rough : bool
         Whether it takes ``rough=True``, for a quick model that is only a beginning.
     options : dict of str to Accepts
@@ -126,6 +126,7 @@ _CLUSTERS: dict[str, Entry | str] = {
 _MIXTURES: dict[str, Entry | str] = {
     "tuning-free": Entry(
         "sketchlearn.decoders.mixtures.default:decode_gmm",
+        start=True,
         options={"starts": whole(0), "rounds": whole(0), "project": FLAG},
     ),
     "clompr": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_clompr",

@@ -154,6 +154,27 @@ def run(
     checkpoint: Checkpoint | None = None,
 ) -> Sketch | SketchTable:
     """One pass over an open source, going on from a checkpoint that was begun; see :func:`sketch`."""
+    result = summed(
+        source, features, engine, workers=workers, progress=progress, on_invalid=on_invalid, checkpoint=checkpoint
+    )
+    most = source.max_rows_per_user
+    by_content = selects(source.settings) or on_invalid == "skip" or most is not None
+    if isinstance(result, SketchTable):
+        return SketchTable({label: _marked(s, True, source.user, most) for label, s in result.items()}, most)
+    return _marked(result, by_content, source.user, most) if by_content else result
+
+
+def summed(
+    source: Source,
+    features: FeatureMap,
+    engine: Any = "auto",
+    *,
+    workers: int | None = None,
+    progress: bool | Report | None = None,
+    on_invalid: str = "raise",
+    checkpoint: Checkpoint | None = None,
+) -> Sketch | SketchTable:
+    """:func:`run` without the marks of how rows were chosen: for who keeps sums only."""
     at_home = isinstance(engine, str) and engine == "auto"
     chosen = _checked(source.home if at_home and source.home is not None else engine, workers, on_invalid, progress)
     if at_home and source.home is None and gpu.worth_it(source, features):
@@ -172,10 +193,7 @@ def run(
             result = chosen.run(Job(rows, features, on_invalid == "skip", workers, report, checkpoint))
     if result is None:
         raise ValueError("there are no rows in the data: nothing to sketch")
-    by_content = selects(source.settings) or on_invalid == "skip" or most is not None
-    if isinstance(result, SketchTable):
-        return SketchTable({label: _marked(s, True, source.user, most) for label, s in result.items()}, most)
-    return _marked(result, by_content, source.user, most) if by_content else result
+    return result
 
 
 def _marked(sketch: Sketch, by_content: bool, user: str | None, most: int | None) -> Sketch:

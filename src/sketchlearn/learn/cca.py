@@ -11,7 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from sketchlearn.accepts import NOTHING, Accepts, choice, whole
-from sketchlearn.decoders.evidence import CHANCE
+from sketchlearn.decoders.noise import CHANCE
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.joint import JointEstimator
 from sketchlearn.learn.using import Transforms

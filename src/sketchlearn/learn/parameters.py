@@ -7,12 +7,18 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from sketchlearn.accepts import FLAG, NOTHING, PROGRESS, RANDOM, Accepts, choice, kind, whole
 from sketchlearn.features.base import FeatureMap
 
+_STARTS = "solution_", "mixture", "cluster_centers_", "centers", "means_", "means"
 COVARIANCES = choice("full", "tied", "diag", "spherical")
+START = Accepts(
+    lambda v: v is None or isinstance(v, np.ndarray | list | tuple) or any(hasattr(v, name) for name in _STARTS),
+    ("centres", "a model with some", "None"),
+)
 SHARED: dict[str, Accepts] = {
     "features": kind(FeatureMap, "a FeatureMap") | NOTHING,
     "sketch_size": whole() | NOTHING,

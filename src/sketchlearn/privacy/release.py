@@ -191,10 +191,7 @@ def released(
     pilot: PrivacyRecord | None = None,
 ) -> Sketch:
     """The private sketch of noisy sums, with its record; nothing else of the rows is in it."""
-    variances = [
-        [length, chosen.variance / times**2 + (1.0 / 12.0 if times > 1 else 0.0)]
-        for length, times in bounds.multipliers
-    ]
+    variances = [list(run) for run in chosen.variances(bounds)]
     details: dict[str, Any] = {
         **chosen.details,
         "scale": chosen.scale,

@@ -156,8 +156,8 @@ def _released_size(k: int, dim: int, epsilon: float, delta: float, rows: int, ta
         raise usage(f"--epsilon must be positive and --delta in [0, 1), got {epsilon:g} and {delta:g}")
     if rows < 1:
         raise usage(f"--rows must be at least 1, got {rows}")
-    if task not in ("kmeans", "pca"):
-        raise usage(f"--rows and --epsilon are for the tasks kmeans and pca, got {task}")
+    if task not in ("kmeans", "pca", "classifier"):
+        raise usage(f"--rows and --epsilon are for the tasks kmeans, pca and classifier, got {task}")
     return private_size(k, dim, epsilon, delta, rows=rows, task=task)
 
 

@@ -15,6 +15,7 @@ from sketchlearn.decoders.classifier.worth import worth
 from sketchlearn.decoders.evidence import beyond_box
 from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.solution import Code, MixtureSolution
+from sketchlearn.decoders.verdicts import FEWEST_ROWS
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.models.classifier import ClassifierModel
@@ -27,7 +28,6 @@ Array = npt.NDArray[np.float64]
 # added to variances, in parts of each column's own: little for naive Bayes (scikit-learn's GaussianNB adds a part of
 # the largest one, which drowns narrow columns), more for matrices, which may be singular
 _FLOOR, _MATRIX_FLOOR = 1e-9, 1e-7
-_ROWS_PER_COMPONENT = 10
 
 
 def decode_moments(
@@ -136,9 +136,9 @@ def decode_class_mixtures(
     characteristic(table.features, "a mixture a class")
     counts_of(table)
     found: list[MixtureSolution] = []
-    short = [str(label) for label, sketch in table.items() if sketch.count < _ROWS_PER_COMPONENT * k]
+    short = [str(label) for label, sketch in table.items() if sketch.count < FEWEST_ROWS * k]
     for sketch in table.values():
-        fitting = int(np.clip(sketch.count // _ROWS_PER_COMPONENT, 1, k))
+        fitting = int(np.clip(sketch.count // FEWEST_ROWS, 1, k))
         solution = decode(sketch, fitting, task="gmm", random_state=rng, covariance_type=covariance_type)
         if trace is not None:
             trace += solution.trace

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.evidence import CHANCE
+from sketchlearn.decoders.noise import CHANCE
 from sketchlearn.decoders.verdicts import HELD
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.rules import MixtureRule
