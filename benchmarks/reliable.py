@@ -120,7 +120,7 @@ def pca(kind, seed):
     k = int(np.clip(X.shape[1] // 2, 1, 3))
     size = None if seed % 2 else 2 * k * X.shape[1] + 20
     found = sl.CompressivePCA(k, sketch_size=size, random_state=seed).fit(X)
-    S = np.cov(X.T, bias=True).reshape(X.shape[1], -1)
+    S = np.cov(X.T).reshape(X.shape[1], -1)
     most = float(np.linalg.eigvalsh(S)[::-1][:k].sum())
     V = found.components_
     held = np.einsum("ij,jk,ik->i", V, S, V)
