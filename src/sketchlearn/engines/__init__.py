@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sketchlearn.accepts import PROGRESS
 from sketchlearn.engines import dask, gpu, mpi, processes, ray, spark, threads  # noqa: F401  (they register themselves)
-from sketchlearn.engines.base import Engine, Job, engine_of, register_engine
+from sketchlearn.engines.base import OWN_ROWS, Engine, Job, engine_of, register_engine
 from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report, reporting
 from sketchlearn.features.base import FeatureMap, checked_map
@@ -159,9 +159,14 @@ def run(
     )
     most = source.max_rows_per_user
     by_content = selects(source.settings) or on_invalid == "skip" or most is not None
+    marks: dict[str, Any] = {"user": source.user, "rows_per_user": most} if most is not None else {}
+    if features.provenance == OWN_ROWS:
+        marks["own_map"] = True
     if isinstance(result, SketchTable):
-        return SketchTable({label: _marked(s, True, source.user, most) for label, s in result.items()}, most)
-    return _marked(result, by_content, source.user, most) if by_content else result
+        return SketchTable({label: _marked(s, by_content=True, **marks) for label, s in result.items()}, most)
+    if by_content:
+        marks["by_content"] = True
+    return _marked(result, **marks) if marks else result
 
 
 def summed(
@@ -196,9 +201,9 @@ def summed(
     return result
 
 
-def _marked(sketch: Sketch, by_content: bool, user: str | None, most: int | None) -> Sketch:
-    """The sketch with what a release has to know: who chose how many rows there are, and how many a user has."""
-    return replace(sketch, origin=replace(sketch.origin, by_content=by_content, user=user, rows_per_user=most))
+def _marked(sketch: Sketch, **marks: Any) -> Sketch:
+    """The sketch with what a release has to know of how its rows and its map were chosen."""
+    return replace(sketch, origin=replace(sketch.origin, **marks))
 
 
 def _checked(engine: Any, workers: int | None, on_invalid: str, progress: Any = None) -> Engine:
