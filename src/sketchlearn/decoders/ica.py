@@ -90,6 +90,12 @@ def decode_ica(
     sign = np.where(mixing[np.abs(mixing).argmax(0), np.arange(d)] < 0, -1.0, 1.0)
     sources = _not_normal(kurtosis, std, count)
     code, verdict = _verdict(best, sources, d, count)
+    varying = phi.dim if not sketch.has_box else int(np.count_nonzero(sketch.upper > sketch.lower))
+    if code is Code.RELIABLE and d < varying:
+        code = Code.UNDETERMINED
+        verdict = (
+            f"{varying} columns vary in {d} directions only: more sources than these can't be told apart; {verdict}"
+        )
     return ICAModel(
         task="ica",
         decoder="cumulants",

@@ -24,6 +24,7 @@ _CODES = 3
 _QUARTILES, _HALF = 1.349, 0.6745  # standard deviations of a normal law between quartiles, and to one of them
 _NAMED = 3  # columns with such values that are spoken of one by one
 _SAY = 0.1  # of the variance, with which a column decides something
+_EVEN = "standardize=True, or columns divided by their spread, give each the same weight"
 _TENTH = 0.1  # of the values, which are left out on each side
 _WIDER = 30.0  # times as wide as another column, from which on distances are about one column only
 
@@ -157,7 +158,7 @@ def _of_units(sample: Array, names: Sequence[str] | None) -> list[str]:
     if share < _SAY:
         return []  # one of many wide ones, as in pictures
     column = _named(wide, names, len(spread))
-    return [f"column {column} has {share:.1%} of the variance; standardize=True gives every column the same weight"]
+    return [f"column {column} has {share:.1%} of the variance; {_EVEN}"]
 
 
 def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, level: int = 3, outliers: bool = True) -> None:
