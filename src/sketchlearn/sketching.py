@@ -135,7 +135,7 @@ def sketch(
     >>> print(sl.sketch(rng.normal(size=(500, 3))).summary()["map"])
     multi-scale frequencies for k-means with 20 components in 3 dimensions
     """
-    checked_engine(engine, workers, on_invalid)
+    checked_engine(engine, workers, on_invalid, progress)
     if features is not None:
         checked_map(features)
     source = open_source(data, Selection.for_map(features, group_by=group_by, **reading))

@@ -31,8 +31,8 @@ def designed(
     """A feature map from a pilot of the rows."""
     with warnings_as_notes():
         return design_source(
-            source, n_components=components, task=task, seed=seed, standardize=standardize, projection=projection,
-            encoder=encoder, missing=missing,
+            source, n_components=components, task=task, seed=seed, standardize=standardize or None,
+            projection=projection, encoder=encoder, missing=missing,
         )  # fmt: skip
 
 

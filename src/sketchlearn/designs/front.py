@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import FLAG, NOTHING
 from sketchlearn.designs.projection import project_sample
 from sketchlearn.designs.request import Designer, Request, checked_rows, find, positive, tasks
-from sketchlearn.designs.spread import standard_units, warn_of
+from sketchlearn.designs.spread import column_units, standard_units, unlike, warn_of
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
@@ -48,7 +49,7 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
-    standardize: bool = ...,
+    standardize: bool | None = ...,
     encoder: Encoder | None = ...,
     projection: int | Projection | None = ...,
     structure: str = ...,
@@ -72,7 +73,7 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
-    standardize: bool = ...,
+    standardize: bool | None = ...,
     encoder: Encoder | None = ...,
     projection: int | Projection | None = ...,
     structure: str = ...,
@@ -120,7 +121,7 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
-    standardize: bool = ...,
+    standardize: bool | None = ...,
     encoder: Encoder | None = ...,
     projection: int | Projection | None = ...,
     structure: str = ...,
@@ -143,7 +144,7 @@ def design(
     scale: float | str | None = None,
     radial: str | RadialLaw | None = None,
     covariance_type: str | None = None,
-    standardize: bool = False,
+    standardize: bool | None = None,
     encoder: Encoder | None = None,
     projection: int | Projection | None = None,
     structure: str = "dense",
@@ -188,9 +189,10 @@ def design(
         Law of the radii for a named scale; ``"adapted"`` by default.
     covariance_type : {"full", "tied", "diag", "spherical"}, optional
         Shape of the components, for ``task="gmm"`` and ``"stable"``; ``"full"`` by default.
-    standardize : bool
+    standardize : bool, optional
         Every column counts in units of its own spread, which is taken from the sample and becomes part of the map:
-        k-means is then that of the standardised rows, with centres in the original units.
+        k-means is then that of the standardised rows, with centres in the original units.  By default so for
+        ``"classifier"``, and for ``"anomaly"`` where one column is more than thirty times as wide as another.
     structure : {"dense", "auto", "hadamard", "gr2", "fastfood"}
         How frequencies are made: one by one, or in blocks of fast transforms for many columns; ``"auto"`` takes
         these where they are faster.  Quadratic maps know ``"dense"``, ``"auto"`` and ``"hadamard"``.
@@ -230,6 +232,7 @@ def design(
     array([  1.,  10., 102.])
     """
     k = positive(n_components, "n_components")
+    (FLAG | NOTHING).check("standardize", standardize)
     m = None if size is None else positive(size, "size")
     find(task)
     if isinstance(seed, np.random.Generator):
@@ -315,17 +318,22 @@ def design_request(
         few, request = _projected(request, projection, names)
         remarks = f"; of {few.describe()}"
     units = None
-    if request.standardize and not task.own_units:
-        units, request = _standardized(request, names, indicators)
-        remarks = "; columns in units of their spread in the pilot"
+    inside = request.standardize is None and request.sample is not None and task.units in ("columns", "unlike")
+    inside = inside and (task.units == "columns" or unlike(request.rows()))
+    if inside or (request.standardize and task.units != "own"):
+        units, request = _standardized(request, names, indicators, task.units == "distances")
+        remarks += "; columns in units of their spread in the pilot"
     phi, why = make(request)
     if units is not None:
         phi = phi.standardized(*units)
     if drawn != ("dense", False, None):
         phi = phi.redrawn(*drawn)
         remarks += f"; {phi.describe()}"
-    if asked.sample is not None and task.outliers:
-        warn_of(asked.rows(), names, task.distances and not asked.standardize, level)
+    if asked.sample is not None:
+        compared = task.units == "distances" or request.covariance_type == "spherical"
+        compared |= task.units in ("columns", "unlike") and asked.standardize is False
+        if task.outliers or compared:
+            warn_of(asked.rows(), names, compared and units is None and not asked.standardize, level, task.outliers)
     if few is not None:
         phi = phi.with_projection(few)
     if names is not None and len(names) == phi.inputs:
@@ -339,7 +347,7 @@ def design_source(
     n_components: int = 20,
     task: str = "kmeans",
     seed: int = 0,
-    standardize: bool = False,
+    standardize: bool | None = None,
     projection: int | Projection | None = None,
     encoder: Encoder | None = None,
     missing: str | None = None,
@@ -435,13 +443,13 @@ def _pilot(
 
 
 def _standardized(
-    request: Request, names: Sequence[str] | None, indicators: npt.NDArray[np.bool_] | None
+    request: Request, names: Sequence[str] | None, indicators: npt.NDArray[np.bool_] | None, strict: bool
 ) -> tuple[tuple[npt.ArrayLike, npt.ArrayLike], Request]:
-    """Offset and spread of the columns, and the request for standardised rows."""
+    """Offset and spread of the columns, and the request for standardised rows; `strict`: no column may be constant."""
     if request.sample is None:
         raise InputError(Option("standardize", True), " takes the spread of each column from a sample: give one")
     rows, weights = request.weighted()
-    offset, spread = standard_units(rows, names, indicators, weights)
+    offset, spread = standard_units(rows, names, indicators, weights) if strict else column_units(rows, weights)
     seen = request.looked_at
     box = None if seen is None else ((seen[0] - offset) / spread, (seen[1] - offset) / spread)
     rows = (rows - offset) / spread
@@ -465,7 +473,7 @@ def _projected(
         few = projection(rows)
     else:
         size = positive(projection, "projection")
-        projection, few = project_sample(rows, size, request.seed, request.standardize, names, weights)
+        projection, few = project_sample(rows, size, request.seed, bool(request.standardize), names, weights)
     return projection, replace(request, sample=few, weights=weights, standardize=False, looked_at=None)
 
 

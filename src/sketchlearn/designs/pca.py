@@ -35,6 +35,8 @@ Array = npt.NDArray[np.float64]
 
 SIZE = 8
 """Features per component and column."""
+ALL_PRODUCTS = {"task": "regression", "n_components": 1, "size": None}
+"""What to ask for where a model is learned from the moments of few columns, whose units don't matter then."""
 _EXACT_COLUMNS = 2000  # all products are kept up to here: 16 MB
 _RELEASED_COLUMNS = 511  # the same with public bounds: noise of a matrix takes seconds
 _ORTHOGONAL_COLUMNS = 2048  # bases up to here take seconds to draw
@@ -178,7 +180,7 @@ def _from_request(request: Request) -> tuple[SecondMomentMap, str]:
     )
 
 
-register_design("pca", size=pca_size, projects=False, outliers=False, missing=True)(_from_request)
+register_design("pca", size=pca_size, projects=False, units="distances", outliers=False, missing=True)(_from_request)
 register_design("regression", size=regression_size, projects=False, outliers=False, missing=True)(_from_request)
 register_design("cca", size=regression_size, projects=False, outliers=False, missing=True)(_from_request)
 

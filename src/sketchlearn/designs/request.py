@@ -31,8 +31,8 @@ class Request:
         Arguments of :func:`sketchlearn.design`.
     sample, weights : array (n, d) and array (n,) or None
         Pilot rows and their weights.
-    standardize : bool
-        For tasks with ``own_units``: columns count in units of their spread.
+    standardize : bool or None
+        Columns count in units of their spread; None leaves it to the task.
     missing : {"pairs"} or None
         Rows may miss entries (NaN), and what is learned comes from the pairs that are there.
     looked_at : tuple of array (d,) or None
@@ -50,7 +50,7 @@ class Request:
     radial: str | RadialLaw | None = None
     covariance_type: str | None = None
     weights: Array | None = None
-    standardize: bool = False
+    standardize: bool | None = None
     looked_at: tuple[Array, Array] | None = None
     missing: str | None = None
 
@@ -131,8 +131,7 @@ class Task(NamedTuple):
     design: Designer
     size: Size
     projects: bool = True
-    own_units: bool = False
-    distances: bool = False
+    units: str = "rows"
     outliers: bool = True
     missing: bool = False
 
@@ -145,8 +144,7 @@ def register_design(
     *,
     size: Size,
     projects: bool = True,
-    own_units: bool = False,
-    distances: bool = False,
+    units: str = "rows",
     outliers: bool = True,
     missing: bool = False,
 ) -> Callable[[Designer], Designer]:
@@ -160,10 +158,11 @@ def register_design(
         ``size(n_components, dim, covariance_type)``, the number of features by default.
     projects : bool
         Whether rows may be projected at random first: not if the model is about single columns.
-    own_units : bool
-        Whether the designer standardises the columns itself, where the request says so.
-    distances : bool
-        Whether the widths of columns are compared with each other, so that units matter.
+    units : {"rows", "own", "columns", "unlike", "distances"}
+        What columns count in: their own units, unless the request says otherwise (``"rows"``); their spread, which the
+        designer sees to (``"own"``), or which rows are divided by unless the request says no (``"columns"``), or only
+        where columns have units that can't be the same (``"unlike"``).  Where the task depends on units
+        (``"distances"``), the owner of the rows hears of columns that hardly count.
     outliers : bool
         Whether the owner of the rows should hear of values far from all others.
     missing : bool
@@ -182,7 +181,7 @@ def register_design(
     """
 
     def add(designer: Designer) -> Designer:
-        _TASKS[task] = Task(designer, size, projects, own_units, distances, outliers, missing)
+        _TASKS[task] = Task(designer, size, projects, units, outliers, missing)
         return designer
 
     return add

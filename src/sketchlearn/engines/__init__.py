@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
+from sketchlearn.accepts import PROGRESS
 from sketchlearn.engines import dask, gpu, mpi, processes, ray, spark, threads  # noqa: F401  (they register themselves)
 from sketchlearn.engines.base import OWN_ROWS, Engine, Job, engine_of, register_engine
 from sketchlearn.engines.checkpoint import Checkpoint
@@ -61,7 +62,9 @@ def summed(
 ) -> Sketch | SketchTable:
     """:func:`run` without the marks of how rows were chosen: for who keeps sums only."""
     at_home = isinstance(engine, str) and engine == "auto"
-    chosen = checked_engine(source.home if at_home and source.home is not None else engine, workers, on_invalid)
+    chosen = checked_engine(
+        source.home if at_home and source.home is not None else engine, workers, on_invalid, progress
+    )
     if at_home and source.home is None and gpu.worth_it(source, features):
         chosen = gpu.GpuEngine()
     wanted = features.input_columns
@@ -92,8 +95,9 @@ def _marked(sketch: Sketch, **marks: Any) -> Sketch:
     return replace(sketch, origin=replace(sketch.origin, **marks))
 
 
-def checked_engine(engine: Any, workers: int | None, on_invalid: str) -> Engine:
+def checked_engine(engine: Any, workers: int | None, on_invalid: str, progress: Any = None) -> Engine:
     """The engine of a name, once all options of a pass make sense."""
+    PROGRESS.check("progress", progress)
     if on_invalid not in ("raise", "skip"):
         raise ValueError(f"on_invalid={on_invalid!r}: choose 'raise' or 'skip'")
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):

@@ -395,10 +395,10 @@ class SketchEstimator(DeclaredParameters, ABC):
         if size is None:
             size = self.default_size(columns if few is None else few, rows.total if whole else None)
         pilot = rows.pilot(seed, self._pairs)
+        asked = {"standardize": getattr(self, "standardize", None), "size": size, **self.design_request()}
         request = Request(
-            sample=pilot.rows, weights=pilot.weights, size=size, seed=seed,
-            looked_at=pilot.box, missing="pairs" if self._pairs else None,
-            **{"standardize": bool(getattr(self, "standardize", False)), **self.design_request()},
+            sample=pilot.rows, weights=pilot.weights, seed=seed, looked_at=pilot.box,
+            missing="pairs" if self._pairs else None, **asked,
         )  # fmt: skip
         return design_request(request, rows.names, designer=self._designed, projection=few, level=5)
 

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from sketchlearn.accepts import FLAG, NOTHING, Accepts, choice, kind, real, whole
 from sketchlearn.decoders.lowrank import certified, default_rank
 from sketchlearn.designs.request import Request
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
-from sketchlearn.learn.parameters import FLAG, NOTHING, PAIRS, Accepts, choice, kind, real, whole
+from sketchlearn.learn.parameters import PAIRS
 from sketchlearn.learn.rows import Rows
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
