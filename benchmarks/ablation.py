@@ -44,6 +44,7 @@ OTHER_TASKS = (
     "mixtures.stable", "mixtures.moments", "mixtures.own", "families.stable", "profile", "steps.pursuit",
 )  # fmt: skip
 POLICIES = {"kmeans": default, "gmm": mixtures_default}
+START, END = "<!-- rows: start -->\n", "<!-- rows: end -->\n"
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "theory" / "ablation.md"
 
 
@@ -276,10 +277,96 @@ def run(arguments):
                         file.write(json.dumps(row) + "\n")
 
 
+# -- the page -----------------------------------------------------------------------------------------
+
+
+def compared(rows, name):
+    """Rows of a variant, each with the row of the default on the same cell."""
+    base = {(r["suite"], r["seed"], r["case"]): r for r in rows if r["variant"] == "default"}
+    pairs = [(base.get((r["suite"], r["seed"], r["case"])), r) for r in rows if r["variant"] == name]
+    return [(b, r) for b, r in pairs if b is not None and math.isfinite(r["rse"])]
+
+
+def summary(pairs, side):
+    """Right and reliable answers, geometric mean of the ratio among those right with both, mean seconds."""
+    own = [pair[side] for pair in pairs]
+    both = [pair[side]["rse"] for pair in pairs if max(r["rse"] for r in pair) < 2.0]
+    ratio = float(np.exp(np.mean(np.log(both)))) if both else math.nan
+    right, sure = sum(r["rse"] < RIGHT for r in own), sum(r["reliable"] for r in own)
+    return right, sure, ratio, float(np.mean([r["seconds"] for r in own]))
+
+
+def stage_table(rows, suites, names):
+    """A line a variant, a cell a suite: what changes without it."""
+    yield "| without | " + " | ".join(suites) + " |"
+    yield "|---|" + "---|" * len(suites)
+    for name in names:
+        cells = []
+        for suite in suites:
+            pairs = [pair for pair in compared(rows, name) if pair[1]["suite"] == suite]
+            if not pairs:
+                cells.append("")
+                continue
+            before, after = summary(pairs, 0), summary(pairs, 1)
+            parts = []
+            if after[0] != before[0]:
+                parts.append(f"right {before[0]} to {after[0]} of {len(pairs)}")
+            if after[1] != before[1]:
+                parts.append(f"reliable {before[1]} to {after[1]}")
+            if abs(math.log(after[2] / before[2])) > 5e-4:
+                parts.append(f"ratio {before[2]:.4f} to {after[2]:.4f}")
+            if abs(after[3] - before[3]) > 0.1 * before[3] + 0.005:
+                parts.append(f"{before[3]:.2g} to {after[3]:.2g} s")
+            cells.append(", ".join(parts) or "no change")
+        yield f"| {name.removeprefix('without ')} | " + " | ".join(cells) + " |"
+
+
+def constant_table(rows):
+    """A line a constant: value, what it is, and the largest change that a third or three times of it makes."""
+    yield "| constant | value | what it is | a third | three times |"
+    yield "|---|---|---|---|---|"
+    for constant in constants():
+        cells = []
+        for value in constant.others():
+            pairs = compared(rows, f"{constant} = {value:.6g}")
+            if not pairs:
+                cells.append("")
+                continue
+            before, after = summary(pairs, 0), summary(pairs, 1)
+            worst = max(math.log(r["rse"] / b["rse"]) for b, r in pairs)
+            parts = [f"right {before[0]} to {after[0]}"] * (before[0] != after[0])
+            parts += [f"reliable {before[1]} to {after[1]}"] * (before[1] != after[1])
+            parts += [f"worst ratio {100 * worst:+.1f} %"] * (worst > 2e-3)
+            parts += [f"time x {after[3] / before[3]:.1f}"] * (not 0.8 < after[3] / before[3] < 1.25)
+            cells.append(", ".join(parts) or "none")
+        if any(cells):
+            shown = f"{constant.value:.4g}" if isinstance(constant.value, float) else str(constant.value)
+            yield f"| `{constant}` | {shown} | {constant.words} | " + " | ".join(cells) + " |"
+
+
+def page(arguments):
+    rows = [json.loads(line) for line in Path(arguments.rows).read_text().splitlines()]
+    suites = [suite for suite in SUITES if any(r["suite"] == suite for r in rows)]
+    seeds = sorted({r["seed"] for r in rows})
+    text = PAGE.read_text() if PAGE.exists() else START + END
+    first, last = text.index(START) + len(START), text.index(END)
+    lines = [f"Seeds {seeds[0]} to {seeds[-1]}; {sum(r['variant'] == 'default' for r in rows)} problems.", ""]
+    for task, part in (("kmeans", [s for s in suites if s != "mixtures"]), ("gmm", ["mixtures"])):
+        names = [f"without {stage.name}" for policy in stages(task).values() for stage in policy]
+        known = [name for name in names if any(r["variant"] == name for r in rows)]
+        if known:
+            lines += [f"### Stages of {'k-means' if task == 'kmeans' else 'mixtures'}", ""]
+            lines += [*stage_table(rows, part, known), ""]
+    found = list(constant_table(rows))
+    if len(found) > 2:
+        lines += ["### Constants", "", *found, ""]
+    PAGE.write_text(text[:first] + "\n" + "\n".join(lines) + text[last:])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    for function in (run,):
+    for function in (run, page):
         command = commands.add_parser(function.__name__)
         command.add_argument("rows", help="file of results, one JSON object a line")
         command.set_defaults(function=function)
