@@ -6,7 +6,6 @@ import pytest
 import sketchlearn as sl
 from sketchlearn.comparison import changes, drift, moved_columns
 from sketchlearn.comparison.drift import adjusted
-from sketchlearn.comparison.two_sample import limit, tail
 from sketchlearn.decoders.description import describe
 from sketchlearn.sketches.value import pooled
 
@@ -154,7 +153,5 @@ def test_one_group_of_one_row_is_left_out_and_named(phi):
 def test_the_limit_is_where_the_p_value_is_alpha(phi):
     for change in changes([sl.sketch(rows(500, i), phi) for i in range(8)], against="previous"):
         for alpha in (0.5, 0.05, 0.001):
-            assert tail(limit(alpha, np.array(change.traces)), np.array(change.traces)) == pytest.approx(
-                alpha, rel=1e-6
-            )
+            assert change.law.tail(change.law.limit(alpha)) == pytest.approx(alpha, rel=1e-6)
             assert (change.distance > change.limit(alpha)) == (change.p_value < alpha) or change.distance == 0

@@ -10,21 +10,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sketchlearn.comparison.two_sample import (
     CHOSEN,
     ROUNDING,
     Comparison,
-    as_mixture,
+    beyond_sampling,
     characteristic_values,
     feature_covariance,
     fewer_rows,
-    powers,
-    tail,
+    law_of,
     with_groups,
 )
-from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 
@@ -64,16 +65,27 @@ def goodness_of_fit(sketch: Sketch, mixture: Any) -> Comparison:
     with single_blas_thread:
         w = operator.frequencies()
         difference, total, z = characteristic_values(law, w)
-        variance = np.maximum(1.0 - np.abs(z) ** 2, 0.0) + ROUNDING
+        mean = z + _of_harmonics(sketch, law)
+        variance = np.maximum(1.0 - np.abs(mean) ** 2, 0.0) + ROUNDING
         covariance = feature_covariance(difference, total, z, variance)
         behind = fewer_rows([sketch])
-        traces = powers(with_groups(covariance, behind * n, features, added_variance(sketch)[CHOSEN] * n)[0])
-    statistic = float(np.sum(np.abs(np.where(behind > 0, sketch.mean[CHOSEN] - z, 0.0)) ** 2))
-    expected, m = float(traces[0]) / n, len(z)
+        spread = law_of(with_groups(covariance, behind * n, features, beyond_sampling(sketch)[CHOSEN] * n)[0])
+    statistic = float(np.sum(np.abs(np.where(behind > 0, sketch.mean[CHOSEN] - mean, 0.0)) ** 2))
+    expected, m = spread.mean / n, len(z)
     return Comparison(
         distance=float(np.sqrt(max(statistic - expected, 0.0) / m)),
-        p_value=tail(statistic * n, traces),
+        p_value=spread.tail(statistic * n),
         statistic=statistic / m,
         expected=expected / m,
         counts=(sketch.count, float("inf")),
     )
+
+
+def _of_harmonics(sketch: Sketch, mixture: Mixture) -> npt.NDArray[np.complex128]:
+    """What the harmonics of one-bit features add to the averages of a mixture; 0 for other features."""
+    if getattr(sketch.features, "dither", None) is None:
+        return np.zeros(len(range(sketch.features.size)[CHOSEN]), complex)
+    from sketchlearn.decoders import harmonics  # loads the decoders of mixtures
+
+    added = harmonics.characteristic_values(sketch.features, mixture, np.zeros(len(mixture.weights)))[1]  # type: ignore[arg-type]
+    return added[CHOSEN]

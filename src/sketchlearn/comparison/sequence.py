@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.comparison.squares import SumOfSquares
 from sketchlearn.comparison.two_sample import (
     SamplingNoise,
     check_comparable,
     chosen_entries,
     compared,
-    limit,
     sampling_noise,
 )
 from sketchlearn.exceptions import DataWarning
@@ -56,8 +56,8 @@ class Change:
         The shift that would move the rows as far, in standard deviations: a standardised effect, which doesn't grow
         with the number of rows or columns.  For one normal column 0.3 is a population stability index of 0.1, a small
         change; 0.5 is one of 0.25, a large change.  NaN where it is not known.
-    traces, scale
-        What the law of the distance without a difference is, for :meth:`limit`.
+    law, scale
+        What the squared distance follows without a difference, in units of `scale`, for :meth:`limit`.
     """
 
     label: str
@@ -70,19 +70,19 @@ class Change:
     against: str = "first"
     reference_rows: int | float = 0
     effect: float = float("nan")
-    traces: tuple[float, ...] = field(default=(), repr=False)
+    law: SumOfSquares | None = field(default=None, repr=False, compare=False)
     scale: float = field(default=0.0, repr=False)
 
     def limit(self, alpha: float) -> float:
         """The distance beyond which the p-value is below `alpha`."""
-        if not self.traces or self.traces[1] <= 0:
+        if self.law is None:
             return 0.0
-        beyond = limit(alpha, np.array(self.traces)) * self.scale - self.noise**2
+        beyond = self.law.limit(alpha) * self.scale - self.noise**2
         return float(np.sqrt(max(beyond, 0.0)))
 
     def facts(self) -> dict[str, Any]:
         """What a person wants to see of it, by name; None for what is not known."""
-        shown = {k: v for k, v in asdict(self).items() if k not in ("traces", "scale")}
+        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("law", "scale")}
         return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in shown.items()}
 
 
@@ -172,12 +172,12 @@ def compared_pairs(
             j = 0 if against == "first" else i - 1
             other, name = values[j], names[j]
         c = compared(other, values[i], noise)
-        traces, factor = noise.of_difference(other, values[i])
+        law, factor = noise.of_difference(other, values[i])
         entries = len(noise.covariance) // 2
         change = Change(
             names[i], name, float(c.statistic) ** 0.5, float(c.expected) ** 0.5, c.distance, c.p_value,
             values[i].count, against, other.count, yardstick.shift_of(c.distance),
-            tuple(traces.tolist()), factor / entries,
+            law, factor / entries,
         )  # fmt: skip
         yield Pair(change, other, values[i], noise)
 

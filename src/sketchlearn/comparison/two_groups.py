@@ -3,13 +3,14 @@
 With f and g the cosines and sines of the two groups, the squared entries of Cov(f, g) add up to an estimate of the
 Hilbert-Schmidt independence criterion (Gretton et al. 2005) for the kernels of the features.  For independent groups n
 times that sum is distributed like a sum of squares of independent normals, weighted by the products of an eigenvalue of
-Cov(f) and one of Cov(g) (Zhang, Filippi, Gretton and Sejdinovic 2018); the traces of their powers are products of
-traces.  A sketch of the products of all features holds these covariances exactly: nothing has to be estimated.
+Cov(f) and one of Cov(g) (Zhang, Filippi, Gretton and Sejdinovic 2018).  A sketch of the products of all features holds
+these covariances exactly: nothing has to be estimated.
 
-That law is one of many rows.  Its mean and variance are replaced by those over all permutations of rows of one group
-(Kazi-Aoual, Hitier, Sabatier and Lebreton, Comput. Stat. Data Anal. 20, 1995), which the sketch holds too: they need
-no more than the squared distances of the rows from their mean in the space of features, a quadratic form of the second
-moments, for features of one frequency have length 1.
+That law is one of many rows.  Mean and variance are those over all permutations of rows of one group (Kazi-Aoual,
+Hitier, Sabatier and Lebreton, Comput. Stat. Data Anal. 20, 1995), which the sketch holds too: they need no more than
+the squared distances of the rows from their mean in the space of features, a quadratic form of the second moments, for
+features of one frequency have length 1.  What the variance has beyond that of many rows comes from a few rows far
+away, and is added as a chi-square law of its own.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.comparison.two_sample import powers, tail
+from sketchlearn.comparison.squares import SumOfSquares
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.embedded import embedding
 from sketchlearn.features.split import two_groups
 from sketchlearn.kernels import PRODUCT_BITS
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
+
+_LITTLE = 1e-9  # of the variance: rows that are no farther away than others
+_LEAST_SKEWNESS = 0.1  # of a normal law, as a chi-square law
 
 
 @dataclass(frozen=True)
@@ -105,27 +109,30 @@ def independence(sketch: Sketch) -> Independence:
     if own.constant or others.constant:  # and independent of everything
         return Independence(0.0, 1.0, 0.0, 0.0, sketch.count)
     unbiased = n / (n - 1.0)
-    traces = own.traces * others.traces
     statistic = float(np.sum(covariance[np.ix_(first, other)] ** 2)) * unbiased
-    expected, variance, skewness = permuted(own, others, n)
-    size = float(np.sqrt(own.traces[1] * others.traces[1]))
+    expected, pairs, rows = permuted(own, others, n)
+    law = own.law.product(others.law)
+    size = float(np.sqrt(0.5 * law.variance))
+    law = law.scaled(float(np.sqrt(pairs / law.variance)))
+    if rows > _LITTLE * pairs:
+        law = law.plus(rows, max(own.skewness * others.skewness / np.sqrt(n), _LEAST_SKEWNESS))
     return Independence(
         dependence=float(np.clip((statistic - expected) / size, 0.0, 1.0)) if size > 0 else 0.0,
-        p_value=tail(statistic * n, traces, (expected * n, variance * n**2, skewness)),
+        p_value=law.tail(law.mean + statistic - expected),
         statistic=statistic,
         expected=expected,
         count=sketch.count,
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Group:
     """What the test needs of the features of one group of columns.
 
     Attributes
     ----------
-    traces : ndarray (4,)
-        Traces of powers of their covariance.
+    law : SumOfSquares
+        Of the squared length of a normal vector with their covariance.
     fourth : float
         Mean over rows of the fourth power of the distance from the mean.
     far : float
@@ -134,7 +141,7 @@ class _Group:
         They don't vary by more than rounding.
     """
 
-    traces: npt.NDArray[np.float64]
+    law: SumOfSquares
     fourth: float
     far: float
     constant: bool
@@ -142,7 +149,7 @@ class _Group:
     @property
     def skewness(self) -> float:
         """Of the squared distances from the mean: that of a law of two values with their mean and variance."""
-        average = float(self.traces[0])
+        average = self.law.mean
         deviation = np.sqrt(max(self.fourth - average**2, 0.0))
         reach = max(self.far - average, 0.0) / deviation if deviation > 0 else 0.0
         return float(max(reach - 1.0 / reach, 0.0)) if reach > 0 else 0.0
@@ -151,31 +158,27 @@ class _Group:
     def of(cls, mean: npt.NDArray[np.float64], second: npt.NDArray[np.float64], n: float) -> _Group:
         covariance = second - np.outer(mean, mean)
         with single_blas_thread:
-            traces = powers(covariance * (n / (n - 1.0)))
+            law = SumOfSquares.of(covariance * (n / (n - 1.0)))
         # |f - mean|^2 = |f|^2 + |mean|^2 - 2 f.mean, where |f|^2 is the same for all rows: the trace of their products
         length = float(np.trace(second)) + float(mean @ mean)
         along = float(mean @ second @ mean)
         fourth = length**2 - 4.0 * length * float(mean @ mean) + 4.0 * along
         rounding = 4.0**-PRODUCT_BITS * len(mean)
-        return cls(traces, max(fourth, 0.0), length, float(np.trace(covariance)) <= rounding)
+        return cls(law, max(fourth, 0.0), length, float(np.trace(covariance)) <= rounding)
 
 
 def permuted(a: _Group, b: _Group, n: float) -> tuple[float, float, float]:
-    """Mean, variance and skewness of the statistic over all permutations of the rows of one group.
+    """Mean and variance of the statistic over all permutations of the rows of one group, exact.
 
-    Mean and variance are exact.  The skewness is that of the law of many rows plus, as far as the variance comes from a
-    few rows far away, that of a sum over rows of products of their distances (``benchmarks/sizes.py``).
+    The variance has two parts: that of pairs of rows, which is all there is of many rows, and that of rows far away,
+    whose squared distances from the mean in both groups are multiplied with each other.
     """
-    back = (n - 1.0) / n  # of the traces, which are those of unbiased covariances
-    t1, u1 = (n * back * float(g.traces[0]) for g in (a, b))
-    t2, u2 = ((n * back) ** 2 * float(g.traces[1]) for g in (a, b))
+    back = n - 1.0  # from unbiased covariances to sums over rows
+    t1, u1 = (back * g.law.mean for g in (a, b))
+    t2, u2 = (back**2 * 0.5 * g.law.variance for g in (a, b))
     s2, v2 = (n * g.fourth for g in (a, b))
     pairs = ((n - 1) * t2 - t1**2) * ((n - 1) * u2 - u1**2) * 2.0 / ((n - 1) ** 2 * (n + 1) * (n - 2))
     rows = (n * (n + 1) * s2 - (n - 1) * (t1**2 + 2 * t2)) * (n * (n + 1) * v2 - (n - 1) * (u1**2 + 2 * u2))
     rows /= (n + 1) * n * (n - 1) * (n - 2) * (n - 3)
     unit = 1.0 / (n * (n - 1.0))  # from the trace of a product of two matrices of rows to the sum of squares
-    c = a.traces * b.traces
-    many = float(np.sqrt(8.0) * c[2] / c[1] ** 1.5)
-    far = a.skewness * b.skewness / np.sqrt(n) * (max(rows, 0.0) / max(pairs + rows, 1e-300)) ** 1.5
-    variance = max(pairs + rows, 1e-6 * 2.0 * t2 * u2 / n**2)
-    return t1 * u1 / (n - 1) * unit, variance * unit**2, many + float(far)
+    return t1 * u1 / (n - 1) * unit, max(pairs, 1e-6 * 2.0 * t2 * u2 / n**2) * unit**2, max(rows, 0.0) * unit**2

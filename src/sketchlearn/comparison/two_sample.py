@@ -9,8 +9,8 @@ characteristic function phi, the difference of the averages is asymptotically Ga
     Cov(s_j, s_k) = (Re phi(w_j - w_k) - Re phi(w_j + w_k)) / 2 - Im phi(w_j) Im phi(w_k)
     Cov(c_j, s_k) = (Im phi(w_j + w_k) - Im phi(w_j - w_k)) / 2 - Re phi(w_j) Im phi(w_k)
 
-so the statistic is distributed like a sum of squares of independent normals weighted by the eigenvalues of S.  Its
-tail follows from the first four cumulants (Liu, Tang and Zhang 2009).  phi at sums and differences is not in the
+so the statistic is distributed like a sum of squares of independent normals weighted by the eigenvalues of S
+(:mod:`sketchlearn.comparison.squares`).  phi at sums and differences is not in the
 sketch; it comes from a Gaussian mixture decoded from the sketch of both samples together
 (:mod:`sketchlearn.decoders.description`), for which it has a closed form.  The total variance of an entry,
 1 - |phi|^2, is in the sketch: S is scaled to it.
@@ -19,16 +19,19 @@ sketch; it comes from a Gaussian mixture decoded from the sketch of both samples
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.comparison.squares import SumOfSquares
 from sketchlearn.decoders.noise import added_variance, sampling_variance
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import Operator
 from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch, check_same_features, pooled
 from sketchlearn.threads import single_blas_thread
 
@@ -123,28 +126,48 @@ def check_comparable(a: Sketch, b: Sketch) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SamplingNoise:
-    """Covariance S of the cosines and sines of one row (2m, 2m), and its four traces with what the mixture misses."""
+    """Covariance S of the cosines and sines of one row (2m, 2m), and the squares of entries that the mixture misses."""
 
     covariance: _F64
-    traces: _F64
+    missed: float
     spread: _F64
     """Standard deviations of the columns."""
 
-    def of_difference(self, a: Sketch, b: Sketch) -> tuple[_F64, float]:
-        """Traces for the difference of two averages, and the factor by which it was divided: 1/n_a + 1/n_b.
+    @cached_property
+    def law(self) -> SumOfSquares:
+        """Of the squared distance of two averages of many rows, over ``1/n_a + 1/n_b``."""
+        return law_of(self.covariance, self.missed)
+
+    def of_difference(self, a: Sketch, b: Sketch) -> tuple[SumOfSquares, float]:
+        """The law of the squared distance of two averages, and the factor by which it was divided: 1/n_a + 1/n_b.
 
         What was added to the averages is independent, half of it in each part.
         """
         factor = 1.0 / a.effective_count + 1.0 / b.effective_count
-        added = (added_variance(a) + added_variance(b))[CHOSEN] / factor
+        added = (beyond_sampling(a) + beyond_sampling(b))[CHOSEN] / factor
         if not added.any():
-            return self.traces, factor
-        missed = self.traces - powers(self.covariance)
-        behind = fewer_rows([a, b])
-        whole, more = with_groups(self.covariance, behind / factor, a.features, added)
-        traces = powers(whole)
-        extra = min(float(missed[1]) * more, traces[0] ** 2 - traces[1])
-        return traces + _equal(extra, float(traces[0])), factor
+            return self.law, factor
+        whole, more = with_groups(self.covariance, fewer_rows([a, b]) / factor, a.features, added)
+        return law_of(whole, self.missed * more), factor
+
+
+def law_of(covariance: _F64, missed: float = 0.0) -> SumOfSquares:
+    """The law of the squared length of a normal vector, of whose covariance the squares of some entries are `missed`.
+
+    Nothing else is known of these entries: the spectrum is taken to fall faster.
+    """
+    with single_blas_thread:
+        law = SumOfSquares.of(covariance)
+    return law.steeper(missed) if missed > 0 else law
+
+
+def beyond_sampling(sketch: Sketch) -> _F64:
+    """Variance of each average beyond that of sampling rows with ideal features, in two sketches of one law, (m,).
+
+    The harmonics of one-bit features are the same in both.
+    """
+    distortion = sketch.features.distortion_variances(sketch.sums, float(sketch.weight))
+    return np.asarray(np.maximum(added_variance(sketch) - distortion, 0.0))
 
 
 def fewer_rows(sketches: list[Sketch]) -> _F64:
@@ -179,11 +202,6 @@ def with_groups(covariance: _F64, ratio: _F64, features: FeatureMap, added: _F64
     return whole, float(more.mean())
 
 
-def _equal(extra: float, trace: float) -> _F64:
-    """What traces of powers gain by eigenvalues whose squares sum to `extra`, as if they were equal."""
-    return np.array([0.0, extra, extra**2 / trace, extra**3 / trace**2]) if trace > 0 else np.zeros(4)
-
-
 def sampling_noise(sketch: Sketch, mixture: Any = None) -> SamplingNoise:
     """Noise of one row's features, for the rows behind a sketch; `mixture` as above."""
     features = characteristic(sketch.features, "compare")
@@ -203,32 +221,24 @@ def chosen_entries(size: int) -> slice:
     return slice(0, min(size, CHOSEN.stop))
 
 
-def limit(alpha: float, traces: _F64) -> float:
-    """The statistic that noise exceeds with probability `alpha`: the inverse of :func:`tail`."""
-    low, high = 0.0, float(traces[0])
-    while tail(high, traces) > alpha:
-        low, high = high, 2.0 * high
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if tail(middle, traces) > alpha else (low, middle)
-    return high
-
-
 def compared(a: Sketch, b: Sketch, noise: SamplingNoise) -> Comparison:
     """The comparison of two sketches that :func:`compare` has checked, given the noise of a row."""
-    difference = np.where(fewer_rows([a, b]) > 0, a.mean[CHOSEN] - b.mean[CHOSEN], 0.0)
-    traces, factor = noise.of_difference(a, b)
-    statistic = float(np.sum(np.abs(difference) ** 2))
-    p = tail(statistic / factor, traces)
-    expected = float(traces[0]) * factor
-    m = len(difference)
+    law, factor = noise.of_difference(a, b)
+    statistic, m = squared_distance(a, b), len(noise.covariance) // 2
+    expected = law.mean * factor
     return Comparison(
         distance=float(np.sqrt(max(statistic - expected, 0.0) / m)),
-        p_value=p,
+        p_value=law.tail(statistic / factor),
         statistic=statistic / m,
         expected=expected / m,
         counts=(a.count, b.count),
     )
+
+
+def squared_distance(a: Sketch, b: Sketch) -> float:
+    """Of the averages of two sketches, where both have rows behind them."""
+    difference = np.where(fewer_rows([a, b]) > 0, a.mean[CHOSEN] - b.mean[CHOSEN], 0.0)
+    return float(np.sum(np.abs(difference) ** 2))
 
 
 def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> SamplingNoise:
@@ -236,17 +246,14 @@ def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> Sampl
     w = operator.frequencies()
     mean, n = sketch.mean[: len(w)], sketch.effective_count
     difference, total, z = characteristic_values(mixture, w)
-    added = added_variance(sketch)[: len(w)]
+    added, of_rows = (values[: len(w)] for values in (added_variance(sketch), beyond_sampling(sketch)))
     # noise that was added makes averages look larger than they are
-    variance = np.minimum(sampling_variance(np.abs(mean) ** 2 - added), 1.0) * n / (n - 1)
+    variance = np.minimum(sampling_variance(np.abs(mean) ** 2 - of_rows), 1.0) * n / (n - 1)
     covariance = feature_covariance(difference, total, z, variance + ROUNDING)
-    traces = powers(covariance)
     excess = np.abs(mean - z) ** 2 - variance / n - added
-    extra = min(_unexplained(w, excess, variance, mixture.covariance), traces[0] ** 2 - traces[1])
-    # nothing else is known about the part that the mixture misses: as if its eigenvalues were equal
-    missed = _equal(float(extra), float(traces[0]))
+    missed = _unexplained(w, excess, variance, mixture.covariance)
     spread = np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-300))
-    return SamplingNoise(covariance, traces + missed, spread)
+    return SamplingNoise(covariance, missed, spread)
 
 
 def characteristic_values(mixture: Mixture, w: _F64) -> tuple[_C128, _C128, _C128]:
@@ -282,13 +289,6 @@ def feature_covariance(difference: _C128, total: _C128, z: _C128, variance: _F64
     return out
 
 
-def powers(covariance: _F64) -> _F64:
-    """Traces of the first four powers of a symmetric matrix."""
-    square = covariance @ covariance
-    sums = np.trace(covariance), np.sum(covariance**2), np.sum(square * covariance), np.sum(square**2)
-    return np.array(sums, np.float64)
-
-
 def _unexplained(w: _F64, excess: _F64, variance: _F64, metric: _F64) -> float:
     """What the squares of the entries of S lack if the mixture misses something.
 
@@ -312,60 +312,3 @@ def _running_mean(values: _F64, width: int) -> _F64:
     inner = np.convolve(values, np.full(width, 1.0 / width), "valid")
     before = (width - 1) // 2
     return np.pad(inner, (before, width - 1 - before), mode="edge")
-
-
-def tail(statistic: float, traces: _F64, moments: tuple[float, float, float] | None = None) -> float:
-    """P(Q > statistic) for Q the squared norm of a normal vector, given the traces of powers of its covariance.
-
-    Mean, variance and skewness of Q, if they are better known than from many rows, take the place of those of the law.
-    """
-    c1, c2, c3, c4 = (float(t) for t in traces)
-    if statistic <= 0 or c2 <= 0:
-        return float(statistic <= 0)
-    mean, variance, skewness = moments or (c1, 2.0 * c2, np.sqrt(8.0) * c3 / c2**1.5)
-    s1, s2 = skewness / np.sqrt(8.0), c4 / c2**2
-    if moments is None and s1**2 > s2:
-        root = 1 / (s1 - np.sqrt(s1**2 - s2))
-        delta = s1 * root**3 - root**2
-        freedom = root**2 - 2 * delta
-    else:
-        root, delta = 1 / s1, 0.0
-        freedom = 1 / s1**2
-    standard = (statistic - mean) / np.sqrt(variance)
-    value = standard * np.sqrt(2.0) * root + freedom + delta
-    if delta > 0:  # never for traces of one matrix, by the inequality of Cauchy and Schwarz
-        from scipy.stats import ncx2  # slow to import
-
-        return float(np.clip(ncx2.sf(value, freedom, delta), 0.0, 1.0))
-    from scipy.special import chdtrc
-
-    return float(chdtrc(freedom, max(value, 0.0)))
-
-
-def as_mixture(given: Any, dim: int) -> Mixture:
-    """A mixture, a solution, a fitted estimator or three arrays as a mixture in `dim` dimensions."""
-    given = getattr(given, "mixture", given)
-    if hasattr(given, "covariances_"):
-        parts = given.weights_, given.means_, given.covariances_
-        if getattr(given, "covariance_type", None) == "tied":
-            parts = given.weights_, given.means_, np.repeat(given.covariances_[None], len(given.weights_), 0)
-    elif isinstance(given, Mixture):
-        parts = given.weights, given.means, given.covariances
-    elif isinstance(given, tuple | list) and len(given) == 3:
-        parts = tuple(given)
-    else:
-        raise TypeError(
-            f"mixture must be a Mixture, a fitted mixture model or (weights, means, covariances), got "
-            f"{type(given).__name__}"
-        )
-    weights, means, covariances = (np.asarray(v, np.float64) for v in parts)
-    k = weights.size
-    shapes = ((k,), (k, dim), (k, dim, dim))
-    if weights.shape != (k,) or means.shape != (k, dim) or covariances.shape not in shapes:
-        raise ValueError(
-            f"a mixture is weights (k,), means (k, {dim}) and covariances (k,), (k, {dim}) or (k, {dim}, {dim}); got "
-            f"{weights.shape}, {means.shape}, {covariances.shape}"
-        )
-    if (weights < 0).any() or not weights.sum() > 0:
-        raise ValueError("the weights of a mixture must not be negative, nor all zero")
-    return Mixture(weights / weights.sum(), means, covariances)

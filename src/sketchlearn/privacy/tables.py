@@ -146,8 +146,7 @@ def threshold(chosen: Mechanism, records_per_user: int, delta: float) -> int:
     """The noisy number of rows from which a group is shown.
 
     Groups of one person's rows alone have at most `records_per_user` rows, and there are at most as many of them.  Each
-    is shown with a probability of at most delta over that number: ``P(noise >= t) <= exp(-t**2 / 2 s**2)`` for discrete
-    Gaussian noise of scale s, and ``exp(-t / b)`` for discrete Laplace noise.
+    is shown with a probability of at most delta over that number.
 
     Examples
     --------
@@ -157,9 +156,5 @@ def threshold(chosen: Mechanism, records_per_user: int, delta: float) -> int:
     >>> 20 < threshold(choose_mechanism(phase_bounds(10), 10, 1.0, 1e-6), 1, 1e-6) < 120
     True
     """
-    needed = -math.log(delta / records_per_user)
-    if chosen.count_scale is not None:
-        far = chosen.count_scale * needed
-    else:
-        far = chosen.scale / chosen.count_multiplier * math.sqrt(2.0 * needed) + 0.5  # rounded to whole rows
+    far = chosen.count_tail(delta / records_per_user)
     return math.ceil(records_per_user + far * (1.0 + 1e-9)) + 1

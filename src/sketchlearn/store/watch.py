@@ -8,30 +8,23 @@ Change points are found by binary segmentation with the kernel scan statistic: t
 before and after a split, times ``n_a n_b / (n_a + n_b)`` (Harchaoui, Bach and Moulines 2008, without whitening).  Its
 law without a change is that of :func:`sketchlearn.compare`; the largest over all splits gets a Bonferroni bound.
 
-Levels of one check are small (0.1 in a year of days is 0.00027 a day).  So far out, the tail from four cumulants is
-too small by a third; p-values below 0.01 are taken from the saddlepoint approximation with all eigenvalues instead
-(Kuonen 1999), if that is larger.
+Levels of one check are small (0.1 in a year of days is 0.00027 a day), and p-values hold that far out
+(:mod:`sketchlearn.comparison.squares`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from sketchlearn.comparison import ColumnChange, Comparison, moved_columns
-from sketchlearn.comparison.two_sample import SamplingNoise, compared, sampling_noise
-from sketchlearn.decoders.noise import added_variance
+from sketchlearn.comparison import ColumnChange, moved_columns
+from sketchlearn.comparison.two_sample import compared, sampling_noise, squared_distance
 from sketchlearn.sketches import Sketch
 from sketchlearn.sketches.value import merge, pooled
 from sketchlearn.store.periods import Period, moment, readable
 from sketchlearn.store.query import Query
 
-_SMALL = 0.01  # p-values from here on down need a better tail
-_ROUNDING = 1e-9  # relative size of eigenvalues that are none
 _MONTH = 30.436875 * 86400e6  # microseconds: 1/12 of a Gregorian year
 
 
@@ -119,65 +112,6 @@ def _length(period: Period) -> float:
     return period.micros or period.months * _MONTH
 
 
-def small_p_value(p_value: float, statistic: float, eigenvalues: npt.NDArray[np.float64]) -> float:
-    """A p-value that holds far out in the tail: P(Q > statistic), Q a sum of squares weighted by eigenvalues.
-
-    Parameters
-    ----------
-    p_value : float
-        From the cumulants; returned if it is not small.
-    statistic : float
-        In units of the eigenvalues.
-    eigenvalues : ndarray
-        Of the covariance behind Q.
-
-    Notes
-    -----
-    Saddlepoint approximation of Lugannani and Rice in the form of Barndorff-Nielsen: D. Kuonen, Saddlepoint
-    approximations for distributions of quadratic forms in normal variables, Biometrika 86 (1999).  Its relative error
-    is a few per cent, wherever in the tail.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy.stats import chi2
-    >>> from sketchlearn.store.watch import small_p_value
-    >>> bool(abs(small_p_value(0.0, 30.0, np.ones(5)) / chi2.sf(30.0, 5) - 1) < 0.05)
-    True
-    """
-    weights = eigenvalues[eigenvalues > _ROUNDING * eigenvalues.max(initial=0.0)]
-    if p_value > _SMALL or not len(weights) or statistic <= weights.sum():
-        return p_value
-    from scipy.optimize import brentq
-    from scipy.special import log_ndtr
-
-    def excess(z: float) -> float:
-        return float((weights / (1 - 2 * z * weights)).sum() - statistic)
-
-    # at the upper end the largest weight alone gives twice the statistic
-    z = brentq(excess, 0.0, (1 - weights.max() / (2 * statistic)) / (2 * weights.max()))
-    cumulant = -0.5 * np.log1p(-2 * z * weights).sum()
-    curvature = 2 * ((weights / (1 - 2 * z * weights)) ** 2).sum()
-    w, v = np.sqrt(2 * (z * statistic - cumulant)), z * np.sqrt(curvature)
-    return max(p_value, float(np.exp(log_ndtr(-(w + np.log(v / w) / w)))))
-
-
-def compared_far_out(a: Sketch, b: Sketch, noise: SamplingNoise, eigenvalues: npt.NDArray[np.float64]) -> Comparison:
-    """The comparison of two sketches with a p-value that holds far out; eigenvalues from :func:`eigenvalues_of`."""
-    found = compared(a, b, noise)
-    _, factor = noise.of_difference(a, b)
-    entries = len(noise.covariance) // 2
-    return replace(found, p_value=small_p_value(found.p_value, found.statistic * entries / factor, eigenvalues))
-
-
-def eigenvalues_of(noise: SamplingNoise, a: Sketch, b: Sketch) -> npt.NDArray[np.float64]:
-    """Eigenvalues of the covariance of the difference of two averages, without the factor of their rows."""
-    _, factor = noise.of_difference(a, b)
-    chosen = slice(0, len(noise.covariance) // 2)
-    added = (added_variance(a) + added_variance(b))[chosen] / (2.0 * factor)
-    return np.asarray(np.linalg.eigvalsh(noise.covariance + np.diag(np.tile(added, 2))), np.float64)
-
-
 def check(
     query: Query,
     *,
@@ -203,8 +137,7 @@ def check(
     first = int(window.after(start, -1))
     today = query.between(start, int(period.after(start))).sketch()
     before = query.between(first, start).sketch()
-    noise = sampling_noise(pooled([before, today]))
-    c = compared_far_out(before, today, noise, eigenvalues_of(noise, before, today))
+    c = compared(before, today, sampling_noise(pooled([before, today])))
     differs = c.p_value < level and c.distance >= min_distance
     columns: tuple[ColumnChange, ...] = ()
     if differs:
@@ -249,9 +182,9 @@ def change_points(sketches: Mapping[str, Sketch], alpha: float = 0.01) -> list[C
         if high - low < 2:
             continue
         noise = sampling_noise(merge(parts[low:high]))
-        split = _best_split(parts[low:high], noise)
+        split = _best_split(parts[low:high])
         before, after = merge(parts[low : low + split]), merge(parts[low + split : high])
-        c = compared_far_out(before, after, noise, eigenvalues_of(noise, before, after))
+        c = compared(before, after, noise)
         p = min(1.0, c.p_value * (len(parts) - 1))
         if p < alpha:
             columns = moved_columns(before, after)
@@ -261,14 +194,14 @@ def change_points(sketches: Mapping[str, Sketch], alpha: float = 0.01) -> list[C
     return sorted(found, key=lambda point: names.index(point.period))
 
 
-def _best_split(parts: Sequence[Sketch], noise: SamplingNoise) -> int:
+def _best_split(parts: Sequence[Sketch]) -> int:
     """The place with the largest scan statistic."""
     best, place = -1.0, 1
     left, total = parts[0], merge(parts)
     for i in range(1, len(parts)):
         right = total - left
         factor = 1.0 / left.effective_count + 1.0 / right.effective_count
-        value = compared(left, right, noise).statistic / factor
+        value = squared_distance(left, right) / factor
         if value > best:
             best, place = value, i
         left = left + parts[i]

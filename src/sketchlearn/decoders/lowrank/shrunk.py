@@ -74,34 +74,6 @@ def shrunk(
     return Estimate(vectors[:, :rank] * np.sqrt(np.maximum(values[:rank] - rest, 0.0)), rest, rounds, stays)
 
 
-def shrunk_entries(S: Array, added: Array, laplace: bool) -> Array:
-    """A matrix whose entries were measured one by one, with the noise variances `added`, less their noise.
-
-    Squares and products have signals of their own: a matrix that is nearly diagonal has none in its products, and its
-    squares are not to be shrunk for that.
-    """
-    d = len(S)
-    upper = np.triu_indices(d)
-    kinds = [kind for kind in (upper[0] == upper[1], upper[0] != upper[1]) if kind.any()]
-
-    def estimate(residual: Array) -> Array:
-        shrunken = np.empty_like(residual)
-        for kind in kinds:
-            y, signal, noise = seen(residual[kind], added[kind], laplace)
-            shrunken[kind] = y * signal / (signal + noise)
-        R = np.zeros((d, d))
-        R[upper] = shrunken
-        return R + np.triu(R, 1).T
-
-    def residual(found: Array) -> tuple[Array, float]:
-        left = S - found
-        level = float(np.trace(left)) / d
-        return (left - level * np.eye(d))[upper], level
-
-    M, level, _, _ = iterate(d, residual, estimate, _ROUNDS)
-    return M + level * np.eye(d)
-
-
 def iterate(
     d: int, residual: Callable[[Array], tuple[Array, float]], estimate: Callable[[Array], Array], rounds: int
 ) -> tuple[Array, float, int, bool]:
