@@ -350,7 +350,8 @@ def page(arguments):
     seeds = sorted({r["seed"] for r in rows})
     text = PAGE.read_text() if PAGE.exists() else START + END
     first, last = text.index(START) + len(START), text.index(END)
-    lines = [f"Seeds {seeds[0]} to {seeds[-1]}; {sum(r['variant'] == 'default' for r in rows)} problems.", ""]
+    problems = sum(r["variant"] == "default" for r in rows)
+    lines = [f"{problems} problems (seeds {', '.join(map(str, seeds))}).", ""]
     for task, part in (("kmeans", [s for s in suites if s != "mixtures"]), ("gmm", ["mixtures"])):
         names = [f"without {stage.name}" for policy in stages(task).values() for stage in policy]
         known = [name for name in names if any(r["variant"] == name for r in rows)]

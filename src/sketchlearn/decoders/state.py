@@ -15,7 +15,7 @@ Array = npt.NDArray[np.float64]
 
 LIGHTEST, NARROWEST = 1e-9, 1e-12
 """Weight and variance (in units of the data's own) of a component, at least: smaller ones are rounding."""
-_REVIVED = 1e-5  # weight from which a descent can bring a component back
+_REVIVED = 1e-4  # weight from which a descent can bring a component back
 
 
 @dataclass(frozen=True, eq=False)

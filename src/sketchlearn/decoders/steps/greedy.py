@@ -84,8 +84,12 @@ def search(
     *,
     start: Array | None = None,
     effort: int = 1,
+    replacements: int = _ROUNDS,
 ) -> Found:
-    """Find k components; `start` warm-starts from some means, `effort` multiplies the particles."""
+    """Find k components; `start` warm-starts from some means, `effort` multiplies the particles.
+
+    `replacements` bounds the rounds after all components are there.
+    """
     radius = problem.effective_radius(k)
     first, largest = 1.0 / radius**2, widest(problem, k)
     levels = _levels(radius)
@@ -99,7 +103,7 @@ def search(
         state = prune(problem, State.shared(np.zeros(len(start)), np.asarray(start, np.float64), first), k)
         full = state.k >= k
         state = refine_shared(problem, state, 30, free=full, largest=largest)
-    failures, wider, round_ = 0, 1, 0
+    failures, wider, full_rounds, round_ = 0, 1, 0, 0
     for round_ in range(1, _ROUNDS + 1):
         if full and problem.explains(state, k):
             break
@@ -128,7 +132,8 @@ def search(
         else:
             failures += 1
             wider = min(2 * wider, 4)
-        if failures >= PATIENCE:
+        full_rounds += full
+        if failures >= PATIENCE or full_rounds > replacements:
             break
     state = refine_shared(problem, state, STEPS, free=True, largest=largest, lightest=1e-3)
     return Found(completed(state, k, rng), *problem.floor(state, k), round_)

@@ -20,6 +20,7 @@ from sketchlearn.threads import in_parallel, limited
 
 EXTRA = 10  # components besides two a cluster: few clusters need more to show their shapes
 SHRINKAGE = 0.1  # of the misfit per number: strength of the penalty on covariances
+REPLACEMENTS = 4  # rounds of the search with all components: the model is wrong, and more would follow the noise
 FIRST_STEPS = 40  # L-BFGS iterations that find axes and diagonals, before the factors
 PARALLEL = 2**20  # multiply-adds of an iteration below which threads wait for the interpreter
 
@@ -36,7 +37,7 @@ def over_complete_fits(problem: Problem, found: State, count: int, rng: np.rando
 
     def fitted(own: np.random.Generator) -> State:
         part = _turned(problem, axes)
-        start = search(part, components, own).state
+        start = search(part, components, own, replacements=REPLACEMENTS).state
         return _with_factors(part, start, rank, STEPS, own).turned(axes.T)
 
     with limited(None if problem.size * components * d > PARALLEL else 1):
