@@ -70,7 +70,8 @@ def decode_cca(
     x = np.setdiff1d(np.arange(phi.dim), y) if predictors is None else np.asarray(predictors, np.intp) % phi.dim
     if k > min(len(x), len(y)):
         raise ValueError(f"{k} canonical correlations of {len(x)} and {len(y)} columns: there are at most the fewer")
-    weight, count = float(sketch.weight), sketch.effective_count
+    weight = float(sketch.weight)
+    count = sketch.effective_count * phi.seen_share(sketch.sums, weight)
     S = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
     rounding, mean = phi.precision_from_sums(sketch.sums, weight), phi.row_mean_from_sums(sketch.sums, weight)
     roots = [_inverse_root(S[np.ix_(at, at)], rounding[at]) for at in (x, y)]

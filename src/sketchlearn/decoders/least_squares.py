@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,10 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgWarning
 
 from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.pairwise import fit_pairs
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.decoders.solution import Code, LowRankSolution
+from sketchlearn.features.pairwise import PairwiseFeatures
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.models.base import column_names
 from sketchlearn.models.regression import RegressionModel
@@ -25,6 +28,10 @@ from sketchlearn.sketches.value import Sketch
 Array = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.intp]
 
+_PAIRS = (
+    "from the pairs of entries that are there: right where entries are missing independently of all values; errors "
+    "take columns to miss entries independently of each other"
+)
 _EXACT = "the sketch holds all products of columns: these are the coefficients of least squares on the rows"
 
 
@@ -47,7 +54,7 @@ def decode_regression(
     trace: list[dict[str, Any]] | None = None,
     targets: Sequence[int] | Columns = (-1,),
     predictors: Sequence[int] | Columns | None = None,
-    alpha: float = 0.0,
+    alpha: float | str = "auto",
     fit_intercept: bool = True,
     second_moment_decoder: str = "auto",
 ) -> RegressionModel:
@@ -65,8 +72,9 @@ def decode_regression(
         Gets what that decoder did.
     targets, predictors : sequence of int
         Columns; by default the last one, and all others.
-    alpha : float
-        Ridge penalty.
+    alpha : float or "auto"
+        Ridge penalty; ``"auto"`` is none, except for rows with missing entries, where it is as large as what is missing
+        asks for.
     fit_intercept : bool
         Whether to fit a constant.
     second_moment_decoder : str
@@ -88,9 +96,12 @@ def decode_regression(
     t = np.atleast_1d(np.asarray(targets, np.intp)) % phi.dim
     x = np.setdiff1d(np.arange(phi.dim), t) if predictors is None else np.asarray(predictors, np.intp) % phi.dim
     few = k if k < len(x) else None
-    weight, count = float(sketch.weight), sketch.effective_count
-    ridge = alpha / float(sketch.count)
-    spread = second = None
+    weight = float(sketch.weight)
+    count = sketch.effective_count * phi.seen_share(sketch.sums, weight)
+    chosen = alpha == "auto"
+    ridge = 0.0 if chosen else float(alpha) / float(sketch.count)
+    mean = phi.row_mean_from_sums(sketch.sums, weight)
+    spread = second = pairs = None
     if phi.is_exact:
         moments = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
         spread = np.sqrt(np.maximum(np.diag(moments)[x], 0.0))
@@ -98,14 +109,37 @@ def decode_regression(
             if getattr(phi, "center", None) is not None:
                 raise ValueError("without an intercept the rows must be sketched about the origin: no center")
             moments = full_matrix(phi, phi.mean_from_sums(sketch.sums, weight))
-        fit = _from_matrix(moments, phi.precision_from_sums(sketch.sums, weight)[x], x, t, ridge, few, count)
+        if isinstance(phi, PairwiseFeatures) and few is None:
+            shares, place = phi.shares(sketch.sums, weight), mean[x] if fit_intercept else np.zeros(len(x))
+            pairs = fit_pairs(moments, shares, x, t, place, sketch.effective_count, None if chosen else ridge)
+            fit = _of_coefficients(moments, x, t, pairs.coefficients)
+        else:
+            fit = _from_matrix(moments, phi.precision_from_sums(sketch.sums, weight)[x], x, t, ridge, few, count)
     else:
         second = _second_moment(sketch, phi, few, fit_intercept, second_moment_decoder, rng, trace)
         fit = _from_components(second, x, t, ridge, few)
-    mean = phi.row_mean_from_sums(sketch.sums, weight)
     names = column_names(phi)
     groups = tuple(names[i] for i in x), tuple(names[i] for i in t)
-    return _solution(fit, mean[x], mean[t], count, fit_intercept, spread, second, few, trace, groups)
+    made = _solution(fit, mean[x], mean[t], count, fit_intercept, spread, second, few, trace, groups)
+    if pairs is None:
+        return made
+    constant = pairs.constants if fit_intercept else np.zeros(len(t))
+    return replace(
+        made, standard_errors=pairs.errors, intercept_error=constant, verdict=_of_pairs(pairs.penalties, chosen)
+    )
+
+
+def _of_pairs(penalties: Array, chosen: bool) -> str:
+    if not chosen or not penalties.any():
+        return _PAIRS
+    return f"{_PAIRS}; a penalty of {penalties.max():.2g} of the predictors' variances damps what they leave uncertain"
+
+
+def _of_coefficients(S: Array, x: Columns, t: Columns, coefficients: Array) -> _Fit:
+    """What given coefficients explain."""
+    B, A = S[np.ix_(x, t)], S[np.ix_(x, x)]
+    explained = 2.0 * np.sum(coefficients.T * B, 0) - np.sum(coefficients.T * (A @ coefficients.T), 0)
+    return _Fit(coefficients, None, explained, np.diag(S)[t], len(x), None)
 
 
 def _solution(

@@ -83,6 +83,7 @@ START = Accepts(
     lambda v: v is None or isinstance(v, np.ndarray | list | tuple) or any(hasattr(v, name) for name in _STARTS),
     ("centres", "a model with some", "None"),
 )
+PAIRS = choice("pairs") | NOTHING
 SHARED: dict[str, Accepts] = {
     "features": kind(FeatureMap, "a FeatureMap") | NOTHING,
     "sketch_size": whole() | NOTHING,
