@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         score,
         synthesize,
     )
-    from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
+    from sketchlearn.decoders import Mixture, Solution, Sweep, decode, decoding_budget, sweep
     from sketchlearn.designs import design, design_independence
     from sketchlearn.engines import sketch
     from sketchlearn.engines.append import append
@@ -88,7 +88,7 @@ _ROOMS = {
         "score",
         "synthesize",
     ),
-    "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
+    "decoders": ("Mixture", "Solution", "Sweep", "decode", "decoding_budget", "sweep"),
     "designs": ("design", "design_independence"),
     "engines": ("sketch",),
     "engines.append": ("append",),
@@ -190,6 +190,7 @@ __all__ = [
     "compare",
     "datasets",
     "decode",
+    "decoding_budget",
     "design",
     "design_independence",
     "detection_errors",

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders import verdicts
+from sketchlearn.decoders.budget import decoding_budget, spending
 from sketchlearn.decoders.registry import DECODERS, decoders_of, register_decoder
 from sketchlearn.decoders.solution import (
     ClusterSolution,
@@ -47,6 +48,7 @@ __all__ = [
     "as_generator",
     "check_components",
     "decode",
+    "decoding_budget",
     "register_decoder",
     "sweep",
 ]
@@ -107,7 +109,7 @@ def decode(
     chosen = decoders.choose(decoder)
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     begin = perf_counter()
-    with single_blas_thread:  # many small products: more than one thread only costs
+    with single_blas_thread, spending() as budget:  # many small products: more than one thread only costs
         options |= {"rng": as_generator(random_state), "trace": []}
         if isinstance(sketch, Sketch) and getattr(sketch.features, "dither", None) is not None:
             from sketchlearn.decoders.harmonics import decode_cleaned
@@ -120,6 +122,8 @@ def decode(
         staged = any("stage" in step for step in found.trace)
         records = found.trace if staged else [_record(found, seconds)]
         found = replace(found, trace=records if trace else [])
+        if budget.cut and found.code is not Code.RELIABLE:
+            found = replace(found, code=Code.UNFINISHED, verdict=f"{budget.words}; the best so far: {found.verdict}")
     if isinstance(found, Model):
         found = found.of_sketch(sketch if isinstance(sketch, Sketch) else sketch.union())
     if not isinstance(sketch, Sketch) or not isinstance(found, Solution):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,9 @@ _MANY = 800  # parameters beyond which one frequency each must do, and nothing i
 _STRAYS = 10.0  # rows far from all clusters that do not cost the certificate
 _LEAST_STRAY = 0.5  # rows: what has fewer is nothing
 _MOST_PARAMETERS = 4000  # beyond this there is no certificate: the normal equations would take minutes
-_EVERY = 3000  # frequencies up to which coarse to fine looks at all of them
+_MEMORY = 2**29  # bytes of a certificate that are always allowed, where four times the map are less
+_COPIES = 80  # bytes of a certificate per squared number of parameters
+EVERY = 3000  # frequencies up to which coarse to fine looks at all of them
 _LIGHTEST, _NARROWEST = 1e-9, 1e-12  # weight and variance of a component, at least
 
 
@@ -62,7 +65,8 @@ class Certifier:
 
     def can(self, k: int, family: Family = SHARED) -> bool:
         """Whether there is a certificate for so many components."""
-        return self._parameters(k, family) <= min(_MOST_PARAMETERS, 2 * self.problem.size - 1)
+        most = math.isqrt(max(_MEMORY, 4 * 4 * self.problem.size * self.problem.dim) // _COPIES)
+        return self._parameters(k, family) <= min(_MOST_PARAMETERS, most, 2 * self.problem.size - 1)
 
     def _parameters(self, k: int, family: Family) -> int:
         return family.parameters(k, self.problem.dim) - 1  # (weights sum to 1)
@@ -121,7 +125,7 @@ class Certifier:
     def from_scratch(self, k: int) -> Certified | None:
         """Coarse to fine, whatever the search has found; None if so many components explain nothing."""
         first = State.shared(np.ones(1), np.zeros((1, self.problem.dim)), 1.0)
-        problem = self.whitened(first, everything=self.problem.size <= _EVERY)
+        problem = self.whitened(first, everything=self.problem.size <= EVERY)
         if not repair.coarse_to_fine(problem, k, self.problem.box, self.rng) or problem.state.k < k:
             return None
         return Certified(problem.state, examine(problem, self.problem.box, self.rng))

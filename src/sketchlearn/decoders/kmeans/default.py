@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders import noise, verdicts
-from sketchlearn.decoders.certificate import Certified, Certifier
+from sketchlearn.decoders.certificate import EVERY, Certified, Certifier
 from sketchlearn.decoders.drive import Run, Stage, drive
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.kmeans.partition import (
@@ -61,6 +61,7 @@ ROWS_PER_COMPONENT = 20  # rows below which nothing can be said of shapes
 LEAST_NOISE = 0.01  # of a row's variance: weights of frequencies grow to at most one over this
 DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
 STEPS, WHOLE_STEPS = 100, 30  # L-BFGS iterations: of a refinement, after a search
+OVER_COMPLETE_STEPS = 100  # L-BFGS iterations of an over-complete mixture, for an estimate of its cost
 FAR = 15.0  # standard deviations of a column: no normal row lies as far, and maps have low frequencies from there on
 
 
@@ -340,6 +341,13 @@ def _from_scratch(run: Decoding) -> str:
     return _if(run.repaired_whole, "repair failed, and the problem is small")
 
 
+def _coarse_to_fine_cost(run: Decoding) -> float:
+    """Of components that are added and taken away one at a time, and of what follows where they explain nothing."""
+    k, d, m = run.k, run.problem.dim, min(run.problem.size, EVERY)
+    rest = run.n_decodes * OVER_COMPLETE_STEPS * 3.0 * k * run.problem.size * d * min(d, 10)
+    return k * 3.0 * 2.0 * m * (k * (d + 1.0)) ** 2 + rest
+
+
 POLICY: tuple[Stage[Decoding], ...] = (
     Stage("greedy search", lambda run: "always first", greedy_search),
     Stage(
@@ -359,7 +367,7 @@ POLICY: tuple[Stage[Decoding], ...] = (
     Stage("repair", lambda run: _if(not run.unexplained and _searchable(run), "a test failed"), repaired),
     Stage("own widths", lambda run: _if(_searchable(run), "one width does not explain the sketch"), own_widths),
     Stage("repair from clusters", _whole, repaired_from_clusters),
-    Stage("coarse to fine", _from_scratch, coarse_to_fine),
+    Stage("coarse to fine", _from_scratch, coarse_to_fine, _coarse_to_fine_cost),
     Stage(
         "over-complete mixture",
         lambda run: _if(

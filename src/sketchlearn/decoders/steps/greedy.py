@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sketchlearn.decoders.budget import over
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.messages import propose
@@ -103,7 +104,7 @@ def search(
     failures, wider, full_rounds, round_ = 0, 1, 0, 0
     floor, deviation = problem.floor(state, k)
     for round_ in range(1, int(12 / _GROWTH) + replacements + 1):
-        if full and state.value < floor * (1.0 + _STOP * deviation):
+        if full and (state.value < floor * (1.0 + _STOP * deviation) or over("more rounds of the search")):
             break
         variance = float(state.shapes[0])
         residual = problem.residual(state)
