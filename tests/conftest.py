@@ -20,3 +20,11 @@ def pytest_collection_modifyitems(items):
         for estimator, checks in SLOW_CHECKS.items():
             if estimator in item.name and any(check in item.name for check in checks):
                 item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(autouse=True)
+def _no_memory_of_other_tests():
+    """Releases of the same sketch in two tests are not two releases."""
+    release = sys.modules.get("sketchlearn.privacy.release")
+    if release is not None:
+        release._released.clear()

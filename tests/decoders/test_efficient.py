@@ -44,7 +44,7 @@ def test_the_step_lowers_the_error_of_widths():
         s = sl.sketch(
             X, sl.design(X[:1000], n_components=3, task="gmm", covariance_type="diag", seed=seed), progress=False
         )
-        plain = decode_problem(mixture_problem(s, "diag"), 3, "diag", rng=np.random.default_rng(0))
+        plain = decode_problem(mixture_problem(s, "diag"), 3, "diag", rng=np.random.default_rng(0)).solution
         done = sl.decode(s, 3, task="gmm", covariance_type="diag", random_state=0)
         for solution, errors in ((plain, before), (done, after)):
             own = linear_sum_assignment(((solution.means[:, None] - means) ** 2).sum(2))[1]

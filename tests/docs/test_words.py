@@ -35,13 +35,10 @@ OPENINGS = re.compile(r"(The same\b|Of those\b|As above\b)")
 
 NOT_YET = {
     "comparison/two_sample.py",
-    "decoders/lowrank/shrunk.py",
-    "decoders/subspaces/flats.py",
     "docs/decoder-comparison.md",
     "docs/kmeans.md",
     "docs/theory/decoders.md",
     "docs/theory/exact-sums.md",
-    "learn/mixture.py",
     "plots/charts.py",
     "plots/mixtures.py",
     "privacy/release.py",

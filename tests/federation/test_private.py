@@ -15,13 +15,6 @@ PHI = sl.FourierFeatures.draw(dim=2, size=30, scale=1.0, seed=0)
 ROWS = [np.random.default_rng(node).normal(size=(1000 + node, 2)) for node in range(5)]
 
 
-@pytest.fixture(autouse=True)
-def _no_memory_of_other_tests():
-    from sketchlearn.privacy.release import _released
-
-    _released.clear()
-
-
 @pytest.fixture
 def released():
     return [privatize(sl.sketch(rows, PHI), 1.0, 1e-6, public_map=True) for rows in ROWS]

@@ -237,20 +237,21 @@ def test_sizes_under_privacy():
 
 
 def test_sizes_of_quadratic_maps_under_privacy():
-    sizes = [private_size(5, 100, e, rows=10**5, task="pca")[0] for e in (0.001, 0.01, 0.1, 1.0, 1000.0)]
-    assert sizes == sorted(sizes)
-    assert sizes[0] == 200
-    assert sizes[-1] == 4000
-    assert private_size(5, 100, 0.1, 1e-6, rows=10**5, task="pca")[0] == 5050  # all products
+    for epsilon in (0.001, 0.1, 10.0):  # all products, with delta or without
+        assert private_size(5, 100, epsilon, rows=10**5, task="pca")[0] == 5050
+    assert private_size(5, 100, 0.1, 1e-6, rows=10**5, task="pca")[0] == 5050
     assert private_size(5, 10, 1.0, rows=10**6, task="pca")[0] == 55
-    # twice the rows, half the epsilon; and one of two rows replaced
-    one = private_size(5, 100, 0.1, rows=10**5, task="pca")[0]
-    assert private_size(5, 100, 0.05, rows=2 * 10**5, task="pca")[0] == one
-    assert private_size(5, 100, 0.2, rows=10**5, task="pca", relation="replace-one")[0] == one
     assert "no useful result" in private_size(5, 100, 0.01, rows=10**5, task="pca")[1]
-    assert "no useful result" not in private_size(5, 100, 1.0, rows=10**5, task="pca")[1]
-    with pytest.raises(ValueError, match="known for kmeans and pca"):
-        private_size(5, 100, 1.0, rows=10**5, task="gmm")
+    assert "no useful result" not in private_size(5, 100, 0.1, rows=10**5, task="pca")[1]
+    # more columns than noise of matrices is drawn for
+    sizes = [private_size(5, 1000, e, rows=10**6, task="pca")[0] for e in (0.001, 0.01, 0.1, 1.0, 1000.0)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 2000
+    assert sizes[-1] == 40_000
+    # twice the rows, half the epsilon; and one of two rows replaced
+    one = private_size(5, 1000, 0.1, rows=10**6, task="pca")[0]
+    assert private_size(5, 1000, 0.05, rows=2 * 10**6, task="pca")[0] == one
+    assert private_size(5, 1000, 0.2, rows=10**6, task="pca", relation="replace-one")[0] == one
 
 
 def test_principal_components_from_a_release_that_noise_nearly_hides():
@@ -265,7 +266,7 @@ def test_principal_components_from_a_release_that_noise_nearly_hides():
         radius = 3.0
         corner = radius / np.sqrt(d)
         phi = sl.design(bounds=(-corner, corner), dim=d, n_components=k, task="pca", size=size, seed=seed)
-        assert phi.variant == "orthogonal"
+        assert phi.variant == "exact"
         C = X.T @ X / n
         s = privatize(sl.sketch(X, phi), epsilon, public_map=True)
         noise = np.triu(rng.laplace(scale=2 * d / (n * epsilon), size=(d, d)))
@@ -274,8 +275,8 @@ def test_principal_components_from_a_release_that_noise_nearly_hides():
             (np.linalg.eigh(C / radius**2 + noise + np.triu(noise, 1).T)[1][:, -k:], theirs),
         ):
             kept.append(np.trace(U.T @ C @ U) / np.trace(C))
-    # over many seeds 0.38 and 0.07, and their difference scatters by 0.09: a mean of four by 0.045
-    assert np.mean(ours) > np.mean(theirs) + 0.15
+    # over many seeds 0.69 and 0.07, and their difference scatters by 0.09: a mean of four by 0.045
+    assert np.mean(ours) > np.mean(theirs) + 0.4
     assert np.mean(ours) > 4 * k / d
 
 

@@ -1,5 +1,9 @@
 """A store gives the bytes of one pass over the selected rows, whatever was added, rolled up or forgotten."""
 
+import os
+import sys
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,9 +30,10 @@ def rows(n, seed=0, days=30):
 
 
 def of(table, *masks):
-    """The sketch of some rows in one pass."""
+    """The sketch of some rows in one pass that chose them."""
     keep = np.logical_and.reduce([np.ones(table.num_rows, bool), *masks])
-    return sl.sketch(table.select(["x", "y"]).filter(pa.array(keep)), PHI)
+    where = {"where": "keep = 1"} if masks else {}
+    return sl.sketch(table.append_column("keep", pa.array(keep.astype(int))), PHI, **where)
 
 
 def column(table, name):
@@ -173,7 +178,9 @@ def test_windows_slide_by_subtraction(store):
     for i, (label, window) in enumerate(store.query().sliding("7d")):
         inside = (day <= i) & (day > i - 7)
         assert label == str(np.datetime64("2024-01-01") + i)
-        assert window.to_bytes() == sl.sketch(X[inside], phi).to_bytes()
+        # times decide how many rows there are
+        expected = sl.sketch(np.hstack([X, inside[:, None]]), phi, columns=[0, 1], where=(2, "=", 1))
+        assert window.to_bytes() == expected.to_bytes()
 
 
 def test_weights_and_skipped_rows_survive(store):
@@ -289,3 +296,70 @@ def test_a_dask_frame_writes_cells():
     store = sl.Store(":memory:")
     assert store.ingest(dd.from_pandas(frame, npartitions=3), PHI, source="frame", **OPTIONS).rows == 400
     assert store.query().sketch() == of(rows(400))
+
+
+# -- Spark (`make test-engines`) ---------------------------------------------------------------------
+
+spark_warns = pytest.mark.filterwarnings("ignore")  # it has many warnings
+
+
+@pytest.fixture(scope="module")
+def spark():
+    sql = pytest.importorskip("pyspark.sql")
+
+    with pytest.MonkeyPatch.context() as patch:
+        path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(Path(__file__).parent)]))
+        more = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}
+        for name, value in more.items():
+            patch.setenv(name, value)
+        build = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        build = build.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+        session = build.config("spark.sql.session.timeZone", "America/New_York").getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def here(tmp_path):
+    pq.write_table(rows(400), tmp_path / "a.parquet", row_group_size=100)
+    made = sl.Store(":memory:")
+    made.ingest(tmp_path / "a.parquet", PHI, **OPTIONS)
+    return made
+
+
+def same(a, b):
+    keys = a.query().cell_keys()
+    assert keys == b.query().cell_keys()
+    parts = [(s.timeline(), s.table()) for s in (a.query(), b.query())]
+    assert parts[0] == parts[1]
+    return True
+
+
+@spark_warns
+def test_a_spark_frame_writes_the_cells_of_a_pass_here(spark, here, tmp_path):
+    frame = spark.read.parquet(str(tmp_path / "a.parquet")).repartition(3)
+    store = sl.Store(tmp_path / "s.duckdb")
+    assert store.ingest(frame, PHI, source="frame", **OPTIONS).rows == 400
+    assert store.ingest(frame, source="frame").rows == 0
+    assert same(store, here)
+
+
+@spark_warns
+def test_spark_times_with_a_zone_are_moments(spark, here, tmp_path):
+    """Spark keeps them in the zone of the session; buckets are those of UTC."""
+    table = rows(400)
+    zoned = table.column("ts").cast("int64").cast(pa.timestamp("us", "UTC"))
+    pq.write_table(table.set_column(table.column_names.index("ts"), "ts", zoned), tmp_path / "b.parquet")
+    store = sl.Store(":memory:")
+    store.ingest(spark.read.parquet(str(tmp_path / "b.parquet")), PHI, source="zoned", **OPTIONS)
+    assert same(store, here)
+
+
+@spark_warns
+def test_spark_executors_read_files_and_every_file_is_a_source(spark, here, tmp_path):
+    store = sl.Store(":memory:")
+    first = store.ingest(tmp_path / "a.parquet", PHI, engine=spark, **OPTIONS)
+    assert len(first.added) == 1
+    assert store.ingest(tmp_path / "*.parquet", engine=spark).known == first.added
+    assert same(store, here)

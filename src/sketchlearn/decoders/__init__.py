@@ -30,6 +30,7 @@ from sketchlearn.decoders.sweep import Sweep, sweep_by_certificate
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.randomness import RandomState, as_generator
+from sketchlearn.models.start import in_order_of
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
@@ -61,6 +62,7 @@ def decode(
     task: str = "kmeans",
     decoder: str = "auto",
     random_state: RandomState = None,
+    start: Any = None,
     trace: bool = True,
     **options: Any,
 ) -> Any:
@@ -81,6 +83,10 @@ def decode(
         names the others.  The solution says which one ran.
     random_state : int, Generator, RandomState or None
         For repeatable results.
+    start : model, estimator, Mixture or array of centres, optional
+        An earlier model, e.g. yesterday's, to begin with: a quick way to a model of rows that have hardly changed, and
+        component i is the one nearest to component i of the earlier model.  Where it doesn't explain the sketch, the
+        search goes on without it.  Only the default decoders of k-means, k-medians and Gaussian mixtures take one.
     trace : bool
         Keep in ``solution.trace`` which stages ran, why, and what each found; False leaves it empty.
     **options
@@ -107,6 +113,10 @@ def decode(
     """
     decoders = decoders_of(task)
     chosen = decoders.choose(decoder)
+    if start is not None:
+        if not chosen.start:
+            raise ValueError(f"start: decoder={decoder!r} of task={task!r} can't begin with an earlier model")
+        options["start"] = start
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     begin = perf_counter()
     with single_blas_thread, spending() as budget:  # many small products: more than one thread only costs
@@ -124,6 +134,8 @@ def decode(
         found = replace(found, trace=records if trace else [])
         if budget.cut and found.code is not Code.RELIABLE:
             found = replace(found, code=Code.UNFINISHED, verdict=f"{budget.words}; the best so far: {found.verdict}")
+        if start is not None:
+            found = in_order_of(found, start, sketch.features.dim)
     if isinstance(found, Model):
         found = found.of_sketch(sketch if isinstance(sketch, Sketch) else sketch.union())
     if not isinstance(sketch, Sketch) or not isinstance(found, Solution):
@@ -157,6 +169,8 @@ def check_components(
         return int(n_components)
     if not isinstance(sketch, Sketch):
         raise TypeError(f"expected a sketch, got {type(sketch).__name__}")
+    if sketch.weight == 0:
+        raise ValueError("the sketch is empty: there is nothing to learn from")
     if groups and sketch.count < n_components:
         raise ValueError(
             f"n_samples={sketch.count} should be >= the number of components, {n_components}: the sketch has fewer rows"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders import noise
 from sketchlearn.decoders.lowrank.solution import full_matrix
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.second_moment import second_moment
@@ -23,9 +24,6 @@ from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.intp]
-
-CHANCE = 0.01
-"""Correlations whose p-value is above this may be chance."""
 
 
 def decode_cca(
@@ -68,16 +66,14 @@ def decode_cca(
     phi = second_moment(sketch.features, "canonical correlation")
     if not phi.is_exact:
         raise TypeError(f"canonical correlation needs all products of columns, the sketch has {phi.describe()}")
-    if sketch.weight == 0:
-        raise ValueError("the sketch is empty: there is nothing to learn from")
     y = np.atleast_1d(np.asarray(targets, np.intp)) % phi.dim
     x = np.setdiff1d(np.arange(phi.dim), y) if predictors is None else np.asarray(predictors, np.intp) % phi.dim
     if k > min(len(x), len(y)):
         raise ValueError(f"{k} canonical correlations of {len(x)} and {len(y)} columns: there are at most the fewer")
     weight, count = float(sketch.weight), sketch.effective_count
     S = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
-    noise, mean = phi.precision_from_sums(sketch.sums, weight), phi.row_mean_from_sums(sketch.sums, weight)
-    roots = [_inverse_root(S[np.ix_(at, at)], noise[at]) for at in (x, y)]
+    rounding, mean = phi.precision_from_sums(sketch.sums, weight), phi.row_mean_from_sums(sketch.sums, weight)
+    roots = [_inverse_root(S[np.ix_(at, at)], rounding[at]) for at in (x, y)]
     left, correlations, right = np.linalg.svd(roots[0].T @ S[np.ix_(x, y)] @ roots[1], full_matrices=False)
     correlations = np.minimum(correlations, 1.0)
     ranks = roots[0].shape[1], roots[1].shape[1]
@@ -112,13 +108,13 @@ def decode_cca(
     )
 
 
-def _inverse_root(S: Array, noise: Array) -> Array:
+def _inverse_root(S: Array, rounding: Array) -> Array:
     """Columns (d, rank) that make rows uncorrelated, of variance 1; directions of no variance are left out."""
     variances = np.diag(S)
-    constant = variances <= 8.0 * noise
+    constant = variances <= 8.0 * rounding
     scale = np.where(constant, 0.0, 1.0 / np.sqrt(np.where(constant, 1.0, np.maximum(variances, 1e-300))))
     values, vectors = np.linalg.eigh(S * np.outer(scale, scale))
-    keep = values > 8.0 * len(S) * max(float(np.max(noise * scale**2, initial=0.0)), 2.0**-46)
+    keep = values > 8.0 * len(S) * max(float(np.max(rounding * scale**2, initial=0.0)), 2.0**-46)
     return np.asarray(scale[:, None] * vectors[:, keep] / np.sqrt(values[keep]))
 
 
@@ -136,7 +132,7 @@ def _p_values(correlations: Array, count: float, p: int, q: int) -> Array:
 def _verdict(p_values: Array, count: float, columns: int) -> tuple[Code, str]:
     if count <= columns + 1:
         return Code.UNDETERMINED, f"{count:.6g} rows are too few for {columns} columns: correlations of 1 can be chance"
-    chance = np.flatnonzero(p_values > CHANCE)
+    chance = np.flatnonzero(p_values > noise.CHANCE)
     if not len(chance):
         return Code.RELIABLE, "exact, and all of these correlations are more than chance"
     first = int(chance[0])

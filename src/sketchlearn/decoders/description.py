@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtri
 
+from sketchlearn.decoders import noise
 from sketchlearn.decoders.metric import Array, View, box_of
 from sketchlearn.decoders.mixtures.default import decode_problem
 from sketchlearn.decoders.problem import Problem
@@ -29,9 +30,7 @@ _LADDER = (8, 16, 32)  # components that are tried after one
 _PARAMETERS = 400  # of the mixture, at most: more cost time and change little
 _FULL = 0.6  # parameters of the mixture per number of the sketch, at most: beyond that it follows the noise
 _ROUNDS = 1  # of splitting and merging
-_FREQUENCIES = 600  # that the mixture is decoded from: more cost time and change little
-_DEVIATIONS = 2.0  # of the noise floor, within which the sketch counts as explained
-_CLOSE = 1.5  # times the least misfit, up to which more components are preferred to fewer
+FREQUENCIES = 600  # that the mixture is decoded from: more cost time and change little
 _NEAR_ONE = 0.98  # averages so near 1 tell of nothing but mean and covariance
 _PLACES = 256  # where rows are looked for: along the diagonal of the box, and as many at random
 _COARSE_TO_FINE = 8  # steps in which the best of these places is improved
@@ -81,12 +80,12 @@ def describe(sketch: Sketch) -> Mixture:
 
 def _view(sketch: Sketch, metric: Array, near: Array) -> View:
     """Some of the frequencies, all taken alike; what is decoded from them is a mixture of the rows A x."""
-    view = View.of(sketch, metric, first=_FREQUENCIES, near=near)
+    view = View.of(sketch, metric, first=FREQUENCIES, near=near)
     return replace(view, broad=np.ones_like(view.broad), importance=np.ones_like(view.importance))
 
 
 def _decoded(problem: Problem, k: int, kind: str, rng: np.random.Generator) -> MixtureSolution:
-    return decode_problem(problem, k, kind, rng=rng, starts=1, rounds=_ROUNDS, project=False)
+    return decode_problem(problem, k, kind, rng=rng, starts=1, rounds=_ROUNDS, project=False).solution
 
 
 def _affordable(size: int, dim: int, kind: str) -> bool:
@@ -100,11 +99,11 @@ def _one_component(problem: Problem, rng: np.random.Generator) -> MixtureSolutio
     if _explained(found) or not _affordable(problem.size, problem.dim, "full"):
         return found
     full = _decoded(problem, 1, "full", rng)
-    return full if full.ratio < found.ratio / _CLOSE else found
+    return full if full.ratio < found.ratio / noise.SLACK else found
 
 
 def _explained(found: MixtureSolution) -> bool:
-    return found.ratio <= 1.0 + _DEVIATIONS * found.deviation
+    return found.ratio <= 1.0 + noise.DEVIATIONS * found.deviation
 
 
 def location(sketch: Sketch) -> Array:
@@ -114,8 +113,8 @@ def location(sketch: Sketch) -> Array:
     improved by the phases, which are linear in the place: those of low frequencies first, which don't wrap.
     """
     features = characteristic(sketch.features, "a description")
-    operator = features.operator(dtype=np.float64).rows(np.arange(min(_FREQUENCIES, features.size)))
-    z = sketch.mean[:_FREQUENCIES]
+    operator = features.operator(dtype=np.float64).rows(np.arange(min(FREQUENCIES, features.size)))
+    z = sketch.mean[:FREQUENCIES]
     lower, upper = box_of(sketch)
     width = upper - lower
     rng = np.random.default_rng(0)
@@ -146,7 +145,7 @@ def _climb_ladder(problem: Problem, rng: np.random.Generator) -> MixtureSolution
         if _explained(tried[-1]):
             break
     least = min(s.ratio for s in tried)
-    return next(s for s in reversed(tried) if s.ratio <= _CLOSE * least)
+    return next(s for s in reversed(tried) if s.ratio <= noise.SLACK * least)
 
 
 def _from_moments(view: View) -> Mixture:

@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Any, Generic, Protocol, TypeVar
 
 from sketchlearn.decoders.budget import affords
+from sketchlearn.decoders.state import State
 
 R = TypeVar("R", bound="Run")
 
@@ -40,6 +41,27 @@ class Run:
         self.trace.append(
             {"stage": stage, "why": why, "found": found, "accepted": accepted, "seconds": round(seconds, 4), **numbers}
         )
+
+    def best_of(
+        self, attempts: Iterable[tuple[str, Callable[[], State]]], floor: Callable[[State], float], enough: float
+    ) -> State:
+        """The attempt with the lowest misfit, each recorded under its name; one below `enough` floors is the last."""
+        best: State | None = None
+        for name, attempt in attempts:
+            begin, why = perf_counter(), "always first" if best is None else "no run has explained the sketch yet"
+            state = attempt()
+            best = state if best is None or state.value < best.value else best
+            ratio = best.value / floor(best)
+            self.note(name, why, misfit_words(ratio), ratio < enough, perf_counter() - begin)
+            if ratio < enough:
+                break
+        assert best is not None
+        return best
+
+
+def misfit_words(ratio: float) -> str:
+    """How well something explains a sketch."""
+    return f"misfit {ratio:.3g} times the noise floor"
 
 
 @dataclass(frozen=True)

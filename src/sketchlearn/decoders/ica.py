@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 
 from sketchlearn.decoders.budget import SECOND, charge, over, running
+from sketchlearn.decoders.noise import CHANCE
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
 from sketchlearn.models.ica import ICAModel
@@ -28,7 +29,6 @@ _RIDGE = 1e-4  # of the mean variance: directions that are nearly combinations o
 _ROUNDS, _BLOCK, _PROBES = 30, 256, 16
 _METRICS, _TYPICAL = 3, 30  # metrics of a start, and rounds of its three fits together, as they usually are
 _LIMIT = 2.5  # misfit over noise floor that is let pass: eighth moments behind the floor are only roughly known
-_CHANCE = 0.01
 _FLAT = 1e-7  # variance of whitened rows that is none
 
 
@@ -70,8 +70,6 @@ def decode_ica(
     (array([-1.2, -1.2]), 2, True)
     """
     phi = quartic(sketch.features, "independent component analysis")
-    if sketch.weight == 0:
-        raise ValueError("the sketch is empty: there is nothing to learn from")
     count = sketch.effective_count
     cumulants, directions, root, mean = _whitened(sketch, phi, affordable(phi.size, phi.dim))
     d = directions.shape[1]
@@ -131,8 +129,8 @@ def affordable(m: int, d: int) -> int:
         widest = next((c for c in range(d - 1, 1, -1) if work(fewest_directions(c), c) <= limit), 1)
         raise ValueError(
             f"independent components of {d} columns take about {work(least, d) / SECOND:.0f} s of CPU, more than the "
-            f"budget of {limit / SECOND:.3g} s allows: up to {widest} columns can be separated within it (leave columns "
-            f"out or project them on principal components first), or allow more with sl.decoding_budget(seconds)"
+            f"budget of {limit / SECOND:.3g} s allows: up to {widest} columns can be separated within it (leave "
+            "columns out or project them on principal components first); sl.decoding_budget(seconds) allows more"
         )
     low, high = least, m
     while high - low > 1:
@@ -385,7 +383,7 @@ def _not_normal(kurtosis: Array, std: Array, count: float) -> npt.NDArray[np.boo
     """Which sources have a kurtosis that is no chance, for all of them together."""
     from scipy.special import ndtri
 
-    level = -float(ndtri(0.5 * _CHANCE / len(kurtosis)))
+    level = -float(ndtri(0.5 * CHANCE / len(kurtosis)))
     return np.asarray(np.abs(kurtosis) > level * np.maximum(std, np.sqrt(24.0 / max(count, 1.0))))
 
 

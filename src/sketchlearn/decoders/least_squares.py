@@ -85,8 +85,6 @@ def decode_regression(
     array([[1., 2.]])
     """
     phi = second_moment(sketch.features, "regression")
-    if sketch.weight == 0:
-        raise ValueError("the sketch is empty: there is nothing to learn from")
     t = np.atleast_1d(np.asarray(targets, np.intp)) % phi.dim
     x = np.setdiff1d(np.arange(phi.dim), t) if predictors is None else np.asarray(predictors, np.intp) % phi.dim
     few = k if k < len(x) else None

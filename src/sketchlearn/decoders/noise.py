@@ -22,6 +22,14 @@ Array = npt.NDArray[np.float64]
 
 LEAST_VARIANCE = 0.05
 """Frequencies with |z| near 1 are not weighted more than this variance of a row allows."""
+RENEWED_LEAST = 0.01
+"""The same where weights come from what a fitted model leaves."""
+DEVIATIONS = 3.0
+"""Standard deviations of a misfit above its floor that chance explains, everywhere: it exceeds them once in 1000."""
+CHANCE = 0.01
+"""p-value above which something may be chance."""
+SLACK = 1.5
+"""Misfit over noise floor up to which a model counts as right where correlations of frequencies are not looked at."""
 _LEAST_FREEDOM = 0.1
 _TINY = 1e-14  # a floor is never zero
 

@@ -323,6 +323,11 @@ class Problem:
         parameters = state.family.parameters(state.k if k is None else k, self.dim)
         return noise.noise_floor(self, left, parameters)
 
+    def explains(self, state: State, k: int | None = None) -> bool:
+        """Whether the misfit of a state is what noise leaves of the right model with k components."""
+        floor, deviation = self.floor(state, k)
+        return state.value < floor * (1.0 + noise.DEVIATIONS * deviation)
+
     def left(self, state: State) -> Array:
         """Variance of a row at each frequency that no change of the parameters explains, (m,)."""
         v = state.family.left(state.shapes, self.operator)

@@ -18,14 +18,16 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.special import logsumexp
 
-from sketchlearn.decoders.description import describe
+from sketchlearn.decoders.description import FREQUENCIES, describe
+from sketchlearn.decoders.kmeans.partition import DRAWS
 from sketchlearn.decoders.metric import standard_metric
+from sketchlearn.decoders.noise import SLACK
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.decoders.steps.greedy import Found, search
 from sketchlearn.decoders.sweep import CERTIFIED, Sweep, SweepRow, numbers_of_components
 from sketchlearn.decoders.sweep_gmm import sweep_gmm
-from sketchlearn.decoders.verdicts import CLUSTERS
+from sketchlearn.decoders.verdicts import CLUSTERS, FEWEST_ROWS
 from sketchlearn.designs.gmm import parameter_count
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.kernels import lloyd
@@ -33,12 +35,8 @@ from sketchlearn.models.mixture import Array, Mixture
 from sketchlearn.sketches.value import Sketch
 
 _DRAWS = 4000  # rows drawn from the mixture that stands for the data; evidence counts as that of so many rows at most
-_COST_DRAWS = 20_000  # rows drawn for the costs, whose error is then below 1 %
-_FEWEST = 20  # rows for each cluster, at least: with fewer nothing can be said of its shape
 _KNOWN = 100  # rows for each cluster from which on its variance is known to 14 %: then a certificate overrules
 _TRIES = 3  # numbers that are decoded to the end in search of a certificate
-_EXPLAINED = 1.5  # misfit over noise floor of clusters that may stand for the rows
-_FREQUENCIES = 600  # on which both are compared
 _FEW_PARAMETERS = 0.25  # of the numbers in a sketch, up to which a mixture with full covariances is tried
 
 
@@ -51,8 +49,8 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator)
     for k in numbers:
         found.append(_next(problem, k, rng, found[-1] if found else None))
     models = [problem.mixture(f.state.with_weights(np.maximum(f.state.weights, 1e-12)).mixture()) for f in found]
-    explained = next((model for f, model in zip(found, models, strict=True) if f.ratio <= _EXPLAINED), None)
-    draws = problem.normalised(_stand_in(sketch, explained).sample(_COST_DRAWS, 0)[0])
+    explained = next((model for f, model in zip(found, models, strict=True) if f.ratio <= SLACK), None)
+    draws = problem.normalised(_stand_in(sketch, explained).sample(DRAWS, 0)[0])
     draws = draws[np.random.default_rng(0).permutation(len(draws))]
     few = draws[:_DRAWS]
     n, rows, centers = min(sketch.effective_count, float(_DRAWS)), [], None
@@ -73,7 +71,7 @@ def _stand_in(sketch: Sketch, explained: Mixture | None) -> Mixture:
     if explained is None:
         return detailed
     features = characteristic(sketch.features)
-    few = np.arange(min(features.size, _FREQUENCIES))
+    few = np.arange(min(features.size, FREQUENCIES))
     w = features.operator(dtype=np.float64).rows(few).frequencies()
 
     def misfit(mixture: Mixture) -> float:
@@ -145,7 +143,7 @@ def _next(problem: Problem, k: int, rng: np.random.Generator, last: Found | None
 def _concluded(sketch: Sketch, rows: list[SweepRow], models: tuple[Mixture, ...], rng: np.random.Generator) -> Sweep:
     """The recommendation: by the criterion, or a number that a final fit certifies."""
     n = sketch.effective_count
-    allowed = [row for row in rows if row.k * _FEWEST <= n] or rows[:1]
+    allowed = [row for row in rows if row.k * FEWEST_ROWS <= n] or rows[:1]
     best = min(allowed, key=lambda row: row.criterion)
     final = _final(sketch, best.k, rng)
     because = "the smallest integrated completed likelihood"
@@ -176,7 +174,7 @@ def _fewer_gaussians(sketch: Sketch, k: int, rng: np.random.Generator) -> str:
     most = [
         g for g in range(1, k + 1)
         if parameter_count(g, features.dim, "full") <= _FEW_PARAMETERS * 2 * features.size
-        and parameter_count(g, features.dim, "full") * _FEWEST <= 4 * sketch.effective_count
+        and parameter_count(g, features.dim, "full") * FEWEST_ROWS <= 4 * sketch.effective_count
     ]  # fmt: skip
     if not most:
         return ""

@@ -1,4 +1,12 @@
-"""Maps for classification: embeddings of many scales for least squares, one scale for class means."""
+"""Maps for classification: embeddings of many scales for least squares, one scale for class means.
+
+Class means also serve releases.  A private sum of m Fourier features has noise of one size in every kernel value that
+is computed from it, whatever m is (with Gaussian noise), but sums of products have noise that grows with their width.
+How narrow may the kernel be?  Rows of one class in q dimensions that hold 0.6 of the variance have the average kernel
+value ``kappa = (1 + 0.6 / (f**2 q))**(-q / 2)`` with each other, for a scale of f times the root mean square distance
+of two rows.  m random frequencies know kernel values up to about ``1 / sqrt(m)``, and m is chosen by the noise
+(:func:`sketchlearn.privacy.private_size`), so ``kappa = 4.7 / sqrt(m)`` is as narrow as both can bear.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +29,11 @@ WIDTH = 1000
 """Cosines and sines of an embedding by default."""
 _CELLS, _FARTHEST = 16.0, 2.0  # unit cells that the frequencies fill; the radius that is far enough in few columns
 _MEAN_SIZE, _MEAN_SCALE, _SHRINKAGE = 2000, 1.5, 0.1
+_RESOLVED, _WIDEST = (
+    4.7,
+    0.7,
+)  # kernel values of a class times sqrt(m), and the largest one: wider kernels are all alike
+_WITHIN, _DIMENSIONS = 0.6, 10  # share of the variance within classes, and dimensions that real columns seldom exceed
 
 
 def design_classifier(
@@ -102,6 +115,26 @@ def design_class_means(
     )
 
 
+def design_public_means(lower: Array, upper: Array, *, size: int | None = None, seed: int = 0) -> FourierFeatures:
+    """A Gaussian kernel of one scale for class means, from public bounds: as narrow as so many features can bear.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.designs.classifier import design_public_means
+    >>> few, many = (design_public_means(np.zeros(9), np.ones(9), size=m) for m in (50, 2000))
+    >>> bool(few.scale > 2 * many.scale)
+    True
+    """
+    d, m = len(lower), _MEAN_SIZE if size is None else size
+    q = min(d, _DIMENSIONS)
+    kappa = min(_WIDEST, _RESOLVED / math.sqrt(m))
+    apart = math.sqrt(2.0 * d / 3.0)  # of two rows spread over the box, in units of its half widths
+    scale = apart * math.sqrt(_WITHIN / (q * (kappa ** (-2.0 / q) - 1.0)))
+    inner = FourierFeatures.draw(dim=d, size=m, scale=scale, radial="gaussian", seed=seed)
+    return inner.standardized(0.5 * (lower + upper), 0.5 * (upper - lower))
+
+
 def design_class_mixtures(
     rows: npt.NDArray[Any],
     labels: npt.NDArray[Any],
@@ -136,10 +169,13 @@ def classifier_size(k: int, d: int, covariance_type: str | None = None) -> int:
     return WIDTH
 
 
-def _from_request(request: Request) -> tuple[EmbeddedFeatures, str]:
-    request.refuse("bounds", "dim", why="needs a sample: the spread of the columns decides on the frequencies")
+def _from_request(request: Request) -> tuple[EmbeddedFeatures | FourierFeatures, str]:
     request.refuse("scale", "radial", why="has all scales at once")
     request.refuse("covariance_type", why="has no covariance_type")
+    if request.bounds is not None:
+        means = design_public_means(*request.box(), size=request.size, seed=request.seed)
+        return means, f"{means.size} features for class means, of one scale by their number; no row looked at"
+    request.refuse("dim", why="needs a sample or bounds: the spread of the columns decides on the frequencies")
     rows, weights = request.weighted()
     return design_classifier(rows, width=request.size, seed=request.seed, weights=weights)
 

@@ -1,10 +1,9 @@
 """Quadratic maps for principal components and regression: how many features, about which point, how far.
 
 Size.  All d (d + 1) / 2 products of columns take d^2 / 2 operations a row, lose nothing, and are decoded by one
-eigendecomposition.  They are kept up to 5000 columns, where they are 100 MB and
-their eigenvectors take about 15 s.  m random features take m d operations a
-row: always more, unless fewer than d / 2 of them would do.  They only make a smaller sketch, and are for more columns,
-for releases, and for those who ask for a size.
+eigendecomposition.  They are kept up to 5000 columns, where they are 100 MB and their eigenvectors take about
+15 s.  m random features take m d operations a row: always more, unless fewer than d / 2 of them would do.  They only
+make a smaller sketch, and are for more columns, for releases, and for those who ask for a size.
 
 Random features.  k components of d columns have ``k d - k (k - 1) / 2`` parameters.  Exactly low-rank data needs about
 twice as many features; full-rank data needs more, for the tail of its spectrum acts as noise: with ``8 k d`` the risk
@@ -14,8 +13,9 @@ Place.  Products of columns far from zero lose digits, so they are taken about a
 coordinate is a whole multiple of about the column's standard deviation.  Columns near zero have zero there, and rows in
 another order, or weights instead of repetition, give the same point.
 
-Directions are independent.  With public bounds, which is how releases are designed, they are orthonormal bases instead:
-the features of a clipped row have the smallest sum that is possible, and so has the noise of a release without delta.
+Releases.  With public bounds all products are kept up to 511 columns, whose noise is that of one matrix; beyond,
+directions are orthonormal bases instead of independent: the features of a clipped row have the smallest sum that is
+possible, and so has the noise of a release without delta.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ Array = npt.NDArray[np.float64]
 SIZE = 8
 """Features per component and column."""
 _EXACT_COLUMNS = 5000  # all products are kept up to here: 100 MB, and 15 s for their eigenvectors
+_RELEASED_COLUMNS = 511  # the same with public bounds: noise of a matrix takes seconds
 _ORTHOGONAL_COLUMNS = 2048  # bases up to here take seconds to draw
 
 
@@ -59,7 +60,8 @@ def design_pca(
     bounds : (lower, upper), optional
         Public bounds of the columns: rows are clipped to the ball around the box and summed exactly.
     size : int, optional
-        Number of random features; by default all products of up to 5000 columns, then ``8 * n_components * d``.
+        Number of random features; by default all products of up to 5000 columns (511 with bounds), then
+        ``8 * n_components * d``.
     seed : int
         Seed of the directions.
     weights : array (n,), optional
@@ -74,7 +76,7 @@ def design_pca(
     'sphere'
     """
     d, center, radius, origin = _place(sample, dim, bounds, weights)
-    exact = size is None and bounds is None and d <= _EXACT_COLUMNS  # releases have more noise in more features
+    exact = size is None and d <= (_EXACT_COLUMNS if bounds is None else _RELEASED_COLUMNS)
     m = size or (d * (d + 1) // 2 if exact else SIZE * n_components * d)
     variant = "auto"
     if bounds is not None and d <= _ORTHOGONAL_COLUMNS and m < d * (d + 1) // 2:

@@ -313,7 +313,7 @@ class WidenedOperator(Operator):
     As exact as the whole in double precision, which would be twice as large as what is kept anyway.
     """
 
-    def __init__(self, matrix: F32, factors: Real) -> None:
+    def __init__(self, matrix: F32, factors: Real | float) -> None:
         self._matrix, self._factors = matrix, np.broadcast_to(np.asarray(factors, np.float64), matrix.shape[1:])
 
     @property

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
-from sketchlearn.decoders.cca import CHANCE
+from sketchlearn.decoders.noise import CHANCE
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.joint import JointEstimator
 from sketchlearn.learn.parameters import NOTHING, Accepts, choice, whole

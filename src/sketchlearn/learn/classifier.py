@@ -245,7 +245,13 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
 
     @property
     def _method(self) -> str:
-        return decoders_of(self.task).default if self.method == "auto" else self.method
+        if self.method != "auto":
+            return self.method
+        known = self.__dict__.get("sketch_")
+        features = self.features if known is None else known.features
+        # averages of Fourier features alone, as releases have them, know class means and no products
+        means = features is not None and features.as_embedded is None and features.as_characteristic is not None
+        return "mean" if means else decoders_of(self.task).default
 
     def _keys(self) -> list[Any]:
         """Groups of the table in the order of their labels."""

@@ -111,7 +111,7 @@ class ContinualRelease:
             )  # fmt: skip
             grown = single.scale * math.sqrt(self.levels) * (1.0 + 1e-12)
             options.append(replace(single, scale=grown))
-        return min(options, key=lambda option: option.variance)
+        return min(options, key=lambda option: option.energy(self._bounds))
 
     # -- days --------------------------------------------------------------------------------
 

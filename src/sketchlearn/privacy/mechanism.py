@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.privacy import noise
+from sketchlearn.privacy import matrices, noise
 from sketchlearn.privacy.calibration import gaussian_noise, laplace_scale
 from sketchlearn.privacy.composition import Spent
-from sketchlearn.privacy.sensitivity import RELATIONS, Bounds, Reach, reach
+from sketchlearn.privacy.sensitivity import RELATIONS, Bounds, MatrixReach, Reach, reach
 from sketchlearn.privacy.split import count_multiplier, share_of_count
 
 MECHANISMS = ("auto", "laplace", "gaussian")
@@ -27,17 +27,19 @@ class Mechanism:
     Attributes
     ----------
     name : str
-        ``"discrete-laplace"``, ``"circular-discrete-laplace"`` or ``"discrete-gaussian"``.
+        ``"discrete-laplace"``, ``"circular-discrete-laplace"``, ``"matrix-laplace"`` or ``"discrete-gaussian"``.
     scale : float
-        Of the noise of each sum times its multiplier, in units of the grid.
+        Of the noise of each sum times its multiplier, in units of the grid; of matrix noise of products.
     count_scale : float or None
         Scale of the discrete Laplace noise of the number of rows; None if it has none of its own.
     count_multiplier : int
-        What the number of rows is multiplied by in a Gaussian release; 0 if it is public.
+        What the number of rows is multiplied by where it is an entry of the vector or matrix; 0 if it is public.
     epsilon, delta, rho : float
         What the release guarantees.
     details : dict
         How it was found.
+    matrix : MatrixReach or None
+        Of matrix noise.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Mechanism:
     delta: float
     rho: float
     details: dict[str, Any]
+    matrix: MatrixReach | None = None
 
     @property
     def spent(self) -> Spent:
@@ -57,10 +60,28 @@ class Mechanism:
 
     @property
     def variance(self) -> float:
-        """Variance of the noise of each sum times its multiplier."""
+        """Variance of the noise of each sum times its multiplier; of matrix noise that of products."""
+        if self.matrix is not None:
+            return matrices.variances(self.matrix.columns, self.scale)[1]
         return {"discrete-laplace": 2.0, "circular-discrete-laplace": 3.0, "discrete-gaussian": 1.0}[
             self.name
         ] * self.scale**2
+
+    def variances(self, bounds: Bounds) -> list[tuple[int, float]]:
+        """Variance of the noise of the sums, as runs of (length, variance)."""
+        if self.matrix is None:
+            return [
+                (length, self.variance / times**2 + (1.0 / 12.0 if times > 1 else 0.0))
+                for length, times in bounds.multipliers
+            ]
+        squares, products = matrices.variances(self.matrix.columns, self.scale)
+        d = self.matrix.columns - 1
+        runs = [run for i in range(d) for run in ((1, squares), (d - 1 - i, products)) if run[0]]
+        return [*runs, (d, products / self.matrix.constant**2 + 1.0 / 12.0)]
+
+    def energy(self, bounds: Bounds) -> float:
+        """Expected squared length of the noise of the sums."""
+        return math.fsum(length * variance for length, variance in self.variances(bounds))
 
     @property
     def count_variance(self) -> float:
@@ -68,7 +89,23 @@ class Mechanism:
         if self.count_scale is not None:
             p = math.exp(-1.0 / self.count_scale)
             return 2.0 * p / (1.0 - p) ** 2
-        return self.scale**2 / self.count_multiplier**2 + 1.0 / 12.0 if self.count_multiplier else 0.0
+        if not self.count_multiplier:
+            return 0.0
+        own = self.scale**2 if self.matrix is None else matrices.variances(self.matrix.columns, self.scale)[0]
+        return own / self.count_multiplier**2 + 1.0 / 12.0
+
+    def count_tail(self, chance: float) -> float:
+        """What the noise of a private number of rows exceeds with a probability of at most `chance`.
+
+        ``P(noise >= t) <= exp(-t**2 / 2 s**2)`` for discrete Gaussian noise of scale s, and ``exp(-t / b)`` for
+        discrete Laplace noise.
+        """
+        needed = -math.log(chance)
+        if self.count_scale is not None:
+            return self.count_scale * needed
+        if self.matrix is not None:
+            return matrices.count_tail(self.matrix.columns, self.scale, chance) / self.count_multiplier + 0.5
+        return self.scale / self.count_multiplier * math.sqrt(2.0 * needed) + 0.5  # rounded to whole rows
 
 
 def choose_mechanism(
@@ -95,16 +132,17 @@ def choose_mechanism(
     >>> choose_mechanism(phase_bounds(100), 100, 1.0, 1e-6).name
     'discrete-gaussian'
     """
-    _check_request(epsilon, delta, relation, records_per_user, mechanism)
+    check_request(epsilon, delta, relation, records_per_user, mechanism)
     epsilon, delta, records_per_user = float(epsilon), float(delta), int(records_per_user)
     moved = reach(bounds, relation, records_per_user)
     entries = sum(length for length, _ in bounds.multipliers)
     options = []
     if mechanism != "gaussian":
         options += _pure(moved, entries, size, epsilon, relation, records_per_user)
+        options += _of_matrices(bounds, epsilon, relation, records_per_user)
     if mechanism == "gaussian" or (mechanism == "auto" and delta > 0.0):
         options.append(_gaussian(moved, entries, epsilon, delta, relation, records_per_user, copies))
-    best = min(options, key=lambda option: option.variance)
+    best = min(options, key=lambda option: option.energy(bounds))
     if not max(best.scale, best.count_scale or 0.0) < noise.LARGEST_SCALE:  # before anything is charged
         raise OverflowError(
             f"noise of scale {best.scale:.3g} does not fit 64-bit sums: fewer features, or a larger epsilon"
@@ -133,6 +171,18 @@ def _pure(
         scale = laplace_scale(whole * (1 - share), length)
         options.append(Mechanism(name, scale, count, 0, epsilon, 0.0, 0.5 * epsilon**2, details))
     return options
+
+
+def _of_matrices(bounds: Bounds, epsilon: float, relation: str, records_per_user: int) -> list[Mechanism]:
+    """Noise of a symmetric matrix, for all products of up to some hundred columns."""
+    matrix = bounds.matrix
+    if matrix is None or not 2 < matrix.columns <= matrices.LARGEST:
+        return []
+    moved = matrix.moved(relation, records_per_user)
+    scale = laplace_scale(2 * Fraction(epsilon), moved)
+    details = {"sensitivity": moved, "norm": "trace", "columns": matrix.columns, "constant": matrix.constant}
+    times = matrix.constant**2 if relation == "add-remove" else 0
+    return [Mechanism("matrix-laplace", scale, None, times, epsilon, 0.0, 0.5 * epsilon**2, details, matrix)]
 
 
 def _gaussian(
@@ -177,6 +227,8 @@ def draw(
     sums: npt.NDArray[np.int64], rows: int, bounds: Bounds, chosen: Mechanism
 ) -> tuple[npt.NDArray[np.int64], int]:
     """Noisy sums and a noisy number of rows: where noise meets data."""
+    if chosen.matrix is not None:
+        return _draw_matrix(sums, rows, chosen)
     values = stacked(sums, rows, bounds, chosen)
     if chosen.name == "discrete-gaussian":
         noisy = noise.add_gaussian(values, chosen.scale)
@@ -192,12 +244,24 @@ def draw(
     return released, count
 
 
+def _draw_matrix(sums: npt.NDArray[np.int64], rows: int, chosen: Mechanism) -> tuple[npt.NDArray[np.int64], int]:
+    """Products, columns and number of rows with the noise of one matrix; a multiple of the constant stays one."""
+    assert chosen.matrix is not None
+    d, s = chosen.matrix.columns - 1, chosen.matrix.constant
+    drawn = matrices.draw(1, d + 1, chosen.scale)[0]
+    products = drawn[:d, :d][np.triu_indices(d)]
+    added = np.concatenate([products, _divided(drawn[:d, d], s)])
+    return noise.saturating_sum(sums, added), rows + int(
+        _divided(int(drawn[d, d]), s * s)
+    ) if chosen.count_multiplier else rows
+
+
 def _divided(value: Any, by: Any) -> Any:
     """The quotient, rounded to the nearest whole number."""
     return (value // by) + (2 * (value % by) >= by)
 
 
-def _check_request(epsilon: float, delta: float, relation: str, records_per_user: int, mechanism: str) -> None:
+def check_request(epsilon: float, delta: float, relation: str, records_per_user: int, mechanism: str) -> None:
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
             raise ValueError(f"{name} must be a number, got {value!r}")

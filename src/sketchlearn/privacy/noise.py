@@ -24,6 +24,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +76,12 @@ def insecure_noise(seed: int) -> Iterator[None]:
 
 def is_insecure() -> bool:
     """Whether noise comes from a seed now."""
-    return _insecure.get() is not None
+    return seeded() is not None
+
+
+def seeded() -> np.random.Generator | None:
+    """What draws noise from a seed, in a test; else None."""
+    return _insecure.get()
 
 
 def generator() -> str:
@@ -103,20 +109,27 @@ def ready() -> None:
         optional("opendp.prelude", "privacy", "noise for a private release")
 
 
-def _measured(make: str, metric: str, values: Integers, scale: float) -> Integers:
-    """Values through a measurement of OpenDP."""
+@contextmanager
+def constructors() -> Iterator[Any]:
+    """OpenDP, with its constructors: they are behind a flag of the whole program, which is put back."""
     dp = optional("opendp.prelude", "privacy", "noise for a private release")
     flags = optional("opendp.mod", "privacy", "noise for a private release")
-    with _lock:  # its constructors are behind a flag of the whole program: put back what was there
+    with _lock:
         had = "contrib" in flags.GLOBAL_FEATURES
         dp.enable_features("contrib")
         try:
-            domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
-            distance = dp.l2_distance(T=float) if metric == "l2" else dp.l1_distance(T=dp.i64)
-            release = getattr(dp.m, make)(domain, distance, scale=scale)
+            yield dp
         finally:
             if not had:
                 dp.disable_features("contrib")
+
+
+def _measured(make: str, metric: str, values: Integers, scale: float) -> Integers:
+    """Values through a measurement of OpenDP."""
+    with constructors() as dp:
+        domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
+        distance = dp.l2_distance(T=float) if metric == "l2" else dp.l1_distance(T=dp.i64)
+        release = getattr(dp.m, make)(domain, distance, scale=scale)
     return np.array(release(values.ravel().tolist()), np.int64).reshape(values.shape)
 
 
@@ -133,7 +146,7 @@ def add_gaussian(values: Integers, sigma: float) -> Integers:
     """
     rng = _insecure.get()
     if rng is not None:
-        return _sum(values, np.rint(rng.normal(0.0, sigma, values.shape)).astype(np.int64))
+        return saturating_sum(values, np.rint(rng.normal(0.0, sigma, values.shape)).astype(np.int64))
     return _measured("make_gaussian", "l2", values, sigma)
 
 
@@ -151,7 +164,7 @@ def add_laplace(values: Integers, scale: float) -> Integers:
     rng = _insecure.get()
     if rng is not None:
         p = -np.expm1(-1.0 / scale)
-        return _sum(values, rng.geometric(p, values.shape) - rng.geometric(p, values.shape))
+        return saturating_sum(values, rng.geometric(p, values.shape) - rng.geometric(p, values.shape))
     return _measured("make_laplace", "l1", values, scale)
 
 
@@ -176,7 +189,7 @@ def add_circular(values: Integers, scale: float) -> Integers:
     while drawn.shape[1] < n:
         more = add_laplace(np.zeros((2, int(1.4 * (n - drawn.shape[1])) + 8), np.int64), box)
         drawn = np.concatenate([drawn, more[:, _kept(more, scale, box)]], axis=1)
-    return _sum(values, drawn[:, :n].reshape(values.shape))
+    return saturating_sum(values, drawn[:, :n].reshape(values.shape))
 
 
 def _kept(pairs: Integers, scale: float, box: float) -> npt.NDArray[np.bool_]:
@@ -209,7 +222,7 @@ def _decide(bits: int, x: int, y: int, scale: float, box: float) -> bool:
         bits, length = (bits << 64) | int.from_bytes(os.urandom(8), "little"), length + 64
 
 
-def _sum(values: Integers, noise: Integers) -> Integers:
+def saturating_sum(values: Integers, noise: Integers) -> Integers:
     """The sum, staying at the ends of int64 instead of turning around."""
     with np.errstate(over="ignore"):
         total = values + noise

@@ -21,6 +21,7 @@ from sketchlearn.privacy.mechanism import choose_mechanism, draw
 from sketchlearn.privacy.quadratic_size import pca_release_size
 from sketchlearn.privacy.release import charge, check_sketch, map_mark, released
 from sketchlearn.privacy.sensitivity import phase_bounds, row_bounds
+from sketchlearn.privacy.sizes import class_size
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
 
@@ -65,9 +66,10 @@ def private_size(
         As in :func:`sketchlearn.privatize`.
     rows : int
         A public lower bound of the number of rows.
-    task : {"kmeans", "pca"}
-        Fourier features for centres, or quadratic ones for principal components; give the number to
-        :func:`sketchlearn.design` with the same task and public bounds.
+    task : {"kmeans", "gmm", "pca", "classifier"}
+        Fourier features for centres or mixtures, quadratic ones for principal components, Fourier features of each of
+        `n_components` classes; give the number to :func:`sketchlearn.design` with public bounds and the same task
+        ("kmeans" for mixtures).
 
     Examples
     --------
@@ -84,8 +86,10 @@ def private_size(
         raise ValueError(f"rows must be a public lower bound of their number, got {rows!r}")
     if task == "pca":
         return pca_release_size(n_components, dim, epsilon, delta, int(rows), relation, records_per_user)
-    if task != "kmeans":
-        raise ValueError(f"task={task!r}: sizes of releases are known for kmeans and pca")
+    if task == "classifier":
+        return class_size(n_components, epsilon, delta, int(rows), relation, records_per_user)
+    if task not in ("kmeans", "gmm"):
+        raise ValueError(f"task={task!r}: sizes of releases are known for kmeans, gmm, pca and classifier")
     unit = max(1, n_components * dim)
 
     def error(per_unit: int) -> float:

@@ -35,7 +35,7 @@ import numpy.typing as npt
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.kernels import GRID_BITS, PRODUCT_BITS
-from sketchlearn.privacy.sensitivity import Bounds, Reach, sqrt_above
+from sketchlearn.privacy.sensitivity import Bounds, MatrixReach, Reach, sqrt_above
 
 Array = npt.NDArray[np.float64]
 _LARGEST = 6000  # dimension up to which eigenvalues are certified by a Cholesky factor: some seconds
@@ -89,7 +89,9 @@ def _exact(features: QuadraticFeatures) -> Bounds:
     added = together(most, a * a * square**2, 1)
     replaced = together(min(2 * most, apart), 2 * a * a * square**2, 2)
     runs = [run for i in range(d) for run in ((1, a), (d - 1 - i, b)) if run[0]]
-    return Bounds(added, replaced, (*runs, (d, scale)), "all products of a clipped row, as an isometry")
+    constant = 2**PRODUCT_BITS // _LINEAR_SHARE
+    matrix = MatrixReach(d + 1, constant, math.ceil(square) + constant**2)
+    return Bounds(added, replaced, (*runs, (d, scale)), "all products of a clipped row, as an isometry", matrix)
 
 
 def _random(features: QuadraticFeatures) -> Bounds:

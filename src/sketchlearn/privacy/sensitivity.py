@@ -64,6 +64,29 @@ class Reach:
 
 
 @dataclass(frozen=True)
+class MatrixReach:
+    """How far one row moves ``(r, s)(r, s)'``: its products, its columns times a constant, and the constant squared.
+
+    Attributes
+    ----------
+    columns : int
+        Of the matrix: one more than the row has.
+    constant : int
+        The constant s, in the units of the row.
+    trace : int
+        Largest trace of what a row adds; a row that becomes another moves the matrix by twice as much.
+    """
+
+    columns: int
+    constant: int
+    trace: int
+
+    def moved(self, relation: str, records_per_user: int) -> int:
+        """By one person, in trace norm."""
+        return self.trace * records_per_user * (1 if relation == "add-remove" else 2)
+
+
+@dataclass(frozen=True)
 class Bounds:
     """Reaches of one row of a map.
 
@@ -76,12 +99,15 @@ class Bounds:
         size is added, and divided afterwards.
     proof : str
         Which bound was used.
+    matrix : MatrixReach or None
+        Of all products of columns: how far a row moves them as a matrix.
     """
 
     added: Reach
     replaced: Reach
     multipliers: tuple[tuple[int, int], ...]
     proof: str
+    matrix: MatrixReach | None = None
 
     def multiplier_array(self) -> npt.NDArray[np.int64]:
         """One multiplier per entry of the flattened sums."""

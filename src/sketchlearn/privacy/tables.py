@@ -79,9 +79,9 @@ def privatize_table(
     """
     if not isinstance(table, SketchTable):
         raise TypeError(f"privatize_table takes a table of sketches, got {type(table).__name__}")
-    users = [check_sketch(s, "add-remove", records_per_user) for s in table.values()]
-    # a pass that bounded users did it for all groups together
-    most = max(users)
+    most = _rows_per_user(table) if records_per_user is None else records_per_user
+    for s in table.values():
+        check_sketch(s, "add-remove", most)
     features = table.features
     origin = map_origin(features, public_map, pilot, "add-remove", most)
     chosen_by = "given as a public list" if groups is not None else "chosen by their noisy numbers of rows"
@@ -129,12 +129,24 @@ def privatize_table(
     return SketchTable(found)
 
 
+def _rows_per_user(table: SketchTable) -> int:
+    """How many rows one person has in all groups together, by what the passes saw to."""
+    bounded = [s.origin.rows_per_user is not None for s in table.values()]
+    if not any(bounded):
+        return 1
+    if table.rows_per_user is None:
+        raise ValueError(
+            "the rows of each user were bounded in some groups only, or by different columns: say records_per_user, "
+            "the largest number of rows that one person has in all groups together"
+        )
+    return table.rows_per_user
+
+
 def threshold(chosen: Mechanism, records_per_user: int, delta: float) -> int:
     """The noisy number of rows from which a group is shown.
 
     Groups of one person's rows alone have at most `records_per_user` rows, and there are at most as many of them.  Each
-    is shown with a probability of at most delta over that number: ``P(noise >= t) <= exp(-t**2 / 2 s**2)`` for discrete
-    Gaussian noise of scale s, and ``exp(-t / b)`` for discrete Laplace noise.
+    is shown with a probability of at most delta over that number.
 
     Examples
     --------
@@ -144,9 +156,5 @@ def threshold(chosen: Mechanism, records_per_user: int, delta: float) -> int:
     >>> 20 < threshold(choose_mechanism(phase_bounds(10), 10, 1.0, 1e-6), 1, 1e-6) < 120
     True
     """
-    needed = -math.log(delta / records_per_user)
-    if chosen.count_scale is not None:
-        far = chosen.count_scale * needed
-    else:
-        far = chosen.scale / chosen.count_multiplier * math.sqrt(2.0 * needed) + 0.5  # rounded to whole rows
+    far = chosen.count_tail(delta / records_per_user)
     return math.ceil(records_per_user + far * (1.0 + 1e-9)) + 1

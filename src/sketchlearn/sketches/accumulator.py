@@ -239,9 +239,11 @@ class Accumulator:
         for mine, theirs in ((True, other._whole), (False, other._fractional)):
             if theirs is not None:  # first look, then add: half of a merge would be worse than none
                 check_range(self.features, (self._of(mine).weight if self._has(mine) else 0) + theirs.weight)
+        chosen = other.on_invalid == "skip"  # what is in its rows has decided how many there are
         for mine, theirs in ((True, other._whole), (False, other._fractional)):
             if theirs is not None:
-                self._of(mine).add(theirs, theirs.squared, theirs.origin)
+                origin = replace(theirs.origin, by_content=theirs.origin.by_content or chosen)
+                self._of(mine).add(theirs, theirs.squared, origin)
 
     def _has(self, whole: bool) -> bool:
         return (self._whole if whole else self._fractional) is not None

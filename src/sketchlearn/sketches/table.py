@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -16,11 +17,13 @@ from sketchlearn.files import write
 from sketchlearn.limits import VARIABLE, check, unpacked
 from sketchlearn.optional import arrow_reader, optional
 from sketchlearn.sketches import file
+from sketchlearn.sketches.origin import Origin
 from sketchlearn.sketches.value import Sketch, merge
 
 _KIND = b"sketchlearn.table"
 _VERSION = b"1"
 _CHECKSUM = b"sketchlearn.checksum"
+_USERS = b"sketchlearn.rows_per_user"
 _BATCH = 64  # groups read at a time
 
 
@@ -34,6 +37,8 @@ class SketchTable(Mapping[Any, Sketch]):
     ----------
     sketches : mapping of label to Sketch
         Labels are text, whole numbers, booleans, dates or None (rows without a group), of one type.
+    rows_per_user : int, optional
+        The most rows of one user in all groups together, where one pass has bounded them.
 
     Examples
     --------
@@ -47,7 +52,7 @@ class SketchTable(Mapping[Any, Sketch]):
     True
     """
 
-    def __init__(self, sketches: Mapping[Any, Sketch]) -> None:
+    def __init__(self, sketches: Mapping[Any, Sketch], rows_per_user: int | None = None) -> None:
         if not sketches:
             raise ValueError("a table needs at least one group")
         first = next(iter(sketches.values()))
@@ -68,6 +73,7 @@ class SketchTable(Mapping[Any, Sketch]):
         # sorted, so that equal tables have equal files whatever the order of the rows
         ordered = sorted((k for k in sketches if k is not None), key=lambda k: k)
         self._sketches = {k: sketches[k] for k in [*ordered, *([None] if None in sketches else [])]}
+        self._rows_per_user = rows_per_user
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -85,6 +91,26 @@ class SketchTable(Mapping[Any, Sketch]):
     def counts(self) -> dict[Any, int | float]:
         """Number of rows of each group."""
         return {label: s.count for label, s in self._sketches.items()}
+
+    @property
+    def rows_per_user(self) -> int | None:
+        """The most rows of one user in all groups together; None if no pass has bounded those of every group.
+
+        Groups of one pass share its bound.  Bounds of groups that come from several passes add up: one user may have
+        rows in all of them.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+        >>> bounded = {"group_by": ["a", "b"], "user": [1, 1], "max_rows_per_user": 2}
+        >>> table = sl.sketch([[1.0], [2.0]], phi, **bounded)
+        >>> table.rows_per_user, sl.SketchTable(dict(table)).rows_per_user
+        (2, 4)
+        """
+        if self._rows_per_user is not None:
+            return self._rows_per_user
+        return Origin.together([s.origin for s in self._sketches.values()]).rows_per_user
 
     def __getitem__(self, label: Any) -> Sketch:
         try:
@@ -135,7 +161,11 @@ class SketchTable(Mapping[Any, Sketch]):
             chosen = list(dict.fromkeys(groups))
         if not chosen:
             raise ValueError("no group was chosen: the union would be empty")
-        return merge(self[label] for label in chosen)
+        total = merge(self[label] for label in chosen)
+        if self._rows_per_user is None:
+            return total
+        return replace(total, origin=replace(total.origin, user=self[chosen[0]].origin.user,
+                                             rows_per_user=self._rows_per_user))  # fmt: skip
 
     def __add__(self, other: object) -> SketchTable:
         if not isinstance(other, SketchTable):
@@ -143,7 +173,8 @@ class SketchTable(Mapping[Any, Sketch]):
         both = dict(self._sketches)
         for label, s in other.items():
             both[label] = both[label] + s if label in both else s
-        return SketchTable(both)
+        bounds = self.rows_per_user, other.rows_per_user
+        return SketchTable(both, None if None in bounds else sum(b for b in bounds if b is not None))
 
     # -- travelling --------------------------------------------------------------------------
 
@@ -154,13 +185,15 @@ class SketchTable(Mapping[Any, Sketch]):
         h = hashlib.sha256()
         for label, blob in zip(self.groups, blobs, strict=True):
             h.update(_label(label, blob))
+        bound = {} if self._rows_per_user is None else {_USERS: str(self._rows_per_user).encode()}
+        h.update(bound.get(_USERS, b""))
         return pa.table(
             {
                 "group": pa.array(self.groups),
                 "count": pa.array([float(s.count) for s in self._sketches.values()]),
                 "sketch": pa.array(blobs, pa.binary()),
             }
-        ).replace_schema_metadata({_KIND: _VERSION, _CHECKSUM: h.hexdigest().encode()})
+        ).replace_schema_metadata({_KIND: _VERSION, _CHECKSUM: h.hexdigest().encode(), **bound})
 
     def to_bytes(self) -> bytes:
         """The bytes of the Parquet file."""
@@ -198,6 +231,17 @@ class SketchTable(Mapping[Any, Sketch]):
         """Inverse of :meth:`to_bytes`; `place` is what errors call it."""
         pa = optional("pyarrow", "files", "a table of sketches")
         return _read(arrow_reader(pa, data), len(data), place)
+
+
+def is_sketch_table(path: str | PathLike[str]) -> bool:
+    """Whether a Parquet file says that it is a table of sketches."""
+    pa = optional("pyarrow", "files", "a table of sketches")
+    import pyarrow.parquet as pq
+
+    try:
+        return _KIND in (pq.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        return True  # damaged: what reads tables says how
 
 
 def _read(source: Any, size: int, place: str) -> SketchTable:
@@ -244,9 +288,13 @@ def _of_parquet(pa: Any, file_: Any, size: int, place: str) -> SketchTable:
                 found[label] = file.decode(blob, f"{place}, group {label!r}", shared)
                 shared = shared or found[label].features
                 h.update(_label(label, blob))
+    bound = metadata.get(_USERS, b"")
+    h.update(bound)
     if metadata.get(_CHECKSUM, h.hexdigest().encode()) != h.hexdigest().encode():
         raise SketchFileError(f"{place}: damaged (the checksum of the groups doesn't match)")
-    return SketchTable(found)
+    if bound and not (bound.isdigit() and len(bound) < 19):
+        raise SketchFileError(f"{place}: damaged (its bound on the rows of one user is no number)")
+    return SketchTable(found, int(bound) if bound else None)
 
 
 def _label(label: Any, blob: bytes) -> bytes:

@@ -314,7 +314,7 @@ class Sketch:
             skipped=self.skipped - other.skipped, squared_weights=squared,
             parts=None if self.parts is None else self.parts.without(other),
             noise=noise,
-            origin=self.origin.without(other.origin) if weight else PLAIN,
+            origin=PLAIN if not weight and self.origin == other.origin else self.origin.without(other.origin),
         ).reduced()  # fmt: skip
 
     def with_noise(self, variance: float) -> Sketch:

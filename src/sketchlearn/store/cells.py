@@ -21,7 +21,8 @@ from sketchlearn.sketches.weights import SQUARED_BITS, repeated
 from sketchlearn.store.packing import Packed, add_into, pack_each, unpack
 
 Ints = npt.NDArray[np.int64]
-_MISSING = np.iinfo(np.int64).min  # a cell without a time
+MISSING = np.iinfo(np.int64).min
+"""The start and the stop of a cell without a time."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Cells:
         As of a :class:`~sketchlearn.Sketch`.
     squared : list of str or None
         Sums of squared weights where they don't follow from the weight; with the largest weight of a row, and whether
-        some were fractions, where rows have weights: ``"squares:largest:fractional"``.
+        some were fractions, where rows have weights: ``"squares:largest:fractional"``; and after that, where the pass
+        bounded the rows of each user, their largest number and the column: ``":rows:user"``.
     noise : ndarray of float64
         Known noise of the averages.
     privacy : list of str or None
@@ -68,7 +70,7 @@ class Cells:
     @property
     def timed(self) -> bool:
         """Whether the cells have times."""
-        return bool(len(self) and self.start[0] != _MISSING)
+        return bool(len(self) and self.start[0] != MISSING)
 
     def placed(self, **columns: Any) -> Cells:
         """These cells with other keys."""
@@ -77,12 +79,12 @@ class Cells:
 
 def times(values: Iterable[int | None]) -> Ints:
     """A column of moments, some of which may be missing."""
-    return np.array([_MISSING if v is None else v for v in values], np.int64)
+    return np.array([MISSING if v is None else v for v in values], np.int64)
 
 
 def moments(column: Ints) -> list[int | None]:
     """Inverse of :func:`times`."""
-    return [None if v == _MISSING else v for v in column.tolist()]
+    return [None if v == MISSING else v for v in column.tolist()]
 
 
 def cells_of(
@@ -155,6 +157,8 @@ class Totals:
         self._weighted, self._fractional = np.zeros(keys, bool), np.zeros(keys, bool)
         self._box = np.stack([np.full((keys, features.dim), np.inf), np.full((keys, features.dim), -np.inf)], axis=1)
         self._single: dict[int, list[Sketch]] = {}
+        self._unbounded = np.zeros(keys, bool)
+        self._users: dict[int, tuple[set[str | None], dict[int, int]]] = {}
 
     def add(self, cells: Cells, codes: Ints, factors: Ints | None = None, factor_bits: int = 0) -> None:
         """Add cells to the keys `codes`; `factors` are weights of the cells in units of ``2**-factor_bits``.
@@ -179,6 +183,7 @@ class Totals:
             self._add(cells if len(chosen) == len(cells) else _subset(cells, chosen), codes[chosen],
                       None if factors is None else factors[chosen], bits, factor_bits)  # fmt: skip
         self._add_origins(cells, codes, factors, factor_bits)
+        self._add_users(cells, codes)
         np.add.at(self._skipped, codes, cells.skipped)
         np.minimum.at(self._box[:, 0], codes, cells.box[:, 0])
         np.maximum.at(self._box[:, 1], codes, cells.box[:, 1])
@@ -198,6 +203,27 @@ class Totals:
         np.maximum.at(self._largest, codes, largest)
         np.logical_or.at(self._weighted, codes, weighted)
         np.logical_or.at(self._fractional, codes, fractional)
+
+    def _add_users(self, cells: Cells, codes: Ints) -> None:
+        """Remember how many rows of one user each source has let in.
+
+        All cells of a source are of one pass, which bounds them together; what was rolled up from several is of many.
+        """
+        bounded = np.array([text is not None and text.count(":") > 2 for text in cells.squared], bool)
+        self._unbounded[codes[~bounded]] = True
+        for i in np.flatnonzero(bounded).tolist():
+            origin, source = _origin(cells.squared[i], 0), int(cells.source[i])
+            names, most = self._users.setdefault(int(codes[i]), (set(), {}))
+            names.add(origin.user)
+            before, here = most.get(source, 0), origin.rows_per_user or 0
+            most[source] = max(before, here) if source else before + here
+
+    def _bound(self, key: int) -> dict[str, Any]:
+        """The user column and the most rows of one user behind a key, if all its cells know them."""
+        names, most = self._users.get(key, (set(), {}))
+        if self._unbounded[key] or len(names) != 1:
+            return {}
+        return {"user": next(iter(names)), "rows_per_user": sum(most.values())}
 
     def _add(self, cells: Cells, codes: Ints, factors: Ints | None, bits: int, factor_bits: int) -> None:
         total_bits = bits + factor_bits
@@ -241,7 +267,7 @@ class Totals:
                     lower=self._box[key, 0] + 0.0, upper=self._box[key, 1] + 0.0,
                     origin=Origin(
                         int(self._largest[key]), bool(self._fractional[key]),
-                        bool(self._weighted[key] or self._skipped[key]),
+                        bool(self._weighted[key] or self._skipped[key]), **self._bound(key),
                     ) if parts else PLAIN,
                 ).reduced()  # fmt: skip
             problem = self.features.impossible(made.sums, made.weight)
@@ -265,9 +291,10 @@ class Totals:
 def _squared_text(s: Sketch) -> str | None:
     """Squares of weights, and how rows were weighted, where either does not follow from the total weight."""
     follows = s.squared_weights == repeated(s.weight, s.weight_bits)
-    if s.origin.largest == ONE and not s.origin.fractional:
+    if s.origin.largest == ONE and not s.origin.fractional and s.origin.rows_per_user is None:
         return None if follows else str(s.squared_weights)
-    return f"{s.squared_weights}:{s.origin.largest}:{int(s.origin.fractional)}"
+    weighted = f"{s.squared_weights}:{s.origin.largest}:{int(s.origin.fractional)}"
+    return weighted if s.origin.rows_per_user is None else f"{weighted}:{s.origin.rows_per_user}:{s.origin.user or ''}"
 
 
 def _squares(text: str | None) -> int:
@@ -277,10 +304,11 @@ def _squares(text: str | None) -> int:
 
 def _origin(text: str | None, skipped: int) -> Origin:
     """How the rows of a cell were weighted; which cells are asked for is up to the query."""
-    parts = [] if text is None else text.split(":")
+    parts = [] if text is None else text.split(":", 4)
     if len(parts) < 3:
         return Origin(by_content=bool(parts) or skipped > 0)
-    return Origin(int(parts[1]), parts[2] == "1", by_content=True)
+    users = {} if len(parts) < 5 else {"rows_per_user": int(parts[3]), "user": parts[4] or None}
+    return Origin(int(parts[1]), parts[2] == "1", by_content=True, **users)  # type: ignore[arg-type]
 
 
 def _by_key(weights: Ints, codes: Ints, keys: int, chosen: npt.NDArray[np.bool_] | None = None) -> dict[int, int]:

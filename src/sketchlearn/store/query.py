@@ -160,6 +160,7 @@ class Query:
         """
         with self.store.backend.session() as session:
             condition, values = self._condition(session)
+            chosen = self.store._chosen(session, self.dataset.id)
             totals = Totals(self.dataset.features, 1)
             if decay is not None:
                 self._add_decayed(session, condition, values, totals, Period.of(decay), now)
@@ -173,7 +174,7 @@ class Query:
         result = totals.sketches()[0]
         if result.is_empty:
             raise ValueError("no cell was selected: there is nothing to make a sketch of")
-        return result
+        return _by_content(result) if chosen or (self.where, self.since, self.until) != (None,) * 3 else result
 
     def _add_decayed(
         self, session: Session, condition: str, values: list[Any], totals: Totals, period: Period, now: Any
@@ -210,7 +211,7 @@ class Query:
                 totals.add(cells, find(cells.start, cells.stop, cells.label))
         if not order:
             raise ValueError("no cell was selected: there is nothing to make a sketch of")
-        return dict(zip(order, totals.sketches(), strict=True))
+        return dict(zip(order, map(_by_content, totals.sketches()), strict=True))
 
     def table(self, by: str | Sequence[str] | None = None) -> SketchTable:
         """One sketch for each value of a group column; of several columns labels are joined by ``" / "``."""
@@ -388,6 +389,11 @@ class Query:
         from sketchlearn.store.watch import check
 
         return check(self, **options)
+
+
+def _by_content(sketch: Sketch) -> Sketch:
+    """The sketch, marked: times and groups of the rows, or a condition, have decided how many there are."""
+    return changed(sketch, origin=changed(sketch.origin, by_content=True))
 
 
 class _Lookup:

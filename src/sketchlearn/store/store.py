@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace as changed
 from os import PathLike
 from typing import Any
 
@@ -13,7 +14,9 @@ from sketchlearn.engines.progress import Report
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches import Sketch, SketchTable
+from sketchlearn.sketches.origin import Origin
 from sketchlearn.sources import Selection, open_source
+from sketchlearn.sources.selection import selects
 from sketchlearn.store.backend import Backend, Session
 from sketchlearn.store.dataset import Dataset, Ingested, check_agrees
 from sketchlearn.store.keys import Label, as_label, cell_label, labels_of_arrays
@@ -172,9 +175,12 @@ class StoreBase:
             known = {row[0]: row[1] for row in self._sources(session, target.id)}
         todo = [u for u in units if u.identity is None or u.identity not in known]
         check_unchanged(todo, known, replace)
-        writer = Writer(self, target, replace, atomic)
+        bounded = reading.get("max_rows_per_user") is not None
+        chosen = selects(opened.settings) or on_invalid == "skip" or bounded
+        writer = Writer(self, target, replace, atomic, chosen)
+        a_pass = engines.run if bounded else engines.summed  # of the marks, cells keep the bound on users alone
         for unit in todo:
-            table = engines.run(
+            table = a_pass(
                 unit.source, target.features, engine, workers=workers, progress=progress, on_invalid=on_invalid
             )
             writer.add(unit, table_of(table))
@@ -243,7 +249,10 @@ class StoreBase:
             key = cell_label(start, [as_label(values[n]) for n in target.groups])
             made[key] = made[key] + s if key in made else s
         unit = Unit(source or "", None if source is None else f"source {source}", None)  # type: ignore[arg-type]
-        writer = Writer(self, target, False, True)
+        most = sketches.rows_per_user if isinstance(sketches, SketchTable) else _bound_of(table.values())
+        if most is not None:  # cells of one source share a bound
+            made = {key: changed(s, origin=changed(s.origin, rows_per_user=most)) for key, s in made.items()}
+        writer = Writer(self, target, False, True, any(s.origin.by_content for s in table.values()))
         writer.add(unit, made)
         writer.flush()
         return Ingested(tuple(writer.added), tuple(writer.known), writer.rows, writer.cells)
@@ -297,8 +306,20 @@ class StoreBase:
                 known[labels] = session.one("SELECT id FROM labels WHERE dataset = ? AND labels = ?", [dataset, text])
         return known
 
+    def _choose(self, session: Session, dataset: int) -> None:
+        """Remember that what is in the rows has decided how many there are: a release may not publish their number."""
+        session.rows("INSERT INTO store VALUES (?, 'yes') ON CONFLICT DO NOTHING", [f"chosen {dataset}"])
+
+    def _chosen(self, session: Session, dataset: int) -> bool:
+        return session.one("SELECT value FROM store WHERE key = ?", [f"chosen {dataset}"]) is not None
+
     def _journal(self, session: Session, dataset: int, what: str, **details: Any) -> None:
         session.rows("INSERT INTO journal VALUES (?, ?, ?, ?)", [now(), dataset, what, json.dumps(details)])
+
+
+def _bound_of(sketches: Iterable[Sketch]) -> int | None:
+    """The most rows of one user in several sketches together, if all of them know it."""
+    return Origin.together([s.origin for s in sketches]).rows_per_user
 
 
 def backend_of(place: str | PathLike[str], wait: float) -> Backend:

@@ -13,6 +13,7 @@ import numpy as np
 from sketchlearn import engines
 from sketchlearn.sketches import Sketch
 from sketchlearn.sources import Selection, open_source
+from sketchlearn.sources.selection import selects
 from sketchlearn.store.backend import Session
 from sketchlearn.store.cells import Totals, cells_of, moments, sketches_of, times
 from sketchlearn.store.dataset import Dataset
@@ -134,6 +135,7 @@ class Store(StoreBase):
             self.backend.check(session)
             count = session.one("SELECT count(*) FROM cells WHERE dataset = ? AND stop <= ?", [target.id, end])
             session.rows("DELETE FROM cells WHERE dataset = ? AND stop <= ?", [target.id, end])
+            self._choose(session, target.id)  # the times of the rows decide how many are left
             self._journal(session, target.id, "retain", before=readable(end), cells=count)
         return int(count)
 
@@ -182,14 +184,18 @@ class Store(StoreBase):
             named = groups or {}
             labels = tuple(as_label(_said(named.get(name), name)) for name in target.groups)
             table: Mapping[Key, Sketch] = {(start, labels): what}
+            chosen = what.origin.by_content
         else:
             keys = target.keys if target.keys.columns else None
             opened = open_source(what, Selection.for_map(target.features, group_by=keys, **reading))
             found = table_of(engines.run(opened, target.features, engine, progress=False))
             table = {cell_of(label): s for label, s in found.items()}
+            chosen = selects(opened.settings)
         with self.backend.session(write=True) as session:
             self.backend.check(session)
             _subtract(self, session, target, table)
+            if chosen:
+                self._choose(session, target.id)
             rows = sum(s.count for s in table.values())
             self._journal(session, target.id, "forget", rows=rows, cells=len(table), reason=reason)
         return len(table)
@@ -370,6 +376,8 @@ def _copy(origin: StoreBase, other: StoreBase, dataset: Dataset) -> int:
     with origin.backend.session() as reader, other.backend.session(write=True) as writer:
         names = {n: labels for labels, n in origin._labels(reader, dataset.id).items()}
         numbers = other._label_numbers(writer, made.id, names.values())
+        if origin._chosen(reader, dataset.id):
+            other._choose(writer, made.id)
         there = {row[0] for row in other._sources(writer, made.id)}
         rolled = reader.one("SELECT count(*) FROM cells WHERE dataset = ? AND source = 0", [dataset.id])
         if rolled and writer.one("SELECT count(*) FROM cells WHERE dataset = ?", [made.id]):

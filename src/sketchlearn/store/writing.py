@@ -89,8 +89,9 @@ def table_of(found: Sketch | SketchTable) -> Mapping[str, Sketch]:
 class Writer:
     """Cells on their way into a store: written in transactions of some files each."""
 
-    def __init__(self, store: StoreBase, dataset: Dataset, replace_: bool, atomic: bool) -> None:
+    def __init__(self, store: StoreBase, dataset: Dataset, replace_: bool, atomic: bool, chosen: bool = False) -> None:
         self.store, self.dataset, self.replace, self.atomic = store, dataset, replace_, atomic
+        self._chosen = chosen  # by what is in the rows
         self.added: list[str] = []
         self.known: list[str] = []
         self.rows: int | float = 0
@@ -123,6 +124,8 @@ class Writer:
         backend = self.store.backend
         with backend.session(write=True) as session:
             backend.prepare(session)
+            if self._chosen:
+                self.store._choose(session, self.dataset.id)
             numbers = self.store._label_numbers(session, self.dataset.id, (g for w in waiting for g in w[3]))
             for identity, name, cells, labels, rows in waiting:
                 if self.replace:

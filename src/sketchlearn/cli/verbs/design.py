@@ -77,6 +77,10 @@ def register(app: typer.Typer) -> None:
         missing: Annotated[
             str, typer.Option("--missing", help="With --encode: replace missing numbers by mean or median, or error.")
         ] = "mean",
+        other_data: Annotated[
+            str | None,
+            typer.Option("--other-data", help="These are not the rows of a later private release: name of the data."),
+        ] = None,
         columns: Columns = None,
         where: Where = None,
         query: Query = None,
@@ -107,6 +111,10 @@ def register(app: typer.Typer) -> None:
             raise usage("a map for a private release needs --rows and --epsilon (and --delta)")
         if rows is not None and bounds is None:
             raise usage("--rows and --epsilon need public bounds: --lower and --upper")
+        if other_data is not None and bounds is not None:
+            raise usage(
+                "--other-data names the data that the map is chosen from: leave it out with --lower and --upper"
+            )
         check_output(output)
         words = ""
         if bounds is not None:
@@ -139,6 +147,8 @@ def register(app: typer.Typer) -> None:
                 phi = _split(source, names_in(first, "--first") or [], seed)
             else:
                 phi = designed(source, components, task, seed, standardize, projection)
+        if other_data is not None:
+            phi = phi.chosen_from(f"other data: {other_data}")
         write_bytes(output, recipe_text(phi))
         if output != "-":
             few = "" if phi.projection is None else f", {phi.projection.describe()}"
@@ -156,8 +166,8 @@ def _released_size(k: int, dim: int, epsilon: float, delta: float, rows: int, ta
         raise usage(f"--epsilon must be positive and --delta in [0, 1), got {epsilon:g} and {delta:g}")
     if rows < 1:
         raise usage(f"--rows must be at least 1, got {rows}")
-    if task not in ("kmeans", "pca"):
-        raise usage(f"--rows and --epsilon are for the tasks kmeans and pca, got {task}")
+    if task not in ("kmeans", "pca", "classifier"):
+        raise usage(f"--rows and --epsilon are for the tasks kmeans, pca and classifier, got {task}")
     return private_size(k, dim, epsilon, delta, rows=rows, task=task)
 
 

@@ -16,13 +16,13 @@ from sketchlearn.decoders.certificate.whitened import DENSE, FEW, Array, Whitene
 from sketchlearn.decoders.families import SHARED, Family
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
+from sketchlearn.decoders.verdicts import FEWEST_ROWS
 
 _FEWEST = 500  # frequencies that are looked at if there are so many,
 _PER_PARAMETER = 1.5  # and as many per parameter, if that is more
 _NOISY = 0.3  # additive noise over that of rows from which on every frequency tells something new,
 _MOST = 10**9  # multiply-adds of the normal equations that are spent on more of them then
 _MANY = 800  # parameters beyond which one frequency each must do, and nothing is repaired
-_STRAYS = 10.0  # rows far from all clusters that do not cost the certificate
 _LEAST_STRAY = 0.5  # rows: what has fewer is nothing
 _MOST_PARAMETERS = 4000  # beyond this there is no certificate: the normal equations would take minutes
 _MEMORY = 2**29  # bytes of a certificate that are always allowed, where four times the map are less
@@ -111,7 +111,7 @@ class Certifier:
         repair.shrink(work, k)
         out = Certified(work.state, examine(work, self.problem.box, self.rng))
         rows = full.weights[k:] * problem.n
-        if out.passed or not explained or not len(rows) or rows.sum() > _STRAYS:
+        if out.passed or not explained or not len(rows) or rows.sum() > FEWEST_ROWS:
             return out
         work.replace(full)
         work.settle(1)

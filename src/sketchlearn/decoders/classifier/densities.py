@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_component, shares_of
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.decoders.solution import Code, MixtureSolution
+from sketchlearn.decoders.verdicts import FEWEST_ROWS
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.models.classifier import ClassifierModel
@@ -24,7 +25,6 @@ Array = npt.NDArray[np.float64]
 # each column's own, which singular ones need
 _FLOOR, _MATRIX_FLOOR = 1e-9, 1e-7
 _DRAWS = 2000
-_ROWS_PER_COMPONENT = 10
 
 
 def decode_moments(
@@ -131,9 +131,9 @@ def decode_class_mixtures(
     counts_of(table)
     decoder = decoders_of("gmm").choose("auto")
     found: list[MixtureSolution] = []
-    short = [str(label) for label, sketch in table.items() if sketch.count < _ROWS_PER_COMPONENT * k]
+    short = [str(label) for label, sketch in table.items() if sketch.count < FEWEST_ROWS * k]
     for sketch in table.values():
-        fitting = int(np.clip(sketch.count // _ROWS_PER_COMPONENT, 1, k))
+        fitting = int(np.clip(sketch.count // FEWEST_ROWS, 1, k))
         solution = decoder(sketch, fitting, rng=rng, trace=trace, covariance_type=covariance_type)
         assert isinstance(solution, MixtureSolution)
         found.append(solution)

@@ -2,6 +2,9 @@
 
 With z_c the sketch of class c, ``|Phi(x) - z_c|^2`` is smallest where ``<Phi(x), z_c> - |z_c|^2 / 2`` is largest: the
 kernel's nearest-centroid rule, which in the limit of a wide kernel is the plain one.
+
+A release adds noise e to z_c.  In ``<Phi(x), e>`` it is small, but its length is not: ``E|e|^2`` is taken off
+``|z_c|^2``, with the same number of rows that z_c was divided by.
 """
 
 from __future__ import annotations
@@ -12,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import counts_of, one_component, shares_of
+from sketchlearn.decoders.noise import DEVIATIONS
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.models.rules import LinearRule
 from sketchlearn.sketches.table import SketchTable
+from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
-
-_TOLD_APART = 9.0  # squared distance of two class means over its noise
 
 
 def decode_means(
@@ -50,19 +53,23 @@ def decode_means(
     """
     one_component(k, "the mean rule")
     phi, counts = characteristic(table.features, "the mean rule"), counts_of(table)
-    z = np.stack([s.mean for s in table.values()])
     m = phi.size
+    factors = np.array([float(s.count) / count for s, count in zip(table.values(), counts, strict=True)])
+    z = np.stack([s.mean * factor for s, factor in zip(table.values(), factors, strict=True)])
     coefficients = np.concatenate([z.real, z.imag], axis=1).T / m
-    lengths = (np.abs(z) ** 2).mean(1)
+    sampled = factors**2 * [float(s.variances.mean()) - _released(s, count=True) for s in table.values()]
+    added = factors**2 * [_released(s) for s in table.values()]
+    lengths = (np.abs(z) ** 2).mean(1) - added
     # what is left of a row's features about its class mean: the unit in which distances are soft
     within = float(shares_of(table, None) @ np.maximum(1.0 - lengths, 1e-12))
     intercepts = -0.5 * lengths
     if class_weights is not None:
         intercepts = intercepts + within * np.log(np.maximum(class_weights / class_weights.max(), 1e-300))
-    noise = np.array([float(s.variances.mean()) for s in table.values()])
     inner = (z @ z.conj().T).real / m
     distances = lengths[:, None] + lengths - 2.0 * inner
-    close = distances < _TOLD_APART * (noise[:, None] + noise)
+    both = added[:, None] + added
+    error = np.sqrt((2.0 * both * np.maximum(distances, 0.0) + both**2) / m)
+    close = distances < np.maximum(DEVIATIONS**2 * (sampled[:, None] + sampled), DEVIATIONS * error)
     np.fill_diagonal(close, False)
     if close.any():
         a, b = (table.groups[i] for i in np.argwhere(close)[0])
@@ -81,3 +88,13 @@ def decode_means(
         typical=inner + intercepts,
         facts={},
     ).labelled(table.groups)
+
+
+def _released(sketch: Sketch, count: bool = False) -> float:
+    """Mean variance of the averages by what a release added to the sums, and to the number of rows if asked for."""
+    if sketch.privacy is None:
+        return 0.0
+    noise = np.asarray(sketch.privacy.variances_of_sums())
+    noise = noise if noise.ndim == 0 else noise.reshape(sketch.sums.shape)
+    rows = sketch.privacy.weight_variance if count else 0.0
+    return float(sketch.features.release_variances(sketch.sums, float(sketch.weight), noise, rows).mean())

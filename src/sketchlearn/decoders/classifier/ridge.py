@@ -68,13 +68,22 @@ def shares_of(table: SketchTable, class_weights: Array | None) -> Array:
 
 
 def counts_of(table: SketchTable) -> Array:
-    """Rows of each class; ValueError for rows without a class, or a class without rows."""
+    """Rows of each class; ValueError for rows without a class, or a class without rows.
+
+    Of a release they are drawn to their mean by the share of noise in what they differ by (James and Stein 1961).
+    """
     if None in table:
         raise ValueError(f"{table[None].count} rows have no class: leave them out, or give them one")
     empty = [label for label, s in table.items() if s.weight <= 0]
     if empty:
         raise ValueError(f"the class {empty[0]!r} has no rows: take it out of the table")
-    return np.array([float(s.count) for s in table.values()])
+    counts = np.array([float(s.count) for s in table.values()])
+    noise = np.mean([0.0 if s.privacy is None else s.privacy.weight_variance for s in table.values()])
+    if not noise or len(counts) < 4:  # of three numbers and fewer the observed ones are best
+        return counts
+    apart = counts - counts.mean()
+    kept = max(0.0, 1.0 - (len(counts) - 3) / (len(counts) - 1) * noise / max(float(apart.var(ddof=1)), 1e-300))
+    return np.maximum(counts.mean() + kept * apart, 1.0)
 
 
 def feature_moments(sketch: Sketch, what: str) -> tuple[Array, Array]:

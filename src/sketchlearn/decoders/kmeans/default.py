@@ -45,6 +45,7 @@ from sketchlearn.decoders.steps.overcomplete import over_complete_fits
 from sketchlearn.decoders.steps.refine import refine, refine_shared
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.start import as_centers
 from sketchlearn.sketches.value import Sketch
 
 # Each line: a name, its value, its unit and why.  benchmarks/ablation.py says what each is worth.
@@ -58,7 +59,6 @@ MESSAGES = 2000  # k d up to which message passing takes seconds
 MANY_SCALES = 66.0  # longest frequency, over one standard deviation of the data, of a map made for clusters in groups
 WHOLE, FEW_WHOLE = 0.4, 0.1  # share of components that must be clusters for repair to start from them; if scarce
 ROWS_PER_COMPONENT = 20  # rows below which nothing can be said of shapes
-LEAST_NOISE = 0.01  # of a row's variance: weights of frequencies grow to at most one over this
 DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
 STEPS, WHOLE_STEPS = 100, 30  # L-BFGS iterations: of a refinement, after a search
 OVER_COMPLETE_STEPS = 100  # L-BFGS iterations of an over-complete mixture, for an estimate of its cost
@@ -208,7 +208,7 @@ def noise_weighted_search(run: Decoding) -> Fit | None:
     one row in ten thousand, invisible beside the full noise, stands out there.
     """
     problem, found = run.problem, run.found
-    renewed = noise.renewed_weights(problem, problem.left(found.state), LEAST_NOISE)
+    renewed = noise.renewed_weights(problem, problem.left(found.state), noise.RENEWED_LEAST)
     closer = problem.reweighted(problem.u / problem.u.max() * renewed)
     again = search(closer, run.k, run.rng, start=found.state.means, replacements=8)
     value = problem.misfit(again.state)
@@ -349,7 +349,9 @@ def _coarse_to_fine_cost(run: Decoding) -> float:
 
 
 POLICY: tuple[Stage[Decoding], ...] = (
-    Stage("greedy search", lambda run: "always first", greedy_search),
+    Stage(
+        "greedy search", lambda run: "always first" + (", here from a model" * (run.start is not None)), greedy_search
+    ),
     Stage(
         "message passing",
         lambda run: _if(
@@ -400,7 +402,7 @@ def decode_tuning_free(
     rng: np.random.Generator,
     criterion: str = "means",
     n_decodes: int | None = None,
-    start: Array | None = None,
+    start: Any = None,
     rough: bool = False,
     policy: tuple[Stage[Decoding], ...] | None = None,
     trace: list[dict[str, Any]] | None = None,
@@ -415,8 +417,8 @@ def decode_tuning_free(
         Squared or plain distances.
     n_decodes : int, optional
         Over-complete mixtures that are pooled on data that is not Gaussian; more is better and slower.
-    start : array (k, d), optional
-        Centres that the first search starts from.
+    start : array (k, d), or anything that has centres, optional
+        The first search starts from them; further ones, if that does not explain the sketch, start from nothing.
     rough : bool
         The search alone, with nothing examined or repaired: for a model that is only a beginning.
     policy : tuple of Stage, optional
@@ -426,7 +428,8 @@ def decode_tuning_free(
     """
     check_criterion(criterion)
     problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
-    run = Decoding(problem, n_components, rng, start, n_decodes)
+    begin = None if start is None else as_centers(start, sketch.features.dim)
+    run = Decoding(problem, n_components, rng, begin, n_decodes)
     drive(policy or (QUICK if rough else POLICY), run)
     if policy is None and not rough and has_box(sketch):
         run.low = Low.of(sketch, problem)

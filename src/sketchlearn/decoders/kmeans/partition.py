@@ -13,7 +13,7 @@ from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.threads import in_parallel
 
-_DRAWS, _DRAWS_PER_CENTER = 20_000, 1000
+DRAWS, _DRAWS_PER_CENTER = 20_000, 1000  # of rows from a mixture, at least; costs are then known to 1 %
 _TRIAL, _SEEDING = 10_000, 5000  # draws that starts are tried on, and that they are seeded from
 _STARTS, _BREATHING, _BREATH = 8, 3, 4  # random starts, how many of them breathe, centres of the first breath
 
@@ -77,7 +77,7 @@ def partition_thoroughly(mixture: Mixture, k: int, rng: np.random.Generator, cri
     where the cost is, and those taken away again that are missed least.  That reaches better optima than more restarts
     do, in less time.  The noise of the centres costs about k / draws, so draws grow with k.
     """
-    draws = max(_DRAWS, _DRAWS_PER_CENTER * k, 60 * mixture.n_components)
+    draws = max(DRAWS, _DRAWS_PER_CENTER * k, 60 * mixture.n_components)
     x, w, _ = mixture.weighted_points(draws, rng)
     order = rng.permutation(len(x))
     x, w = x[order], w[order]

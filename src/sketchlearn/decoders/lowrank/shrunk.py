@@ -37,7 +37,7 @@ _NOISY = 0.05  # noise over signal in the measurements from which on this is bet
 
 
 def drowned(problem: Problem) -> bool:
-    """Whether the noise that was added is large enough for this decoder."""
+    """Whether the additive noise is large enough for this decoder."""
     y, noise = problem.measurements, float(np.mean(problem.added))
     return noise > _NOISY * max(float(y.var()) - noise, 0.0)
 
@@ -72,34 +72,6 @@ def shrunk(
     rest = float(values[rank:].mean()) if rank < len(values) else 0.0
     rest = max(rest, 0.0) if problem.has_trace else 0.0
     return Estimate(vectors[:, :rank] * np.sqrt(np.maximum(values[:rank] - rest, 0.0)), rest, rounds, stays)
-
-
-def shrunk_entries(S: Array, added: Array, laplace: bool) -> Array:
-    """A matrix whose entries were measured one by one, with the noise variances `added`, less their noise.
-
-    Squares and products have signals of their own: a matrix that is nearly diagonal has none in its products, and its
-    squares are not to be shrunk for that.
-    """
-    d = len(S)
-    upper = np.triu_indices(d)
-    kinds = [kind for kind in (upper[0] == upper[1], upper[0] != upper[1]) if kind.any()]
-
-    def estimate(residual: Array) -> Array:
-        shrunken = np.empty_like(residual)
-        for kind in kinds:
-            y, signal, noise = seen(residual[kind], added[kind], laplace)
-            shrunken[kind] = y * signal / (signal + noise)
-        R = np.zeros((d, d))
-        R[upper] = shrunken
-        return R + np.triu(R, 1).T
-
-    def residual(found: Array) -> tuple[Array, float]:
-        left = S - found
-        level = float(np.trace(left)) / d
-        return (left - level * np.eye(d))[upper], level
-
-    M, level, _, _ = iterate(d, residual, estimate, _ROUNDS)
-    return M + level * np.eye(d)
 
 
 def iterate(

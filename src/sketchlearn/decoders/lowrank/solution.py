@@ -16,7 +16,7 @@ from sketchlearn.decoders.lowrank.greedy import greedy
 from sketchlearn.decoders.lowrank.nuclear import nuclear
 from sketchlearn.decoders.lowrank.positive import positive
 from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
-from sketchlearn.decoders.lowrank.shrunk import drowned, shrunk, shrunk_entries
+from sketchlearn.decoders.lowrank.shrunk import drowned, shrunk
 from sketchlearn.decoders.lowrank.thresholding import thresholding
 from sketchlearn.decoders.noise import added_variance, sums_with_shrunk_mean
 from sketchlearn.decoders.solution import Code, LowRankSolution
@@ -92,8 +92,6 @@ def decode_second_moment(
     'explains the sketch down to sampling noise'
     """
     features = second_moment(sketch.features, "a second moment")
-    if sketch.weight == 0:
-        raise ValueError("the sketch is empty: there is nothing to decode")
     rank = max(1, min(rank, features.dim))
     weight, count = float(sketch.weight), sketch.effective_count
     sums = sums_with_shrunk_mean(sketch, features)
@@ -106,7 +104,7 @@ def decode_second_moment(
     record = sketch.privacy  # (of several releases together the noise is a sum, and no longer Laplace's)
     laplace = record is not None and record.mechanism == "discrete-laplace" and "parts" not in record.details
     if features.is_exact:
-        return _from_matrix(features, y, mean, rank, count, added, laplace)
+        return _from_matrix(features, y, mean, rank, count, added)
     if tolerance is None:
         tolerance = min(max(0.004 * math.sqrt(2.0 / count), 1e-7), 1e-3)
     problem = Problem.from_features(features, y, tolerance, added, laplace)
@@ -176,11 +174,9 @@ def full_matrix(features: SecondMomentMap, triangle: Array) -> Array:
 
 
 def _from_matrix(
-    features: SecondMomentMap, triangle: Array, mean: Array, rank: int, count: float, added: Array, laplace: bool
+    features: SecondMomentMap, triangle: Array, mean: Array, rank: int, count: float, added: Array
 ) -> LowRankSolution:
     S = full_matrix(features, triangle)
-    if laplace:
-        S = shrunk_entries(S, added, laplace)
     unit = float(np.abs(S).max(initial=0.0)) or 1.0
     values, vectors = np.linalg.eigh(S / unit)
     values, vectors = np.maximum(values[::-1], 0.0) * unit, vectors[:, ::-1]

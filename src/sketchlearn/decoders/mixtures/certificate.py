@@ -10,7 +10,7 @@ import numpy as np
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.families import TIED
 from sketchlearn.decoders.metric import unwhiten
-from sketchlearn.decoders.mixtures.setting import FEW_ROWS, Setting
+from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.decoders.state import State
@@ -105,7 +105,7 @@ def undetermined(setting: Setting, certificate: Certificate) -> tuple[int, ...]:
     """Components whose weight or width the sketch does not determine."""
     state, problem, k, d = certificate.state, certificate.problem, setting.k, setting.base.dim
     n, family, weights = setting.base.n, setting.family, state.simplex
-    light = weights * n < min(FEW_ROWS, 0.5 * n / k)
+    light = weights * n < min(verdicts.FEWEST_ROWS, 0.5 * n / k)
     if n < 50 * k:  # so few rows: every width is uncertain, and the count says so
         return tuple(int(l) for l in np.flatnonzero(light))
     energy = np.broadcast_to(np.exp(2.0 * problem.damping(state)) * problem.u, (k, problem.size))

@@ -17,16 +17,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders.drive import Run, Stage, drive
+from sketchlearn.decoders.drive import Run, Stage, drive, misfit_words
 from sketchlearn.decoders.families import FULL, GAUSSIANS, TIED
 from sketchlearn.decoders.metric import whiten, whitening_metric
 from sketchlearn.decoders.mixtures.certificate import Certificate, finish, in_rows, solution
 from sketchlearn.decoders.mixtures.efficient import efficient
-from sketchlearn.decoders.mixtures.moves import explore, from_start
+from sketchlearn.decoders.mixtures.moves import ROUNDS, STARTS, explore, from_start
 from sketchlearn.decoders.mixtures.projection import TYPICAL_ROUNDS, points_drawn
 from sketchlearn.decoders.mixtures.projection import project as projected
 from sketchlearn.decoders.mixtures.setting import Setting
@@ -36,13 +37,9 @@ from sketchlearn.decoders.state import State
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
 from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
-
-ROUNDS = 12
-"""Rounds of splitting and merging after each search, at most."""
-STARTS = 4
-"""Searches, at most."""
 
 
 class Fit:
@@ -72,6 +69,7 @@ class Decoding(Run):
         self.setting = Setting.of(problem, GAUSSIANS[kind], k, rng)
         self.state: State | None = None
         self.certificate: Certificate
+        self.solution: MixtureSolution
         self.richer: Mixture | None = None
 
     def explored(self, state: State | None) -> Fit | None:
@@ -80,12 +78,13 @@ class Decoding(Run):
             return None
         self.state = state
         ratio = state.value / self.setting.floor(self.setting.exploring, state)[0]
-        return Fit(f"{state.k} {state.family.name} components: misfit {ratio:.3g} times the noise floor")
+        return Fit(f"{state.k} {state.family.name} components: {misfit_words(ratio)}")
 
     def judged(self, certificate: Certificate) -> Fit:
         """Keep a certificate."""
         self.certificate = certificate
-        return Fit(f"misfit {certificate.ratio:.3g} times the noise floor (limit {certificate.limit:.3g})")
+        words = f"{misfit_words(certificate.ratio)} (limit {certificate.limit:.3g})"
+        return Fit(words, certificate.ratio <= certificate.limit)
 
 
 def warm_start(run: Decoding) -> Fit | None:
@@ -144,13 +143,31 @@ POLICY: tuple[Stage[Decoding], ...] = (
 """The stages of the default decoder."""
 
 
+def precise(run: Decoding) -> Fit | None:
+    """The last step, in the metric of the sampling noise."""
+    try:
+        found = efficient(run.problem, run.solution, run.rng)
+    except np.linalg.LinAlgError:  # so few rows that the noise has no covariance to speak of
+        return None
+    if found is None:
+        return None
+    run.solution = found
+    return Fit("standard errors of means and weights; the sketch is still explained")
+
+
+AFTERWARDS: tuple[Stage[Decoding], ...] = (
+    Stage("generalised least squares", lambda run: "certified" if run.solution.reliable else "", precise),
+)
+"""Stages that follow, whatever was accepted before."""
+
+
 def decode_gmm(
     sketch: Sketch,
     n_components: int,
     covariance_type: str = "full",
     *,
     rng: np.random.Generator,
-    start: Mixture | None = None,
+    start: Any = None,
     starts: int = STARTS,
     rounds: int = ROUNDS,
     project: bool = True,
@@ -168,7 +185,7 @@ def decode_gmm(
         Shape of the components.
     rng : numpy Generator
         Source of the random starts.
-    start : Mixture, optional
+    start : Mixture, or anything that has one, optional
         An earlier model to start from; the search runs only if it does not explain the sketch.
     starts : int
         At most this many searches; no more once the misfit is at the noise floor, and none if `start` is
@@ -198,24 +215,15 @@ def decode_gmm(
     check_covariance_type(covariance_type)
     if n_components < 1:
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
-    # many small products: more than one thread only costs
-    with single_blas_thread:
+    begin = None if start is None else as_mixture(start, sketch.features.dim)
+    options: dict[str, Any] = {"start": begin, "starts": starts, "rounds": rounds, "project": project}
+    with single_blas_thread:  # many small products: more than one thread only costs
         problem = mixture_problem(sketch, covariance_type)
-        found = decode_problem(
-            problem,
-            n_components,
-            covariance_type,
-            rng=rng,
-            start=start,
-            starts=starts,
-            rounds=rounds,
-            project=project,
-            trace=trace,
-        )
-        try:
-            return efficient(problem, found, rng)
-        except np.linalg.LinAlgError:  # so few rows that the noise has no covariance to speak of
-            return found
+        run = decode_problem(problem, n_components, covariance_type, rng=rng, **options)
+        drive(AFTERWARDS, run)
+    if trace is not None:
+        trace += run.trace
+    return replace(run.solution, trace=run.trace)
 
 
 def decode_problem(
@@ -228,14 +236,12 @@ def decode_problem(
     starts: int = STARTS,
     rounds: int = ROUNDS,
     project: bool = True,
-    trace: list[dict[str, Any]] | None = None,
-) -> MixtureSolution:
-    """:func:`decode_gmm` for a sketch that has been normalised."""
+) -> Decoding:
+    """The stages of :func:`decode_gmm` for a sketch that has been normalised."""
     run = Decoding(problem, k, kind, rng, start, starts, rounds, project)
     drive(POLICY, run)
-    if trace is not None:
-        trace += run.trace
-    return solution(run.setting, run.certificate, "tuning-free", run.trace, run.richer)
+    run.solution = solution(run.setting, run.certificate, "tuning-free", run.trace, run.richer)
+    return run
 
 
 def mixture_problem(sketch: Sketch, kind: str) -> Problem:

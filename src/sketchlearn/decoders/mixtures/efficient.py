@@ -27,12 +27,12 @@ _FREQUENCIES, _PARAMETERS = 1600, 1500  # the step takes a second or two at thes
 _ROUNDS = 3
 
 
-def efficient(problem: Problem, solution: MixtureSolution, rng: np.random.Generator) -> MixtureSolution:
-    """The solution after this step, if it is certified, small enough, and still explains the sketch then."""
+def efficient(problem: Problem, solution: MixtureSolution, rng: np.random.Generator) -> MixtureSolution | None:
+    """The solution after this step, if it is small enough, and still explains the sketch then."""
     k, d, view, family = len(solution.weights), problem.dim, problem.view, GAUSSIANS[solution.covariance_type]
     few = problem.size <= _FREQUENCIES and family.parameters(k, d) <= min(_PARAMETERS, 2 * problem.size - 1)
-    if view is None or not (solution.reliable and few) or family.shared or (solution.weights <= 0).any():
-        return solution
+    if view is None or not few or family.shared or (solution.weights <= 0).any():
+        return None
     _, s = whiten(solution.means, solution.mixture.full_covariances(), "full", problem.metric)
     shapes = family.from_covariances(s / problem.scale**2, solution.weights)
     w = view.operator.frequencies()
@@ -42,7 +42,7 @@ def efficient(problem: Problem, solution: MixtureSolution, rng: np.random.Genera
     work.settle(_ROUNDS)
     tangent = Tangent(work)
     if not residual_test(tangent, remainders(work, rng)) < RESIDUAL:
-        return solution
+        return None
     means, covariances = in_rows(problem, work.state)
     covariance = tangent.covariance() / problem.n
     back = np.eye(d) if problem.metric is None else np.linalg.inv(problem.metric)

@@ -63,8 +63,6 @@ def decode_gaussian_moments(
         raise TypeError(f"one Gaussian from moments needs all products of columns, the sketch has {phi.describe()}")
     if k != 1:
         raise ValueError(f"second moments tell one component, not {k}: sketch with a map of sl.design(..., task='gmm')")
-    if sketch.weight == 0:
-        raise ValueError("the sketch is empty: there is nothing to learn from")
     weight, count = float(sketch.weight), sketch.effective_count
     covariance = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
     covariance = _positive(covariance, phi.precision_from_sums(sketch.sums, weight)) * (count / max(count - used, 1.0))

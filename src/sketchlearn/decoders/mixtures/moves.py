@@ -11,9 +11,9 @@ from sketchlearn.decoders.state import State, merged_pairs, reduced
 from sketchlearn.decoders.steps.greedy import climb, pick, search
 from sketchlearn.decoders.steps.weights import prune_indices, reweighted
 
-_STARTS = (1, 2, 3, 2)  # components searched, in multiples of k
+STARTS, ROUNDS = 4, 12  # searches, and rounds of splitting and merging after each, at most
+_MULTIPLES = (1, 2, 3, 2)  # components of each search, in multiples of k
 _PATIENCE = 2  # rounds without progress
-_STOP = 2.0  # standard deviations above the floor at which rounds end
 
 
 def from_start(setting: Setting, begin: State, rounds: int) -> State | None:
@@ -28,7 +28,7 @@ def explore(setting: Setting, starts: int, rounds: int) -> State:
     """The best of a few starts; one is enough when its misfit is at the noise floor."""
     best: State | None = None
     stale = 0
-    for attempt, multiple in enumerate(_STARTS[: max(starts, 1)]):
+    for attempt, multiple in enumerate(_MULTIPLES[: max(starts, 1)]):
         state = split_and_merge(setting, first_fit(setting, multiple, 1 + attempt // 2), rounds)
         stale = stale + 1 if best is not None and state.value > 0.98 * best.value else 0
         if best is None or state.value < best.value:
@@ -59,8 +59,7 @@ def split_and_merge(setting: Setting, state: State, rounds: int) -> State:
     """Rounds of adding a component where the sketch is not explained and giving one up elsewhere."""
     failures = 0
     for _ in range(rounds if setting.k > 1 else 0):
-        floor, deviation = setting.floor(setting.exploring, state)
-        if state.value < floor * (1.0 + _STOP * deviation) or failures >= _PATIENCE:
+        if setting.exploring.explains(state, setting.k) or failures >= _PATIENCE:
             break
         if over("more splitting and merging"):
             break

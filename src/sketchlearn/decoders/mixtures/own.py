@@ -10,6 +10,7 @@ import numpy as np
 
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.certificate import Certifier
+from sketchlearn.decoders.drive import Run
 from sketchlearn.decoders.families import Family
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import FamilySolution
@@ -69,29 +70,16 @@ def decode_family(
     # shapes mean what they mean in the units of the rows, so those are kept; only the place is centred
     problem = base.rescaled(1.0 / base.scale)
     smallest, largest = 1e-2 / problem.effective_radius(n_components) ** 2, 4.0 * problem.spread**2
-    best: tuple[State, float] | None = None
-    records: list[dict[str, Any]] = [] if trace is None else trace
+    run = Run()
+
+    def attempt() -> State:
+        return clompr(problem, family, n_components, rng, candidates, smallest=smallest, largest=largest)
+
+    attempts = ((f"CL-OMPR, run {start + 1}", attempt) for start in range(starts))
     with single_blas_thread:
-        for start in range(starts):
-            begin = perf_counter()
-            state = clompr(problem, family, n_components, rng, candidates, smallest=smallest, largest=largest)
-            floor = problem.floor(state)[0]
-            if best is None or state.value < best[0].value:
-                best = state, floor
-            found = f"misfit {state.value / floor:.3g} times the noise floor"
-            done = best[0].value < verdicts.FAMILY * best[1]
-            why = "always" if start == 0 else "no run has explained the sketch yet"
-            records.append(
-                {"stage": f"CL-OMPR, run {start + 1}", "why": why, "found": found, "accepted": done}
-                | {"seconds": round(perf_counter() - begin, 4)}
-            )
-            if done:
-                break
-    assert best is not None
-    state, floor = best
-    ratio = state.value / floor
-    certifier = Certifier(problem, rng)
-    seen = None
+        state = run.best_of(attempts, lambda found: problem.floor(found)[0], verdicts.FAMILY)
+    rounds, floor = len(run.trace), problem.floor(state)[0]
+    ratio, certifier, seen = state.value / floor, Certifier(problem, rng), None
     if ratio < verdicts.FAMILY and certifier.can(n_components, family):
         begin = perf_counter()
         certified = certifier.certify(state, mend=False)
@@ -99,10 +87,9 @@ def decode_family(
         if seen.passed:
             state = replace(certified.state, value=problem.misfit(certified.state))
         found = "; ".join(map(str, failed)) or "all tests pass"
-        records.append(
-            {"stage": "certificate", "why": "the misfit is low", "found": found, "accepted": seen.passed}
-            | {"seconds": round(perf_counter() - begin, 4)}
-        )
+        run.note("certificate", "the misfit is low", found, seen.passed, perf_counter() - begin)
+    if trace is not None:
+        trace += run.trace
     code, verdict = verdicts.of_family(ratio, n_components, seen)
     return FamilySolution(
         task="family",
@@ -112,8 +99,8 @@ def decode_family(
         ratio=ratio,
         code=code,
         verdict=verdict,
-        iterations=start + 1,
-        trace=records,
+        iterations=rounds,
+        trace=run.trace,
         weights=state.simplex,
         means=state.means + base.center,
         shapes=state.shapes,

@@ -8,11 +8,12 @@ import numpy as np
 
 from sketchlearn.decoders.families import DIAGONAL, FULL, Family
 from sketchlearn.decoders.mixtures.certificate import Certificate, certify, finish
-from sketchlearn.decoders.mixtures.setting import FEW_ROWS, Setting
+from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.problem import Array
 from sketchlearn.decoders.state import State, reduced, simplex
 from sketchlearn.decoders.steps.greedy import search
 from sketchlearn.decoders.steps.refine import refine
+from sketchlearn.decoders.verdicts import FEWEST_ROWS
 
 TYPICAL_ROUNDS = 30
 """Of maximum likelihood on points, until it has converged."""
@@ -25,7 +26,7 @@ def points_drawn(k: int) -> int:
 
 def project(setting: Setting, certificate: Certificate) -> tuple[Certificate, State | None]:
     """The member of the family closest, in likelihood, to a richer mixture decoded from the same sketch."""
-    rich = _richer(setting) if setting.base.n >= FEW_ROWS * setting.k else None
+    rich = _richer(setting) if setting.base.n >= FEWEST_ROWS * setting.k else None
     if rich is None:
         return certificate, None
     k = setting.k

@@ -14,10 +14,6 @@ from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 
 PSEUDO_ROWS = 1.0
-FEW_ROWS = 10.0
-"""A component of fewer rows than this is not one."""
-_LARGEST = 4.0  # variance of a component, in units of the data's
-_RENEWED_LEAST = 0.01  # final weights: 1 / (variance that is left + this)
 
 
 @dataclass(eq=False)
@@ -34,8 +30,8 @@ class Setting:
         With the equation "weights sum to 1": all frequencies, and those that moves are tried on.
     strength, exploring_strength : float
         Of one pseudo-row beside these two.
-    smallest : float
-        Variance of a component, at least.
+    smallest, largest : float
+        Variance of a component.
     """
 
     base: Problem
@@ -45,13 +41,14 @@ class Setting:
     exploring: Problem
     exploring_strength: float
     smallest: float
+    largest: float
     family: Family
     k: int
     rng: np.random.Generator
     rounds: int = 0
 
     @classmethod
-    def of(cls, base: Problem, family: Family, k: int, rng: np.random.Generator) -> Setting:
+    def of(cls, base: Problem, family: Family, k: int, rng: np.random.Generator, largest: float = 4.0) -> Setting:
         """The parts of a problem."""
         raw = noise.first_weights(base.power, base.n, base.added)
         broad = np.flatnonzero(base.broad)
@@ -70,6 +67,7 @@ class Setting:
             exploring=exploring,
             exploring_strength=exploring_strength,
             smallest=1e-2 / base.effective_radius(k) ** 2,
+            largest=largest,
             family=family,
             k=k,
             rng=rng,
@@ -78,7 +76,7 @@ class Setting:
     @property
     def limits(self) -> dict[str, Any]:
         """Variances of components, at least and at most."""
-        return {"smallest": self.smallest, "largest": _LARGEST}
+        return {"smallest": self.smallest, "largest": self.largest}
 
     def floor(self, problem: Problem, state: State) -> tuple[float, float]:
         """Expected misfit of the right model with k components, and its relative standard deviation."""
@@ -91,13 +89,13 @@ class Setting:
 
     def explained(self, state: State) -> bool:
         """Is the misfit on the exploring part about what noise leaves?"""
-        floor, deviation = self.floor(self.exploring, state)
-        return state.value < floor * max(1.0 + 3.0 * deviation, 1.5)
+        floor, _ = self.floor(self.exploring, state)
+        return state.value < noise.SLACK * floor or self.exploring.explains(state, self.k)
 
     def reweighted(self, state: State) -> tuple[Problem, float]:
         """The whole problem with weights from the noise that the model leaves, and the strength of one pseudo-row."""
-        raw = noise.renewed_weights(self.whole, self.whole.left(state), _RENEWED_LEAST)
-        raw[-1] = noise.weight_of_total(self.base, _RENEWED_LEAST)
+        raw = noise.renewed_weights(self.whole, self.whole.left(state), noise.RENEWED_LEAST)
+        raw[-1] = noise.weight_of_total(self.base, noise.RENEWED_LEAST)
         return self.whole.reweighted(raw), PSEUDO_ROWS / (2.0 * self.base.n * float(raw.sum()))
 
 

@@ -44,7 +44,7 @@ def best_of_runs(
         if best is None or state.value < best.value:
             best = state
         # under additive noise wrong centres can come near the floor: the lowest misfit of several runs counts
-        enough = len(values) >= (_CROWDED if problem.drowned else 1) and _explains(problem, best)
+        enough = len(values) >= (_CROWDED if problem.drowned else 1) and problem.explains(best)
         agree = len(values) > 1 and sorted(values)[1] < _AGREE * min(values)
         if enough or (agree and not problem.drowned) or _spent(passing):
             break
@@ -80,7 +80,7 @@ def _attempt(problem: Problem, passing: Passing, rounds: int, descend: bool) -> 
         return passing.run(passing.somewhere(), rounds)
     best = _staged(problem, passing, rounds)
     failures = 0
-    while failures < _REPAIRS and not _explains(problem, best) and not _spent(passing):
+    while failures < _REPAIRS and not problem.explains(best) and not _spent(passing):
         state = _polished(problem, passing.run(passing.released(best, failures), rounds))
         failures = 0 if state.value < _GAIN * best.value else failures + 1
         if state.value < best.value:
@@ -95,12 +95,12 @@ def _staged(problem: Problem, passing: Passing, rounds: int) -> State:
         if stage >= rounds:
             break
         state = _polished(problem, passing.run(messages, stage - messages.round))
-        if not _explains(problem, state):
+        if not problem.explains(state):
             found = search(problem, state.k, passing.rng, start=state.means).state
             widths = np.full(state.k, max(float(found.shapes[0]), NARROWEST))
             other = State(SPHERICAL, np.maximum(found.weights, 0.0), found.means, widths, found.value)
             state = min(state, with_own_widths(problem, other), key=lambda s: s.value)
-        if _explains(problem, state):
+        if problem.explains(state):
             return state
     return _polished(problem, passing.run(messages, rounds - messages.round))
 
@@ -114,9 +114,3 @@ def _polished(problem: Problem, state: State) -> State:
 def _spent(passing: Passing) -> bool:
     """Whether the budget of iterations is spent."""
     return passing.iterations > min(max(_BUDGET // passing.k, _FEWEST), _MOST)
-
-
-def _explains(problem: Problem, state: State) -> bool:
-    """The misfit is what noise leaves."""
-    floor, deviation = problem.floor(state)
-    return state.value < floor * (1.0 + 3.0 * deviation)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sketchlearn.decoders import noise
 from sketchlearn.decoders.budget import over
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
@@ -28,7 +29,6 @@ _NOTHING = 1e-30  # masses below are rounding in float32
 _GROWTH = 0.25  # of k: components added per round
 _STEPS = 15  # L-BFGS iterations per round
 _PATIENCE = 4  # rounds without progress before giving up
-_STOP = 2.0  # standard deviations above the floor at which the search stops
 _NEAR = 0.3  # share of the particles that start near known components once there are k
 _DISTINCT = 0.8  # correlation of atoms above which two candidates are one
 
@@ -69,8 +69,8 @@ class Found:
 
     @property
     def explained(self) -> bool:
-        """The misfit is what sampling noise explains, to three standard deviations."""
-        return self.ratio < 1.0 + 3.0 * self.deviation
+        """The misfit is what sampling noise explains."""
+        return self.ratio < 1.0 + noise.DEVIATIONS * self.deviation
 
 
 def widest(problem: Problem, k: int) -> float:
@@ -102,9 +102,8 @@ def search(
         full = state.k >= k
         state = refine_shared(problem, state, 30, free=full, largest=largest)
     failures, wider, full_rounds, round_ = 0, 1, 0, 0
-    floor, deviation = problem.floor(state, k)
     for round_ in range(1, int(12 / _GROWTH) + replacements + 1):
-        if full and (state.value < floor * (1.0 + _STOP * deviation) or over("more rounds of the search")):
+        if full and (problem.explains(state, k) or over("more rounds of the search")):
             break
         variance = float(state.shapes[0])
         residual = problem.residual(state)
@@ -133,7 +132,6 @@ def search(
             wider = min(2 * wider, 4)
         if full:
             full_rounds += 1
-            floor, deviation = problem.floor(state, k)
             if failures >= _PATIENCE or full_rounds > replacements:
                 break
     state = refine_shared(problem, state, 100, free=True, largest=largest, lightest=1e-3)

@@ -12,37 +12,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.drive import Run, misfit_words
 from sketchlearn.decoders.kmeans.partition import k_means
-from sketchlearn.decoders.noise import added_variance
-from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.metric import View
+from sketchlearn.decoders.problem import Array, Problem, location_and_scale
 from sketchlearn.decoders.solution import Code
 from sketchlearn.decoders.subspaces.errors import Errors, errors_of
-from sketchlearn.decoders.subspaces.flats import Data, Flats, fit_flats
+from sketchlearn.decoders.subspaces.flats import Flats, fit_flats
 from sketchlearn.decoders.subspaces.rows import k_subspaces
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.subspaces import SubspacesModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 
-Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.intp]
 
 _FLATS = 4  # free flat components for each subspace, to begin with
-_STEPS = 200
 _LADDER = (6, 10, 16)  # components inside a subspace, if one will not do
 _POINTS = 6000  # that are drawn from a mixture
 _STARTS = 10  # of k-subspaces
-_DEVIATIONS, _SLACK = 3.0, 1.3  # of the noise floor: beyond, something is left unexplained
 _KNOWN = 2.0  # degrees: what a subspace should be known to
-_ROWS_EACH = 10.0  # for each number of a component, at least
 _APART = 5.0  # errors that two subspaces should be apart
 _TRIES = 4  # beginnings at most
 _SAME = 15.0  # degrees: beginnings that lead to subspaces so close lead to the same
 _CLOSE = 5.0  # times the noise floor: what may be left if refining no longer turns the subspaces
+_ANOTHER = "no beginning has explained the sketch, and no two led to the same subspaces"
+_RICHER = "the law inside the subspaces may be another"
 
 
 def decode_subspaces(
@@ -83,14 +85,23 @@ def decode_subspaces(
     >>> np.abs(found.bases[:, :, 0]).round(1).max(0), found.reliable
     (array([1., 1., 0.]), True)
     """
-    features = characteristic(sketch.features, "a union of subspaces")
-    d = features.dim
+    d = characteristic(sketch.features, "a union of subspaces").dim
     if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or not 1 <= dim <= d:
         raise ValueError(f"dim must be a whole number between 1 and the {d} columns, got {dim!r}")
     with single_blas_thread:
-        unit = Problem.from_sketch(sketch).scale * np.sqrt(d / dim)
-        data = _data(sketch, unit)
-        return _solution(_search(data, int(n_subspaces), int(dim), rng, trace), unit)
+        run = _Run(subspaces_problem(sketch, int(dim)), int(n_subspaces), int(dim), rng)
+        found = run.search()
+    if trace is not None:
+        trace += run.trace
+    return _solution(found, run)
+
+
+def subspaces_problem(sketch: Sketch, dim: int) -> Problem:
+    """The sketch around the origin, in units of the spread inside subspaces of this dimension."""
+    view = View.of(sketch)
+    _, spread = location_and_scale(view)
+    d = view.operator.shape[1]
+    return Problem.from_view(view, at=(np.zeros(d), spread * np.sqrt(d / dim)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,91 +120,76 @@ class _Found:
         return self.value / self.errors.floor
 
     @property
-    def limit(self) -> float:
-        return _SLACK + _DEVIATIONS * self.errors.deviation
-
-    @property
     def explained(self) -> bool:
-        return self.ratio <= self.limit
+        return self.ratio <= max(noise.SLACK, 1.0 + noise.DEVIATIONS * self.errors.deviation)
 
     @property
     def angles(self) -> Array:
         """Errors by noise and, where noise does not explain what is left, by the law inside the subspaces; degrees."""
-        noise = np.degrees(self.errors.angles)
-        return noise if self.explained else np.hypot(noise, self.moved)
+        by_noise = np.degrees(self.errors.angles)
+        return by_noise if self.explained else np.hypot(by_noise, self.moved)
 
 
-def _data(sketch: Sketch, unit: float) -> Data:
-    operator = characteristic(sketch.features, "a union of subspaces").operator(dtype=np.float64)
-    w = operator.frequencies() * unit
-    variance = np.maximum(sketch.variances, 0.05 * np.mean(sketch.variances))
-    return Data(
-        np.ascontiguousarray(w, np.float32),
-        np.asarray(sketch.mean, np.complex128),
-        1.0 / (variance * len(variance)),
-        float(sketch.effective_count),
-        np.asarray(added_variance(sketch), np.float64),
-    )
+class _Run(Run):
+    """The decoding of a union of subspaces in progress."""
 
+    def __init__(self, problem: Problem, k: int, dim: int, rng: np.random.Generator) -> None:
+        super().__init__()
+        self.problem, self.k, self.dim, self.rng = problem, k, dim, rng
 
-def _search(data: Data, k: int, dim: int, rng: np.random.Generator, trace: list[dict[str, Any]] | None) -> _Found:
-    """One component inside each subspace if that explains the sketch; else beginnings until two lead to the same."""
-    tried: list[_Found] = []
-    numbers = k * (1 + dim + dim * (dim + 1) // 2)
-    ladder = [c for c in _LADDER if c * numbers * _ROWS_EACH <= data.rows]
-    for _ in range(_TRIES if k > 1 else 1):
-        points, owner, bases, variance = _beginning(data, k, dim, rng)
-        single = _fitted(data, _inside(points, owner, bases, 1, variance, rng), bases, rng, trace)
-        if single.explained or not ladder:
-            return single
-        # (one component a subspace may lead astray: more begin where it began)
-        several = _fitted(data, _inside(points, owner, bases, ladder[0], variance, rng), bases, rng, trace)
-        same = any(_alike(several, other) for other in tried)
-        tried.append(several)
-        if same or several.explained:
-            break
-    best = min(tried, key=lambda found: found.value)
-    twice = k == 1 or best.explained or sum(_alike(best, other) for other in tried) > 1
-    for c in ladder[1:]:
-        if best.explained:
-            break
-        points, owner = best.flats.draw(_POINTS, rng)
-        start = _inside(points, owner, best.flats.bases, c, float(np.exp(best.flats.log_variance)), rng)
-        best = _fitted(data, start, best.flats.bases, rng, trace)
-    return replace(best, twice=twice)
+    def search(self) -> _Found:
+        """One component inside each subspace if that explains the sketch; else beginnings until two agree."""
+        tried: list[_Found] = []
+        numbers = self.k * (1 + self.dim + self.dim * (self.dim + 1) // 2)
+        ladder = [c for c in _LADDER if c * numbers * verdicts.FEWEST_ROWS <= self.problem.n]
+        for _ in range(_TRIES if self.k > 1 else 1):
+            points, owner, bases, variance = self.beginning()
+            single = self.fitted(points, owner, bases, 1, variance, "always first" if not tried else _ANOTHER)
+            if single.explained or not ladder:
+                return single
+            # (one component a subspace may lead astray: more begin where it began)
+            several = self.fitted(points, owner, bases, ladder[0], variance, _RICHER)
+            same = any(_alike(several, other) for other in tried)
+            tried.append(several)
+            if same or several.explained:
+                break
+        best = min(tried, key=lambda found: found.value)
+        twice = self.k == 1 or best.explained or sum(_alike(best, other) for other in tried) > 1
+        for c in ladder[1:]:
+            if best.explained:
+                break
+            points, owner = best.flats.draw(_POINTS, self.rng)
+            best = self.fitted(points, owner, best.flats.bases, c, best.flats.variance, _RICHER)
+        return replace(best, twice=twice)
 
+    def beginning(self) -> tuple[Array, Index, Array, float]:
+        """Points of a mixture of flat pieces, the subspaces that they belong to, and the variance across."""
+        rng, k, dim, d = self.rng, self.k, self.dim, self.problem.dim
+        free = k * _FLATS
+        loose = Flats(
+            np.zeros((free, 1)),
+            rng.standard_normal((free, d, dim)) / np.sqrt(d),
+            np.zeros((free, 1, dim)),
+            np.broadcast_to(np.eye(dim), (free, 1, dim, dim)).copy(),
+            np.log([0.05]),
+            0.1 * rng.standard_normal((free, d)),
+        )
+        flats, _ = fit_flats(self.problem, loose)
+        points, _ = flats.draw(_POINTS, rng)
+        bases, owner, left = k_subspaces(points, k, dim, rng, _STARTS)
+        return points, owner, bases, float(np.clip(left / max(d - dim, 1), 1e-4, 0.5))
 
-def _beginning(
-    data: Data, k: int, dim: int, rng: np.random.Generator
-) -> tuple[Array, npt.NDArray[np.intp], Array, float]:
-    """Points of a mixture of flat pieces, the subspaces that they belong to, and the variance across."""
-    d = data.frequencies.shape[1]
-    free = k * _FLATS
-    loose = Flats(
-        np.zeros((free, 1)),
-        rng.standard_normal((free, d, dim)) / np.sqrt(d),
-        np.zeros((free, 1, dim)),
-        np.broadcast_to(np.eye(dim), (free, 1, dim, dim)).copy(),
-        0.1 * rng.standard_normal((free, d)),
-        float(np.log(0.05)),
-    )
-    flats, _ = fit_flats(data, loose, _STEPS)
-    points, _ = flats.draw(_POINTS, rng)
-    bases, owner, left = k_subspaces(points, k, dim, rng, _STARTS)
-    return points, owner, bases, float(np.clip(left / max(d - dim, 1), 1e-4, 0.5))
-
-
-def _fitted(
-    data: Data, start: Flats, before: Array, rng: np.random.Generator, trace: list[dict[str, Any]] | None
-) -> _Found:
-    flats, value = fit_flats(data, start, _STEPS)
-    flats = flats.orthonormal()
-    moved = np.array([principal_angles(a, b)[0] for a, b in zip(before, flats.bases, strict=True)])
-    found = _Found(flats, value, errors_of(data, flats, rng), moved)
-    if trace is not None:
-        count = flats.places.shape[1]
-        trace.append({"components": count, "misfit": value, "floor": found.errors.floor, "moved": moved})
-    return found
+    def fitted(self, points: Array, owner: Index, before: Array, c: int, variance: float, why: str) -> _Found:
+        """A mixture of c components inside each subspace, from points that belong to them."""
+        begin = perf_counter()
+        flats, value = fit_flats(self.problem, _inside(points, owner, before, c, variance, self.rng))
+        flats = flats.orthonormal()
+        moved = np.array([principal_angles(a, b)[0] for a, b in zip(before, flats.bases, strict=True)])
+        found = _Found(flats, value, errors_of(self.problem, flats, self.rng), moved)
+        name = f"{c} component{'s' * (c > 1)} inside each subspace"
+        words = f"{misfit_words(found.ratio)}; subspaces turned by up to {moved.max():.2g} degrees"
+        self.note(name, why, words, found.explained, perf_counter() - begin)
+        return found
 
 
 def _alike(a: _Found, b: _Found) -> bool:
@@ -204,9 +200,7 @@ def _alike(a: _Found, b: _Found) -> bool:
     return bool((angles[linear_sum_assignment(angles)] < _SAME).all())
 
 
-def _inside(
-    points: Array, owner: npt.NDArray[np.intp], bases: Array, c: int, variance: float, rng: np.random.Generator
-) -> Flats:
+def _inside(points: Array, owner: Index, bases: Array, c: int, variance: float, rng: np.random.Generator) -> Flats:
     """Components inside the subspaces for points that belong to them: cells of c-means, in their own metric."""
     k, _, r = bases.shape
     counts, places, roots = np.ones((k, c)), np.zeros((k, c, r)), np.zeros((k, c, r, r))
@@ -222,7 +216,7 @@ def _inside(
             counts[l, j] = max(float((cell == j).sum()), 5.0) * float((owner == l).mean()) / len(inside) + 1e-4 / c
             places[l, j] = mine.mean(0)
             roots[l, j] = np.linalg.cholesky(_covariance(mine) + 0.01 * whole)
-    return Flats(np.log(counts / counts.sum()), bases, places, roots, None, float(np.log(variance)))
+    return Flats(np.log(counts / counts.sum()), bases, places, roots, np.log([variance]))
 
 
 def _covariance(rows: Array) -> Array:
@@ -245,15 +239,15 @@ def principal_angles(a: Array, b: Array) -> Array:
     return np.degrees(np.arctan2(sines[: len(cosines)], cosines[::-1]))
 
 
-def _solution(found: _Found, unit: float) -> SubspacesModel:
-    flats = found.flats
+def _solution(found: _Found, run: _Run) -> SubspacesModel:
+    flats, unit = found.flats, run.problem.scale
     k = len(flats.bases)
     share = flats.weights
     weights = share.sum(1)
     moments = flats.roots @ flats.roots.transpose(0, 1, 3, 2) + flats.places[..., None] * flats.places[:, :, None]
     inside = (share[..., None, None] * moments).sum(1) / weights[:, None, None]
     values, turn = np.linalg.eigh(inside)
-    thick = float(np.exp(flats.log_variance))
+    thick = flats.variance
     order = np.argsort(-weights)
     bases = (flats.bases @ turn[:, :, ::-1])[order]
     angles = found.angles[order]
@@ -269,6 +263,7 @@ def _solution(found: _Found, unit: float) -> SubspacesModel:
         code=code,
         verdict=verdict,
         iterations=share.shape[1],
+        trace=run.trace,
         bases=bases,
         weights=weights[order],
         variances=(values[:, ::-1] + thick)[order] * unit**2,

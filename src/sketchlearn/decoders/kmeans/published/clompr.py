@@ -9,19 +9,18 @@ suit the data: this is what the tuning-free decoder does away with.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.families import POINTS
-from sketchlearn.decoders.kmeans.partition import check_criterion, nearest_cost, task_of
-from sketchlearn.decoders.kmeans.published.outcome import doubt_of
-from sketchlearn.decoders.metric import standard_metric
+from sketchlearn.decoders.kmeans.partition import Partition, nearest_cost
+from sketchlearn.decoders.kmeans.published import outcome
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.amp import LIGHTEST
 from sketchlearn.decoders.steps.pursuit import clompr
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
@@ -63,47 +62,35 @@ def decode_clompr(
     sample : array (n, d), optional
         Rows for ``init="sample"`` and ``"k++"``.
     """
-    check_criterion(criterion)
     if init not in INITS:
         raise ValueError(f"init={init!r}: choose one of {', '.join(INITS)}")
     if init in ("sample", "k++") and sample is None:
         raise ValueError(f"init={init!r} needs rows: pass sample=")
     if starts < 1 or replicates < 1:
         raise ValueError("starts and replicates must be at least 1")
-    features = characteristic(sketch.features)
-    weighted = Problem.from_sketch(sketch, standard_metric(features))
-    problem = weighted.reweighted(1.0 / features.importance_weights**2)
+    alike = 1.0 / characteristic(sketch.features).importance_weights ** 2
+    problem = outcome.prepared(sketch, criterion).reweighted(alike)
     rows = None if sample is None else problem.normalised(sample)
 
     def places(state: State) -> Array:
         return _candidates(problem, state.means, rng, init, starts, rows)
 
     def run() -> State:
-        found = clompr(problem, POINTS, n_components, rng, replacement=replacement, refined=_REFINED, places=places)
-        return found
+        return clompr(problem, POINTS, n_components, rng, replacement=replacement, refined=_REFINED, places=places)
 
     state = min((run() for _ in range(replicates)), key=lambda found: found.value)
-    state = replace(state, weights=np.maximum(state.weights, 1e-12))
-    floor = max(problem.floor(state)[0], noise.sketch_floor(problem, problem.power))
-    ratio = state.value / floor
-    mixture = state.mixture()
-    name = "CL-OMPR" if replacement else "CL-OMP"
-    code, verdict = verdicts.of_points(ratio, name, doubt_of(problem, state))
-    return ClusterSolution(
-        task=task_of(criterion),
-        decoder=f"{name} ({init} starts, {starts} candidates, {replicates} replicates)",
-        residual=state.value,
-        noise_floor=floor,
-        ratio=ratio,
-        code=code,
-        verdict=verdict,
-        iterations=n_components * (2 if replacement else 1),
-        trace=trace or [],
-        mixture=problem.mixture(mixture),
-        centers=problem.points(state.means),
-        weights=mixture.weights,
-        inertia=nearest_cost(weighted, mixture, criterion) * problem.scale ** (2 if criterion == "means" else 1),
-        criterion=criterion,
+    mixture = state.with_weights(np.maximum(state.weights, LIGHTEST)).mixture()
+    return outcome.solution(
+        problem,
+        state,
+        f"CL-OMP{'R' * replacement} ({init} starts, {starts} candidates, {replicates} replicates)",
+        criterion,
+        rng,
+        rounds=n_components * (2 if replacement else 1),
+        trace=trace,
+        floor=noise.sketch_floor(problem, problem.power),
+        cells=Partition(state.means, mixture.weights, nearest_cost(problem, mixture, criterion)),
+        judge=verdicts.of_points,
     )
 
 

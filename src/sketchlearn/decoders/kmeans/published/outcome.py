@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sketchlearn.decoders import verdicts
-from sketchlearn.decoders.kmeans.partition import check_criterion, partition, task_of
+from sketchlearn.decoders.kmeans.partition import Partition, check_criterion, partition, task_of
 from sketchlearn.decoders.metric import standard_metric
-from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import State
-from sketchlearn.decoders.steps.amp import LIGHTEST
+from sketchlearn.decoders.steps.amp import LIGHTEST, descended
+from sketchlearn.decoders.steps.pursuit import best_point
 from sketchlearn.decoders.steps.weights import completed, prune
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
+Algorithm = Callable[..., tuple[State, int]]
+
+STEPS = 20  # L-BFGS iterations of a descent within a loop
+GAIN, PATIENCE = 0.99, 3  # rounds that leave more of the misfit are without progress, and how many of them end a loop
+LIGHT = 1e-3  # of the mean or the largest weight: lighter components are dropped
 _EQUATIONS, _KNOWN = 2.5, 0.5  # fewest numbers of the sketch for one of the model, largest relative error of a weight
+_OPTIONS = (
+    '`criterion` is "means" or "medians"; `width` the standard deviation of a cluster in the units of the rows, 0\n'
+    "    for points, by default what the sketch resolves; `polish` whether to end with a descent on all parameters."
+)
 
 
 def prepared(sketch: Sketch, criterion: str) -> Problem:
@@ -67,14 +78,21 @@ def solution(
     *,
     rounds: int,
     trace: list[dict[str, Any]] | None,
+    floor: float = 0.0,
+    cells: Partition | None = None,
+    judge: Callable[[float, str, str], verdicts.Verdict] = verdicts.of_search,
 ) -> ClusterSolution:
-    """Centres of the cells of a fitted mixture, and how well it explains the sketch."""
+    """Centres of the cells of a fitted mixture, and how well it explains the sketch.
+
+    The noise floor is at least `floor`; `cells` are given by algorithms that don't take them from the mixture.
+    """
     state = replace(state, value=problem.misfit(state))
-    floor, _ = problem.floor(state)
+    floor = max(problem.floor(state)[0], floor)
     ratio = state.value / floor
     mixture = state.with_weights(np.maximum(state.weights, LIGHTEST)).mixture()
-    centers, shares, cost = partition(mixture, state.k, rng, start=state.means, restarts=0, criterion=criterion)
-    code, verdict = verdicts.of_search(ratio, name, doubt_of(problem, state))
+    if cells is None:
+        cells = partition(mixture, state.k, rng, start=state.means, restarts=0, criterion=criterion)
+    code, verdict = judge(ratio, name, doubt_of(problem, state))
     return ClusterSolution(
         task=task_of(criterion),
         decoder=name,
@@ -86,8 +104,53 @@ def solution(
         iterations=rounds,
         trace=trace or [],
         mixture=problem.mixture(mixture),
-        centers=problem.points(centers),
-        weights=shares,
-        inertia=cost * problem.scale ** (2 if criterion == "means" else 1),
+        centers=problem.points(cells.centers),
+        weights=cells.weights,
+        inertia=cells.cost * problem.scale ** (2 if criterion == "means" else 1),
         criterion=criterion,
     )
+
+
+def published(name: str) -> Callable[[Algorithm], Callable[..., ClusterSolution]]:
+    """Make a decoder of an algorithm that finds components of a given variance (a decorator).
+
+    The algorithm takes a problem, a number of components, their variance, a generator and options of its own.  It
+    returns what it found, of which the k components that matter most are kept, and its number of rounds.
+    """
+
+    def decoder(algorithm: Algorithm) -> Callable[..., ClusterSolution]:
+        def decode(
+            sketch: Sketch,
+            n_components: int,
+            *,
+            rng: np.random.Generator,
+            criterion: str = "means",
+            width: float | None = None,
+            polish: bool = True,
+            trace: list[dict[str, Any]] | None = None,
+            **options: Any,
+        ) -> ClusterSolution:
+            problem, k = prepared(sketch, criterion), n_components
+            found, rounds = algorithm(problem, k, envelope(problem, k, width), rng, **options)
+            state = descended(problem, reduced(problem, found, k, rng), free=width is None, polish=polish)
+            return solution(problem, state, name, criterion, rng, rounds=rounds, trace=trace)
+
+        decode.__module__, decode.__qualname__ = algorithm.__module__, algorithm.__name__
+        decode.__doc__ = f"{algorithm.__doc__}\n\n    {_OPTIONS}"
+        return decode
+
+    return decoder
+
+
+def nothing(problem: Problem, variance: float) -> State:
+    """No components, of some variance."""
+    return State.shared(np.zeros(0), np.zeros((0, problem.dim)), variance)
+
+
+def highest(problem: Problem, state: State, starts: int, rng: np.random.Generator) -> tuple[Array, float]:
+    """Where the residual correlates best with an atom of the state's width, and how well."""
+    envelope = np.exp(-0.5 * float(state.shapes[0]) * problem.operator.squared_norms)
+    residual, damped = problem.residual(state), problem.u * envelope
+    near = np.clip(rng.standard_normal((starts, problem.dim)), *problem.box)
+    place = best_point(problem.reweighted(damped), residual, near)
+    return place, float(problem.correlation(place[None], damped * residual)[0][0])

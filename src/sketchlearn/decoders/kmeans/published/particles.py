@@ -8,73 +8,48 @@ those that met are merged, and in the end the k that matter most are kept.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sketchlearn.decoders.families import SHARED
-from sketchlearn.decoders.kmeans.published import outcome
+from sketchlearn.decoders.kmeans.published.outcome import LIGHT, published
 from sketchlearn.decoders.kmeans.published.sliding import noise_correlation
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import State
-from sketchlearn.decoders.steps.amp import descended
-from sketchlearn.sketches.value import Sketch
 
-_MASS_STEP, _PLACE_STEP = 1.0, 1.0  # in units of the largest curvature
 _STRETCH = 50  # iterations between two prunings
-_LIGHT = 1e-3  # of the mean mass: pruned
 _CLOSE = 0.98  # correlation of atoms that are merged
 
 
+@published("particle flow")
 def decode_particles(
-    sketch: Sketch,
-    n_components: int,
-    *,
+    problem: Problem,
+    k: int,
+    variance: float,
     rng: np.random.Generator,
-    criterion: str = "means",
-    width: float | None = None,
+    *,
     particles: int | None = None,
     steps: int = 500,
-    polish: bool = True,
-    trace: list[dict[str, Any]] | None = None,
-) -> ClusterSolution:
+) -> tuple[State, int]:
     """Decode k centres by a flow of particles.
 
-    Parameters
-    ----------
-    sketch, n_components, rng
-        What to decode, into how many clusters, and the randomness.
-    criterion : {"means", "medians"}
-        Squared or plain distances.
-    width : float, optional
-        Standard deviation of a cluster in the units of the rows, 0 for points; by default what the sketch resolves.
-    particles : int, optional
-        How many there are at first, by default 10k and at least 50.
-    steps : int
-        Iterations of the flow.
-    polish : bool
-        End with a descent on all parameters.
+    `particles` is how many there are at first, by default 10k and at least 50; `steps` the iterations of the flow.
     """
-    count = max(10 * n_components, 50) if particles is None else particles
-    if count < n_components or steps < 1:
+    count = max(10 * k, 50) if particles is None else particles
+    if count < k or steps < 1:
         raise ValueError("there must be at least as many particles as clusters, and steps must be at least 1")
-    problem = outcome.prepared(sketch, criterion)
-    k, variance = n_components, outcome.envelope(problem, n_components, width)
     state = State.shared(np.full(count, 1.0 / count), rng.standard_normal((count, problem.dim)), variance)
     strength = noise_correlation(problem, variance)
     for done in range(0, steps, _STRETCH):
         state = _pruned(problem, _flow(problem, state, strength, min(_STRETCH, steps - done)), k)
-    state = descended(problem, outcome.reduced(problem, state, k, rng), free=width is None, polish=polish)
-    return outcome.solution(problem, state, "particle flow", criterion, rng, rounds=steps, trace=trace)
+    return state, steps
 
 
 def _flow(problem: Problem, state: State, strength: float, steps: int) -> State:
-    """Some steps of the flow, explicit in time."""
+    """Some steps of the flow, explicit in time, each one over the largest curvature."""
     variance = float(state.shapes[0])
     e2 = problem.u * np.exp(-variance * problem.operator.squared_norms)
-    by_mass = _MASS_STEP / max(float(e2.sum()), 1e-30)
-    by_place = _PLACE_STEP / max(float(e2 @ problem.operator.squared_norms) / problem.dim, 1e-30)
+    by_mass = 1.0 / max(float(e2.sum()), 1e-30)
+    by_place = 1.0 / max(float(e2 @ problem.operator.squared_norms) / problem.dim, 1e-30)
     places, masses, value = state.means, state.weights, np.inf
     for _ in range(steps):
         value, _, along, pull = problem.shared_width(places, variance, masses)
@@ -88,7 +63,7 @@ def _pruned(problem: Problem, state: State, k: int) -> State:
     """Particles with some mass; of those that have met, one with the mass of all at their centre."""
     places, masses = state.means, state.weights
     heavy = np.argsort(-masses)
-    heavy = heavy[masses[heavy] > _LIGHT * masses.mean()]
+    heavy = heavy[masses[heavy] > LIGHT * masses.mean()]
     if len(heavy) <= k:
         return state
     gram, _ = problem.gram(state.select(heavy))

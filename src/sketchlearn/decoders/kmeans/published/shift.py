@@ -9,57 +9,31 @@ more, each on what the others leave.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from sketchlearn.decoders.kmeans.published import outcome
+from sketchlearn.decoders.kmeans.published.outcome import LIGHT, nothing, published
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import State
-from sketchlearn.decoders.steps.amp import descended
 from sketchlearn.decoders.steps.greedy import climb, pick
 from sketchlearn.decoders.steps.weights import reweighted
-from sketchlearn.sketches.value import Sketch
 
 _COARSEST = 0.5  # variance of the first smoothing, in units of the data's own
 _SHIFTS = 12  # mean-shift steps of a sweep, at each smoothing
 _SWEEPS = 6  # last sweeps over all atoms
 
 
+@published("sketch-and-shift")
 def decode_shift(
-    sketch: Sketch,
-    n_components: int,
-    *,
-    rng: np.random.Generator,
-    criterion: str = "means",
-    width: float | None = None,
-    starts: int = 30,
-    polish: bool = True,
-    trace: list[dict[str, Any]] | None = None,
-) -> ClusterSolution:
+    problem: Problem, k: int, variance: float, rng: np.random.Generator, *, starts: int = 30
+) -> tuple[State, int]:
     """Decode k centres as modes of the sketched density.
 
-    Parameters
-    ----------
-    sketch, n_components, rng
-        What to decode, into how many clusters, and the randomness.
-    criterion : {"means", "medians"}
-        Squared or plain distances.
-    width : float, optional
-        Standard deviation of a cluster in the units of the rows, 0 for points; by default what the sketch resolves.
-    starts : int
-        Points per missing cluster that climb in a round.
-    polish : bool
-        End with a descent on all parameters.
+    `starts` is the number of points per missing cluster that climb in a round.
     """
     if starts < 1:
         raise ValueError("starts must be at least 1")
-    problem = outcome.prepared(sketch, criterion)
-    k, variance = n_components, outcome.envelope(problem, n_components, width)
     levels = [_COARSEST, np.sqrt(_COARSEST * variance), 0.0] if 0 < variance < _COARSEST else [_COARSEST, 0.0]
-    state = State.shared(np.zeros(0), np.zeros((0, problem.dim)), variance)
-    rounds = 0
+    state, rounds = nothing(problem, variance), 0
     while state.k < k and rounds < 3 * k + 3:
         rounds += 1
         residual = problem.residual(state)
@@ -69,16 +43,14 @@ def decode_shift(
         if not len(found):
             break
         state = _fitted(problem, state.joined(found, state.shapes), k)
-    state = outcome.reduced(problem, _swept(problem, state, variance, k), k, rng)
-    state = descended(problem, state, free=width is None, polish=polish)
-    return outcome.solution(problem, state, "sketch-and-shift", criterion, rng, rounds=rounds, trace=trace)
+    return _swept(problem, state, variance, k), rounds
 
 
 def _fitted(problem: Problem, state: State, k: int) -> State:
     """Atoms with a weight, by non-negative least squares: the k heaviest at most."""
     weights = reweighted(problem, state).weights
     order = np.argsort(-weights)[:k]
-    return reweighted(problem, state.select(np.sort(order[weights[order] > 1e-3 * weights.max(initial=0.0)])))
+    return reweighted(problem, state.select(np.sort(order[weights[order] > LIGHT * weights.max(initial=0.0)])))
 
 
 def _swept(problem: Problem, state: State, variance: float, k: int) -> State:

@@ -20,13 +20,11 @@ from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import descended
 from sketchlearn.decoders.steps.lbfgs import lbfgs
-from sketchlearn.decoders.steps.pursuit import best_point
 from sketchlearn.decoders.steps.weights import losses, solve_weights
 from sketchlearn.sketches.value import Sketch
 
 _PATH = 0.4  # from one lambda to the next
 _OPTIMAL = 1.02  # eta up to which a measure counts as optimal
-_STEPS = 30  # of a slide
 _WIDTHS = (1.0, 2.0, 4.0)  # variances that are tried where the decoder counts, in units of what the sketch resolves
 
 
@@ -66,24 +64,17 @@ def decode_sliding(
     if own_count:
         # too narrow a width takes one cluster for several: the width counts that explains most with least
         tried = [variance * f for f in _WIDTHS] if width is None else [variance]
-        fits = [_counted(problem, _path(problem, v, k, rng, starts, trace), width is None, polish) for v in tried]
+        fits = [_counted(problem, _path(problem, v, k, rng, starts), width is None, polish) for v in tried]
         state = min(fits, key=lambda f: _criterion(problem, f))
         name = f"sliding Frank-Wolfe ({state.k} clusters counted)"
     else:
-        found = outcome.reduced(problem, _path(problem, variance, 2 * k, rng, starts, trace), k, rng)
+        found = outcome.reduced(problem, _path(problem, variance, 2 * k, rng, starts), k, rng)
         state = descended(problem, found, free=width is None, polish=polish)
         name = "sliding Frank-Wolfe"
     return outcome.solution(problem, state, name, criterion, rng, rounds=state.k, trace=trace)
 
 
-def _path(
-    problem: Problem,
-    variance: float,
-    most: int,
-    rng: np.random.Generator,
-    starts: int,
-    trace: list[dict[str, Any]] | None,
-) -> State:
+def _path(problem: Problem, variance: float, most: int, rng: np.random.Generator, starts: int) -> State:
     """Atoms at the end of the path of lambda; at least one."""
     measure = _Measure(problem, variance, rng, starts)
     least = noise_correlation(problem, variance)
@@ -109,7 +100,7 @@ def _criterion(problem: Problem, state: State) -> float:
     """Schwarz's criterion; a misfit below what noise leaves of the right model is worth nothing."""
     plain = State.shared(state.weights, state.means, float(state.shapes[0]))
     floor, deviation = problem.floor(plain)
-    excess = max(state.value / (floor * (1.0 + 2.0 * deviation)), 1.0)
+    excess = max(state.value / (floor * (1.0 + noise.DEVIATIONS * deviation)), 1.0)
     return 2 * problem.size * float(np.log(excess)) + plain.parameters * float(np.log(2 * problem.size))
 
 
@@ -139,19 +130,14 @@ class _Measure:
 
     def __init__(self, problem: Problem, variance: float, rng: np.random.Generator, starts: int) -> None:
         self.problem, self.variance, self.rng, self.starts = problem, variance, rng, starts
-        self.state = State.shared(np.zeros(0), np.zeros((0, problem.dim)), variance)
+        self.state = outcome.nothing(problem, variance)
         e2 = problem.u * np.exp(-variance * problem.operator.squared_norms)
-        self.envelope = np.sqrt(e2 / problem.u)
         self.unit_a = 1.0 / np.sqrt(float(e2.sum()))
         self.unit_c = 1.0 / np.sqrt(float(e2 @ problem.operator.squared_norms) / problem.dim)
 
     def highest(self) -> tuple[Array, float]:
         """Where the residual correlates best with an atom, and how well."""
-        residual = self.problem.residual(self.state)
-        near = np.clip(self.rng.standard_normal((self.starts, self.problem.dim)), *self.problem.box)
-        damped = self.problem.u * self.envelope
-        place = best_point(self.problem.reweighted(damped), residual, near)
-        return place, float(self.problem.correlation(place[None], damped * residual)[0][0])
+        return outcome.highest(self.problem, self.state, self.starts, self.rng)
 
     def solve(self, strength: float, most: int) -> None:
         """The solution for one lambda, from the current one."""
@@ -185,5 +171,5 @@ class _Measure:
         low, high = (np.broadcast_to(b, (k, d)) / unit_c for b in problem.box)
         lower, upper = np.append(low.ravel(), np.zeros(k)), np.append(high.ravel(), np.full(k, np.inf))
         start = np.clip(np.append((self.state.means / unit_c).ravel(), weights / self.unit_a), lower, upper)
-        v = lbfgs(objective, start, lower, upper, _STEPS)[0]
+        v = lbfgs(objective, start, lower, upper, outcome.STEPS)[0]
         self.state = State.shared(v[k * d :] * self.unit_a, v[: k * d].reshape(k, d) * unit_c, self.variance)

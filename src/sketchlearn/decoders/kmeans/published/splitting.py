@@ -11,16 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.families import DIAGONAL
-from sketchlearn.decoders.kmeans.partition import check_criterion, partition, task_of
-from sketchlearn.decoders.kmeans.published.outcome import doubt_of
-from sketchlearn.decoders.metric import standard_metric
-from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.kmeans.published import outcome
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.pursuit import best_point, splitting
-from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
 
@@ -35,10 +30,9 @@ def decode_splitting(
     trace: list[dict[str, Any]] | None = None,
 ) -> ClusterSolution:
     """Decode k components by splitting; `starts` candidates for the first one, best of `replicates` runs."""
-    check_criterion(criterion)
     if starts < 1 or replicates < 1:
         raise ValueError("starts and replicates must be at least 1")
-    problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
+    problem = outcome.prepared(sketch, criterion)
     widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
 
     def run() -> State:
@@ -47,24 +41,5 @@ def decode_splitting(
         return splitting(problem, DIAGONAL, n_components, place[None], shape, largest=widest)
 
     state = min((run() for _ in range(replicates)), key=lambda found: found.value)
-    floor, _ = problem.floor(state)
-    ratio = state.value / floor
-    mixture = state.with_weights(np.maximum(state.weights, 1e-12)).mixture()
-    centers, shares, cost = partition(mixture, n_components, rng, start=state.means, restarts=0, criterion=criterion)
-    code, verdict = verdicts.of_splitting(ratio, doubt_of(problem, state))
-    return ClusterSolution(
-        task=task_of(criterion),
-        decoder=f"splitting ({starts} starts, {replicates} replicates)",
-        residual=state.value,
-        noise_floor=floor,
-        ratio=ratio,
-        code=code,
-        verdict=verdict,
-        iterations=int(np.ceil(np.log2(max(n_components, 2)))),
-        trace=trace or [],
-        mixture=problem.mixture(mixture),
-        centers=problem.points(centers),
-        weights=shares,
-        inertia=cost * problem.scale ** (2 if criterion == "means" else 1),
-        criterion=criterion,
-    )
+    name, rounds = f"splitting ({starts} starts, {replicates} replicates)", int(np.ceil(np.log2(max(n_components, 2))))
+    return outcome.solution(problem, state, name, criterion, rng, rounds=rounds, trace=trace)

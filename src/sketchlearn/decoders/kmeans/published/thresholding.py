@@ -8,77 +8,45 @@ It ends when the residual no longer falls.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from sketchlearn.decoders.kmeans.published import outcome
-from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.decoders.kmeans.published.outcome import GAIN, PATIENCE, STEPS, nothing, published
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
-from sketchlearn.decoders.steps.amp import descended
 from sketchlearn.decoders.steps.greedy import climb, pick
 from sketchlearn.decoders.steps.refine import refine_shared
 from sketchlearn.decoders.steps.weights import reweighted
-from sketchlearn.sketches.value import Sketch
-
-_STEPS = 15  # of the descent in a round
-_GAIN = 0.99
-_PATIENCE = 3
 
 
+@published("thresholding")
 def decode_thresholding(
-    sketch: Sketch,
-    n_components: int,
-    *,
+    problem: Problem,
+    k: int,
+    variance: float,
     rng: np.random.Generator,
-    criterion: str = "means",
-    width: float | None = None,
+    *,
     candidates: int | None = None,
     rounds: int = 50,
-    polish: bool = True,
-    trace: list[dict[str, Any]] | None = None,
-) -> ClusterSolution:
+) -> tuple[State, int]:
     """Decode k centres by adding atoms and keeping the k heaviest.
 
-    Parameters
-    ----------
-    sketch, n_components, rng
-        What to decode, into how many clusters, and the randomness.
-    criterion : {"means", "medians"}
-        Squared or plain distances.
-    width : float, optional
-        Standard deviation of a cluster in the units of the rows, 0 for points; by default what the sketch resolves.
-    candidates : int, optional
-        Atoms that are added in a round, by default 2k.
-    rounds : int
-        Most rounds.
-    polish : bool
-        End with a descent on all parameters.
+    `candidates` is the number of atoms that are added in a round, by default 2k; `rounds` the most rounds.
     """
-    more = 2 * n_components if candidates is None else candidates
+    more = 2 * k if candidates is None else candidates
     if more < 1 or rounds < 1:
         raise ValueError("candidates and rounds must be at least 1")
-    problem = outcome.prepared(sketch, criterion)
-    k, variance = n_components, outcome.envelope(problem, n_components, width)
-    state = State.shared(np.zeros(0), np.zeros((0, problem.dim)), variance)
-    best, waited, done = state, 0, 0
-    while done < rounds:
+    state = best = nothing(problem, variance)
+    waited = done = 0
+    while done < rounds and waited < PATIENCE:
         done += 1
         residual = problem.residual(state)
         points = climb(problem, residual, variance, rng.standard_normal((2 * more, problem.dim)), [0.1, 0.0], k)
-        union = state.joined(pick(problem, residual, variance, points, more), state.shapes)
-        if not union.k:
-            break
-        union = reweighted(problem, union)
+        union = reweighted(problem, state.joined(pick(problem, residual, variance, points, more), state.shapes))
         heaviest = np.argsort(-union.weights)[:k]
         keep = np.sort(heaviest[union.weights[heaviest] > 0])
         if not len(keep):
             break
-        state = refine_shared(problem, union.select(keep), _STEPS, free=False, largest=1.0)
-        waited = 0 if state.value < _GAIN * best.value else waited + 1
-        if state.value < best.value:
-            best = state
-        if waited >= _PATIENCE:
-            break
-    state = descended(problem, outcome.reduced(problem, best, k, rng), free=width is None, polish=polish)
-    return outcome.solution(problem, state, "thresholding", criterion, rng, rounds=done, trace=trace)
+        state = refine_shared(problem, union.select(keep), STEPS, free=False, largest=1.0)
+        waited = 0 if state.value < GAIN * best.value else waited + 1
+        best = min(state, best, key=lambda s: s.value)
+    return best, done

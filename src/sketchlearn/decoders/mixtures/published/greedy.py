@@ -9,12 +9,15 @@ separated clusters.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from sketchlearn.decoders import noise
+from sketchlearn.decoders.drive import Run
 from sketchlearn.decoders.families import GAUSSIANS, Family
-from sketchlearn.decoders.mixtures.certificate import Certificate, certify, solution
+from sketchlearn.decoders.mixtures.certificate import certify, solution
 from sketchlearn.decoders.mixtures.default import mixture_problem
 from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.problem import Problem
@@ -127,30 +130,25 @@ def _decode(
     k: int,
     kind: str,
     rng: np.random.Generator,
-    run: Runner,
+    algorithm: Runner,
     starts: int,
     trace: list[dict[str, Any]] | None,
     name: str,
 ) -> MixtureSolution:
     """The best of several runs of a published algorithm, with the certificate of the default decoder."""
     check_covariance_type(kind)
-    if k < 1:
-        raise ValueError(f"n_components must be a positive integer, got {k!r}")
     if starts < 1:
         raise ValueError(f"starts must be positive, got {starts!r}")
     base, family = mixture_problem(sketch, kind), GAUSSIANS[kind]
     # the published algorithms weigh all frequencies alike
     problem = base.reweighted(np.ones(base.size))
-    best: tuple[float, Certificate] | None = None
+    run, setting = Run(), Setting.of(base, family, k, rng)
+    smallest = 1e-2 / base.effective_radius(k) ** 2
+    attempts = ((f"{name}, run {i + 1}", partial(algorithm, problem, family, smallest)) for i in range(starts))
     with single_blas_thread:
-        setting = Setting.of(base, family, k, rng)
-        for _ in range(starts):
-            found = run(problem, family, 1e-2 / base.effective_radius(k) ** 2)
-            certificate = certify(setting, found.with_weights(np.maximum(found.weights, 1e-6)))
-            setting.rounds += 1
-            if best is None or found.value < best[0]:
-                best = found.value, certificate
-            if best[1].ratio < best[1].limit:
-                break
-    assert best is not None
-    return solution(setting, best[1], name, trace)
+        found = run.best_of(attempts, lambda state: problem.floor(state)[0], noise.SLACK)
+        certificate = certify(setting, found.with_weights(np.maximum(found.weights, 1e-6)))
+    setting.rounds = len(run.trace)
+    if trace is not None:
+        trace += run.trace
+    return solution(setting, certificate, name, run.trace)
