@@ -158,3 +158,15 @@ def test_a_large_matrix_seen_in_blocks_is_the_same_operator():
     np.testing.assert_allclose(
         single.quadratic_adjoint(values**2, "diag"), dense.quadratic_adjoint(values**2, "diag"), rtol=1e-3
     )
+
+
+def test_leading_components_of_many_columns_are_those_of_all():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 600)) * np.linspace(3.0, 0.1, 600)
+    s = sl.sketch(X, design_pca(dim=600)[0])
+    few, all_ = (sl.decode(s, k, task="pca") for k in (5, 600))
+    whole = all_.values + all_.isotropic
+    np.testing.assert_allclose(few.values + few.isotropic, whole[:5], rtol=1e-9)
+    np.testing.assert_allclose(np.abs(np.sum(few.vectors * all_.vectors[:, :5], axis=0)), 1.0, rtol=1e-9)
+    assert few.isotropic == pytest.approx(whole[5:].mean())
+    assert few.residual == pytest.approx(np.linalg.norm(whole[5:]) / np.linalg.norm(whole))
