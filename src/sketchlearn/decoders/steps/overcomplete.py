@@ -6,11 +6,13 @@ pooled diagonal in proportion to the misfit.  Fits from several seeds are indepe
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.budget import STEPS, Budget, running, spending
 from sketchlearn.decoders.families import DIAGONAL, Factors
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
@@ -21,12 +23,13 @@ from sketchlearn.threads import in_parallel, limited
 
 EXTRA = 10  # components besides two a cluster: few clusters need more to show their shapes
 SHRINKAGE = 0.1  # of the misfit per number: strength of the penalty on covariances
-STEPS, ALL_STEPS, DIAGONAL_STEPS, AXES_STEPS = 100, 150, 60, 40  # L-BFGS iterations: factors, all factors, before them
-HALF_STEPS = 40  # of a refit to half of the frequencies
-PARALLEL = 2**20  # multiply-adds of an iteration below which threads wait for the interpreter
-REPLACEMENTS = 4  # rounds of the search after all components are there
+REPLACEMENTS = 4  # rounds of the search with all components: the model is wrong, and more would follow the noise
+FIRST_STEPS = (
+    40  # L-BFGS iterations that find axes and diagonals, before the factors, and that refit to half of a sketch
+)
 FAILED = 2.0  # misfit over the least, or over the noise floor if that is more, from which on a fit has failed
-LIGHTEST = 1e-4  # weight of a component that is not given up
+PARALLEL = 2**20  # multiply-adds of an iteration below which threads wait for the interpreter
+SIDE_BY_SIDE = 2**22  # entries of the frequencies beyond which copies in other axes are made one after the other
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,7 @@ class Fitted:
         part, start = self.problem.subset(half), self.state
         largest = max(_widest(part), 10.0 * float(start.widths.max()) ** 2)
         strength = 0.0 if self.axes is None else SHRINKAGE * 2.0 * start.value / len(half)
-        return replace(self, state=refine(part, start, HALF_STEPS, largest=largest, strength=strength)).whole
+        return replace(self, state=refine(part, start, FIRST_STEPS, largest=largest, strength=strength)).whole
 
 
 def over_complete_fits(problem: Problem, found: State, count: int, rng: np.random.Generator) -> list[Fitted]:
@@ -63,24 +66,40 @@ def over_complete_fits(problem: Problem, found: State, count: int, rng: np.rando
     def fitted(own: np.random.Generator) -> Fitted:
         part = _turned(problem, axes)
         start = search(part, components, own, replacements=REPLACEMENTS).state
-        steps = ALL_STEPS if 10 < d <= 20 else STEPS
-        return Fitted(part, _with_factors(part, start, rank, DIAGONAL_STEPS, steps, own), axes)
+        return Fitted(part, _with_factors(part, start, rank, STEPS, own), axes)
 
     def beside(own: np.random.Generator, groups: State) -> Fitted:
         """A fit to what is beside some groups, then to all: with these it is the columns that are to be diagonal."""
         part = _turned(problem, np.eye(d, dtype=axes.dtype))
         start = search(without(part, groups), components, own, replacements=REPLACEMENTS).state
-        return Fitted(part, _with_factors(part, start, rank, DIAGONAL_STEPS, STEPS, own, groups), np.eye(d))
+        return Fitted(part, _with_factors(part, start, rank, STEPS, own, groups), np.eye(d))
 
-    with limited(None if problem.size * components * d > PARALLEL else 1):
-        fits = in_parallel(fitted, rng.spawn(count))
+    few = problem.size * components * d <= PARALLEL
+    with limited(1 if few or problem.size * d > SIDE_BY_SIDE else None):
+        fits = _side_by_side(fitted, rng.spawn(count))
         groups = _groups(problem, fits)
         if groups is not None:
-            again = in_parallel(lambda own: beside(own, groups), rng.spawn(count))
+            again = _side_by_side(lambda own: beside(own, groups), rng.spawn(count))
             fits = min(fits, again, key=lambda some: float(np.median([fit.state.value for fit in some])))
     best = min(fits, key=lambda fit: fit.state.value)
     enough = FAILED * max(best.state.value, problem.floor(best.whole)[0])
     return [fit for fit in fits if fit.state.value <= enough]
+
+
+def _side_by_side(
+    fitted: Callable[[np.random.Generator], Fitted], generators: Sequence[np.random.Generator]
+) -> list[Fitted]:
+    """One fit for each generator, in equal parts of what is left of the budget."""
+
+    def one(given: tuple[np.random.Generator, Budget]) -> Fitted:
+        with spending(given[1]):
+            return fitted(given[0])
+
+    budget = running()
+    shares = budget.shares(len(generators))
+    fits = in_parallel(one, zip(generators, shares, strict=True))
+    budget.absorb(shares)
+    return fits
 
 
 def _groups(problem: Problem, fits: list[Fitted]) -> State | None:
@@ -109,7 +128,7 @@ def _axes(problem: Problem, found: State, rank: int, rng: np.random.Generator) -
     """
     if problem.dim == 1:
         return np.eye(1)
-    fit = _with_factors(problem, found, rank, AXES_STEPS, AXES_STEPS, rng)
+    fit = _with_factors(problem, found, rank, FIRST_STEPS, rng)
     average = np.tensordot(fit.simplex, fit.covariances, 1)
     return np.ascontiguousarray(np.linalg.eigh(average)[1].T)
 
@@ -122,26 +141,18 @@ def _turned(problem: Problem, axes: Array) -> Problem:
 
 
 def _with_factors(
-    problem: Problem,
-    found: State,
-    rank: int,
-    first: int,
-    steps: int,
-    rng: np.random.Generator,
-    groups: State | None = None,
+    problem: Problem, found: State, rank: int, steps: int, rng: np.random.Generator, groups: State | None = None
 ) -> State:
     """Diagonals, then some factors, shrunk to the pooled diagonal in proportion to the misfit; with groups, if any."""
     widest = _widest(problem)
     k, d = found.means.shape
-    start = State(
-        DIAGONAL, np.maximum(found.weights, LIGHTEST), found.means, np.full((k, d), max(float(found.shapes[0]), 1e-6))
-    )
+    start = State(DIAGONAL, found.weights, found.means, np.full((k, d), max(float(found.shapes[0]), 1e-6)))
     if groups is not None:
         start = joined(start, groups)
-    fit = refine(problem, start, first, largest=widest)
+    fit = refine(problem, start.revived(), FIRST_STEPS, largest=widest)
     if not rank:
         return fit
-    family, weights = Factors(rank), np.maximum(fit.weights, LIGHTEST)
-    start = State(family, weights, fit.means, family.widened(fit.shapes, weights, rng))
+    family, fit = Factors(rank), replace(fit.revived(), value=fit.value)
+    start = State(family, fit.weights, fit.means, family.widened(fit.shapes, fit.weights, rng))
     strength = SHRINKAGE * 2.0 * fit.value / problem.size
     return refine(problem, start, steps, largest=widest, strength=strength)
