@@ -208,4 +208,4 @@ def _groups(linked: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
 
 def percent(share: float) -> str:
     """A share in words."""
-    return f"{100.0 * share:.2g} %" if share < 1.0 else f"{100.0 * share:.0f} %"
+    return f"{100.0 * share:.2g} %" if share < 0.995 else f"{100.0 * share:.0f} %"
