@@ -209,6 +209,14 @@ class Problem:
             return moved.stretched(1.0 / diagonal)
         return moved.mapped(np.asarray(np.linalg.inv(self.metric), np.float64))
 
+    def inverse(self, mixture: Mixture) -> Mixture:
+        """A mixture in the units of the rows as one of this problem."""
+        if self.metric is not None:
+            diagonal = np.diag(self.metric)
+            plain = (self.metric == np.diag(diagonal)).all()
+            mixture = mixture.stretched(diagonal) if plain else mixture.mapped(self.metric)
+        return mixture.scaled(1.0 / self.scale, -self.center / self.scale)
+
     # -- the model -----------------------------------------------------------------------------
 
     def _space(self, k: int) -> tuple[F32, F32, F32, F32]:
