@@ -26,8 +26,8 @@ RENEWED_LEAST = 0.01
 """The same where weights come from what a fitted model leaves."""
 DEVIATIONS = 3.0
 """Standard deviations of a misfit above its floor that chance explains, everywhere: it exceeds them once in 1000."""
-CHANCE = 0.01
-"""p-value above which something may be chance."""
+CHANCE = 1e-3
+"""p-value above which something may be chance: of a thousand problems with nothing to find, one is called reliable."""
 SLACK = 1.5
 """Misfit over noise floor up to which a model counts as right where correlations of frequencies are not looked at."""
 _LEAST_FREEDOM = 0.1
@@ -80,7 +80,7 @@ def sampling_variance(power: Array) -> Array:
 
 def added_variance(sketch: Averages) -> Array:
     """Variance of each average beyond that of sampling rows with ideal features, (m,)."""
-    if isinstance(sketch.features, SecondMomentMap) and sketch.privacy is None and not np.any(sketch.noise):
+    if sketch.features.as_second_moment is not None and sketch.privacy is None and not np.any(sketch.noise):
         return np.zeros(sketch.features.size)  # (nothing is added, and the rest takes many times the sketch)
     ideal = sketch.features.ideal_variances(sketch.mean, sketch.sums, float(sketch.weight))
     return np.maximum(sketch.variances - ideal / sketch.effective_count, 0.0)
