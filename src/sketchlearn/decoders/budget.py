@@ -4,6 +4,9 @@ Work is counted in multiply-adds of a product of matrices, not timed: results ar
 machine.  A second is what one core does in about that time.  Loops ask :func:`over` and stop with the best so far;
 stages that are known to cost more than is left are not begun (:func:`affords`).  The solution then says what was
 stopped or left out.
+
+The numbers at the top are what searches and descents do at most: every decoder and step without a reason of its own
+uses them.
 """
 
 from __future__ import annotations
@@ -12,9 +15,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-SECOND = (
-    1.4e10  # multiply-adds that one core does in a second, measured over six decodings: between 0.6 and 1.5 times that
-)
+STEPS = 100
+"""L-BFGS iterations of a descent from which others go on: the misfit is then within a percent of its minimum."""
+FEW_STEPS = 20
+"""L-BFGS iterations within a loop that changes the components between them."""
+RESTARTS = 6
+"""Searches, at most: where one of three fails, six leave one failure in seven hundred."""
+PATIENCE = 3
+"""Rounds without progress that end a loop."""
+GAIN = 0.99
+"""A round that leaves more than this share of the misfit is without progress."""
+AGREE = 1.05
+"""Ratio of two misfits up to which two searches have found the same: the model is wrong then, not the search."""
+
+SECOND = 1.4e10
+"""Multiply-adds of a second of one core; six decodings took between 0.6 and 1.5 times as long as they were counted."""
 SECONDS = 60.0
 """The budget of one decoding, unless told."""
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 
 from sketchlearn.decoders.budget import SECOND, charge, over, running
-from sketchlearn.decoders.noise import CHANCE, DEVIATIONS
+from sketchlearn.decoders.noise import CHANCE, DEVIATIONS, PROBES
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
 from sketchlearn.models.ica import ICAModel
@@ -26,7 +26,7 @@ from sketchlearn.sketches.value import Sketch
 Array = npt.NDArray[np.float64]
 
 _RIDGE = 1e-4  # of the mean variance: directions that are nearly combinations of others
-_ROUNDS, _BLOCK, _PROBES = 30, 256, 16
+_ROUNDS, _BLOCK = 30, 256
 _METRICS, _TYPICAL = 3, 30  # metrics of a start, and rounds of its three fits together, as they usually are
 _LIMIT = 2.5  # misfit over noise floor that is let pass: eighth moments behind the floor are only roughly known
 _FLAT = 1e-7  # variance of whitened rows that is none
@@ -324,7 +324,7 @@ class _Metric:
     def rank(self, rng: np.random.Generator) -> float:
         """How many cumulants there are, not counting those that are combinations of others (by random probes)."""
         m = len(self._root)
-        signs = rng.choice([-1.0, 1.0], size=(m, _PROBES))
+        signs = rng.choice([-1.0, 1.0], size=(m, PROBES))
         return m - self._ridge * float(np.mean(np.sum(self.whiten(signs) ** 2, axis=0)))
 
 

@@ -155,7 +155,7 @@ def design_pairwise(
     >>> design_pairwise([[1.0, np.nan], [np.nan, 2.0]])[0]
     PairwiseFeatures(dim=2, size=3, center=...)
     """
-    d, center, radius, origin = _place(sample, dim, bounds, weights)
+    d, center, radius, origin = _place(sample, dim, bounds, weights, missing=True)
     phi = PairwiseFeatures.draw(d, center=center, radius=radius)
     return phi, f"all {phi.size} products of {d} columns, each from the rows that hold both; {origin}"
 
@@ -190,12 +190,13 @@ def _place(
     dim: int | None,
     bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None,
     weights: Array | None,
+    missing: bool = False,
 ) -> tuple[int, npt.NDArray[np.float64] | None, float | None, str]:
     if sample is not None and bounds is not None:
         raise ValueError("give a sample or bounds, not both")
     if sample is not None:
         rows = np.asarray(sample, np.float64)
-        if rows.ndim != 2 or not len(rows) or np.isinf(rows).any():
+        if rows.ndim != 2 or not len(rows) or not (np.isfinite(rows) | (np.isnan(rows) & missing)).all():
             raise ValueError(f"the pilot sample must be finite rows and columns, got shape {rows.shape}")
         return rows.shape[1], _near_mean(rows, weights), None, f"centred near the mean of {len(rows)} pilot rows"
     if bounds is not None:

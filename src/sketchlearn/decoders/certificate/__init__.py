@@ -9,8 +9,8 @@
 :mod:`~sketchlearn.decoders.certificate.certify` all of these together.
 """
 
-from sketchlearn.decoders.certificate.certify import EVERY, Certified, Certifier
+from sketchlearn.decoders.certificate.certify import Certified, Certifier
 from sketchlearn.decoders.certificate.examine import Examination
 from sketchlearn.decoders.certificate.findings import TESTS, Exam, Finding, register_test
 
-__all__ = ["EVERY", "TESTS", "Certified", "Certifier", "Exam", "Examination", "Finding", "register_test"]
+__all__ = ["TESTS", "Certified", "Certifier", "Exam", "Examination", "Finding", "register_test"]
