@@ -34,3 +34,13 @@ def decode_array(value: Any, shapes: tuple[tuple[int, ...], ...] | None, name: s
     if not np.isfinite(array).all():
         raise ValueError(f"recipe field {name!r} holds NaN or infinity")
     return array
+
+
+def plain(value: Any) -> Any:
+    """A field of a recipe for people: of a law its name."""
+    return value["law"] if isinstance(value, dict) and set(value) == {"law"} else value
+
+
+def real_parts(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Real and imaginary parts one after the other, for complex numbers."""
+    return np.concatenate([values.real, values.imag], axis=1) if np.iscomplexobj(values) else values
