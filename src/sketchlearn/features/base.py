@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fingerprint import check_fingerprint, digest
 from sketchlearn.features.projection import Projection
-from sketchlearn.features.recipe_arrays import decode_array, encode_array, plain, real_parts
+from sketchlearn.features.recipe_arrays import decode_array, differences, encode_array, real_parts
 from sketchlearn.features.sum_algebra import SumAlgebra
 from sketchlearn.kernels import GRID_BITS, Plan, RowSums, Summer, prepare
 from sketchlearn.limits import check
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 Recipe = dict[str, Any]
 _M = TypeVar("_M", bound="FeatureMap")
 _WORDS_ALONE = {"columns", "reason", "provenance", "_expected", "_embedded"}  # fields without constants of rows
-_WORDS = 80  # letters of a field of a recipe that are worth showing
 
 
 def unchanged(parameters: Recipe) -> Recipe:
@@ -76,6 +76,8 @@ class FeatureMap(SumAlgebra, ABC):
     """
 
     kind: ClassVar[str]
+    takes_missing: ClassVar[bool] = False
+    """Whether rows may hold NaN, for entries that are missing; columns that held nothing then have no box."""
     recipe_version: ClassVar[int] = 1
     recipe_versions: ClassVar[Mapping[int, Callable[[Recipe], Recipe]]] = {1: unchanged}
     """Versions of the recipe that can be read: each with a function that turns its fields into those of today."""
@@ -277,7 +279,7 @@ class FeatureMap(SumAlgebra, ABC):
 
     def standardized(self: _M, offset: npt.ArrayLike, spread: npt.ArrayLike) -> _M:
         """The map for raw rows that this one is for standardised rows; ValueError for kinds that have none."""
-        raise ValueError(f"standardize=True needs Fourier features, {self.kind} features keep their units")
+        raise InputError(Option("standardize", True), f" needs Fourier features, {self.kind} features keep their units")
 
     def redrawn(self: _M, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None) -> _M:
         """A map of the same law, scale and seed with another structure; ValueError for kinds that have none."""
@@ -305,17 +307,9 @@ class FeatureMap(SumAlgebra, ABC):
 
     def difference(self, other: FeatureMap) -> str:
         """What distinguishes two maps, in words (empty if nothing does)."""
-        mine, theirs = self.recipe(), other.recipe()
-        parts = []
-        for key in sorted(set(mine) | set(theirs)):
-            a, b = mine.get(key), theirs.get(key)
-            if a != b:
-                long = any(
-                    len(json.dumps(v)) > _WORDS or isinstance(v, list) or (isinstance(v, dict) and "f8" in v)
-                    for v in (a, b)
-                )  # lists and arrays say nothing to people
-                parts.append(f"{key} differs" if long else f"{key} {plain(a)} vs {plain(b)}")
-        return ", ".join(parts)
+        if self.kind != other.kind:
+            return f"one has {self.kind} features, the other {other.kind} ones"
+        return differences(self.recipe(), other.recipe())
 
     def describe(self) -> str:
         """One line for people."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sketchlearn.arrays import RowError, as_rows
 from sketchlearn.features.encoder import Encoder, Number
 from sketchlearn.sources.once import Once
-from sketchlearn.sources.pilot import LOOKED_AT, PILOT_ROWS, Pilot, Reservoir, stride
+from sketchlearn.sources.pilot import LOOKED_AT, PILOT_ROWS, NoValidRowsError, Pilot, Reservoir, stride
 from sketchlearn.sources.selection import TEXT_OPTIONS, ReadOptions, Selection
 
 _PILOT_PARTS = 32
@@ -292,11 +292,12 @@ class Source:
         """Up to `rows` rows drawn at random; see :meth:`pilot`."""
         return self.pilot(rows, seed).rows
 
-    def pilot(self, rows: int = PILOT_ROWS, seed: int = 0) -> Pilot:
+    def pilot(self, rows: int = PILOT_ROWS, seed: int = 0, missing: bool = False) -> Pilot:
         """Up to `rows` rows drawn at random and their weights, without reading more than a part of large data.
 
         A million rows are looked at: divisible sources in 32 places spread evenly (files, row groups), arrays
-        everywhere, others in their first rows.  Rows that hold NaN, infinity or values beyond 1e30 are left out.
+        everywhere, others in their first rows.  Rows that hold NaN, infinity or values beyond 1e30 are left out (with
+        `missing`, NaN is an entry that is not there).
         Streams that can be read once keep what was looked at for the pass, and are looked at in their first rows.
         """
         parts: list[Part] = list(self.parts) or [Part("", self.batches)]
@@ -305,7 +306,7 @@ class Source:
         step = stride(self.length) if self.in_memory and self.length else 1
         if self.once is not None:
             parts = [Part("", lambda size: self.once.peek(size, rows))]  # type: ignore[union-attr]
-        reservoir = Reservoir(rows, seed)
+        reservoir = Reservoir(rows, seed, missing)
         for part in parts:
             seen = 0
             where = part.name
@@ -315,7 +316,10 @@ class Source:
                 seen += len(batch.rows)
                 if seen >= LOOKED_AT // len(parts) and not self.in_memory:
                     break
-        return reservoir.pilot()
+        try:
+            return reservoir.pilot()
+        except NoValidRowsError as error:
+            raise NoValidRowsError(error.columns, self.names) from None
 
     def __iter__(self) -> Iterator[npt.NDArray[np.floating]]:
         reading = self.stream(65536)

@@ -10,6 +10,7 @@ stored in, as long as all of them are looked at.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,10 +52,27 @@ class Pilot(NamedTuple):
     box: tuple[Array, Array] | None = None
 
 
+class NoValidRowsError(ValueError):
+    """There is nothing to take a sample from.
+
+    Attributes
+    ----------
+    columns : list of int
+        Those that hold no valid value at all.
+    """
+
+    def __init__(self, columns: list[int] | None = None, names: Sequence[str] | None = None) -> None:
+        self.columns = columns or []
+        told = [repr(names[k]) if names else str(k) for k in self.columns[:5]] + ["..."] * (len(self.columns) > 5)
+        why = f"column {', '.join(told)} holds no value: leave it out" if told else "nothing to take a sample from"
+        super().__init__(f"there are no valid rows in the data: {why}")
+
+
 class Reservoir:
     """A pilot in the making: blocks of rows are added in order, and `count` rows at most are kept.
 
-    Rows that hold NaN, infinity or values beyond 1e30, and rows of weight zero, are left out.
+    Rows that hold NaN, infinity or values beyond 1e30, and rows of weight zero, are left out; with `missing`, NaN is an
+    entry that is not there.
 
     Examples
     --------
@@ -66,19 +84,24 @@ class Reservoir:
     (3, 1)
     """
 
-    def __init__(self, count: int, seed: int) -> None:
-        self._count = count
+    def __init__(self, count: int, seed: int, missing: bool = False) -> None:
+        self._count, self._missing = count, missing
         self._random = np.random.default_rng([seed, _STREAM])
         self._rows: npt.NDArray[Any] | None = None
         self._weights: Array = np.empty(0)
         self._keys: Array = np.empty(0)
         self._box: tuple[Array, Array] | None = None
+        self._alive: npt.NDArray[np.bool_] | None = None  # columns with a valid value so far
 
     def add(self, rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None) -> None:
         """Look at the next rows."""
         own = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
         keys = self._random.random(len(rows))
-        good = (np.abs(rows) <= FARTHEST).all(axis=1) & (own > 0)
+        valid = (np.abs(rows) <= FARTHEST) | (np.isnan(rows) & self._missing)
+        good = valid.all(axis=1) & (own > 0)
+        if not len(self._keys) and not good.any():
+            some = valid.any(axis=0)
+            self._alive = some if self._alive is None else self._alive | some
         keys, own = keys[good] / own[good], own[good]
         if len(own):
             self._look(rows if good.all() else rows[good])
@@ -95,15 +118,15 @@ class Reservoir:
             self._rows, self._keys, self._weights = self._rows[kept], self._keys[kept], self._weights[kept]
 
     def _look(self, rows: npt.NDArray[Any]) -> None:
-        lower, upper = rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
+        lower, upper = (f.reduce(rows, axis=0).astype(np.float64) for f in (np.fmin, np.fmax))
         if self._box is not None:
-            lower, upper = np.minimum(lower, self._box[0]), np.maximum(upper, self._box[1])
+            lower, upper = np.fmin(lower, self._box[0]), np.fmax(upper, self._box[1])
         self._box = lower, upper
 
     def pilot(self) -> Pilot:
         """The rows that were kept; ValueError if there are none."""
         if self._rows is None or not len(self._rows):
-            raise ValueError("there are no valid rows in the data: nothing to take a sample from")
+            raise NoValidRowsError(None if self._alive is None else np.flatnonzero(~self._alive).tolist())
         rows, weights = self._rows, self._weights
         if len(rows) > self._count:
             last = int(np.argmax(self._keys))
@@ -112,7 +135,7 @@ class Reservoir:
         return Pilot(rows, None if (weights == weights[0]).all() else weights, self._box)
 
 
-def choose(rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None, seed: int = 0) -> Pilot:
+def choose(rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None, seed: int = 0, missing: bool = False) -> Pilot:
     """The pilot of rows in memory.
 
     Examples
@@ -122,7 +145,7 @@ def choose(rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None, seed: i
     >>> choose(np.arange(5000.0)[:, None]).rows.shape
     (2000, 1)
     """
-    reservoir, step = Reservoir(PILOT_ROWS, seed), stride(len(rows))
+    reservoir, step = Reservoir(PILOT_ROWS, seed, missing), stride(len(rows))
     own = None if weights is None else np.asarray(weights, np.float64)[::step]
     looked = rows[::step]
     for start in range(0, len(looked), _BLOCK):
