@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from sketchlearn.comparison import (
         Comparison,
         DetectionErrors,
+        Discrepancy,
         Independence,
         Score,
         compare,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         goodness_of_fit,
         independence,
         mean_kernel,
+        mmd,
         score,
         synthesize,
     )
@@ -77,6 +79,7 @@ _ROOMS = {
     "comparison": (
         "Comparison",
         "DetectionErrors",
+        "Discrepancy",
         "Independence",
         "Score",
         "compare",
@@ -86,6 +89,7 @@ _ROOMS = {
         "goodness_of_fit",
         "independence",
         "mean_kernel",
+        "mmd",
         "score",
         "synthesize",
     ),
@@ -162,6 +166,7 @@ __all__ = [
     "CompressiveVerifier",
     "DataWarning",
     "DetectionErrors",
+    "Discrepancy",
     "DuplicateRowsError",
     "EmbeddedFeatures",
     "Encoder",
@@ -205,6 +210,7 @@ __all__ = [
     "local",
     "mean_kernel",
     "merge",
+    "mmd",
     "plots",
     "privatize",
     "read",
