@@ -7,16 +7,17 @@ import sketchlearn
 
 ROOT = Path(sketchlearn.__file__).parent
 LEVELS = [
-    {"arrays", "exceptions", "files", "limits", "optional", "threads", "words"},
+    {"accepts", "arrays", "exceptions", "files", "limits", "optional", "threads", "words"},
     {"kernels"},
     {"features"},
     {"sketches"},
     {"sources", "engines"},
     {"designs"},
+    {"sketching"},
     {"models"},
     {"decoders"},
     {"comparison"},
-    {"learn", "privacy", "federation", "local"},
+    {"learn", "privacy", "federation", "local", "profiling"},
     {"atoms", "datasets", "plots", "theory"},
     {"store"},
     {"cli"},

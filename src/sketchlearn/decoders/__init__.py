@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.registry import DECODERS, decoders_of, register_decoder
 from sketchlearn.decoders.solution import (
     ClusterSolution,
@@ -25,7 +24,8 @@ from sketchlearn.decoders.solution import (
     Solution,
     StableSolution,
 )
-from sketchlearn.decoders.sweep import Sweep, sweep_by_certificate
+from sketchlearn.decoders.sweep import Sweep, numbers_of_components, sweep_by_certificate
+from sketchlearn.engines.progress import Report, reporting
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.randomness import RandomState, as_generator
@@ -138,12 +138,11 @@ def decode(
         return found  # a decoder of another package may return what it likes
     if sketch.has_box:
         found = found.within(sketch.lower, sketch.upper)
-    if decoders.groups and found.code is Code.RELIABLE:
-        rows = sketch.effective_count
-        if rows < verdicts.FEWEST_ROWS * k:
-            code, verdict = verdicts.of_few_rows(rows, k)
-            return replace(found, code=code, verdict=verdict)
-    return found
+    if not decoders.groups:
+        return found
+    from sketchlearn.decoders.evidence import examined
+
+    return examined(found, sketch, k)
 
 
 def _record(found: Solution, seconds: float) -> dict[str, Any]:
@@ -186,6 +185,7 @@ def sweep(
     *,
     task: str = "kmeans",
     random_state: RandomState = None,
+    progress: bool | Report | None = False,
     **options: Any,
 ) -> Sweep:
     """Decode every number of components from one sketch, and recommend one.
@@ -200,6 +200,8 @@ def sweep(
         As for :func:`sketchlearn.decode`.
     random_state : int, Generator, RandomState or None
         For repeatable results.
+    progress : bool or callable, optional
+        A bar, as for :func:`sketchlearn.sketch`; a callable gets (numbers tried, numbers in all).
     **options
         Of the decoder, e.g. ``covariance_type=`` of mixtures.
 
@@ -218,12 +220,16 @@ def sweep(
     """
     decoders = decoders_of(task)
     rng = as_generator(random_state)
-    with single_blas_thread:
+    if task == "regression":
+        raise ValueError("task='regression' has no number of components to choose")
+    numbers = numbers_of_components(sketch, ks)
+    label = "trying numbers of components"
+    with single_blas_thread, reporting(progress, len(numbers), label, unit="numbers") as report:
         if task in _SWEEPS:
             module, _, function = _SWEEPS[task].partition(":")
-            table: Sweep = getattr(importlib.import_module(module), function)(sketch, ks, rng=rng, **options)
-            return replace(table, privacy=sketch.privacy)
-        if task == "regression":
-            raise ValueError("task='regression' has no number of components to choose")
-        table = sweep_by_certificate(decoders[decoders.default], sketch, ks, rng=rng, **options)
-        return replace(table, privacy=sketch.privacy)
+            table: Sweep = getattr(importlib.import_module(module), function)(
+                sketch, numbers, rng=rng, report=report, **options
+            )
+        else:
+            table = sweep_by_certificate(decoders[decoders.default], sketch, numbers, rng=rng, report=report, **options)
+    return replace(table, privacy=sketch.privacy)

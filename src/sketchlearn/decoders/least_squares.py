@@ -35,8 +35,14 @@ _PAIRS = (
 _EXACT = "the sketch holds all products of columns: these are the coefficients of least squares on the rows"
 
 
+_KNOWN, _DIGITS = 0.1, 1e-3  # rounding errors that matter: of a standard error, and of a coefficient
+
+
 class _Fit(NamedTuple):
-    """Coefficients (t, p), their variances over that of the noise, and what they explain of the total."""
+    """Coefficients (t, p), their variances over that of the noise, and what they explain of the total.
+
+    `rounding` is what rounding of the moments may do to the coefficients (t, p) and to what is explained (t,).
+    """
 
     coefficients: Array
     errors: Array | None
@@ -44,6 +50,7 @@ class _Fit(NamedTuple):
     total: Array
     rank: int
     pull: Array | None
+    rounding: tuple[Array, Array] | None = None
 
 
 def decode_regression(
@@ -176,6 +183,11 @@ def _solution(
         )
     elif collinear:
         code, verdict = Code.UNDETERMINED, _collinear(fit.rank, coef.shape[1])
+    elif not freedom > 0:
+        code = Code.UNDETERMINED
+        verdict = f"{fit.rank} coefficients explain {count:.6g} rows whatever they hold: nothing tells the noise"
+    elif doubt := _lost_digits(fit, rest, freedom / count, groups[0]):
+        code, verdict = Code.UNDETERMINED, doubt
     else:
         code, verdict = Code.RELIABLE, _EXACT if few is None else f"{_EXACT}, for {fit.rank} principal components"
     scale = np.where(fit.total > 0, fit.total, 1.0)
@@ -202,6 +214,22 @@ def _solution(
     )
 
 
+def _lost_digits(fit: _Fit, rest: Array, freedom: float, names: Sequence[str]) -> str:
+    """A doubt, where rounding of the moments may have moved a coefficient by more than its standard error tells."""
+    if fit.rounding is None or fit.errors is None:
+        return ""
+    moved, explained = fit.rounding
+    sure = np.maximum(rest - explained, 0.0)[:, None]
+    allowed = np.maximum(_KNOWN * np.sqrt(sure / freedom * fit.errors), _DIGITS * np.abs(fit.coefficients))
+    if (moved <= allowed).all():
+        return ""
+    column = names[int(np.argmax((moved > allowed).any(axis=0)))]
+    return (
+        f"the predictors are so nearly collinear, or a row so far from all others, that rounding may change the "
+        f"coefficient of {column}: leave such rows or columns out"
+    )
+
+
 def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, few: int | None, count: float) -> _Fit:
     """From the normal equations; `noise` is the rounding error of the predictors' variances."""
     A, B, total = S[np.ix_(x, x)], S[np.ix_(x, t)], np.diag(S)[t]
@@ -211,6 +239,8 @@ def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, f
     scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, size))
     C = A * scale[:, None] * scale
     penalised = ridge > 0
+    rounding = None
+    unsure = 8.0 * max(float(np.max(noise * scale**2, initial=0.0)), 2.0**-52)  # of the entries of C
     if few is not None:
         coef, H, rank = _principal(A, B, few, ridge)
     elif penalised:
@@ -222,7 +252,7 @@ def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, f
         rank = int(np.sum(~constant))
     else:
         values, vectors = np.linalg.eigh((C + C.T) / 2.0)
-        keep = values > 8.0 * len(x) * max(float(np.max(noise * scale**2, initial=0.0)), 2.0**-52)
+        keep = values > unsure * len(x)
         rank = int(keep.sum())
         inverse = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
         coef = scale[:, None] * (inverse @ (scale[:, None] * B))
@@ -230,13 +260,16 @@ def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, f
         left = scale[:, None] * B - C @ (inverse @ (scale[:, None] * B))
         coef = coef + scale[:, None] * (inverse @ left)
         H = scale[:, None] * inverse * scale
+        weight = np.abs(size[:, None] * coef).sum(0) + np.sqrt(np.maximum(total, 0.0))
+        spread = np.sqrt((inverse**2).sum(1))  # errors of different entries are independent
+        rounding = unsure * (scale * spread)[None] * weight[:, None], unsure * weight**2
         if rank < len(x):
             coef, H = _minimum_norm(coef, H, scale, vectors[:, ~keep], constant)
             warnings.warn(_collinear(rank, len(x)), LinAlgWarning, stacklevel=6)
     explained = 2.0 * np.sum(coef * B, 0) - np.sum(coef * (A @ coef), 0)
     pull = (H @ A @ H if penalised else H) / count
     errors = np.maximum(np.diag(pull), 0.0)[None, :].repeat(len(t), 0)
-    return _Fit(coef.T, errors, explained, total, rank, pull)
+    return _Fit(coef.T, errors, explained, total, rank, pull, rounding)
 
 
 def _collinear(rank: int, predictors: int) -> str:

@@ -14,9 +14,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import FLAG, NOTHING
 from sketchlearn.designs.projection import project_sample
 from sketchlearn.designs.request import Designer, Request, checked_rows, find, positive, tasks
-from sketchlearn.designs.spread import standard_units, warn_of
+from sketchlearn.designs.spread import column_units, standard_units, unlike, warn_of
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fourier import FourierFeatures
@@ -25,6 +27,9 @@ from sketchlearn.features.pilot_table import as_table, encoded_rows
 from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.radial import RadialLaw
+from sketchlearn.sources.base import Source
+from sketchlearn.sources.pilot import PILOT_ROWS
+from sketchlearn.words import counted
 
 Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 Fourier: TypeAlias = Literal["kmeans", "kmedians", "gmm", "stable", "subspaces"]
@@ -44,7 +49,7 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
-    standardize: bool = ...,
+    standardize: bool | None = ...,
     encoder: Encoder | None = ...,
     projection: int | Projection | None = ...,
     structure: str = ...,
@@ -68,7 +73,7 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
-    standardize: bool = ...,
+    standardize: bool | None = ...,
     encoder: Encoder | None = ...,
     projection: int | Projection | None = ...,
     structure: str = ...,
@@ -116,7 +121,7 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
-    standardize: bool = ...,
+    standardize: bool | None = ...,
     encoder: Encoder | None = ...,
     projection: int | Projection | None = ...,
     structure: str = ...,
@@ -139,7 +144,7 @@ def design(
     scale: float | str | None = None,
     radial: str | RadialLaw | None = None,
     covariance_type: str | None = None,
-    standardize: bool = False,
+    standardize: bool | None = None,
     encoder: Encoder | None = None,
     projection: int | Projection | None = None,
     structure: str = "dense",
@@ -184,9 +189,10 @@ def design(
         Law of the radii for a named scale; ``"adapted"`` by default.
     covariance_type : {"full", "tied", "diag", "spherical"}, optional
         Shape of the components, for ``task="gmm"`` and ``"stable"``; ``"full"`` by default.
-    standardize : bool
+    standardize : bool, optional
         Every column counts in units of its own spread, which is taken from the sample and becomes part of the map:
-        k-means is then that of the standardised rows, with centres in the original units.
+        k-means is then that of the standardised rows, with centres in the original units.  By default so for
+        ``"classifier"``, and for ``"anomaly"`` where one column is more than thirty times as wide as another.
     structure : {"dense", "auto", "hadamard", "gr2", "fastfood"}
         How frequencies are made: one by one, or in blocks of fast transforms for many columns; ``"auto"`` takes
         these where they are faster.  Quadratic maps know ``"dense"``, ``"auto"`` and ``"hadamard"``.
@@ -226,6 +232,7 @@ def design(
     array([  1.,  10., 102.])
     """
     k = positive(n_components, "n_components")
+    (FLAG | NOTHING).check("standardize", standardize)
     m = None if size is None else positive(size, "size")
     find(task)
     if isinstance(seed, np.random.Generator):
@@ -311,22 +318,78 @@ def design_request(
         few, request = _projected(request, projection, names)
         remarks = f"; of {few.describe()}"
     units = None
-    if request.standardize and not task.own_units:
-        units, request = _standardized(request, names, indicators)
-        remarks = "; columns in units of their spread in the pilot"
+    inside = request.standardize is None and request.sample is not None and task.units in ("columns", "unlike")
+    inside = inside and (task.units == "columns" or unlike(request.rows()))
+    if inside or (request.standardize and task.units != "own"):
+        units, request = _standardized(request, names, indicators, task.units == "distances")
+        remarks += "; columns in units of their spread in the pilot"
     phi, why = make(request)
     if units is not None:
         phi = phi.standardized(*units)
     if drawn != ("dense", False, None):
         phi = phi.redrawn(*drawn)
         remarks += f"; {phi.describe()}"
-    if asked.sample is not None and task.outliers:
-        warn_of(asked.rows(), names, task.distances and not asked.standardize, level)
+    if asked.sample is not None:
+        compared = task.units == "distances" or request.covariance_type == "spherical"
+        compared |= task.units in ("columns", "unlike") and asked.standardize is False
+        if task.outliers or compared:
+            warn_of(asked.rows(), names, compared and units is None and not asked.standardize, level, task.outliers)
     if few is not None:
         phi = phi.with_projection(few)
     if names is not None and len(names) == phi.inputs:
         phi = phi.with_columns(names)
     return phi.explained(why + remarks)
+
+
+def design_source(
+    source: Source,
+    *,
+    n_components: int = 20,
+    task: str = "kmeans",
+    seed: int = 0,
+    standardize: bool | None = None,
+    projection: int | Projection | None = None,
+    encoder: Encoder | None = None,
+    missing: str | None = None,
+    level: int = 3,
+) -> FeatureMap:
+    """The map for rows that are open already (with `encoder`, if there is one), from a pilot of them.
+
+    Parameters
+    ----------
+    source : Source
+        Of which a pilot is taken; a stream that can be read once keeps it for the pass.
+    n_components, task, seed, standardize, projection, encoder, missing
+        See :func:`design`.
+    level : int
+        Whose line warnings are about, counted from here.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.designs.front import design_source
+    >>> rows = np.random.default_rng(0).normal(size=(500, 3))
+    >>> design_source(sl.read(rows)) == sl.design(rows)
+    True
+    """
+    check_missing(missing, task, projection is not None or standardize or encoder is not None)
+    rows, weights, box = source.pilot(PILOT_ROWS, seed, missing is not None)
+    if len(rows) < min(n_components, PILOT_ROWS):
+        raise InputError(
+            f"a design for {counted(n_components, 'component')} needs at least as many valid rows, the data has "
+            f"{len(rows)}: ask for fewer components with ",
+            Option("n_components"),
+        )
+    phi = design_request(
+        Request(
+            task, n_components, seed, rows, weights=weights, standardize=standardize, looked_at=box, missing=missing
+        ),
+        source.names if source.names and len(source.names) == rows.shape[1] else None,
+        indicators=None if encoder is None else encoder.indicators,
+        projection=projection,
+        level=level + 1,
+    )
+    return (phi if encoder is None else phi.with_encoder(encoder)).chosen_from("a sample")
 
 
 class _Rows(NamedTuple):
@@ -353,7 +416,7 @@ def _pilot(
     sample: Any, sample_weight: npt.ArrayLike | None, seed: int, encoder: Encoder | None, missing: bool
 ) -> _Rows:
     """The pilot of any rows, and the names of their columns."""
-    from sketchlearn.sources.pilot import PILOT_ROWS, choose, is_source
+    from sketchlearn.sources.pilot import choose, is_source
 
     frame = encoder is not None and (hasattr(sample, "columns") or hasattr(sample, "schema"))
     large = hasattr(sample, "tocsr") and sample.shape[0] > PILOT_ROWS  # made dense block by block
@@ -380,13 +443,13 @@ def _pilot(
 
 
 def _standardized(
-    request: Request, names: Sequence[str] | None, indicators: npt.NDArray[np.bool_] | None
+    request: Request, names: Sequence[str] | None, indicators: npt.NDArray[np.bool_] | None, strict: bool
 ) -> tuple[tuple[npt.ArrayLike, npt.ArrayLike], Request]:
-    """Offset and spread of the columns, and the request for standardised rows."""
+    """Offset and spread of the columns, and the request for standardised rows; `strict`: no column may be constant."""
     if request.sample is None:
-        raise ValueError("standardize=True takes the spread of each column from a sample: give one")
+        raise InputError(Option("standardize", True), " takes the spread of each column from a sample: give one")
     rows, weights = request.weighted()
-    offset, spread = standard_units(rows, names, indicators, weights)
+    offset, spread = standard_units(rows, names, indicators, weights) if strict else column_units(rows, weights)
     seen = request.looked_at
     box = None if seen is None else ((seen[0] - offset) / spread, (seen[1] - offset) / spread)
     rows = (rows - offset) / spread
@@ -404,11 +467,13 @@ def _projected(
     rows, weights = request.weighted()
     if isinstance(projection, Projection):
         if request.standardize:
-            raise ValueError("standardize=True: a projection that is given has units of its own, leave one of them out")
+            raise InputError(
+                Option("standardize", True), ": a projection that is given has units of its own, leave one of them out"
+            )
         few = projection(rows)
     else:
         size = positive(projection, "projection")
-        projection, few = project_sample(rows, size, request.seed, request.standardize, names, weights)
+        projection, few = project_sample(rows, size, request.seed, bool(request.standardize), names, weights)
     return projection, replace(request, sample=few, weights=weights, standardize=False, looked_at=None)
 
 

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.designs.request import Request, register_design
+from sketchlearn.exceptions import PUBLIC, InputError
 from sketchlearn.features.pairwise import PairwiseFeatures
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.second_moment import SecondMomentMap
@@ -34,6 +35,8 @@ Array = npt.NDArray[np.float64]
 
 SIZE = 8
 """Features per component and column."""
+ALL_PRODUCTS = {"task": "regression", "n_components": 1, "size": None}
+"""What to ask for where a model is learned from the moments of few columns, whose units don't matter then."""
 _EXACT_COLUMNS = 2000  # all products are kept up to here: 16 MB
 _RELEASED_COLUMNS = 511  # the same with public bounds: noise of a matrix takes seconds
 _ORTHOGONAL_COLUMNS = 2048  # bases up to here take seconds to draw
@@ -177,7 +180,7 @@ def _from_request(request: Request) -> tuple[SecondMomentMap, str]:
     )
 
 
-register_design("pca", size=pca_size, projects=False, outliers=False, missing=True)(_from_request)
+register_design("pca", size=pca_size, projects=False, units="distances", outliers=False, missing=True)(_from_request)
 register_design("regression", size=regression_size, projects=False, outliers=False, missing=True)(_from_request)
 register_design("cca", size=regression_size, projects=False, outliers=False, missing=True)(_from_request)
 
@@ -206,7 +209,7 @@ def _place(
         words = f"no row looked at: rows clipped to distance {radius:.6g} from the middle of the bounds, exact sums"
         return len(lower), 0.5 * (lower + upper), radius, words
     if dim is None:
-        raise ValueError("nothing to design from: give a sample of rows, bounds=(lower, upper) or dim")
+        raise InputError("nothing to design from: give a sample of rows, ", PUBLIC, " or dim")
     return dim, None, None, "no row looked at, sums in float64"
 
 

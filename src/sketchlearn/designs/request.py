@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import FARTHEST
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.radial import RadialLaw
 
@@ -30,8 +31,8 @@ class Request:
         Arguments of :func:`sketchlearn.design`.
     sample, weights : array (n, d) and array (n,) or None
         Pilot rows and their weights.
-    standardize : bool
-        For tasks with ``own_units``: columns count in units of their spread.
+    standardize : bool or None
+        Columns count in units of their spread; None leaves it to the task.
     missing : {"pairs"} or None
         Rows may miss entries (NaN), and what is learned comes from the pairs that are there.
     looked_at : tuple of array (d,) or None
@@ -49,7 +50,7 @@ class Request:
     radial: str | RadialLaw | None = None
     covariance_type: str | None = None
     weights: Array | None = None
-    standardize: bool = False
+    standardize: bool | None = None
     looked_at: tuple[Array, Array] | None = None
     missing: str | None = None
 
@@ -94,9 +95,10 @@ def checked_rows(sample: Any, missing: bool = False) -> Array:
     try:
         rows = np.asarray(sample.toarray() if hasattr(sample, "tocsr") else sample, np.float64)
     except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"the pilot sample holds something else than numbers ({error}): choose columns of numbers, or give "
-            "encoder=sl.Encoder.fit(sample) for categories and missing values"
+        raise InputError(
+            f"the pilot sample holds something else than numbers ({error}): choose columns of numbers, or give ",
+            Option("encoder", "sl.Encoder.fit(sample)", code=True),
+            " for categories and missing values",
         ) from None
     if rows.ndim != 2 or len(rows) < 1 or rows.shape[1] < 1:
         raise ValueError(f"the pilot sample must have rows and columns, got shape {rows.shape}")
@@ -129,8 +131,7 @@ class Task(NamedTuple):
     design: Designer
     size: Size
     projects: bool = True
-    own_units: bool = False
-    distances: bool = False
+    units: str = "rows"
     outliers: bool = True
     missing: bool = False
 
@@ -143,8 +144,7 @@ def register_design(
     *,
     size: Size,
     projects: bool = True,
-    own_units: bool = False,
-    distances: bool = False,
+    units: str = "rows",
     outliers: bool = True,
     missing: bool = False,
 ) -> Callable[[Designer], Designer]:
@@ -158,10 +158,11 @@ def register_design(
         ``size(n_components, dim, covariance_type)``, the number of features by default.
     projects : bool
         Whether rows may be projected at random first: not if the model is about single columns.
-    own_units : bool
-        Whether the designer standardises the columns itself, where the request says so.
-    distances : bool
-        Whether the widths of columns are compared with each other, so that units matter.
+    units : {"rows", "own", "columns", "unlike", "distances"}
+        What columns count in: their own units, unless the request says otherwise (``"rows"``); their spread, which the
+        designer sees to (``"own"``), or which rows are divided by unless the request says no (``"columns"``), or only
+        where columns have units that can't be the same (``"unlike"``).  Where the task depends on units
+        (``"distances"``), the owner of the rows hears of columns that hardly count.
     outliers : bool
         Whether the owner of the rows should hear of values far from all others.
     missing : bool
@@ -180,7 +181,7 @@ def register_design(
     """
 
     def add(designer: Designer) -> Designer:
-        _TASKS[task] = Task(designer, size, projects, own_units, distances, outliers, missing)
+        _TASKS[task] = Task(designer, size, projects, units, outliers, missing)
         return designer
 
     return add

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchlearn.arrays import nowhere
 from sketchlearn.decoders import decode, sweep
 from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.front import design_request
 from sketchlearn.designs.request import Request, find
-from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.parameters import DeclaredParameters
@@ -36,7 +36,9 @@ from sketchlearn.learn.rows import (
     weight_scale,
 )
 from sketchlearn.models.base import Model
+from sketchlearn.sketches.accumulator import invalid
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sketching import sketch as make_sketch
 from sketchlearn.sources import Selection, open_source
 from sketchlearn.threads import limited
 
@@ -151,6 +153,7 @@ class SketchEstimator(DeclaredParameters, ABC):
             range(1, most + 1),
             task={"kmedians": "kmeans"}.get(self.task, self.task),  # how many clusters there are is one question
             random_state=seed,
+            progress=self.progress,
             **self.sweep_options(),
         )
         return self.sweep_.recommended
@@ -298,16 +301,23 @@ class SketchEstimator(DeclaredParameters, ABC):
             return rows
         fewest = self.fewest_rows if first else 1
         array = validate_data(
-            self, X, reset=first, dtype=list(self.row_types), ensure_min_samples=fewest,
-            ensure_all_finite=self._finite(),
-        )  # fmt: skip
+            self, X, reset=first, dtype=list(self.row_types), ensure_min_samples=fewest, ensure_all_finite=False
+        )
+        self._check_finite(array)
         return self._weighted(array, sample_weight, self._names(), first)
 
-    def _finite(self) -> bool | str:
-        """What scikit-learn is to check about the values of rows in memory."""
+    def _check_finite(self, rows: npt.NDArray[Any]) -> None:
+        """Refuse rows with infinity, and with NaN unless entries may be missing or such rows are left out."""
         if self.on_invalid != "raise":
-            return False
-        return True if not self._takes_missing() else "allow-nan"
+            return
+        valid = np.isfinite(rows)
+        if self._takes_missing():
+            valid |= np.isnan(rows)
+        if not valid.all():
+            number = int(np.argmin(valid.all(axis=1)))
+            names = self._names()
+            where = None if names is None else lambda k, _: f"column {names[k]!r}"
+            raise invalid(rows[number], number, where).placed(nowhere)
 
     @property
     def _pairs(self) -> bool:
@@ -385,10 +395,10 @@ class SketchEstimator(DeclaredParameters, ABC):
         if size is None:
             size = self.default_size(columns if few is None else few, rows.total if whole else None)
         pilot = rows.pilot(seed, self._pairs)
+        asked = {"standardize": getattr(self, "standardize", None), "size": size, **self.design_request()}
         request = Request(
-            sample=pilot.rows, weights=pilot.weights, size=size, seed=seed,
-            standardize=bool(getattr(self, "standardize", False)), looked_at=pilot.box,
-            missing="pairs" if self._pairs else None, **self.design_request(),
+            sample=pilot.rows, weights=pilot.weights, seed=seed, looked_at=pilot.box,
+            missing="pairs" if self._pairs else None, **asked,
         )  # fmt: skip
         return design_request(request, rows.names, designer=self._designed, projection=few, level=5)
 

@@ -10,10 +10,11 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
+from sketchlearn.accepts import NOTHING, Accepts, choice, whole
 from sketchlearn.decoders.noise import CHANCE
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import NOTHING, PAIRS, Accepts, choice, whole
+from sketchlearn.learn.parameters import PAIRS
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.cca import CCAModel

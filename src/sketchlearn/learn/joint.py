@@ -119,7 +119,8 @@ class JointEstimator(SketchEstimator):
 
     def _validated(self, X: Any, y: Any, first: bool) -> tuple[npt.NDArray[np.float64], Any]:
         """Predictors and targets of rows in memory; a sparse matrix is made dense, for the targets join it."""
-        finite = self._finite()
+        missing = self._takes_missing()
+        finite: bool | str = self.on_invalid == "raise" and ("allow-nan" if missing else True)
         if finite is True or y is None:
             array, target = validate_data(
                 self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True, accept_sparse="csr"

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from sketchlearn.accepts import FLAG, NOTHING, Accepts, choice, real, whole
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import FLAG, NOTHING, PAIRS, Accepts, choice, real, whole
+from sketchlearn.learn.parameters import PAIRS
 from sketchlearn.learn.using import Predicts
 from sketchlearn.models.base import Model
 from sketchlearn.models.regression import RegressionModel

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length
 
+from sketchlearn.accepts import Accepts, real, whole
 from sketchlearn.comparison.detection import DetectionErrors, detection_errors
 from sketchlearn.comparison.verification import MeanSpace, log_ratio, shift_variance
 from sketchlearn.comparison.verifier_model import VerifierModel
 from sketchlearn.decoders import decode
-from sketchlearn.engines import sketch as make_sketch
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.parameters import Accepts, real, whole
 from sketchlearn.learn.rows import is_source
-from sketchlearn.learn.tables import TableEstimator
+from sketchlearn.learn.tables import TableEstimator, checked_labels
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.mixtures import GaussianMixtureModel
@@ -26,6 +26,7 @@ from sketchlearn.models.usage import UsableModel
 from sketchlearn.sketches.checks import check_same_features
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sketching import sketch as make_sketch
 
 Array = npt.NDArray[np.float64]
 
@@ -348,9 +349,10 @@ class CompressiveVerifier(TableEstimator):
     @staticmethod
     def _in_memory(X: Any) -> Any:
         if is_source(X) and not isinstance(X, np.memmap):
-            raise ValueError(
-                "a verifier is fitted to rows in memory: of files, make table = sl.sketch(files, phi, "
-                "group_by='speaker') and call fit_sketch(table)"
+            raise InputError(
+                "a verifier is fitted to rows in memory: of files, make table = sl.sketch(files, phi, ",
+                Option("group_by", "speaker"),
+                ") and call fit_sketch(table)",
             )
         return np.asarray(X) if isinstance(X, np.memmap) else X
 
@@ -365,6 +367,7 @@ class CompressiveVerifier(TableEstimator):
             self._of_sessions = None
         if y is None:
             return SketchTable({"background": self._pass(rows, features)}), rows.scale
+        checked_labels(y, self.group)
         labels = np.asarray(y)
         check_consistent_length(rows.data, labels)
         keys = [key if isinstance(key, str | bool | int) else str(key) for key in labels.tolist()]

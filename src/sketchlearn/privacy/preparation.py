@@ -22,7 +22,6 @@ import numpy.typing as npt
 import sketchlearn
 from sketchlearn.designs import design as plain_design
 from sketchlearn.designs.kmeans import multiscale_map
-from sketchlearn.engines import sketch
 from sketchlearn.engines.progress import Report
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Category, Encoder, Number
@@ -36,6 +35,7 @@ from sketchlearn.privacy.release import charge, map_mark, privatize
 from sketchlearn.privacy.sensitivity import phase_bounds
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sketching import sketch
 
 _SLACK = 2.0  # the unit of a column may be off by that much
 _USUAL = 20  # features per component and column
@@ -272,6 +272,8 @@ def privatize_rows(
 ) -> tuple[Sketch, Preparation]:
     """From a table to a private sketch in one go: preparation, map, pass and release under one guarantee.
 
+    Missing numbers are filled.  Rows that hold infinity are left out.
+
     Parameters
     ----------
     data, columns, categories, bounds, most, **reading
@@ -317,7 +319,9 @@ def privatize_rows(
             records_per_user=work.people,
         )  # fmt: skip
     phi, spent = found.design(n_components, task=task, size=size, seed=seed, standardize=standardize)
-    exact = sketch(data, phi, workers=workers, progress=progress, **reading)
+    # that a pass has stopped would tell of a row; under add-remove nobody learns how many were left out
+    invalid = "skip" if relation == "add-remove" else "raise"
+    exact = sketch(data, phi, workers=workers, progress=progress, on_invalid=invalid, **reading)
     made = privatize(
         exact, *rest, relation=relation, records_per_user=work.people, pilot=spent, ledger=ledger, dataset=dataset
     )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sketchlearn.arrays import RowError, as_rows
 from sketchlearn.features.encoder import Encoder, Number
 from sketchlearn.sources.once import Once
-from sketchlearn.sources.pilot import LOOKED_AT, PILOT_ROWS, Pilot, Reservoir, stride
+from sketchlearn.sources.pilot import LOOKED_AT, PILOT_ROWS, NoValidRowsError, Pilot, Reservoir, stride
 from sketchlearn.sources.selection import TEXT_OPTIONS, ReadOptions, Selection
 
 _PILOT_PARTS = 32
@@ -209,6 +209,8 @@ class Source:
     """The column that says whose row it is."""
     max_rows_per_user: int | None = None
     """Batches say whose rows they are, and a pass takes so many of each user."""
+    share: float | None = None
+    """A pass takes this share of the rows, at random."""
     users_together: bool = False
     """Every user has all rows in one part."""
 
@@ -314,7 +316,10 @@ class Source:
                 seen += len(batch.rows)
                 if seen >= LOOKED_AT // len(parts) and not self.in_memory:
                     break
-        return reservoir.pilot()
+        try:
+            return reservoir.pilot()
+        except NoValidRowsError as error:
+            raise NoValidRowsError(error.columns, self.names) from None
 
     def __iter__(self) -> Iterator[npt.NDArray[np.floating]]:
         reading = self.stream(65536)
@@ -396,7 +401,7 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
         chosen.refuse(
             "rows opened with sl.read: give it there",
             "columns", "weight_column", "group_by", "where", "query", "dataset", "format", "dtype", "sample_weight",
-            "user", *TEXT_OPTIONS,
+            "user", "sample", *TEXT_OPTIONS,
         )  # fmt: skip
         return data
     for _, opener in _OPENERS:
@@ -408,7 +413,7 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
                 chosen.refuse("this data", *TEXT_OPTIONS)
             named = isinstance(chosen.user, str | int)
             user = None if chosen.user is None else str(chosen.user) if named else "an array"
-            bound = {"user": user, "max_rows_per_user": chosen.max_rows_per_user}
+            bound = {"user": user, "max_rows_per_user": chosen.max_rows_per_user, "share": chosen.sample}
             return replace(source, settings=chosen.settings(), **bound)  # type: ignore[arg-type]
     raise TypeError(
         f"can't read rows from {type(data).__name__}: give a path, a 2-D array, a frame, an Arrow stream, or an "
