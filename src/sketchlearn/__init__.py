@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         score,
         synthesize,
     )
-    from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
+    from sketchlearn.decoders import Mixture, Solution, Sweep, decode, decoding_budget, sweep
     from sketchlearn.designs import design, design_independence
     from sketchlearn.engines.append import append
     from sketchlearn.engines.follow import follow
@@ -95,7 +95,7 @@ _ROOMS = {
         "score",
         "synthesize",
     ),
-    "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
+    "decoders": ("Mixture", "Solution", "Sweep", "decode", "decoding_budget", "sweep"),
     "designs": ("design", "design_independence"),
     "engines.append": ("append",),
     "engines.follow": ("follow",),
@@ -203,6 +203,7 @@ __all__ = [
     "compare",
     "datasets",
     "decode",
+    "decoding_budget",
     "design",
     "design_independence",
     "detection_errors",

@@ -302,6 +302,13 @@ def _from_scratch(run: Decoding) -> str:
     return _if(many, "the map has many scales: clusters may lie in groups")
 
 
+def _coarse_to_fine_cost(run: Decoding) -> float:
+    """Of components that are added and taken away one at a time, and of what follows where they explain nothing."""
+    k, d, m = run.k, run.problem.dim, run.problem.size
+    rest = run.n_decodes * STEPS * 3.0 * k * run.problem.size * d * min(d, 10)
+    return k * 3.0 * 2.0 * m * (k * (d + 1.0)) ** 2 + rest
+
+
 POLICY: tuple[Stage[Decoding], ...] = (
     Stage(
         "greedy search", lambda run: "always first" + (", here from a model" * (run.start is not None)), greedy_search
@@ -322,7 +329,7 @@ POLICY: tuple[Stage[Decoding], ...] = (
     ),
     Stage("repair", lambda run: _if(not run.unexplained and _searchable(run), "a test failed"), repaired),
     Stage("own widths", lambda run: _if(_searchable(run), "one width does not explain the sketch"), own_widths),
-    Stage("coarse to fine", _from_scratch, coarse_to_fine),
+    Stage("coarse to fine", _from_scratch, coarse_to_fine, _coarse_to_fine_cost),
     Stage(
         "over-complete mixture",
         lambda run: _if(

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sketchlearn.decoders.budget import STEPS
+from sketchlearn.decoders.budget import STEPS, Budget, running, spending
 from sketchlearn.decoders.families import DIAGONAL, Factors
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
@@ -23,6 +23,7 @@ SHRINKAGE = 0.1  # of the misfit per number: strength of the penalty on covarian
 REPLACEMENTS = 4  # rounds of the search with all components: the model is wrong, and more would follow the noise
 FIRST_STEPS = 40  # L-BFGS iterations that find axes and diagonals, before the factors
 PARALLEL = 2**20  # multiply-adds of an iteration below which threads wait for the interpreter
+SIDE_BY_SIDE = 2**22  # entries of the frequencies beyond which copies in other axes are made one after the other
 
 
 def over_complete_fits(problem: Problem, found: State, count: int, rng: np.random.Generator) -> list[State]:
@@ -35,13 +36,20 @@ def over_complete_fits(problem: Problem, found: State, count: int, rng: np.rando
     problem = replace(problem, operator=problem.operator.as_matrix())
     axes = _axes(problem, found, rank, rng)
 
-    def fitted(own: np.random.Generator) -> State:
-        part = _turned(problem, axes)
-        start = search(part, components, own, replacements=REPLACEMENTS).state
-        return _with_factors(part, start, rank, STEPS, own).turned(axes.T)
+    def fitted(given: tuple[np.random.Generator, Budget]) -> State:
+        own, share = given
+        with spending(share):
+            part = _turned(problem, axes)
+            start = search(part, components, own, replacements=REPLACEMENTS).state
+            return _with_factors(part, start, rank, STEPS, own).turned(axes.T)
 
-    with limited(None if problem.size * components * d > PARALLEL else 1):
-        return in_parallel(fitted, rng.spawn(count))
+    budget = running()
+    shares = budget.shares(count)
+    few = problem.size * components * d <= PARALLEL
+    with limited(1 if few or problem.size * d > SIDE_BY_SIDE else None):
+        fits = in_parallel(fitted, zip(rng.spawn(count), shares, strict=True))
+    budget.absorb(shares)
+    return fits
 
 
 def _rank(d: int) -> int:
