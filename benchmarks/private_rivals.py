@@ -142,23 +142,10 @@ def tables(arguments: argparse.Namespace) -> Iterator[tuple[str, Array, Array, A
     if arguments.flights is not None:
         import pandas as pd
 
-        names = [
-            "month",
-            "day",
-            "dep_time",
-            "dep_delay",
-            "arr_time",
-            "arr_delay",
-            "air_time",
-            "distance",
-            "hour",
-            "minute",
-        ]
+        names = ["month", "day", "dep_time", "dep_delay", "arr_time", "arr_delay", "air_time", "distance"]
         X = pd.read_csv(arguments.flights)[names].dropna().to_numpy(float)
-        low, high = (
-            np.array([1, 1, 0, -60, 0, -100, 0, 0.0]),
-            np.array([12, 31, 2400, 600, 2400, 600, 700, 5000.0]),
-        )
+        low = np.array([1, 1, 0, -60, 0, -100, 0, 0.0])
+        high = np.array([12, 31, 2400, 600, 2400, 600, 700, 5000.0])
         yield "flights", np.clip(X[rng.permutation(len(X))[:100_000]], low, high), low, high
 
 

@@ -31,8 +31,8 @@ def histogram(sketch: Sketch) -> HistogramFeatures:
 def shares(sketch: Sketch) -> list[Array]:
     """Share of each cell, a column at a time: not negative, and 1 together.
 
-    Of a release the sums of the cells from the left on are made to rise (isotonic regression), after their end was moved
-    to 1 as a bridge: what noise adds to a cell is taken from its neighbours, so that values move as little as possible.
+    Of a release the sums of the cells from the left on are made to rise (isotonic regression), after their end was
+    moved to 1 as a bridge: what noise adds to a cell is taken from its neighbours, so that values move as little as possible.
 
     Examples
     --------

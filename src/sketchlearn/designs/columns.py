@@ -1,4 +1,4 @@
-"""Histograms of single columns between public bounds or those of a sample, for synthetic rows that look like the columns."""
+"""Histograms of single columns, for synthetic rows that look like them."""
 
 from __future__ import annotations
 

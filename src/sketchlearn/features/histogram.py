@@ -28,7 +28,7 @@ _MOST = 2**20
 @register
 @dataclass(frozen=True, eq=False, repr=False)
 class HistogramFeatures(FeatureMap):
-    """Cells of single columns; make one with :meth:`HistogramFeatures.draw` or ``sl.design(task="columns", bounds=...)``.
+    """Cells of single columns; from :meth:`HistogramFeatures.draw` or ``sl.design(task="columns", bounds=...)``.
 
     Attributes
     ----------

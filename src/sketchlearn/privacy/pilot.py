@@ -68,8 +68,8 @@ def private_size(
         A public lower bound of the number of rows.
     task : {"kmeans", "gmm", "pca", "classifier", "columns"}
         Fourier features for centres or mixtures, quadratic ones for principal components, Fourier features of each of
-        `n_components` classes, or cells of each column; give the number to :func:`sketchlearn.design` with public bounds and the same task
-        ("kmeans" for mixtures).
+        `n_components` classes, or cells of each column; give the number to :func:`sketchlearn.design` with public
+        bounds and the same task ("kmeans" for mixtures).
 
     Examples
     --------
@@ -115,8 +115,8 @@ def private_size(
         needed = math.ceil(rows * math.sqrt(reached / limit))
         words = (
             f"no useful result is to be expected: the noise has {reached:.2g} of the energy of the averages (NSR), "
-            f"{what} with {n_components} {things} tolerates about {limit:.2g}. It would take about {needed:,} rows, a larger "
-            "epsilon" + ("" if delta > 0 else ", delta > 0") + f", or fewer {things}"
+            f"{what} with {n_components} {things} tolerates about {limit:.2g}. It would take about {needed:,} rows, a "
+            "larger epsilon" + ("" if delta > 0 else ", delta > 0") + f", or fewer {things}"
         )
     else:
         words = f"the noise has {reached:.2g} of the energy of the averages (NSR), {what} tolerates about {limit:.2g}"

@@ -8,8 +8,8 @@ number with the least sum of the three is taken.  The kernel is as wide as so ma
 (:mod:`sketchlearn.designs.classifier`).
 
 Columns.  Histograms of d columns with B cells each: noise v of the share of a cell adds up along the range, to about
-``0.4 sqrt(v B)`` of its width, and values spread evenly in a cell are off by about ``0.1 / B`` (Covertype, flights); the
-sum is least at ``B = (0.5 / sqrt(v))**(2/3)``.
+``0.4 sqrt(v B)`` of its width, and values spread evenly in a cell are off by about ``0.1 / B`` (Covertype, flights);
+their sum is least at ``B = (0.5 / sqrt(v))**(2/3)``.
 
 Mixtures.  As for k-means, with ten features for each parameter of a component in the place of its columns.
 """
