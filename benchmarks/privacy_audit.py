@@ -19,9 +19,9 @@ import numpy as np
 from scipy import stats
 
 import sketchlearn as sl
-from sketchlearn.features import SplitFeatures
+from sketchlearn.features import HistogramFeatures, SplitFeatures
 from sketchlearn.local import HEADER, Encoder
-from sketchlearn.privacy import noise
+from sketchlearn.privacy import matrices, noise
 from sketchlearn.privacy.continual import ContinualRelease
 from sketchlearn.privacy.federated import Round
 from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism
@@ -107,6 +107,29 @@ def vector_case(
     return Case(name, epsilon, delta, a, b, ratio(chosen, centres[0], centres[1], entries))
 
 
+def matrix_case(name: str, chosen: Mechanism, phi: sl.features.base.FeatureMap, records: int, times: int) -> Case:
+    """Products of columns with the noise of a matrix: with one row at the end of its ball, or two of them.
+
+    The ratio of likelihoods is largest where the noise is positive, which is where what is left without the row has no
+    negative eigenvalue; that is rare in more than three columns, where outcomes are told apart along the row.
+    """
+    assert chosen.matrix is not None
+    d, s = phi.dim, chosen.matrix.constant
+    far = np.zeros((2, d))
+    far[0, 0] = far[1, 0] = 1.0
+    if chosen.count_multiplier == 0:  # orthogonal with the constant: as far apart as two rows can be
+        far[1, :2] = -0.25, math.sqrt(1.0 - 0.0625)
+    ends = [sl.sketch(row[None], phi).sums[phi.size :] for row in far]
+    first, second = (records * np.outer(v, v) for v in (np.append(r, s) for r in ends))
+    if chosen.count_multiplier:
+        second = 0 * first
+    a, b = (matrices.draw(times, d + 1, chosen.scale) + m for m in (first, second))
+    if chosen.count_multiplier and d < 3:
+        return Case(name, 1.0, 0.0, a, b, lambda out: np.linalg.eigvalsh((out - first).astype(float))[:, 0])
+    apart = (first - second).astype(float)
+    return Case(name, 1.0, 0.0, a, b, lambda out: np.tensordot(out.astype(float), apart))
+
+
 def worst(phi: sl.features.base.FeatureMap, radius: float, rows: int = 20_001) -> tuple[np.ndarray, np.ndarray]:
     """The row with the longest features, and the one that is farthest from it."""
     if phi.dim == 1:
@@ -133,6 +156,8 @@ def maps() -> Iterator[tuple[str, sl.features.base.FeatureMap, float]]:
     yield "two groups of columns", SplitFeatures.of(halves[0], halves[1], [0]), 50.0
     yield "products of features", sl.EmbeddedFeatures.of(draw(dim=1, size=1, scale=1.0, seed=0)), 3000.0
     yield "products of columns", sl.QuadraticFeatures.draw(dim=2, radius=1.0), 1.0
+    yield "products of three columns", sl.QuadraticFeatures.draw(dim=3, radius=1.0), 1.0
+    yield "histograms of columns", HistogramFeatures.draw([-1.0, -1.0], [1.0, 1.0], cells=2), 1.0
     yield "random squares", sl.QuadraticFeatures.draw(dim=2, size=3, variant="sphere", radius=1.0), 1.0
 
 
@@ -146,6 +171,9 @@ def sketches(times: int) -> Iterator[Case]:
         ):  # fmt: skip
             mechanism = "gaussian" if delta else "laplace"
             chosen = choose_mechanism(bounds, phi.size, 1.0, delta, relation, records, mechanism)
+            if chosen.matrix is not None:
+                yield matrix_case(f"{kind}, {relation}, {chosen.name}", chosen, phi, records, times)
+                continue
             both = []
             for extra in (high, None if relation == "add-remove" else low):
                 s = sl.Sketch.empty(phi) if extra is None else sl.sketch(np.tile(extra, (records, 1)), phi)

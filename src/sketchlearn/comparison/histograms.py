@@ -32,7 +32,8 @@ def shares(sketch: Sketch) -> list[Array]:
     """Share of each cell, a column at a time: not negative, and 1 together.
 
     Of a release the sums of the cells from the left on are made to rise (isotonic regression), after their end was
-    moved to 1 as a bridge: what noise adds to a cell is taken from its neighbours, so that values move as little as possible.
+    moved to 1 as a bridge: what noise adds to a cell is taken from its neighbours, so that values move as little as
+    possible.
 
     Examples
     --------
