@@ -47,6 +47,7 @@ test-engines: $(ENGINES)/installed $(FLOWER)/installed
 	$(ENGINES)/bin/python -m pytest $(FOREIGN) tests/engines/test_ray.py
 	$(ENGINES)/bin/python -m pytest $(FOREIGN) tests/engines/test_spark.py
 	$(ENGINES)/bin/python -m pytest $(FOREIGN) tests/engines/test_spark_connect.py
+	$(ENGINES)/bin/python -m pytest $(FOREIGN) tests/store/test_store.py -k spark
 	$(ENGINES)/bin/python -m pytest $(FOREIGN) tests/engines/test_mpi.py tests/sources/test_remote.py \
 	    tests/sources/test_lakes.py
 	$(FLOWER)/bin/python -m pytest $(FOREIGN) tests/federation/test_flower.py

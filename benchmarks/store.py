@@ -7,6 +7,7 @@ hundred days; ``score`` compares scores with true costs; ``bags`` classifies gro
 """
 
 import argparse
+import inspect
 import os
 import tempfile
 import time
@@ -107,9 +108,9 @@ def size(days=365, rows_per_cell=100):
         )
 
 
-def score():
-    """Scores of 50 sets of centres beside their true costs, on three real data sets."""
-    from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+def score(seed=0):
+    """Scores of 50 sets of centres beside their true costs, on real data sets."""
+    from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_sample_image, load_wine
     from sklearn.decomposition import PCA
 
     from sketchlearn.comparison.score import Averager, _nearest
@@ -122,10 +123,14 @@ def score():
         "digits, 10 components": (PCA(10, random_state=0).fit_transform(load_digits().data), 10),
         "breast cancer, 10 columns": (standardised(load_breast_cancer().data[:, :10]), 5),
         "diabetes": (standardised(load_diabetes().data), 5),
+        "iris": (standardised(load_iris().data), 3),
+        "wine": (standardised(load_wine().data), 3),
+        "breast cancer, worst": (standardised(np.log1p(load_breast_cancer().data[:, 20:])), 4),
+        "pixels of a picture": (load_sample_image("flower.jpg").reshape(-1, 3)[::7].astype(float), 8),
     }
     for name, (X, k) in data.items():
-        rng = np.random.default_rng(0)
-        sketch = sl.sketch(X, sl.design(X, n_components=k, seed=0), progress=False)
+        rng = np.random.default_rng(seed)
+        sketch = sl.sketch(X, sl.design(X, n_components=k, seed=seed), progress=False)
         averager = Averager(sketch, describe(sketch))
         found, true = [], []
         for i in range(50):  # rows, improved by up to three steps of Lloyd, and shaken
@@ -145,11 +150,11 @@ def score():
               f"standard error {np.mean(error / true):.1%}")  # fmt: skip
 
 
-def shift(runs=20, rows=100_000, days=7):
+def shift(runs=20, rows=100_000, days=7, seed=0):
     """A shift of 0.1 standard deviations in one of ten columns: is it found the same day, and named?"""
-    phi = sl.FourierFeatures.draw(dim=DIM, size=300, scale=4.0, seed=0).with_columns([f"x{j}" for j in range(DIM)])
+    phi = sl.FourierFeatures.draw(dim=DIM, size=300, scale=4.0, seed=seed).with_columns([f"x{j}" for j in range(DIM)])
     found = named = quiet = 0
-    for run in range(runs):
+    for run in range(seed, seed + runs):
         rng = np.random.default_rng(run)
         mix = rng.normal(size=(3, DIM))
         store = sl.Store(":memory:")
@@ -167,16 +172,16 @@ def shift(runs=20, rows=100_000, days=7):
     )
 
 
-def alarms(years=1000, rows=100, batch=25):
+def alarms(years=1000, rows=100, batch=25, seed=0):
     """Daily checks of quiet years: how often is there any alarm?  The noise is learned once in `batch` years."""
     from sketchlearn.comparison.two_sample import sampling_noise
     from sketchlearn.store.periods import Period
     from sketchlearn.store.watch import compared_far_out, eigenvalues_of, level_of
 
-    phi = sl.FourierFeatures.draw(dim=2, size=50, scale=1.5, seed=0)
+    phi = sl.FourierFeatures.draw(dim=2, size=50, scale=1.5, seed=seed)
     alpha, false, smallest = 0.1, 0, []
     level = level_of(Period.of("1d"), alpha, Period.of("1y"))
-    for start in range(0, years, batch):
+    for start in range(seed, seed + years, batch):
         rng = np.random.default_rng(start)
         noise = None
         for _ in range(batch):
@@ -198,9 +203,9 @@ def alarms(years=1000, rows=100, batch=25):
           f"{alpha:.0%}; standard error {error:.1%})")  # fmt: skip
 
 
-def clusters(days=100, k=10, rows=20_000):
+def clusters(days=100, k=10, rows=20_000, seed=0):
     """Ten clusters that drift slowly, one birth and one death."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     centers = rng.normal(size=(k + 1, 5)) * 12
     speed = rng.normal(size=(k + 1, 5)) * 0.1
     phi = sl.FourierFeatures.draw(dim=5, size=600, scale=3.0, seed=0)
@@ -231,7 +236,7 @@ def clusters(days=100, k=10, rows=20_000):
           f"deaths on days {died} (true 70); {time.process_time() - cpu:.0f} s CPU")  # fmt: skip
 
 
-def bags(train=100, test=200):
+def bags(train=100, test=200, seed=0):
     """Bags labelled by the sign of a correlation: accuracy by rows a bag, from sketches and from the rows."""
     from sklearn.svm import SVC
 
@@ -251,7 +256,7 @@ def bags(train=100, test=200):
         return np.maximum(squares, 0.0)
 
     for rows in (5, 10, 20, 50):
-        rng = np.random.default_rng(rows)
+        rng = np.random.default_rng([seed, rows])
         labels = rng.integers(0, 2, train + test)
         root = [np.linalg.cholesky([[1.0, r], [r, 1.0]]) for r in (-0.5, 0.5)]
         data = [rng.normal(size=(rows, 2)) @ root[y].T for y in labels]
@@ -274,10 +279,22 @@ def main():
     parser.add_argument(
         "what", choices=[name for name, value in globals().items() if callable(value) and name in TASKS]
     )
-    chosen = parser.parse_args().what
+    parser.add_argument("--seed", type=int, default=0, help="of the data and of maps")
+    parser.add_argument("--runs", type=int, help="shifts or quiet years")
+    parser.add_argument("--rows", type=int, help="rows a cell of an ingest, or a day of clusters")
+    given = parser.parse_args()
+    chosen = globals()[given.what]
+    named = {
+        "seed": given.seed,
+        "runs": given.runs,
+        "years": given.runs,
+        "rows": given.rows,
+        "rows_per_cell": given.rows,
+    }
+    takes = inspect.signature(chosen).parameters
     warnings.simplefilter("ignore")
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    globals()[chosen]()
+    chosen(**{name: value for name, value in named.items() if name in takes and value is not None})
 
 
 TASKS = ("ingest", "size", "alarms", "shift", "clusters", "score", "bags")

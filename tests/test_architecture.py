@@ -17,8 +17,8 @@ LEVELS = [
     {"decoders"},
     {"comparison"},
     {"learn", "privacy", "federation", "local"},
-    {"store"},
     {"atoms", "datasets", "plots", "theory"},
+    {"store"},
     {"cli"},
     {"__main__"},
 ]

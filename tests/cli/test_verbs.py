@@ -55,7 +55,8 @@ def test_design_then_sketch_merge_subtract(run, designed, tmp_path):
 
 def test_engines_by_name(run, designed, tmp_path, monkeypatch):
     _write(tmp_path / "a.parquet", X)
-    assert run("sketch", "a.parquet", "-o", "a.sketch", "--engine", "threads")[0] == 0
+    assert run("design", "a.parquet", "-o", "map.json")[0] == 0
+    assert run("sketch", "a.parquet", "-f", "map.json", "-o", "a.sketch", "--engine", "threads")[0] == 0
     assert run("sketch", "a.parquet", "-f", "a.sketch", "-o", "b.sketch", "--engine", "auto")[0] == 0
     assert (tmp_path / "a.sketch").read_bytes() == (tmp_path / "b.sketch").read_bytes()
     code, _, err = run("sketch", "a.parquet", "-o", "c.sketch", "--engine", "abacus")

@@ -56,7 +56,7 @@ def run(folder):
     """Numbers of kills, of entries and of releases that they left."""
     for heavy in ("sklearn", "polars", "pandas"):  # OpenDP imports them where they are installed
         sys.modules[heavy] = None
-    sketch = sl.Sketch.empty(sl.FourierFeatures.draw(dim=1, size=2, scale=1.0, seed=0))
+    sketch = sl.sketch([[1.0]], sl.FourierFeatures.draw(dim=1, size=2, scale=1.0, seed=0))
     privatize(sketch, 1.0, **ASKED)  # everything is imported before the forks
     os.fsync = lambda handle: None  # what a killed process has written stays: only a power failure asks for it
     first = folder / "first.json"

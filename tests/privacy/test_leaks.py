@@ -269,3 +269,69 @@ def test_a_worker_that_skips_marks_the_whole(rows, phi):
     for s in (here.sketch(), sl.Accumulator.from_bytes(here.to_bytes()).sketch()):
         with pytest.raises(ValueError, match="depends on what is in them"):
             privatize(s, 1.0, relation="replace-one", public_map=True)
+
+
+# -- where the map comes from ---------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:release number:sketchlearn.privacy.RepeatedReleaseWarning")
+def test_only_where_nobody_knows_somebody_has_to_say_that_the_map_is_public(rows):
+    given = sl.design(bounds=([-4, -4], [4, 4]), n_components=2, size=20)
+    assert (
+        privatize(sl.sketch(rows, given), 1.0).privacy.details["map"] == "chosen from bounds that were given as public"
+    )
+    other = sl.design(rows + 1, n_components=2, size=20).chosen_from("other data: a census")
+    assert privatize(sl.sketch(rows, other), 1.0).privacy.details["map"] == "chosen from other data: a census"
+    drawn = sl.FourierFeatures.draw(dim=2, size=20, scale=1.0, seed=0)
+    for phi, known in (
+        (sl.design(rows, n_components=2, size=20), "from a sample"),
+        (drawn, "does not know"),
+        (given.standardized(rows.mean(0), rows.std(0)), "does not know"),
+        (given.with_encoder(sl.Encoder.fit(_frame(rows))), "does not know"),
+        (given.replace(center=rows.mean(0)), "does not know"),
+        (sl.FeatureMap.from_recipe(given.recipe()), "does not know"),
+    ):
+        s = sl.sketch(_frame(rows) if phi.encoder else rows, phi)
+        with pytest.raises(ValueError, match=known):
+            privatize(s, 1.0)
+        assert privatize(s, 1.0, public_map=True).privacy.details["map"] == "declared public by the releaser"
+
+
+def _frame(rows):
+    return pa.table({"x": rows[:, 0], "y": rows[:, 1]})
+
+
+def test_a_map_from_these_very_rows_is_never_public(rows, tmp_path):
+    """--public-map was taken as it was given, for a centre that a single row had moved."""
+    from sketchlearn.cli import main
+
+    path, out = _file(rows, tmp_path / "x.parquet"), tmp_path / "x.sketch"
+    columns = ["--columns", "x,y"]
+    assert main(["sketch", str(path), *columns, "-k", "2", "-o", str(out)]) == 0
+    for s in (sl.load(out), sl.load(out) + sl.load(out), sl.load(out) - sl.sketch(rows[:5], sl.load(out).features)):
+        with pytest.raises(ValueError, match="these very rows"):
+            privatize(s, 1.0, public_map=True)
+    command = ["privatize", str(out), "-o", str(tmp_path / "p.sketch"), "--epsilon", "1", "--public-map"]
+    assert main(command) != 0
+    assert not (tmp_path / "p.sketch").exists()
+
+
+def test_a_map_file_says_where_the_map_comes_from(rows, tmp_path):
+    from sketchlearn.cli import main
+    from sketchlearn.cli.app import read_features
+
+    path, phi = _file(rows, tmp_path / "x.parquet"), tmp_path / "map.json"
+    assert main(["design", "--lower=-4,-4", "--upper=4,4", "--columns", "x,y", "-k", "2", "-o", str(phi)]) == 0
+    assert read_features(str(phi)).provenance == "public bounds"
+    exact, out = tmp_path / "x.sketch", tmp_path / "p.sketch"
+    assert main(["sketch", str(path), "-f", str(phi), "-o", str(exact)]) == 0
+    command = ["privatize", str(exact), "-o", str(out), "--epsilon", "1"]
+    assert main(command) != 0  # the sketch does not know
+    assert main([*command, "--features", str(phi)]) == 0
+    assert sl.load(out).privacy.details["map"] == "chosen from bounds that were given as public"
+    other = tmp_path / "other.json"
+    assert main(["design", "--lower=-5,-4", "--upper=4,4", "--columns", "x,y", "-k", "2", "-o", str(other)]) == 0
+    assert main([*command, "--features", str(other)]) != 0
+    census = ["design", str(path), "--columns", "x,y", "-k", "2", "--other-data", "a census", "-o", str(phi)]
+    assert main(census) == 0
+    assert read_features(str(phi)).provenance == "other data: a census"

@@ -12,7 +12,7 @@ import sketchlearn as sl
 from sketchlearn.store.web import make_app, serve
 
 pytest.importorskip("starlette")
-pytest.importorskip("httpx")
+pytest.importorskip("httpx2")
 
 from starlette.testclient import TestClient
 
@@ -43,7 +43,12 @@ def test_answers_are_what_the_library_says(store, client):
     assert found["changes"][0]["columns"][0].startswith("b")
     sketch = client.get("/api/sketch", params={"where": "shop = x"}).content
     assert sl.Sketch.from_bytes(sketch) == store.query(where={"shop": "x"}).sketch()
-    assert sl.Model.from_json(client.get("/api/model", params={"k": "2"}).content)
+    assert sl.Model.from_json(client.get("/api/model", params={"k": "2"}).content).size == 2
+    page = client.get("/api/report", params={"k": "2", "where": "shop = x"})
+    assert page.headers["content-disposition"] == 'attachment; filename="report.html"'
+    assert "2 clusters where shop = x" in page.text
+    assert "default-src 'none'" in page.text
+    assert "from 1 to 50" in client.get("/api/report", params={"k": "many"}).json()["error"]
     clusters = client.get("/api/clusters", params={"k": "2"}).json()["periods"]
     assert [sorted(c["id"] for c in p["clusters"]) for p in clusters] == [[0, 1]] * 6
     apart = {"since": "2024-05-01", "until": "2024-05-03", "since2": "2024-05-05"}
@@ -130,6 +135,11 @@ def test_the_page_works_in_a_browser_by_keyboard(store):
             page.keyboard.type("2")
             page.keyboard.press("Enter")
             page.wait_for_selector("#clusters circle", timeout=60_000)
+            with page.expect_download(timeout=60_000) as given:
+                page.press("#report", "Enter")
+            assert given.value.suggested_filename == "report.html"
+            assert "k=2" in given.value.url
+            page.focus("#clusters-form input[name=k]")
             page.keyboard.press("Tab")
             page.keyboard.press("Tab")
             page.keyboard.press("ArrowLeft")

@@ -1,5 +1,9 @@
 """A store gives the bytes of one pass over the selected rows, whatever was added, rolled up or forgotten."""
 
+import os
+import sys
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -292,3 +296,70 @@ def test_a_dask_frame_writes_cells():
     store = sl.Store(":memory:")
     assert store.ingest(dd.from_pandas(frame, npartitions=3), PHI, source="frame", **OPTIONS).rows == 400
     assert store.query().sketch() == of(rows(400))
+
+
+# -- Spark (`make test-engines`) ---------------------------------------------------------------------
+
+spark_warns = pytest.mark.filterwarnings("ignore")  # it has many warnings
+
+
+@pytest.fixture(scope="module")
+def spark():
+    sql = pytest.importorskip("pyspark.sql")
+
+    with pytest.MonkeyPatch.context() as patch:
+        path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(Path(__file__).parent)]))
+        more = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}
+        for name, value in more.items():
+            patch.setenv(name, value)
+        build = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        build = build.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+        session = build.config("spark.sql.session.timeZone", "America/New_York").getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def here(tmp_path):
+    pq.write_table(rows(400), tmp_path / "a.parquet", row_group_size=100)
+    made = sl.Store(":memory:")
+    made.ingest(tmp_path / "a.parquet", PHI, **OPTIONS)
+    return made
+
+
+def same(a, b):
+    keys = a.query().cell_keys()
+    assert keys == b.query().cell_keys()
+    parts = [(s.timeline(), s.table()) for s in (a.query(), b.query())]
+    assert parts[0] == parts[1]
+    return True
+
+
+@spark_warns
+def test_a_spark_frame_writes_the_cells_of_a_pass_here(spark, here, tmp_path):
+    frame = spark.read.parquet(str(tmp_path / "a.parquet")).repartition(3)
+    store = sl.Store(tmp_path / "s.duckdb")
+    assert store.ingest(frame, PHI, source="frame", **OPTIONS).rows == 400
+    assert store.ingest(frame, source="frame").rows == 0
+    assert same(store, here)
+
+
+@spark_warns
+def test_spark_times_with_a_zone_are_moments(spark, here, tmp_path):
+    """Spark keeps them in the zone of the session; buckets are those of UTC."""
+    table = rows(400)
+    zoned = table.column("ts").cast("int64").cast(pa.timestamp("us", "UTC"))
+    pq.write_table(table.set_column(table.column_names.index("ts"), "ts", zoned), tmp_path / "b.parquet")
+    store = sl.Store(":memory:")
+    store.ingest(spark.read.parquet(str(tmp_path / "b.parquet")), PHI, source="zoned", **OPTIONS)
+    assert same(store, here)
+
+
+@spark_warns
+def test_spark_executors_read_files_and_every_file_is_a_source(spark, here, tmp_path):
+    store = sl.Store(":memory:")
+    first = store.ingest(tmp_path / "a.parquet", PHI, engine=spark, **OPTIONS)
+    assert len(first.added) == 1
+    assert store.ingest(tmp_path / "*.parquet", engine=spark).known == first.added
+    assert same(store, here)

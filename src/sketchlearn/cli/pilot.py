@@ -40,15 +40,16 @@ def designed(
     request = Request(task, components, seed, rows, weights=weights, standardize=standardize, looked_at=box)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", DataWarning)
-        phi = design_request(request, names, projection=projection)
+        phi = design_request(request, names, projection=projection).chosen_from("a sample")
     for warning in said:
         note("note: " + str(warning.message).replace("standardize=True", "--standardize"))
     return phi
 
 
 def recipe_text(phi: FeatureMap) -> bytes:
-    """The file that `design` writes: the recipe, and why it was chosen."""
-    facts = {"features": phi.recipe(), **({"reason": phi.reason} if phi.reason else {})}
+    """The file that `design` writes: the recipe, why it was chosen, and from what."""
+    words = {"reason": phi.reason, "provenance": phi.provenance}
+    facts = {"features": phi.recipe(), **{name: text for name, text in words.items() if text}}
     return (json.dumps(sealed(facts), indent=2, sort_keys=True) + "\n").encode()
 
 

@@ -16,7 +16,6 @@ from sketchlearn.comparison.two_sample import (
     CHOSEN,
     ROUNDING,
     Comparison,
-    as_mixture,
     beyond_sampling,
     characteristic_values,
     feature_covariance,
@@ -26,6 +25,7 @@ from sketchlearn.comparison.two_sample import (
 )
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.comparison.two_sample import as_mixture
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.start import as_centers, as_mixture
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -133,10 +133,7 @@ def _meaning(model: Any, dim: int) -> tuple[Function, str, Any]:
     if hasattr(model, "components_") and hasattr(model, "mean_"):
         basis, mean = np.asarray(model.components_, np.float64), np.asarray(model.mean_, np.float64)
         return lambda X: _beside(X - mean, basis), "cost", None
-    centers = getattr(model, "cluster_centers_", getattr(model, "centers", model))
-    centers = np.atleast_2d(np.asarray(centers, np.float64))
-    if centers.ndim != 2 or centers.shape[1] != dim or not np.isfinite(centers).all():
-        raise ValueError(f"centres must be finite numbers of shape (k, {dim}), got shape {centers.shape}")
+    centers = as_centers(model, dim)
     return lambda X: _nearest(X, centers), "cost", centers
 
 

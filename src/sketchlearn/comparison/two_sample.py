@@ -31,6 +31,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import Operator
 from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch, check_same_features, pooled
 from sketchlearn.threads import single_blas_thread
 
@@ -311,32 +312,3 @@ def _running_mean(values: _F64, width: int) -> _F64:
     inner = np.convolve(values, np.full(width, 1.0 / width), "valid")
     before = (width - 1) // 2
     return np.pad(inner, (before, width - 1 - before), mode="edge")
-
-
-def as_mixture(given: Any, dim: int) -> Mixture:
-    """A mixture, a solution, a fitted estimator or three arrays as a mixture in `dim` dimensions."""
-    given = getattr(given, "mixture", given)
-    if hasattr(given, "covariances_"):
-        parts = given.weights_, given.means_, given.covariances_
-        if getattr(given, "covariance_type", None) == "tied":
-            parts = given.weights_, given.means_, np.repeat(given.covariances_[None], len(given.weights_), 0)
-    elif isinstance(given, Mixture):
-        parts = given.weights, given.means, given.covariances
-    elif isinstance(given, tuple | list) and len(given) == 3:
-        parts = tuple(given)
-    else:
-        raise TypeError(
-            f"mixture must be a Mixture, a fitted mixture model or (weights, means, covariances), got "
-            f"{type(given).__name__}"
-        )
-    weights, means, covariances = (np.asarray(v, np.float64) for v in parts)
-    k = weights.size
-    shapes = ((k,), (k, dim), (k, dim, dim))
-    if weights.shape != (k,) or means.shape != (k, dim) or covariances.shape not in shapes:
-        raise ValueError(
-            f"a mixture is weights (k,), means (k, {dim}) and covariances (k,), (k, {dim}) or (k, {dim}, {dim}); got "
-            f"{weights.shape}, {means.shape}, {covariances.shape}"
-        )
-    if (weights < 0).any() or not weights.sum() > 0:
-        raise ValueError("the weights of a mixture must not be negative, nor all zero")
-    return Mixture(weights / weights.sum(), means, covariances)

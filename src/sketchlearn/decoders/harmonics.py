@@ -170,7 +170,7 @@ def decode_cleaned(entry: Entry, sketch: Sketch, k: int, **options: Any) -> Any:
     Parameters
     ----------
     entry : Entry
-        The decoder.  If it can be rough, models that only serve to clean the sketch are; if it takes a start, the
+        The decoder.  If it can be rough, models that only serve to clean the sketch are; if it also takes a start, the
         next model starts from the last one.
     sketch : Sketch
         Of one-bit features.
@@ -192,7 +192,8 @@ def decode_cleaned(entry: Entry, sketch: Sketch, k: int, **options: Any) -> Any:
         after, share, mixture = _polished(sketch, seen, model)
         tried_messages = tried_messages or found is not None
         if share < _GAIN * least:
-            start = {"start": mixture.means} if entry.start and mixture.n_components == k else {}
+            begin = entry.start and entry.rough and mixture.n_components == k
+            start = {"start": mixture} if begin else {}
             clean, least, stalled = after, share, 0
             now = found = decoder(clean, k, **(options | start))
         elif not tried_messages:  # a search that goes wrong in so much noise; message passing goes other ways

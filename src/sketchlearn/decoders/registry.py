@@ -28,7 +28,7 @@ class Entry:
     decoder : callable or str
         The function, or ``"module:function"``.
     start : bool
-        Whether it takes ``start=``, centres of a first model.
+        Whether it takes ``start=``, an earlier model to begin with.
     rough : bool
         Whether it takes ``rough=True``, for a quick model that is only a beginning.
     """
@@ -114,8 +114,8 @@ _CLUSTERS: dict[str, Entry | str] = {
     "thresholding": f"{_PUBLISHED}.thresholding:decode_thresholding",
     "particle-flow": f"{_PUBLISHED}.particles:decode_particles",
 }
-_MIXTURES = {
-    "tuning-free": "sketchlearn.decoders.mixtures.default:decode_gmm",
+_MIXTURES: dict[str, Entry | str] = {
+    "tuning-free": Entry("sketchlearn.decoders.mixtures.default:decode_gmm", start=True),
     "clompr": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_clompr",
     "splitting": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_splitting",
     "moments": "sketchlearn.decoders.mixtures.moments:decode_gaussian_moments",

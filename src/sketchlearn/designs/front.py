@@ -222,6 +222,8 @@ def design(
     )
     if encoder is not None:
         phi = phi.with_encoder(encoder)
+    public = bounds is not None and encoder is None  # an encoder may come from anywhere
+    phi = phi.chosen_from("a sample" if sample is not None else "public bounds" if public else "")
     if explain is None:
         return phi
     warnings.warn("explain= is deprecated: the map says why, as map.reason", FutureWarning, stacklevel=2)

@@ -10,7 +10,7 @@ from typing import Any, Unpack, overload
 import numpy.typing as npt
 
 from sketchlearn.engines import dask, gpu, mpi, processes, ray, spark, threads  # noqa: F401  (they register themselves)
-from sketchlearn.engines.base import Engine, Job, engine_of, register_engine
+from sketchlearn.engines.base import OWN_ROWS, Engine, Job, engine_of, register_engine
 from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report, reporting
 from sketchlearn.features.base import FeatureMap, checked_map
@@ -153,6 +153,32 @@ def run(
     checkpoint: Checkpoint | None = None,
 ) -> Sketch | SketchTable:
     """One pass over an open source, going on from a checkpoint that was begun; see :func:`sketch`."""
+    result = summed(
+        source, features, engine, workers=workers, progress=progress, on_invalid=on_invalid, checkpoint=checkpoint
+    )
+    most = source.max_rows_per_user
+    by_content = selects(source.settings) or on_invalid == "skip" or most is not None
+    marks: dict[str, Any] = {"user": source.user, "rows_per_user": most} if most is not None else {}
+    if features.provenance == OWN_ROWS:
+        marks["own_map"] = True
+    if isinstance(result, SketchTable):
+        return SketchTable({label: _marked(s, by_content=True, **marks) for label, s in result.items()}, most)
+    if by_content:
+        marks["by_content"] = True
+    return _marked(result, **marks) if marks else result
+
+
+def summed(
+    source: Source,
+    features: FeatureMap,
+    engine: Any = "auto",
+    *,
+    workers: int | None = None,
+    progress: bool | Report | None = None,
+    on_invalid: str = "raise",
+    checkpoint: Checkpoint | None = None,
+) -> Sketch | SketchTable:
+    """:func:`run` without the marks of how rows were chosen: for who keeps sums only."""
     at_home = isinstance(engine, str) and engine == "auto"
     chosen = _checked(source.home if at_home and source.home is not None else engine, workers, on_invalid)
     if at_home and source.home is None and gpu.worth_it(source, features):
@@ -171,15 +197,12 @@ def run(
             result = chosen.run(Job(rows, features, on_invalid == "skip", workers, report, checkpoint))
     if result is None:
         raise ValueError("there are no rows in the data: nothing to sketch")
-    by_content = selects(source.settings) or on_invalid == "skip" or most is not None
-    if isinstance(result, SketchTable):
-        return SketchTable({label: _marked(s, True, source.user, most) for label, s in result.items()}, most)
-    return _marked(result, by_content, source.user, most) if by_content else result
+    return result
 
 
-def _marked(sketch: Sketch, by_content: bool, user: str | None, most: int | None) -> Sketch:
-    """The sketch with what a release has to know: who chose how many rows there are, and how many a user has."""
-    return replace(sketch, origin=replace(sketch.origin, by_content=by_content, user=user, rows_per_user=most))
+def _marked(sketch: Sketch, **marks: Any) -> Sketch:
+    """The sketch with what a release has to know of how its rows and its map were chosen."""
+    return replace(sketch, origin=replace(sketch.origin, **marks))
 
 
 def _checked(engine: Any, workers: int | None, on_invalid: str) -> Engine:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from sketchlearn import engines, files
+from sketchlearn.engines.base import OWN_ROWS
 from sketchlearn.engines.checkpoint import Checkpoint, digest, read_checkpoint
 from sketchlearn.engines.progress import Report
 from sketchlearn.exceptions import DuplicateRowsError, IncompatibleSketchError
@@ -290,7 +291,7 @@ def drawn(phi: FeatureMap | None, design: Design | None, source: Source) -> Feat
         return phi
     if design is None:
         raise ValueError("a new file needs features: give a feature map, or say how to design one")
-    return design.draw(source)
+    return design.draw(source).chosen_from(OWN_ROWS)
 
 
 def append(

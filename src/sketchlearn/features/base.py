@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 Recipe = dict[str, Any]
 _M = TypeVar("_M", bound="FeatureMap")
+_WORDS_ALONE = {"columns", "reason", "provenance", "_expected", "_embedded"}  # fields without constants of rows
 _WORDS = 80  # letters of a field of a recipe that are worth showing
 
 
@@ -63,6 +64,9 @@ class FeatureMap(SumAlgebra, ABC):
     reason : str
         Why this kind, size and scale were chosen, in words, if :func:`sketchlearn.design` chose them.  No part of the
         recipe: maps that differ in it alone are equal.  Map files keep it, sketches don't.
+    provenance : str
+        What the map was chosen from, as far as it is known: ``"public bounds"``, ``"other data: ..."``, ``"a sample"``
+        or ``""``.  A private release needs to know.  Kept where `reason` is.
 
     Examples
     --------
@@ -83,6 +87,7 @@ class FeatureMap(SumAlgebra, ABC):
     encoder: Encoder | None = field(default=None, kw_only=True)
     projection: Projection | None = field(default=None, kw_only=True)
     reason: str = field(default="", kw_only=True)
+    provenance: str = field(default="", kw_only=True)
     _expected: str | None = field(default=None, kw_only=True)
     _embedded: npt.NDArray[Any] | None = field(default=None, kw_only=True)
 
@@ -193,7 +198,8 @@ class FeatureMap(SumAlgebra, ABC):
     def _with(self: _M, **changes: Any) -> _M:
         """A copy with some attributes changed that no drawn number depends on: what was drawn stays drawn."""
         made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__ | changes)
+        kept = {} if set(changes) <= _WORDS_ALONE else {"provenance": ""}  # constants may come from anywhere
+        made.__dict__.update(self.__dict__ | kept | changes)
         return made
 
     def explained(self: _M, reason: str) -> _M:
@@ -207,6 +213,22 @@ class FeatureMap(SumAlgebra, ABC):
         ('a guess', True)
         """
         return self._with(reason=str(reason))
+
+    def chosen_from(self: _M, provenance: str) -> _M:
+        """The map with a record of what it was chosen from.
+
+        Maps that :func:`sketchlearn.design` makes have it: ``"public bounds"``, or ``"a sample"`` of some rows.  Where
+        these were not the rows of a later release, give their name: ``"other data: census of 2011"``.  Then
+        :func:`sketchlearn.privatize` needs no ``public_map=True``, and the record of the release names them.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=3)
+        >>> phi.chosen_from("other data: census of 2011") == phi
+        True
+        """
+        return self._with(provenance=str(provenance))
 
     def with_encoder(self: _M, encoder: Encoder | None) -> _M:
         """A map of equal features of encoded rows; the rules of the encoder become part of the recipe.
@@ -254,7 +276,8 @@ class FeatureMap(SumAlgebra, ABC):
     def replace(self: _M, **changes: Any) -> _M:
         """A copy with some fields changed; nothing that was drawn is kept."""
         state = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return type(self)(**{**state, **changes})
+        kept = {} if set(changes) <= _WORDS_ALONE else {"provenance": ""}
+        return type(self)(**{**state, **kept, **changes})
 
     # -- other maps ----------------------------------------------------------------------------
 
@@ -272,7 +295,7 @@ class FeatureMap(SumAlgebra, ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # pickles hold the recipe, not the drawn numbers; the class goes along so that its kind is known there
-        return _rebuild, (type(self), self.recipe(), self._expected, self._embedded, self.reason)
+        return _rebuild, (type(self), self.recipe(), self._expected, self._embedded, self.reason, self.provenance)
 
     def recipe_json(self) -> str:
         """The recipe as canonical JSON text: equal maps have equal text."""
@@ -475,11 +498,12 @@ def checked_map(features: Any) -> FeatureMap:
 
 
 def _rebuild(
-    cls: type[FeatureMap], recipe: Recipe, expected: str | None, embedded: npt.NDArray[Any] | None, reason: str = ""
-) -> FeatureMap:
+    cls: type[FeatureMap], recipe: Recipe, expected: str | None, embedded: npt.NDArray[Any] | None, reason: str = "",
+    provenance: str = "",
+) -> FeatureMap:  # fmt: skip
     phi = FeatureMap.from_recipe(recipe)
     phi = phi if embedded is None else phi.with_random_array(embedded)
-    return (phi if expected is None else phi.expecting(expected)).explained(reason)
+    return (phi if expected is None else phi.expecting(expected)).explained(reason).chosen_from(provenance)
 
 
 def _parts(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

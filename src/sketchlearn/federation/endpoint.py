@@ -7,16 +7,15 @@ come together are written together, so that durable answers to many clients cost
 from __future__ import annotations
 
 import asyncio
-import hmac
-import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.federation.http import Answered, Endpoint, Receive, Refusal, as_json
 from sketchlearn.federation.store import Answer, Store, Submission
 from sketchlearn.privacy.composition import USERS
 from sketchlearn.sketches import Sketch
@@ -30,25 +29,13 @@ _WORDS = {
     Answer.REFUSED: (422, "it can't be added: out of range, or private and exact sketches together"),
 }
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-
-
-class _Refusal(Exception):
-    """An answer that is not what was hoped for."""
-
-    def __init__(self, status: int, text: str, **headers: str) -> None:
-        super().__init__(text)
-        self.status, self.text, self.headers = status, text, headers
-
 
 class _Waiting(NamedTuple):
     submission: Submission
     answer: asyncio.Future[Answer]
 
 
-class Collector:
+class Collector(Endpoint):
     """An ASGI application that adds up the sketches that are sent to it.
 
     It keeps the sum and digests of the keys, nothing else.  Run it with any ASGI server:
@@ -103,9 +90,10 @@ class Collector:
     ) -> None:
         if users is not None and users not in USERS:
             raise ValueError(f"users={users!r}: choose one of {', '.join(USERS)}")
+        super().__init__(token, body_timeout)
         self._features, self._store, self._users = features, Store(path, features, users), users
-        self._token, self._most_rows, self._most_noise, self._until = token, most_rows, most_noise, until
-        self._timeout, self._most_at_once = body_timeout, most_at_once
+        self._most_rows, self._most_noise, self._until = most_rows, most_noise, until
+        self._most_at_once = most_at_once
         self._recipe = Sketch.empty(features).to_bytes()
         self._limit = len(self._recipe) + _HEADROOM  # the length of a sketch depends on its map alone
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="sketchlearn-store")
@@ -128,51 +116,16 @@ class Collector:
         self._worker.shutdown()
         self._store.close()
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-            return
-        if scope["type"] != "http":
-            return
-        headers = {bytes(k).lower(): bytes(v) for k, v in scope["headers"]}
-        try:
-            status, body, kind = await self._answer(scope["method"], scope["path"], headers, receive)
-            more: dict[str, str] = {}
-        except _Refusal as refusal:
-            status, kind, more = refusal.status, "application/json", refusal.headers
-            body = _json(status=refusal.text)
-            if status in (408, 413, 503):
-                more = {**more, "connection": "close"}  # what it goes on to send is not wanted
-        lines = {"content-type": kind, "content-length": str(len(body)), **more}
-        await send(
-            {
-                "type": "http.response.start",
-                "status": status,
-                "headers": [(k.encode(), v.encode()) for k, v in lines.items()],
-            }
-        )
-        await send({"type": "http.response.body", "body": body})
+    async def _ending(self) -> None:
+        if self._writing is not None:
+            await self._writing
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                await send({"type": "lifespan.startup.complete"})
-            elif message["type"] == "lifespan.shutdown":
-                if self._writing is not None:
-                    await self._writing
-                await send({"type": "lifespan.shutdown.complete"})
-                return
-
-    async def _answer(
-        self, method: str, path: str, headers: Mapping[bytes, bytes], receive: Receive
-    ) -> tuple[int, bytes, str]:
+    async def _answer(self, method: str, path: str, headers: Mapping[bytes, bytes], receive: Receive) -> Answered:
         allowed = {"/sketches": "POST", "/recipe": "GET", "/": "GET"}.get(path.rstrip("/") or "/")
         if allowed is None:
-            raise _Refusal(404, "there is nothing here: POST /sketches, GET /recipe, GET /")
+            raise Refusal(404, "there is nothing here: POST /sketches, GET /recipe, GET /")
         if method != allowed:
-            raise _Refusal(405, f"{allowed} is what can be done here", allow=allowed)
+            raise Refusal(405, f"{allowed} is what can be done here", allow=allowed)
         self._check_token(headers)
         if path.startswith("/recipe"):
             return 200, self._recipe, "application/octet-stream"
@@ -180,22 +133,17 @@ class Collector:
             # not in the loop that serves everybody: another process may be writing
             sketches = await asyncio.get_running_loop().run_in_executor(self._worker, lambda: self.submissions)
             state = {"fingerprint": self._features.fingerprint, "sketches": sketches, "open": self._open()}
-            return 200, _json(**state), "application/json"
+            return 200, as_json(**state), "application/json"
         if not self._open():
-            raise _Refusal(410, "nothing is taken any more")
+            raise Refusal(410, "nothing is taken any more")
         if self._inside >= self._most_at_once:
-            raise _Refusal(503, "too many at once: try again", **{"retry-after": "1"})
+            raise Refusal(503, "too many at once: try again", **{"retry-after": "1"})
         self._inside += 1
         try:
             status, text = await self._submit(headers, receive)
         finally:
             self._inside -= 1
-        return status, _json(status=text), "application/json"
-
-    def _check_token(self, headers: Mapping[bytes, bytes]) -> None:
-        given = headers.get(b"authorization", b"")
-        if self._token is not None and not hmac.compare_digest(given, b"Bearer " + self._token.encode()):
-            raise _Refusal(401, "the token is missing or wrong", **{"www-authenticate": "Bearer"})
+        return status, as_json(status=text), "application/json"
 
     def _open(self) -> bool:
         return self._until is None or time.time() < self._until
@@ -203,14 +151,11 @@ class Collector:
     async def _submit(self, headers: Mapping[bytes, bytes], receive: Receive) -> tuple[int, str]:
         key = headers.get(b"idempotency-key", b"").decode("latin-1")
         if not 0 < len(key) <= _LONGEST_KEY:
-            raise _Refusal(400, f"an Idempotency-Key of at most {_LONGEST_KEY} letters is needed")
+            raise Refusal(400, f"an Idempotency-Key of at most {_LONGEST_KEY} letters is needed")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length[:20]) > self._limit:
-            raise _Refusal(413, f"a sketch of this map has at most {self._limit} bytes")
-        try:
-            data = await asyncio.wait_for(self._body(receive), self._timeout)
-        except TimeoutError:
-            raise _Refusal(408, f"the sketch did not come within {self._timeout:g} seconds") from None
+            raise Refusal(413, f"a sketch of this map has at most {self._limit} bytes")
+        data = await self._body(receive, self._limit, "sketch of this map")
         loop = asyncio.get_running_loop()
         try:
             made = await loop.run_in_executor(
@@ -224,29 +169,16 @@ class Collector:
                 self._users is not None,
             )
         except SketchFileError as error:
-            raise _Refusal(422, str(error)) from None
+            raise Refusal(422, str(error)) from None
         except IncompatibleSketchError as error:
-            raise _Refusal(409, str(error)) from None
+            raise Refusal(409, str(error)) from None
         except (ValueError, OverflowError) as error:
-            raise _Refusal(422, str(error)) from None
+            raise Refusal(422, str(error)) from None
         answer: asyncio.Future[Answer] = loop.create_future()
         self._waiting.append(_Waiting(made, answer))
         if self._writing is None or self._writing.done():
             self._writing = loop.create_task(self._write())
         return _WORDS[await answer]
-
-    async def _body(self, receive: Receive) -> bytes:
-        pieces, size = [], 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _Refusal(400, "the client went away")
-            pieces.append(message.get("body", b""))
-            size += len(pieces[-1])
-            if size > self._limit:
-                raise _Refusal(413, f"a sketch of this map has at most {self._limit} bytes")
-            if not message.get("more_body"):
-                return b"".join(pieces)
 
     async def _write(self) -> None:
         """Add all that wait, and those that came meanwhile."""
@@ -258,12 +190,8 @@ class Collector:
             except Exception as error:  # the disk is full, say: nobody was promised anything
                 for waiting in batch:
                     if not waiting.answer.done():
-                        waiting.answer.set_exception(_Refusal(503, f"it could not be kept: {error}"))
+                        waiting.answer.set_exception(Refusal(503, f"it could not be kept: {error}"))
                 continue
             for waiting, answer in zip(batch, answers, strict=True):
                 if not waiting.answer.done():
                     waiting.answer.set_result(answer)
-
-
-def _json(**values: Any) -> bytes:
-    return json.dumps(values).encode()

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.labels import LabelledRows
-from sketchlearn.learn.parameters import NOTHING, Accepts, choice, whole
+from sketchlearn.learn.parameters import NOTHING, START, Accepts, choice, whole
 from sketchlearn.learn.using import ScoresByCost, Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.kmeans import ClusterModel
@@ -28,6 +28,7 @@ class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows): 
     parameters: ClassVar[Mapping[str, Accepts]] = {
         "n_clusters": whole() | choice("auto"),
         "n_decodes": whole() | NOTHING,
+        "start": START,
     }
     counted: ClassVar[str] = "n_clusters"
     projects: ClassVar[bool] = True
@@ -47,6 +48,7 @@ class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows): 
         sketch_size: int | None = None,
         decoder: str = "auto",
         n_decodes: int | None = None,
+        start: Any = None,
         on_invalid: str = "raise",
         n_jobs: int | None = None,
         progress: Any = None,
@@ -59,6 +61,7 @@ class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows): 
         self.sketch_size = sketch_size
         self.decoder = decoder
         self.n_decodes = n_decodes
+        self.start = start
         self.on_invalid = on_invalid
         self.n_jobs = n_jobs
         self.progress = progress
@@ -67,8 +70,9 @@ class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows): 
     # -- learning ------------------------------------------------------------------------------
 
     def decode_options(self) -> dict[str, Any]:
-        """How many fits are pooled."""
-        return {} if self.n_decodes is None else {"n_decodes": self.n_decodes}
+        """How many fits are pooled, and what the search begins with."""
+        given = {"n_decodes": self.n_decodes, "start": self.start}
+        return {name: value for name, value in given.items() if value is not None}
 
     # -- using it --------------------------------------------------------------------------------
 
@@ -125,6 +129,9 @@ class CompressiveKMeans(SketchedClustering):
     n_decodes : int, optional
         Fits that the tuning-free decoder pools on data whose clusters are not round Gaussians (3 by default;
         more is a little better and slower).
+    start : model, estimator or array (k, n_features), optional
+        An earlier model to begin with; cluster i is then the one nearest to its cluster i, see
+        :func:`sketchlearn.decode`.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     n_jobs : int, optional

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchlearn.designs.gmm import default_size, parameter_count
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
-from sketchlearn.learn.parameters import COVARIANCES, FLAG, Accepts
+from sketchlearn.learn.parameters import COVARIANCES, FLAG, START, Accepts
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixtures import GaussianMixtureModel
 
@@ -47,6 +47,9 @@ class CompressiveGaussianMixture(SketchedMixture):
         :func:`sketchlearn.decode`).
     warm_start : bool
         Start from the model of the last fit; it is kept if it explains the new sketch.
+    start : model, estimator or Mixture, optional
+        An earlier model to begin with; component i is then the one nearest to its component i, see
+        :func:`sketchlearn.decode`.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     n_jobs : int, optional
@@ -95,7 +98,7 @@ class CompressiveGaussianMixture(SketchedMixture):
     task: ClassVar[str] = "gmm"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = GaussianMixtureModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {"covariance_type": COVARIANCES, "warm_start": FLAG}
+    parameters: ClassVar[Mapping[str, Accepts]] = {"covariance_type": COVARIANCES, "warm_start": FLAG, "start": START}
     means_: Array
     means_std_: Array | None
     weights_std_: Array | None
@@ -112,6 +115,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         decoder: str = "auto",
         on_invalid: str = "raise",
         warm_start: bool = False,
+        start: Any = None,
         n_jobs: int | None = None,
         progress: Any = None,
         random_state: Any = None,
@@ -124,6 +128,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         self.decoder = decoder
         self.on_invalid = on_invalid
         self.warm_start = warm_start
+        self.start = start
         self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
@@ -175,6 +180,8 @@ class CompressiveGaussianMixture(SketchedMixture):
         shape = (self.n_components, self.sketch_.features.dim)  # none fits 'auto'
         if self.decoder == "auto" and start is not None and start.means.shape == shape:
             options["start"] = start
+        elif self.start is not None:
+            options["start"] = self.start
         return options
 
     def sweep_options(self) -> dict[str, Any]:

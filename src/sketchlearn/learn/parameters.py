@@ -75,9 +75,14 @@ def kind(types: Any, words: str) -> Accepts:
     return Accepts(lambda v: isinstance(v, types), (words,))
 
 
+_STARTS = "solution_", "mixture", "cluster_centers_", "centers", "means_", "means"
 NOTHING = Accepts(lambda v: v is None, ("None",))
 FLAG = kind((bool, np.bool_), "True or False")
 COVARIANCES = choice("full", "tied", "diag", "spherical")
+START = Accepts(
+    lambda v: v is None or isinstance(v, np.ndarray | list | tuple) or any(hasattr(v, name) for name in _STARTS),
+    ("centres", "a model with some", "None"),
+)
 SHARED: dict[str, Accepts] = {
     "features": kind(FeatureMap, "a FeatureMap") | NOTHING,
     "sketch_size": whole() | NOTHING,

@@ -77,6 +77,7 @@ def features_in(data: bytes, name: str) -> FeatureMap:
         if not isinstance(recipe, dict) or "features" not in recipe:
             raise ValueError("it has no field 'features'")
         check_seal(recipe)
-        return FeatureMap.from_recipe(recipe["features"]).explained(str(recipe.get("reason", "")))
+        phi = FeatureMap.from_recipe(recipe["features"]).explained(str(recipe.get("reason", "")))
+        return phi.chosen_from(str(recipe.get("provenance", "")))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SketchFileError(f"{name}: neither a feature map nor a sketch: {error}") from None

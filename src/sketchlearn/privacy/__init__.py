@@ -5,6 +5,7 @@ from sketchlearn.privacy.continual import ContinualRelease
 from sketchlearn.privacy.ledger import Account, Entry, Ledger
 from sketchlearn.privacy.noise import InsecureNoiseWarning, insecure_noise
 from sketchlearn.privacy.pilot import private_design, private_size
+from sketchlearn.privacy.preparation import Preparation, prepare, privatize_rows
 from sketchlearn.privacy.release import RepeatedReleaseWarning, WeakGuaranteeWarning, privatize
 from sketchlearn.privacy.tables import privatize_table
 from sketchlearn.sketches.record import PrivacyRecord
@@ -15,6 +16,7 @@ __all__ = [
     "Entry",
     "InsecureNoiseWarning",
     "Ledger",
+    "Preparation",
     "PrivacyRecord",
     "RepeatedReleaseWarning",
     "Spent",
@@ -22,8 +24,10 @@ __all__ = [
     "combine",
     "compose",
     "insecure_noise",
+    "prepare",
     "private_design",
     "private_size",
     "privatize",
+    "privatize_rows",
     "privatize_table",
 ]

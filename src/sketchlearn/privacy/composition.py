@@ -27,6 +27,7 @@ from sketchlearn.sketches.record import PrivacyRecord, added_variances, together
 from sketchlearn.sketches.value import Sketch, check_same_features
 
 USERS = ("disjoint", "same")
+_TERMS = 8  # of a sum that are written out
 _GRID = 1e-4  # of epsilon: step of privacy-loss distributions, rounded up
 
 
@@ -99,6 +100,53 @@ def compose(spent: Sequence[Spent], delta: float = 0.0) -> Spent:
         return basic
     best = min(ways, key=lambda way: way.epsilon)
     return best if best.epsilon < basic.epsilon or basic.delta > delta else basic
+
+
+def arithmetic(spent: Sequence[Spent], delta: float = 0.0) -> list[str]:
+    """How :func:`compose` came to its result, line by line, so that it can be followed with a calculator.
+
+    Examples
+    --------
+    >>> from sketchlearn.privacy.composition import Spent, arithmetic
+    >>> print("\\n".join(arithmetic([Spent(0.1, 1e-8, rho=0.0004)] * 100, delta=1e-6)))
+    adding: epsilon = 100 x 0.1 = 10, delta = 100 x 1e-08 = 1e-06
+    zero-concentrated: rho = 100 x 0.0004 = 0.04, which is epsilon = 1.296 at delta = 1e-06
+    the smallest counts: zero-concentrated, epsilon = 1.296, delta = 1e-06
+    """
+    if len(spent) < 2:
+        return []
+    total = compose(spent, delta)
+    lines = [
+        f"adding: epsilon = {_summed([s.epsilon for s in spent])}, delta = {_summed([s.delta for s in spent])}"
+    ]  # fmt: skip
+    rhos = [s.rho if s.rho is not None else (0.5 * s.epsilon**2 if s.delta == 0.0 else None) for s in spent]
+    known = [rho for rho in rhos if rho is not None]
+    if delta > 0.0 and len(known) == len(spent):
+        at = concentrated_epsilon(math.fsum(known), delta)
+        pure = " (rho = epsilon**2 / 2 where delta = 0)" if any(s.rho is None for s in spent) else ""
+        lines.append(
+            f"zero-concentrated: rho = {_summed(known)}{pure}, which is epsilon = {at:.4g} at delta = {delta:.3g}"
+        )
+    if total.by == "Gaussian":
+        mu = math.sqrt(2.0 * math.fsum(known))
+        lines.append(
+            f"Gaussian: mu = sqrt(2 rho) = {mu:.4g} for all, which is epsilon = {total.epsilon:.4g} at delta = "
+            f"{total.delta:.3g} by delta = Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu)"
+        )
+    elif total.by == "privacy-loss distributions":
+        lines.append(
+            f"privacy-loss distributions (dp-accounting): epsilon = {total.epsilon:.4g} at delta = {total.delta:.3g}"
+        )
+    lines.append(f"the smallest counts: {total.by}, epsilon = {total.epsilon:.4g}, delta = {total.delta:.3g}")
+    return lines
+
+
+def _summed(values: Sequence[float]) -> str:
+    """A sum with its terms: ``"2 x 0.1 + 0.5 = 0.7"``."""
+    terms = [f"{n} x {v:.4g}" if n > 1 else f"{v:.4g}" for v, n in Counter(values).items()]
+    if len(terms) > _TERMS:
+        terms = [*terms[:_TERMS], f"{len(terms) - _TERMS} more"]
+    return f"{' + '.join(terms)} = {math.fsum(values):.4g}"
 
 
 def loss_distribution_epsilon(spent: Sequence[Spent], delta: float) -> float:

@@ -33,6 +33,7 @@ import math
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -193,6 +194,17 @@ class Holder:
         self._own = secrets.token_bytes(sharing.SECRET)
         self._held: dict[str, dict[str, bytes]] = {}
         self._sent = self._answered = False
+
+    def to_json(self) -> dict[str, Any]:
+        """What is remembered between the steps besides the keys, as values of JSON; secret like the rows."""
+        held = {u: {v: piece.hex() for v, piece in pieces.items()} for u, pieces in self._held.items()}
+        return {"own": self._own.hex(), "held": held, "sent": self._sent, "answered": self._answered}
+
+    def resume(self, value: Mapping[str, Any]) -> None:
+        """Go on where :meth:`to_json` was made."""
+        self._own = bytes.fromhex(value["own"])
+        self._held = {u: {v: bytes.fromhex(p) for v, p in pieces.items()} for u, pieces in value["held"].items()}
+        self._sent, self._answered = bool(value["sent"]), bool(value["answered"])
 
     def pieces(self) -> dict[str, bytes]:
         """The first step: a sealed message for each other holder."""

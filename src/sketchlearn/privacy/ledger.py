@@ -17,6 +17,7 @@ import math
 import os
 import re
 import secrets
+import threading
 import time
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ from typing import IO, Any
 
 from sketchlearn import files
 from sketchlearn.exceptions import BudgetError, LedgerFileError
-from sketchlearn.privacy.composition import Spent, compose
+from sketchlearn.privacy.composition import Spent, arithmetic, compose
 from sketchlearn.privacy.sensitivity import RELATIONS
 
 try:
@@ -163,6 +164,7 @@ class Ledger:
     def __init__(self, path: str | PathLike[str], epsilon: float | None = None, delta: float | None = None) -> None:
         self.path = Path(os.path.realpath(path))  # of several names of one file, the one file
         self._last: str | None = None
+        self._guard = threading.RLock()  # what was seen last is of one thread at a time
         found = self._found()
         if found is None:
             if epsilon is None:
@@ -208,6 +210,10 @@ class Ledger:
 
     def _found(self) -> _Book | None:
         """What the file says now; it must go on from what was seen of it before."""
+        with self._guard:
+            return self._read_on()
+
+    def _read_on(self) -> _Book | None:
         witness = _witness(self.path)  # before the ledger: another program may write both, the ledger first
         book = _read(self.path)
         for seen in (self._last, witness):
@@ -244,8 +250,18 @@ class Ledger:
         """
         self.spend_all(dataset, [(what, Spent(epsilon, delta, rho, margin=margin))], relation, records_per_user)
 
+    def check(self, dataset: str, spendings: Sequence[tuple[str, Spent]], relation: str, records_per_user: int) -> None:
+        """Refuse spendings that do not fit, before the first of them is made; nothing is written."""
+        self.spend_all(dataset, spendings, relation, records_per_user, write=False)
+
     def spend_all(
-        self, dataset: str, spendings: Sequence[tuple[str, Spent]], relation: str, records_per_user: int
+        self,
+        dataset: str,
+        spendings: Sequence[tuple[str, Spent]],
+        relation: str,
+        records_per_user: int,
+        *,
+        write: bool = True,
     ) -> None:
         """Write down several spendings, all of them or none."""
         if not isinstance(dataset, str) or not same_name(dataset):
@@ -256,7 +272,7 @@ class Ledger:
             _check_entry(entry)
         if relation not in RELATIONS or records_per_user < 1:
             raise ValueError(f"relation={relation!r}, records_per_user={records_per_user!r}: no such neighbours")
-        with _locked(self.path) as lock:
+        with self._guard, _locked(self.path) as lock:
             found = self._found()  # again: others may have spent since
             if found is not None and (found.epsilon, found.delta) != (self.epsilon, self.delta):
                 raise LedgerFileError(f"{self.path}: its budget was changed while this program was using it")
@@ -280,6 +296,8 @@ class Ledger:
                     f"epsilon={self.epsilon:.6g}, delta={self.delta:.3g} ({self.path}); epsilon={more[0]:.6g}, "
                     f"delta={more[1]:.3g} more would make it epsilon={total.epsilon:.6g}, delta={total.delta:.3g}"
                 )
+            if not write:
+                return
             who = {"dataset": dataset, "relation": relation, "records_per_user": int(records_per_user)}
             book = book.with_lines([{**who, **asdict(entry)} for entry in new])
             _write(self.path, book)
@@ -298,7 +316,11 @@ def _account(accounts: Mapping[str, Account], dataset: str) -> Account | None:
 
 def _total(entries: Sequence[Entry], delta: float) -> Spent:
     """Composed spendings."""
-    return compose([Spent(e.epsilon, e.delta, e.rho, margin=e.margin) for e in entries], delta)
+    return compose([_spent(entry) for entry in entries], delta)
+
+
+def _spent(entry: Entry) -> Spent:
+    return Spent(entry.epsilon, entry.delta, entry.rho, margin=entry.margin)
 
 
 def _check_entry(entry: Entry) -> None:
@@ -421,6 +443,7 @@ def describe(ledger: Ledger) -> dict[str, Any]:
             "relation": account.relation,
             "records_per_user": account.records_per_user,
             "spent": {"epsilon": total.epsilon, "delta": total.delta, "by": total.by},
+            "arithmetic": arithmetic([_spent(entry) for entry in account.entries], ledger.delta),
             "left": max(0.0, ledger.epsilon - total.epsilon),
             "entries": [asdict(entry) for entry in account.entries],
         }

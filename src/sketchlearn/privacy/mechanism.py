@@ -132,7 +132,7 @@ def choose_mechanism(
     >>> choose_mechanism(phase_bounds(100), 100, 1.0, 1e-6).name
     'discrete-gaussian'
     """
-    _check_request(epsilon, delta, relation, records_per_user, mechanism)
+    check_request(epsilon, delta, relation, records_per_user, mechanism)
     epsilon, delta, records_per_user = float(epsilon), float(delta), int(records_per_user)
     moved = reach(bounds, relation, records_per_user)
     entries = sum(length for length, _ in bounds.multipliers)
@@ -261,7 +261,7 @@ def _divided(value: Any, by: Any) -> Any:
     return (value // by) + (2 * (value % by) >= by)
 
 
-def _check_request(epsilon: float, delta: float, relation: str, records_per_user: int, mechanism: str) -> None:
+def check_request(epsilon: float, delta: float, relation: str, records_per_user: int, mechanism: str) -> None:
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
             raise ValueError(f"{name} must be a number, got {value!r}")

@@ -24,6 +24,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -108,20 +109,27 @@ def ready() -> None:
         optional("opendp.prelude", "privacy", "noise for a private release")
 
 
-def _measured(make: str, metric: str, values: Integers, scale: float) -> Integers:
-    """Values through a measurement of OpenDP."""
+@contextmanager
+def constructors() -> Iterator[Any]:
+    """OpenDP, with its constructors: they are behind a flag of the whole program, which is put back."""
     dp = optional("opendp.prelude", "privacy", "noise for a private release")
     flags = optional("opendp.mod", "privacy", "noise for a private release")
-    with _lock:  # its constructors are behind a flag of the whole program: put back what was there
+    with _lock:
         had = "contrib" in flags.GLOBAL_FEATURES
         dp.enable_features("contrib")
         try:
-            domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
-            distance = dp.l2_distance(T=float) if metric == "l2" else dp.l1_distance(T=dp.i64)
-            release = getattr(dp.m, make)(domain, distance, scale=scale)
+            yield dp
         finally:
             if not had:
                 dp.disable_features("contrib")
+
+
+def _measured(make: str, metric: str, values: Integers, scale: float) -> Integers:
+    """Values through a measurement of OpenDP."""
+    with constructors() as dp:
+        domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
+        distance = dp.l2_distance(T=float) if metric == "l2" else dp.l1_distance(T=dp.i64)
+        release = getattr(dp.m, make)(domain, distance, scale=scale)
     return np.array(release(values.ravel().tolist()), np.int64).reshape(values.shape)
 
 

@@ -25,6 +25,7 @@ from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sketches.weights import WEIGHT_BITS, repeated
 
+OTHER_DATA = "other data: "  # of a map: followed by their name
 _WEAK = 20.0  # epsilon above which nobody calls a release private
 _KEY = secrets.token_bytes(32)
 _released: dict[bytes, list[tuple[float, float]]] = {}
@@ -206,7 +207,8 @@ def released(
     epsilon, delta = chosen.epsilon, chosen.delta
     if pilot is not None:
         details["pilot"] = {"epsilon": pilot.epsilon, "delta": pilot.delta}
-        details["rho"] += pilot.details["rho"]
+        rho = pilot.details.get("rho")
+        details["rho"] = None if rho is None else details["rho"] + rho
         details.pop("margin", None)  # of two releases together it is not that of one
         epsilon, delta = epsilon + pilot.epsilon, delta + pilot.delta
     record = PrivacyRecord(
@@ -244,6 +246,12 @@ def check_sketch(
             "the sketch is private already: more noise would not make it more so, and learning from it is free"
         )
     origin = sketch.origin
+    if origin.own_map:
+        raise ValueError(
+            "the map of the sketch was chosen by looking at these very rows (sketchlearn sketch without "
+            "--features), so it can't be public. Sketch them again with a map from public bounds, or let "
+            "'sketchlearn privatize' or sketchlearn.privacy.prepare buy one"
+        )
     if sketch.weight_bits or sketch.squared_weights != repeated(sketch.weight, 0) or origin.fractional:
         raise ValueError(
             "the rows have fractional weights: one row's part in the sums is then not bounded by that of a row of "
@@ -301,13 +309,19 @@ def map_origin(
                 f"for {relation}, {records_per_user}"
             )
         return "chosen from the data by a private pilot"
-    if not public_map:
-        raise ValueError(
-            "was the map chosen without looking at these rows? A centre or a scale from a sample of them would be "
-            "published without noise. Design it with bounds=(lower, upper) that are public, from other data, or by "
-            "sketchlearn.privacy.private_design; then say so with public_map=True"
-        )
-    return "declared public by the releaser"
+    if public_map:
+        return "declared public by the releaser"
+    if features.provenance == "public bounds":
+        return "chosen from bounds that were given as public"
+    if features.provenance.startswith(OTHER_DATA):
+        return f"chosen from {features.provenance}"
+    known = f"it was chosen from {features.provenance}" if features.provenance else "the sketch does not know"
+    raise ValueError(
+        f"was the map chosen without looking at these rows ({known})? A centre or a scale from a sample of them would "
+        "be published without noise. Design it with bounds=(lower, upper) that are public, name the data that it comes "
+        f"from (phi.chosen_from('{OTHER_DATA}...')), or buy it with sketchlearn.privacy.prepare or private_design; "
+        "where only you know that it is public, say public_map=True"
+    )
 
 
 def _remember(sketch: Sketch, chosen: Mechanism) -> None:

@@ -31,6 +31,8 @@ class Origin:
         The column that says whose row it is, where the pass bounded what one user adds.
     rows_per_user : int or None
         The most rows of one user that the pass let in.
+    own_map : bool
+        The feature map was chosen by looking at these very rows: nobody can say that it is public.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Origin:
     by_content: bool = False
     user: str | None = None
     rows_per_user: int | None = None
+    own_map: bool = False
 
     @classmethod
     def together(cls, origins: Sequence[Origin]) -> Origin:
@@ -60,22 +63,25 @@ class Origin:
             by_content=any(origin.by_content for origin in origins),
             user=origins[0].user if bounded else None,
             rows_per_user=sum(b for b in bounds if b is not None) if bounded else None,
+            own_map=any(origin.own_map for origin in origins),
         )
 
     def without(self, other: Origin) -> Origin:
         """Of the rows that are left when others are taken out."""
-        return replace(self, by_content=self.by_content or other.by_content)
+        return replace(
+            self, by_content=self.by_content or other.by_content, own_map=self.own_map or other.own_map
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        """As values of JSON."""
-        return asdict(self)
+        """As values of JSON; `own_map` only where it is so."""
+        return {name: value for name, value in asdict(self).items() if name != "own_map" or value}
 
     @classmethod
     def from_json(cls, value: Any) -> Origin:
         """Inverse of :meth:`to_json`; ValueError for anything else."""
-        if not isinstance(value, dict) or set(value) != {f.name for f in fields(cls)}:
+        if not isinstance(value, dict) or {*value, "own_map"} != {f.name for f in fields(cls)}:
             raise ValueError("not a record of how rows were chosen")
-        flags = (value["fractional"], value["by_content"])
+        flags = (value["fractional"], value["by_content"], value.get("own_map", False))
         user, bound, largest = value["user"], value["rows_per_user"], value["largest"]
         right = (
             all(isinstance(flag, bool) for flag in flags)

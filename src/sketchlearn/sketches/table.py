@@ -233,6 +233,17 @@ class SketchTable(Mapping[Any, Sketch]):
         return _read(arrow_reader(pa, data), len(data), place)
 
 
+def is_sketch_table(path: str | PathLike[str]) -> bool:
+    """Whether a Parquet file says that it is a table of sketches."""
+    pa = optional("pyarrow", "files", "a table of sketches")
+    import pyarrow.parquet as pq
+
+    try:
+        return _KIND in (pq.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        return True  # damaged: what reads tables says how
+
+
 def _read(source: Any, size: int, place: str) -> SketchTable:
     """The table in a Parquet file, which is a path or a file of Arrow."""
     pa = optional("pyarrow", "files", "a table of sketches")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 from sketchlearn.exceptions import SourceError
+from sketchlearn.sources.base import library_of
 from sketchlearn.sources.columns import arrow
 from sketchlearn.sources.paths import find_files, format_of, reading
 from sketchlearn.sources.remote import is_remote, place_of
@@ -55,3 +57,31 @@ def _delimited(
         convert_options=csv.ConvertOptions(decimal_point=decimal or ".", strings_can_be_null=True),
         read_options=csv.ReadOptions(encoding=encoding or "utf8"),
     )
+
+
+def columns_of(data: Any, **text: str | None) -> dict[str, str] | None:
+    """Names of the columns of a file or frame, and whether each holds ``"numbers"`` or ``"labels"``.
+
+    Only types that are written down count: text without types holds numbers, until somebody says otherwise.  None if
+    the rows have no names.
+    """
+    from sketchlearn.features.pilot_table import as_table
+    from sketchlearn.sources.base import open_source
+    from sketchlearn.sources.selection import Selection
+
+    paths = [data] if isinstance(data, str | PathLike) else data
+    if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | PathLike) for p in paths):
+        given = [str(p) for p in paths]
+        kind = format_of(tuple(find_files(given, text.get("format")).paths), text.get("format"))
+        if kind not in ("parquet", "arrow"):
+            names = open_source(data, Selection.of(**text)).names
+            return None if names is None else dict.fromkeys(names, "numbers")
+        schema = first_rows(given, 1, format=text.get("format")).schema
+    elif hasattr(data, "schema") or hasattr(data, "__arrow_c_stream__") or library_of(data) == "pandas":
+        schema = as_table(data).schema
+    else:
+        names = open_source(data, Selection.of(**text)).names
+        return None if names is None else dict.fromkeys(names, "numbers")
+    types = arrow("the types of columns").types
+    numeric = types.is_floating, types.is_integer, types.is_decimal
+    return {f.name: "numbers" if any(of(f.type) for of in numeric) else "labels" for f in schema}

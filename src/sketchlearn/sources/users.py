@@ -3,7 +3,8 @@
 The rows of a user that count are those with the smallest hashes of (user, row, group).  The choice follows from the
 rows alone, so it is the same whatever their order, batches and engine; equal rows have equal hashes, and whichever of
 them is taken, the sums are the same.  Sketches of a few rows a user say more about the users than about the rows: a
-user with many rows counts no more than one with few.
+user with many rows counts no more than one with few.  Most users have fewer rows than count: rows are hashed only where
+a table of numbers of rows, by some bits of the user, says that somebody may have more.
 
 Rows in memory are looked at twice.  Others wait in partitions by user: in memory up to a limit, then in files.  Of each
 partition only the rows that may still count are kept.
@@ -44,7 +45,7 @@ def _mixed(h: _U64) -> _U64:
 
 def row_hashes(rows: npt.NDArray[np.floating], start: _U64) -> _U64:
     """A number for each row that follows from its values as float64 and from a number to start with."""
-    h = start
+    h = _mixed(start)
     for column in rows.T:
         values = column.astype(np.float64) + 0.0  # one zero
         bits = np.where(np.isnan(values), np.nan, values).view(np.uint64)  # one NaN
@@ -165,6 +166,40 @@ def chosen(users: _U64, hashes: _U64, most: int) -> npt.NDArray[np.int64]:
     return np.flatnonzero(keep)
 
 
+def crowded(users: _U64, most: int) -> npt.NDArray[np.int64]:
+    """Places of rows whose user may have more than `most`: users that share some bits are counted together."""
+    if len(users) <= most:
+        return np.empty(0, np.int64)
+    cell = (users & np.uint64((1 << max(6, (len(users) - 1).bit_length() - 1)) - 1)).view(np.int64)
+    return np.flatnonzero(np.bincount(cell)[cell] > most)
+
+
+def kept(users: _U64, starts: _U64, rows: npt.NDArray[np.floating], most: int) -> npt.NDArray[np.bool_] | None:
+    """Which rows count, None for all: what :func:`chosen` says of their hashes, which are made where they decide."""
+    at = crowded(users, most)
+    if not len(at):
+        return None
+    return _without(users, at, _hashes_at(rows, starts, at), most)
+
+
+def _hashes_at(rows: npt.NDArray[np.floating], starts: _U64, at: npt.NDArray[np.int64]) -> _U64:
+    """Hashes of some rows."""
+    if 2 * len(at) > len(rows):  # of most: views cost less than copies
+        return row_hashes(rows, starts)[at]
+    return row_hashes(rows[at], starts[at])
+
+
+def _without(users: _U64, at: npt.NDArray[np.int64], hashes: _U64, most: int) -> npt.NDArray[np.bool_] | None:
+    """All rows but those at `at` that are too many for their user; None if there are none."""
+    mine = chosen(users, hashes, most) if len(at) == len(users) else at[chosen(users[at], hashes, most)]
+    if len(mine) == len(at):
+        return None
+    keep = np.ones(len(users), np.bool_)
+    keep[at] = False
+    keep[mine] = True
+    return keep
+
+
 _TOGETHER = 16  # about 2**16 rows are sorted together: they fit the cache
 _PLACE, _HASH = np.uint64(18), np.uint64(36)  # bits of a sort key below the hash, and below the user
 
@@ -206,23 +241,24 @@ def _sorted(users: _U64, hashes: _U64, skip: int) -> npt.NDArray[np.int64]:
 
 @dataclass
 class _Waiting:
-    """Rows of some users that may still count."""
+    """Rows of some users that may still count, with what their hashes start from."""
 
     users: list[_U64] = field(default_factory=list)
-    hashes: list[_U64] = field(default_factory=list)
+    starts: list[_U64] = field(default_factory=list)
     groups: list[npt.NDArray[np.int64]] = field(default_factory=list)
     rows: list[npt.NDArray[np.floating]] = field(default_factory=list)
 
-    def add(self, users: _U64, hashes: _U64, groups: npt.NDArray[np.int64], rows: npt.NDArray[np.floating]) -> None:
+    def add(self, users: _U64, starts: _U64, groups: npt.NDArray[np.int64], rows: npt.NDArray[np.floating]) -> None:
         self.users.append(users)
-        self.hashes.append(hashes)
+        self.starts.append(starts)
         self.groups.append(groups)
         self.rows.append(rows)
 
     def pruned(self, most: int) -> tuple[_U64, _U64, npt.NDArray[np.int64], npt.NDArray[np.floating]]:
-        users, hashes = np.concatenate(self.users), np.concatenate(self.hashes)
-        keep = chosen(users, hashes, most)
-        return users[keep], hashes[keep], np.concatenate(self.groups)[keep], np.concatenate(self.rows)[keep]
+        lists: tuple[list[Any], ...] = (self.users, self.starts, self.groups, self.rows)
+        users, starts, groups, rows = (np.concatenate(parts) for parts in lists)
+        keep = kept(users, starts, rows, most)
+        return (users, starts, groups, rows) if keep is None else (users[keep], starts[keep], groups[keep], rows[keep])
 
 
 class Bounded:
@@ -251,6 +287,8 @@ class Bounded:
             return replace(made, settings=source.settings, home=source.home)
         if source.in_memory and source.once is None and not self._to_files:
             keep = self._mask()
+            if keep is None:
+                return replace(bare, batches=_Bare(source.batches))
             return replace(bare, batches=_Picked(source.batches, keep), length=int(keep.sum()), in_memory=False)
         parts, labels = self._partitions()
         held = [Part("the rows of some users", _Held(piece, labels), len(piece.rows)) for piece in parts]
@@ -260,20 +298,25 @@ class Bounded:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _mask(self) -> npt.NDArray[np.bool_]:
-        """Rows in memory: which of them count."""
-        keys = [(users, hashes) for users, hashes, _, _ in _keyed(self._source, _Labels())]
-        users, hashes = (np.concatenate([np.empty(0, np.uint64), *(key[i] for key in keys)]) for i in (0, 1))
-        keep = np.zeros(len(users), np.bool_)
-        keep[chosen(users, hashes, self._most)] = True
-        return keep
+    def _mask(self) -> npt.NDArray[np.bool_] | None:
+        """Rows in memory: which of them count, None for all."""
+        blocks = list(_keyed(self._source, _Labels()))
+        users = np.concatenate([np.empty(0, np.uint64), *(block[0] for block in blocks)])
+        at = crowded(users, self._most)
+        if not len(at):
+            return None
+        hashes, edges = [], np.cumsum([0, *(len(block[0]) for block in blocks)])
+        ends = np.searchsorted(at, edges)
+        for (_, starts, _, rows), first, a, b in zip(blocks, edges, ends, ends[1:], strict=False):
+            hashes.append(_hashes_at(rows, starts, at[a:b] - first))
+        return _without(users, at, np.concatenate(hashes), self._most)
 
     def _partitions(self) -> tuple[list[_Piece], tuple[Any, ...]]:
         labels = _Labels()
         waiting = [_Waiting() for _ in range(_PARTITIONS)]
         files: list[list[_Piece]] = [[] for _ in range(_PARTITIONS)]
         held, dtype = 0, None
-        for users, hashes, groups, rows in _keyed(self._source, labels):
+        for users, starts, groups, rows in _keyed(self._source, labels):
             dtype = dtype or rows.dtype
             if rows.dtype != dtype:
                 raise ValueError(f"some rows are {dtype}, others {rows.dtype}: say dtype='float64'")
@@ -283,7 +326,7 @@ class Bounded:
             for i, (a, b) in enumerate(itertools.pairwise(edges.tolist())):
                 if b > a:
                     at = order[a:b]
-                    waiting[i].add(users[at], hashes[at], groups[at], rows[at])
+                    waiting[i].add(users[at], starts[at], groups[at], rows[at])
             held += rows.nbytes + 24 * len(rows)
             if held > _WAITING:
                 held = self._compact(waiting, files)
@@ -320,7 +363,7 @@ class Bounded:
         if len(stored) == 1 and not one.users:
             return stored[0]
         for piece in stored:
-            one.add(piece.users, piece.hashes, piece.groups, piece.rows)
+            one.add(piece.users, piece.starts, piece.groups, piece.rows)
         kept = one.pruned(self._most)
         if not stored or self._folder is None:
             return _Piece(None, *kept)
@@ -333,25 +376,25 @@ class _Piece:
 
     path: str | None
     users: _U64
-    hashes: _U64
+    starts: _U64
     groups: npt.NDArray[np.int64]
     rows: npt.NDArray[np.floating]
 
     @classmethod
     def written(cls, path: Path, *arrays: Any) -> _Piece:
-        for name, array in zip(("users", "hashes", "groups", "rows"), arrays, strict=True):
+        for name, array in zip(("users", "starts", "groups", "rows"), arrays, strict=True):
             np.save(path.with_name(f"{path.name}.{name}.npy"), array)
         return cls.read(str(path))
 
     @classmethod
     def read(cls, path: str) -> _Piece:
-        arrays = [np.load(f"{path}.{name}.npy", mmap_mode="r") for name in ("users", "hashes", "groups", "rows")]
+        arrays = [np.load(f"{path}.{name}.npy", mmap_mode="r") for name in ("users", "starts", "groups", "rows")]
         return cls(path, *arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is not None:
             return _Piece.read, (self.path,)
-        return _Piece, (None, self.users, self.hashes, self.groups, self.rows)
+        return _Piece, (None, self.users, self.starts, self.groups, self.rows)
 
 
 @dataclass(frozen=True)
@@ -369,6 +412,17 @@ class _Held:
                 yield Batch(block, None, np.array(groups[i : i + size]), self.labels)
             else:
                 yield Batch(block)
+
+
+@dataclass(frozen=True)
+class _Bare:
+    """Batches of rows in memory, all of which count."""
+
+    batches: Callable[[int], Iterator[Batch]]
+
+    def __call__(self, size: int) -> Iterator[Batch]:
+        for batch in self.batches(size):
+            yield batch._replace(users=None)
 
 
 @dataclass(frozen=True)
@@ -416,9 +470,10 @@ class _Labels:
     def values(self) -> tuple[Any, ...]:
         return tuple(self._numbers)
 
-    def numbered(self, batch: Batch) -> tuple[npt.NDArray[np.int64], _U64]:
+    def numbered(self, batch: Batch) -> tuple[npt.NDArray[np.int64], _U64 | None]:
+        """Numbers of the groups of the rows, and their hashes; None where there are no groups."""
         if batch.groups is None or batch.labels is None:
-            return np.zeros(len(batch.rows), np.int64), np.zeros(len(batch.rows), np.uint64)
+            return np.broadcast_to(np.int64(0), len(batch.rows)), None
         numbers = np.array([self._numbers.setdefault(v, len(self._numbers)) for v in batch.labels], np.int64)
         hashes = of_text([f"{type(v).__name__} {v!r}" for v in batch.labels])
         return numbers[batch.groups], hashes[batch.groups]
@@ -432,11 +487,12 @@ def _keyed(source: Source, labels: _Labels) -> Iterator[_Keyed]:
 
 
 def _of_batches(batches: Iterator[Batch], labels: _Labels) -> Iterator[_Keyed]:
-    """Users, hashes, numbers of groups and rows of batches."""
+    """Users, what hashes start from, numbers of groups and rows of batches."""
     for batch in batches:
         if batch.users is None:
             raise ValueError("user: these rows do not say whose they are; put them into a frame or a file")
         if batch.weights is not None:
             raise ValueError("user and weights don't go together: a weight counts as so many rows of its user")
         groups, extra = labels.numbered(batch)
-        yield batch.users, row_hashes(batch.rows, _mixed(batch.users ^ extra)), groups, np.asarray(batch.rows)
+        starts = batch.users if extra is None else batch.users ^ extra
+        yield batch.users, starts, groups, np.asarray(batch.rows)

@@ -21,7 +21,8 @@ from sketchlearn.sketches.weights import SQUARED_BITS, repeated
 from sketchlearn.store.packing import Packed, add_into, pack_each, unpack
 
 Ints = npt.NDArray[np.int64]
-_MISSING = np.iinfo(np.int64).min  # a cell without a time
+MISSING = np.iinfo(np.int64).min
+"""The start and the stop of a cell without a time."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Cells:
     @property
     def timed(self) -> bool:
         """Whether the cells have times."""
-        return bool(len(self) and self.start[0] != _MISSING)
+        return bool(len(self) and self.start[0] != MISSING)
 
     def placed(self, **columns: Any) -> Cells:
         """These cells with other keys."""
@@ -78,12 +79,12 @@ class Cells:
 
 def times(values: Iterable[int | None]) -> Ints:
     """A column of moments, some of which may be missing."""
-    return np.array([_MISSING if v is None else v for v in values], np.int64)
+    return np.array([MISSING if v is None else v for v in values], np.int64)
 
 
 def moments(column: Ints) -> list[int | None]:
     """Inverse of :func:`times`."""
-    return [None if v == _MISSING else v for v in column.tolist()]
+    return [None if v == MISSING else v for v in column.tolist()]
 
 
 def cells_of(

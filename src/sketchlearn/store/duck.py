@@ -17,7 +17,7 @@ from sketchlearn.files import LockedError
 from sketchlearn.optional import optional
 from sketchlearn.store import schema
 from sketchlearn.store.backend import BATCH, Backend, Session
-from sketchlearn.store.cells import Cells, moments, times
+from sketchlearn.store.cells import MISSING, Cells, times
 from sketchlearn.store.packing import Packed
 
 _ROW_GROUP = 2048  # cells: an append rewrites the last row group, so it must not be large
@@ -51,8 +51,8 @@ class DuckSession(Session):
         table = pa.table(
             {
                 "dataset": pa.array(np.full(n, dataset, np.int32)),
-                "start": pa.array(moments(cells.start), pa.int64()),
-                "stop": pa.array(moments(cells.stop), pa.int64()),
+                "start": pa.array(cells.start, mask=cells.start == MISSING),
+                "stop": pa.array(cells.stop, mask=cells.stop == MISSING),
                 "label": pa.array(cells.label.astype(np.int32)),
                 "source": pa.array(np.ascontiguousarray(cells.source).astype(np.int32)),
                 "weight": pa.array(cells.weight),

@@ -74,7 +74,7 @@ def follow(sketches: Mapping[str, Sketch], n_clusters: int | None, *, random_sta
     out: list[Clusters] = []
     fresh = 0
     for period, sketch in sketches.items():
-        centers, weights = _decoded(sketch, n_clusters, len(out[-1].identities) if out else None, random_state)
+        centers, weights = _decoded(sketch, n_clusters, out[-1].centers if out else None, random_state)
         identities = [-1] * len(centers)
         if out:
             for new, old in matched(out[-1].centers, centers):
@@ -119,13 +119,14 @@ def matched(before: Array, after: Array) -> list[tuple[int, int]]:
     return [(i, j) for i, j in pairs if distances[i, j] < reach[j]]
 
 
-def _decoded(sketch: Sketch, k: int | None, before: int | None, random_state: int) -> tuple[Array, Array]:
+def _decoded(sketch: Sketch, k: int | None, before: Array | None, random_state: int) -> tuple[Array, Array]:
+    """Centres and shares; the decoding begins with the centres before."""
     from sketchlearn.learn import CompressiveKMeans
 
     if k is None:
         from sketchlearn.decoders import sweep
 
-        choices = range(1, 13) if before is None else range(max(1, before - 1), before + 2)
+        choices = range(1, 13) if before is None else range(max(1, len(before) - 1), len(before) + 2)
         k = sweep(sketch, choices, random_state=random_state).recommended
-    model: Any = CompressiveKMeans(k, random_state=random_state).fit_sketch(sketch)
+    model: Any = CompressiveKMeans(k, start=before, random_state=random_state).fit_sketch(sketch)
     return np.asarray(model.cluster_centers_, np.float64), np.asarray(model.weights_, np.float64)

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.comparison import distances
+from sketchlearn.models import Model
 from sketchlearn.store.periods import readable
 from sketchlearn.store.query import Query
 from sketchlearn.store.upkeep import Store
 
 _MOST_PERIODS = 400  # on a timeline; longer ones need longer periods
 _MOST_GROUPS = 500  # on a map
+_MOST_CLUSTERS = 50
 
 
 def _query(store: Store, dataset: str = "", since: str = "", until: str = "", where: str = "") -> Query:
@@ -70,9 +72,7 @@ def timeline(store: Store, *, every: str = "", alpha: str = "0.01", **selection:
 def clusters(store: Store, *, k: str = "3", every: str = "", **selection: str) -> dict[str, Any]:
     """Clusters of each period with their identities, in the plane of their first two principal directions."""
     query = _query(store, **selection)
-    if not 1 <= int(k) <= 50:
-        raise ValueError(f"the number of clusters must be from 1 to 50, got {k}")
-    found = query.clusters(int(k), every=every or None)
+    found = query.clusters(_number(k), every=every or None)
     every_center = np.concatenate([c.centers for c in found])
     middle = every_center.mean(axis=0)
     axes = np.linalg.svd(every_center - middle, full_matrices=False)[2][:2]
@@ -140,8 +140,26 @@ def sketch_file(store: Store, **selection: str) -> bytes:
 
 def model_file(store: Store, *, k: str = "3", **selection: str) -> bytes:
     """Cluster centres of a selection, as a model file."""
-    fitted = _query(store, **selection).kmeans(int(k), random_state=0)
-    return str(fitted.to_model().to_json()).encode()
+    return str(_learned(store, k, selection).to_json()).encode()
+
+
+def report_file(store: Store, *, k: str = "3", **selection: str) -> bytes:
+    """A page about the clusters of a selection that works on its own."""
+    from sketchlearn.plots import report
+
+    chosen = " ".join(f"{name} {value}" for name, value in selection.items() if name != "dataset" and value)
+    return report(_learned(store, k, selection), title=f"{k} clusters {chosen}".strip()).encode()
+
+
+def _learned(store: Store, k: str, selection: dict[str, str]) -> Model:
+    model: Model = _query(store, **selection).kmeans(_number(k), random_state=0).to_model()
+    return model
+
+
+def _number(k: str) -> int:
+    if not k.isascii() or not k.isdigit() or not 1 <= int(k) <= _MOST_CLUSTERS:
+        raise ValueError(f"the number of clusters must be from 1 to {_MOST_CLUSTERS}, got {k}")
+    return int(k)
 
 
 def _plain(values: Any) -> list[float]:
@@ -150,5 +168,5 @@ def _plain(values: Any) -> list[float]:
 
 ANSWERS: dict[str, Callable[..., Any]] = {
     "datasets": datasets, "timeline": timeline, "clusters": clusters, "compare": compare, "groups": groups,
-    "sketch": sketch_file, "model": model_file,
+    "sketch": sketch_file, "model": model_file, "report": report_file,
 }  # fmt: skip

@@ -178,8 +178,9 @@ class StoreBase:
         bounded = reading.get("max_rows_per_user") is not None
         chosen = selects(opened.settings) or on_invalid == "skip" or bounded
         writer = Writer(self, target, replace, atomic, chosen)
+        a_pass = engines.run if bounded else engines.summed  # of the marks, cells keep the bound on users alone
         for unit in todo:
-            table = engines.run(
+            table = a_pass(
                 unit.source, target.features, engine, workers=workers, progress=progress, on_invalid=on_invalid
             )
             writer.add(unit, table_of(table))

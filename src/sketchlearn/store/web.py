@@ -22,6 +22,11 @@ from sketchlearn.store import pictures
 from sketchlearn.store.upkeep import Store
 
 _KINDS = {"index.html": "text/html", "style.css": "text/css", "app.js": "text/javascript"}
+_FILES = {
+    "sketch": ("selection.sketch", "application/octet-stream"),
+    "model": ("model.json", "application/json"),
+    "report": ("report.html", "text/html"),
+}
 _COOKIE = "sketchlearn_token"
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -79,8 +84,7 @@ def make_app(
             except (ValueError, TypeError, OSError) as error:
                 return JSONResponse({"error": str(error)}, status_code=400)
             if isinstance(found, bytes):
-                name = "selection.sketch" if request.url.path.endswith("sketch") else "model.json"
-                kind = "application/octet-stream" if name.endswith("sketch") else "application/json"
+                name, kind = _FILES[request.url.path.rpartition("/")[2]]
                 return Response(
                     found, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'}
                 )

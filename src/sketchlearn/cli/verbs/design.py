@@ -81,6 +81,10 @@ def register(app: typer.Typer) -> None:
         missing: Annotated[
             str, typer.Option("--missing", help="With --encode: replace missing numbers by mean or median, or error.")
         ] = "mean",
+        other_data: Annotated[
+            str | None,
+            typer.Option("--other-data", help="These are not the rows of a later private release: name of the data."),
+        ] = None,
         columns: Columns = None,
         where: Where = None,
         query: Query = None,
@@ -111,6 +115,10 @@ def register(app: typer.Typer) -> None:
             raise usage("a map for a private release needs --rows and --epsilon (and --delta)")
         if rows is not None and bounds is None:
             raise usage("--rows and --epsilon need public bounds: --lower and --upper")
+        if other_data is not None and bounds is not None:
+            raise usage(
+                "--other-data names the data that the map is chosen from: leave it out with --lower and --upper"
+            )
         check_output(output)
         words = ""
         if integers and (bounds is None or task != "columns"):
@@ -148,6 +156,8 @@ def register(app: typer.Typer) -> None:
                 phi = _split(source, names_in(first, "--first") or [], seed)
             else:
                 phi = designed(source, components, task, seed, standardize, projection)
+        if other_data is not None:
+            phi = phi.chosen_from(f"other data: {other_data}")
         write_bytes(output, recipe_text(phi))
         if output != "-":
             few = "" if phi.projection is None else f", {phi.projection.describe()}"

@@ -15,6 +15,7 @@ from sketchlearn.cli.app import (
     emit,
     is_table,
     names_in,
+    read_model,
     read_sketch,
     usage,
     working,
@@ -30,6 +31,9 @@ Components = Annotated[int, typer.Option("-k", "--components", min=1, help="Numb
 Model = Annotated[str, typer.Option("-o", "--output", help="Where to write the model (JSON); - for standard output.")]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Say how the decoder came to the model, stage by stage, on standard error.")
+]
+Start = Annotated[
+    str | None, typer.Option("--start", help="An earlier model to begin with: its numbers of clusters are kept.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")]
 
@@ -50,6 +54,7 @@ def register(app: typer.Typer) -> None:
         medians: Annotated[
             bool, typer.Option("--medians", help="Minimise distances instead of squared distances.")
         ] = False,
+        start: Start = None,
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
@@ -65,7 +70,8 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.learn import CompressiveKMeans, CompressiveKMedians
 
         kind = CompressiveKMedians if medians else CompressiveKMeans
-        found = _fitted(kind(k, decoder=decoder, random_state=seed), s, f"looking for {k} clusters")
+        begin = None if start is None else read_model(start)
+        found = _fitted(kind(k, decoder=decoder, start=begin, random_state=seed), s, f"looking for {k} clusters")
         _write(output, found, as_json, explain, f"{k} centres; {found.verdict_}")
 
     @learn.command()
@@ -74,6 +80,7 @@ def register(app: typer.Typer) -> None:
         k: Components,
         output: Model,
         covariance: Annotated[str, typer.Option("--covariance", help="full, tied, diag or spherical.")] = "full",
+        start: Start = None,
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
@@ -86,7 +93,8 @@ def register(app: typer.Typer) -> None:
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveGaussianMixture
 
-        estimator = CompressiveGaussianMixture(k, covariance_type=covariance, random_state=seed)
+        begin = None if start is None else read_model(start)
+        estimator = CompressiveGaussianMixture(k, covariance_type=covariance, start=begin, random_state=seed)
         found = _fitted(estimator, s, f"fitting {k} components")
         _write(output, found, as_json, explain, f"{k} components; {found.verdict_}")
 

@@ -50,10 +50,12 @@ def _text(facts: dict[str, Any]) -> str:
             f"left epsilon = {account['left']:.6g}"
         )
         lines.append(f"  {_bar(spent['epsilon'] / facts['epsilon'])}")
-        lines += [
-            f"  {entry['time']}  epsilon {entry['epsilon']:g}, delta {entry['delta']:g}  {entry['what']}"
-            for entry in account["entries"]
-        ]
+        for entry in account["entries"]:
+            rho = "" if entry["rho"] is None else f", rho {entry['rho']:.4g}"
+            lines.append(
+                f"  {entry['time']}  epsilon {entry['epsilon']:g}, delta {entry['delta']:g}{rho}  {entry['what']}"
+            )
+        lines += [f"  {line}" for line in account["arithmetic"]]
     if not facts["datasets"]:
         lines.append("nothing was spent")
     return "\n".join(lines)

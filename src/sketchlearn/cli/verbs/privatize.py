@@ -6,7 +6,23 @@ from typing import Annotated, Any
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, is_table, note, read_sketch, usage, write_bytes
+from sketchlearn.cli.app import (
+    Columns,
+    Debug,
+    Format,
+    Json,
+    Output,
+    Where,
+    check_output,
+    emit,
+    is_table,
+    names_in,
+    note,
+    read_sketch,
+    usage,
+    write_bytes,
+)  # fmt: skip
+from sketchlearn.cli.private_rows import bounds_in, categories_in, holds_sketches, release_rows, with_map
 
 
 def register(app: typer.Typer) -> None:
@@ -14,7 +30,9 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def privatize(
-        sketch: Annotated[str, typer.Argument(help="Exact sketch; - for standard input.")],
+        data: Annotated[
+            list[str], typer.Argument(help="Exact sketch (- for standard input); or files of rows, for all in one go.")
+        ],
         output: Output,
         epsilon: Annotated[float, typer.Option("--epsilon", help="Privacy loss per person; smaller is safer.")],
         delta: Annotated[
@@ -38,6 +56,34 @@ def register(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option("--group", help="Of a table: the groups as a public list, one option each."),
         ] = None,
+        features: Annotated[
+            str | None,
+            typer.Option(
+                "--features", "-f", help="File from 'design' of the map: it says what the map was chosen from."
+            ),
+        ] = None,
+        components: Annotated[
+            int, typer.Option("--components", "-k", help="Of rows: largest number of components to learn later.")
+        ] = 20,
+        task: Annotated[str, typer.Option("--task", help="Of rows: what to learn later.")] = "kmeans",
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of rows: seed of the features.")] = 0,
+        share: Annotated[
+            float, typer.Option("--share", help="Of rows: share of the budget for ranges, units and labels of columns.")
+        ] = 0.1,
+        columns: Columns = None,
+        category: Annotated[
+            list[str] | None,
+            typer.Option("--category", help="Of rows: a column of labels; NAME=a,b,c for a public list of them."),
+        ] = None,
+        bounds: Annotated[
+            list[str] | None, typer.Option("--bounds", help="Of rows: public bounds of a column, NAME=LOWER,UPPER.")
+        ] = None,
+        user: Annotated[str | None, typer.Option("--user", help="Of rows: column that says whose row it is.")] = None,
+        max_rows_per_user: Annotated[
+            int | None, typer.Option("--max-rows-per-user", help="Of rows: how many rows of one user count.")
+        ] = None,
+        where: Where = None,
+        format: Format = None,
         public_map: Annotated[
             bool,
             typer.Option("--public-map", help="My word that the map was chosen without these rows (design --bounds)."),
@@ -55,7 +101,11 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Add the noise that a privacy guarantee needs. The result can be shared with anybody."""
+        """Add the noise that a privacy guarantee needs. The result can be shared with anybody.
+
+        Of a sketch, or of rows: then ranges, units and labels of the columns are bought with a share of the budget, the
+        rows are sketched and the sketch is released, all under one guarantee.
+        """
         from sketchlearn.privacy import Ledger
         from sketchlearn.privacy import privatize as release
         from sketchlearn.privacy import privatize_table as release_table
@@ -67,8 +117,33 @@ def register(app: typer.Typer) -> None:
             raise usage("--ledger needs --dataset, the name of the data that is spent on")
         if not epsilon > 0 or not 0 <= delta < 1:
             raise usage(f"--epsilon must be positive and --delta in [0, 1), got {epsilon:g} and {delta:g}")
-        check_output(output, sketch)
+        check_output(output, *data)
         book = None if ledger is None else Ledger(ledger, budget_epsilon, budget_delta)
+        sketch = data[0]
+        told: dict[str, Any]
+        if not holds_sketches(data):
+            if group or public_map:
+                raise usage("--group and --public-map are for sketches; of rows, the map is bought with the budget")
+            if rows is not None:
+                raise usage("--rows is for sketches")
+            reading = {
+                "columns": names_in(columns), "categories": categories_in(category), "bounds": bounds_in(bounds),
+                "user": user, "max_rows_per_user": max_rows_per_user, "where": where, "format": format,
+            }  # fmt: skip
+            told, text, noisy = release_rows(
+                data, features, components, task, seed, share, epsilon, delta, relation, records_per_user, book,
+                dataset, {name: value for name, value in reading.items() if value is not None},
+            )  # fmt: skip
+            write_bytes(output, noisy.to_bytes())
+            _no_ledger(book)
+            if output != "-":
+                left = "" if book is None or dataset is None else _left(book, dataset)
+                emit({"output": output, **told}, as_json, f"{output}\n{text}{left}")
+            return
+        if (user, max_rows_per_user, columns, category, bounds, where, format) != (None,) * 7:
+            raise usage("--columns, --category, --bounds, --user, --where and --format are for rows, this is a sketch")
+        if len(data) > 1:
+            raise usage("one sketch at a time: 'sketchlearn merge' adds several up")
         if is_table(sketch):
             if relation != "add-remove" or rows is not None:
                 raise usage("a table is released under add-remove: leave out --relation and --rows")
@@ -77,6 +152,7 @@ def register(app: typer.Typer) -> None:
                 public_map=public_map, ledger=book, dataset=dataset,
             )  # fmt: skip
             write_bytes(output, private.to_bytes())
+            _no_ledger(book)
             first = next(iter(private.values())).privacy
             assert first is not None
             told = {"output": output, "groups": private.groups, "privacy": first.to_json()}
@@ -86,6 +162,8 @@ def register(app: typer.Typer) -> None:
         if group:
             raise usage(f"--group is for tables of sketches, {sketch} is not one")
         exact = read_sketch(sketch)
+        if features is not None:
+            exact = with_map(exact, features)
         noisy = release(
             exact,
             epsilon,
@@ -98,14 +176,26 @@ def register(app: typer.Typer) -> None:
             dataset=dataset,
         )
         write_bytes(output, noisy.to_bytes())
-        if book is None:
-            note(
-                "note: no ledger, so nobody adds up what was released of these rows; --ledger FILE --dataset NAME "
-                "does, and refuses what exceeds a budget"
-            )
+        _no_ledger(book)
         if output != "-" and noisy.privacy is not None:
             facts: dict[str, Any] = {"output": output, "privacy": noisy.privacy.to_json()}
             if book is not None and dataset is not None:
                 facts["left"] = book.left(dataset)
-            left = "" if "left" not in facts else f"\nleft for {dataset}: epsilon = {facts['left']:.6g}"
+            left = "" if book is None or dataset is None else _left(book, dataset)
             emit(facts, as_json, f"{output}\n{noisy.privacy.explain()}{left}")
+
+
+def _no_ledger(book: Any) -> None:
+    if book is None:
+        note(
+            "note: no ledger, so nobody adds up what was released of these rows; --ledger FILE --dataset NAME does, "
+            "and refuses what exceeds a budget"
+        )
+
+
+def _left(book: Any, dataset: str) -> str:
+    """What is left of a budget, and how what was spent adds up."""
+    from sketchlearn.privacy.ledger import describe
+
+    lines = describe(book)["datasets"].get(dataset, {}).get("arithmetic", [])
+    return "\n".join([f"\nleft for {dataset}: epsilon = {book.left(dataset):.6g}", *(f"  {line}" for line in lines)])

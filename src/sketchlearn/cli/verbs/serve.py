@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from sketchlearn.cli.app import Debug, check_output, note, read_features, write_bytes
+from sketchlearn.cli.app import Debug, check_output, note, read_features, usage, write_bytes
+
+_LAST = 1.0  # second that a server stays when a round is over
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +36,21 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option(help="For sketches that clients made private: can one person be in two? disjoint or same."),
         ] = None,
+        secure: Annotated[
+            bool, typer.Option("--secure", help="One round of secure aggregation: only the noisy total is learned.")
+        ] = False,
+        holders: Annotated[int | None, typer.Option("--holders", help="With --secure: how many are expected.")] = None,
+        honest: Annotated[
+            int | None, typer.Option("--honest", help="With --secure: how many at least stay; more than half.")
+        ] = None,
+        epsilon: Annotated[float | None, typer.Option("--epsilon", help="With --secure: of the total.")] = None,
+        delta: Annotated[float, typer.Option("--delta", help="With --secure: of the total.")] = 0.0,
+        records_per_user: Annotated[
+            int, typer.Option("--records-per-user", help="With --secure: rows of one person, with all together.")
+        ] = 1,
+        seconds: Annotated[
+            float, typer.Option("--seconds", help="With --secure: how long a step waits for those who are silent.")
+        ] = 60.0,
         debug: Debug = False,
     ) -> None:
         """Accept sketches with POST /sketches and add each one once.
@@ -39,14 +58,28 @@ def register(app: typer.Typer) -> None:
         Clients send an Idempotency-Key with every sketch, and get the feature map at GET /recipe.  If the variable
         SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.  Several servers may share a store.
         SIGTERM and Ctrl-C end it after the requests that are under way; the output is written then.
+
+        With --secure, holders take part by 'sketchlearn contribute'; the server ends when the total is known.
         """
-        from sketchlearn.federation import Collector
+        from sketchlearn.federation import Collector, SecureRound
         from sketchlearn.optional import optional
 
         uvicorn = optional("uvicorn", "server", "an HTTP endpoint")
         if output is not None:
             check_output(output, sketch, store)
         features = read_features(sketch)
+        if secure:
+            if holders is None or honest is None or epsilon is None or output is None or not delta > 0:
+                raise usage("--secure needs --holders, --honest, --epsilon, --delta and --output")
+            if most_rows is not None or until is not None or users is not None:
+                raise usage("--most-rows, --until and --users are not for --secure")
+            app = SecureRound(
+                features, store, epsilon=epsilon, delta=delta, holders=holders, honest=honest, seconds=seconds,
+                records_per_user=records_per_user, token=os.environ.get("SKETCHLEARN_TOKEN"),
+            )  # fmt: skip
+            note(f"http://{host}:{port}/round is a round of {holders} holders with the map {features.fingerprint}")
+            _serve_round(uvicorn, app, host, port, output)
+            return
         collector = Collector(
             features, store, token=os.environ.get("SKETCHLEARN_TOKEN"), most_rows=most_rows,
             until=None if until is None else until.timestamp(), users=users,
@@ -61,6 +94,33 @@ def register(app: typer.Typer) -> None:
             collector.close()
             if output is not None and not total.is_empty:
                 write_bytes(output, total.to_bytes())
+
+
+def _serve_round(uvicorn: Any, app: Any, host: str, port: int, output: str) -> None:
+    """Serve until the total is known, or the round has failed; write the total."""
+    server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", ws="none"))
+
+    def watch() -> None:
+        while not server.should_exit:
+            if app.step in ("done", "failed"):
+                time.sleep(_LAST)  # whoever asks once more gets an answer
+                server.should_exit = True
+            time.sleep(0.1)
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        with _until_terminated():
+            server.run()
+    finally:
+        server.should_exit = True
+        watching.join()
+        total, names, problem, step = app.sketch, app.contributors, app.problem, app.step
+        app.close()
+    if total is None:
+        raise ValueError(problem or f"stopped at the step {step!r}: run the same command again to go on")
+    note(f"{len(names)} holders are in the total: {', '.join(names)}")
+    write_bytes(output, total.to_bytes())
 
 
 class _TerminatedError(Exception):

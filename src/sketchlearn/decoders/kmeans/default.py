@@ -45,6 +45,7 @@ from sketchlearn.decoders.steps.overcomplete import over_complete_fits
 from sketchlearn.decoders.steps.refine import refine, refine_shared
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.start import as_centers
 from sketchlearn.sketches.value import Sketch
 
 # Each line: a name, its value, its unit and why.  benchmarks/ablation.py says what each is worth.
@@ -340,7 +341,9 @@ def _from_scratch(run: Decoding) -> str:
 
 
 POLICY: tuple[Stage[Decoding], ...] = (
-    Stage("greedy search", lambda run: "always first", greedy_search),
+    Stage(
+        "greedy search", lambda run: "always first" + (", here from a model" * (run.start is not None)), greedy_search
+    ),
     Stage(
         "message passing",
         lambda run: _if(
@@ -391,7 +394,7 @@ def decode_tuning_free(
     rng: np.random.Generator,
     criterion: str = "means",
     n_decodes: int | None = None,
-    start: Array | None = None,
+    start: Any = None,
     rough: bool = False,
     policy: tuple[Stage[Decoding], ...] | None = None,
     trace: list[dict[str, Any]] | None = None,
@@ -406,8 +409,8 @@ def decode_tuning_free(
         Squared or plain distances.
     n_decodes : int, optional
         Over-complete mixtures that are pooled on data that is not Gaussian; more is better and slower.
-    start : array (k, d), optional
-        Centres that the first search starts from.
+    start : array (k, d), or anything that has centres, optional
+        The first search starts from them; further ones, if that does not explain the sketch, start from nothing.
     rough : bool
         The search alone, with nothing examined or repaired: for a model that is only a beginning.
     policy : tuple of Stage, optional
@@ -417,7 +420,8 @@ def decode_tuning_free(
     """
     check_criterion(criterion)
     problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
-    run = Decoding(problem, n_components, rng, start, n_decodes)
+    begin = None if start is None else as_centers(start, sketch.features.dim)
+    run = Decoding(problem, n_components, rng, begin, n_decodes)
     drive(policy or (QUICK if rough else POLICY), run)
     if policy is None and not rough and has_box(sketch):
         run.low = Low.of(sketch, problem)

@@ -36,6 +36,7 @@ from sketchlearn.decoders.state import State
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
 from sketchlearn.models.mixture import Mixture
+from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 
@@ -159,7 +160,7 @@ def decode_gmm(
     covariance_type: str = "full",
     *,
     rng: np.random.Generator,
-    start: Mixture | None = None,
+    start: Any = None,
     starts: int = STARTS,
     rounds: int = ROUNDS,
     project: bool = True,
@@ -177,7 +178,7 @@ def decode_gmm(
         Shape of the components.
     rng : numpy Generator
         Source of the random starts.
-    start : Mixture, optional
+    start : Mixture, or anything that has one, optional
         An earlier model to start from; the search runs only if it does not explain the sketch.
     starts : int
         At most this many searches; no more once the misfit is at the noise floor, and none if `start` is
@@ -207,7 +208,8 @@ def decode_gmm(
     check_covariance_type(covariance_type)
     if n_components < 1:
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
-    options: dict[str, Any] = {"start": start, "starts": starts, "rounds": rounds, "project": project}
+    begin = None if start is None else as_mixture(start, sketch.features.dim)
+    options: dict[str, Any] = {"start": begin, "starts": starts, "rounds": rounds, "project": project}
     with single_blas_thread:  # many small products: more than one thread only costs
         problem = mixture_problem(sketch, covariance_type)
         run = decode_problem(problem, n_components, covariance_type, rng=rng, **options)

@@ -78,6 +78,11 @@ function drawPeriod(number) {
     element("td", {}, c.id in old ? `${c.share >= old[c.id] ? "+" : ""}${(100 * (c.share - old[c.id])).toFixed(1)}` : "new"))));
 }
 
+function offerModels() {
+  const {every, ...cells} = selection(), k = new FormData(byId("clusters-form")).get("k");
+  for (const what of ["model", "report"]) byId(what).href = `/api/${what}?${new URLSearchParams({...cells, k})}`;
+}
+
 async function followClusters() {
   const k = new FormData(byId("clusters-form")).get("k");
   followed = (await ask("clusters", {...selection(), k})).periods;
@@ -90,7 +95,7 @@ async function show() {
   const chosen = selection(), facts = stored[chosen.dataset];
   const {every, ...cells} = chosen;
   byId("sketch").href = `/api/sketch?${new URLSearchParams(cells)}`;
-  byId("model").href = `/api/model?${new URLSearchParams(cells)}`;
+  offerModels();
   byId("facts").textContent = `${short(facts.rows)} rows, ${facts.dim} columns, ${facts.size} features` + (facts.since ? `, ${facts.since} to ${facts.until}, buckets of ${facts.every}` : "");
   fill(byId("groups-form").elements.by, ...Object.keys(facts.groups).map((name) => element("option", {value: name}, name)));
   if (facts.every) drawTimeline(await ask("timeline", chosen));
@@ -124,6 +129,7 @@ byId("theme").addEventListener("click", () => theme(document.documentElement.dat
 for (const [form, work] of [["selection", show], ["clusters-form", followClusters], ["compare-form", compareTwo], ["groups-form", drawGroups]]) {
   byId(form).addEventListener("submit", (event) => { event.preventDefault(); guarded(work); });
 }
+byId("clusters-form").elements.k.addEventListener("input", offerModels);
 byId("slider").addEventListener("input", (event) => drawPeriod(Number(event.target.value)));
 guarded(async () => {
   const found = await ask("datasets");

@@ -1,0 +1,68 @@
+"""``sketchlearn contribute``: take part in a round of secure aggregation with rows that stay here."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from sketchlearn.cli.app import Columns, Debug, Format, Json, Where, emit, names_in, note, read_features, usage
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command()
+    def contribute(
+        url: Annotated[str, typer.Argument(help="Of the endpoint: http://host:8000")],
+        data: Annotated[list[str], typer.Argument(help="Files of rows, globs, folders, a database URL.")],
+        name: Annotated[str, typer.Option("--name", help="Of this holder; no other one has it.")],
+        epsilon: Annotated[float, typer.Option("--epsilon", help="What was agreed on; other rounds are refused.")],
+        delta: Annotated[float, typer.Option("--delta", help="What was agreed on; other rounds are refused.")],
+        honest: Annotated[int | None, typer.Option("--honest", help="What was agreed on.")] = None,
+        features: Annotated[
+            str | None, typer.Option("--features", "-f", help="The map that was agreed on; other rounds are refused.")
+        ] = None,
+        columns: Columns = None,
+        where: Where = None,
+        format: Format = None,
+        ledger: Annotated[
+            str | None, typer.Option("--ledger", help="File that records what is spent, before anything is sent.")
+        ] = None,
+        dataset: Annotated[str | None, typer.Option("--dataset", help="Name of the data in the ledger.")] = None,
+        timeout: Annotated[float, typer.Option("--timeout", help="Seconds after which this holder gives up.")] = 3600.0,
+        as_json: Json = False,
+        debug: Debug = False,
+    ) -> None:
+        """Send sums with noise under masks: the server learns the total of all holders alone.
+
+        If the variable SKETCHLEARN_TOKEN is set, it is sent as Authorization: Bearer.
+        """
+        from sketchlearn.engines import sketch
+        from sketchlearn.federation import contribute as take_part
+        from sketchlearn.privacy import Ledger
+
+        if (ledger is None) != (dataset is None):
+            raise usage("--ledger and --dataset go together: where to write, and the name of the data")
+        reading = {"columns": names_in(columns), "where": where, "format": format}
+        chosen: dict[str, Any] = {k: v for k, v in reading.items() if v is not None}
+        rows: Any = data if len(data) > 1 else data[0]
+        count = 0
+
+        def made(phi: Any) -> Any:
+            nonlocal count
+            found = sketch(rows, phi, **chosen)
+            count = int(found.count)
+            return found
+
+        terms = take_part(
+            url, name, made, epsilon=epsilon, delta=delta, honest=honest,
+            features=None if features is None else read_features(features),
+            token=os.environ.get("SKETCHLEARN_TOKEN"), timeout=timeout,
+            ledger=None if ledger is None else Ledger(ledger), dataset=dataset,
+        )  # fmt: skip
+        if ledger is None:
+            note("note: no ledger, so nobody adds up what was spent on these rows; --ledger FILE --dataset NAME does")
+        facts = {"rows": count, "epsilon": terms.epsilon, "delta": terms.delta, "features": terms.features.size}
+        emit(facts, as_json, f"{name}: {count:,} rows are in the total of the round, under epsilon = {terms.epsilon:g}")
