@@ -34,7 +34,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_moons
 
 import sketchlearn as sl
 from sketchlearn.features import HistogramFeatures
-from sketchlearn.privacy import private_size, privatize, privatize_table
+from sketchlearn.privacy import divided, private_size, privatize, privatize_table
 from sketchlearn.privacy.calibration import analytic_sigma
 from sketchlearn.privacy.release import _released
 
@@ -397,17 +397,17 @@ def classes(arguments: argparse.Namespace) -> None:
 
 def rows(arguments: argparse.Namespace) -> None:
     """Mean Wasserstein distance of columns, in standard deviations, and mean error of correlations."""
-    share = 0.3  # of the budget for histograms
+    share = 0.5  # of the budget for histograms
     for name, X, low, high in tables(arguments):
         n, d = X.shape
         joint = sl.design(bounds=(np.zeros(d), np.ones(d)), n_components=10, seed=0).standardized(low, high - low)
         exact = sl.sketch(X, joint)
 
         def made(epsilon: float, seed: int, X=X, low=low, high=high, exact=exact, n=n, d=d) -> Array:
-            cells, _ = private_size(1, d, share * epsilon, share * DELTA, rows=n, task="columns")
+            first, second = divided(epsilon, DELTA, [1 - share, share])
+            cells, _ = private_size(1, d, second, DELTA, rows=n, task="columns")
             columns = HistogramFeatures.draw(low, high, cells=cells, integers=range(d))
-            a = private(exact, (1 - share) * epsilon, (1 - share) * DELTA)
-            b = private(sl.sketch(X, columns), share * epsilon, share * DELTA)
+            a, b = private(exact, first, DELTA), private(sl.sketch(X, columns), second, DELTA)
             return sl.synthesize(a, 20_000, columns=b, random_state=seed)
 
         def mst(epsilon: float, seed: int, X=X, low=low, high=high) -> Array | None:

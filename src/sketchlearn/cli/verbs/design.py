@@ -133,7 +133,9 @@ def register(app: typer.Typer) -> None:
             if integers:
                 phi = _histograms(task, bounds, size, integers, names)
             else:
-                phi = sketchlearn.design(bounds=bounds, n_components=components, task=task, seed=seed, size=size)
+                # mixtures are decoded from the same map as centres
+                of = "kmeans" if task == "gmm" and size is not None else task
+                phi = sketchlearn.design(bounds=bounds, n_components=components, task=of, seed=seed, size=size)
             phi = phi if names is None else phi.with_columns(names)
         elif encode:
             assert data is not None
