@@ -130,20 +130,35 @@ def matrix_case(name: str, chosen: Mechanism, phi: sl.features.base.FeatureMap, 
     return Case(name, 1.0, 0.0, a, b, lambda out: np.tensordot(out.astype(float), apart))
 
 
-def worst(phi: sl.features.base.FeatureMap, radius: float, rows: int = 20_001) -> tuple[np.ndarray, np.ndarray]:
-    """The row with the longest features, and the one that is farthest from it."""
+def worst(
+    phi: sl.features.base.FeatureMap, radius: float, mechanism: str = "", rows: int = 20_001
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """The row with the longest features, and the two that are farthest from each other, in the norm of the noise."""
     if phi.dim == 1:
         grid = np.linspace(-radius, radius, rows)[:, None]
     else:
         grid = np.random.default_rng(0).normal(size=(rows, phi.dim))
         grid *= radius / np.linalg.norm(grid, axis=1, keepdims=True)
-    sample = grid[np.random.default_rng(1).choice(len(grid), 2000, replace=False)]
+    sample = grid[np.random.default_rng(1).choice(len(grid), 4000, replace=False)]
     units = np.array([sl.sketch(row[None], phi).sums.ravel() for row in sample], float)
-    times = row_bounds(phi).multiplier_array()
-    units *= times
-    first = int(np.argmax(np.abs(units).sum(1)))
-    second = int(np.argmax(np.abs(units - units[first]).sum(1)))
-    return sample[first], sample[second]
+    units *= row_bounds(phi).multiplier_array()
+
+    def lengths(moved: np.ndarray) -> np.ndarray:
+        if mechanism == "circular-discrete-laplace":
+            half = moved.shape[1] // 2
+            return np.hypot(moved[:, :half], moved[:, half:]).sum(1)
+        return (moved**2).sum(1) if mechanism == "discrete-gaussian" else np.abs(moved).sum(1)
+
+    first = int(np.argmax(lengths(units)))
+    best = (0.0, first, first)
+    for start in [first, *range(0, len(units), 400)]:
+        one = start
+        for _ in range(4):  # the farthest row, and the farthest from that
+            apart = lengths(units - units[one])
+            other = int(np.argmax(apart))
+            best = max(best, (float(apart[other]), one, other))
+            one = other
+    return sample[first], (sample[best[1]], sample[best[2]])
 
 
 def maps() -> Iterator[tuple[str, sl.features.base.FeatureMap, float]]:
@@ -165,7 +180,6 @@ def sketches(times: int) -> Iterator[Case]:
     """One sketch of every kind of map, both relations, with and without delta, one row or several a person."""
     for kind, phi, radius in maps():
         bounds = row_bounds(phi)
-        high, low = worst(phi, radius)
         for relation, delta, records in (
             ("add-remove", 0.0, 1), ("add-remove", 1e-2, 1), ("replace-one", 0.0, 1), ("replace-one", 1e-2, 1),
         ):  # fmt: skip
@@ -174,8 +188,9 @@ def sketches(times: int) -> Iterator[Case]:
             if chosen.matrix is not None:
                 yield matrix_case(f"{kind}, {relation}, {chosen.name}", chosen, phi, records, times)
                 continue
+            longest, farthest = worst(phi, radius, chosen.name)
             both = []
-            for extra in (high, None if relation == "add-remove" else low):
+            for extra in (longest, None) if relation == "add-remove" else farthest:
                 s = sl.Sketch.empty(phi) if extra is None else sl.sketch(np.tile(extra, (records, 1)), phi)
                 both.append((s.sums.ravel() * bounds.multiplier_array(), s.weight))
             yield vector_case(f"{kind}, {relation}, {chosen.name}", 1.0, delta, chosen, both[0], both[1], times)

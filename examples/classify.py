@@ -6,6 +6,7 @@ Classify handwritten digits from one sketch per class.  Add a class later, and f
 """
 
 from sklearn.datasets import load_digits
+from sklearn.metrics import ConfusionMatrixDisplay
 from sklearn.model_selection import train_test_split
 
 import sketchlearn as sl
@@ -32,3 +33,7 @@ without = {label: sketch for label, sketch in clf.sketch_.items() if label != 4}
 fewer = sl.CompressiveClassifier().fit_sketch(without)
 kept = truth != 4
 print(f"without the fours: {fewer.score(fresh[kept], truth[kept]):.1%}, classes {fewer.classes_.tolist()}")
+
+# %%
+# Which digits are taken for which?
+picture = ConfusionMatrixDisplay.from_predictions(truth[kept], fewer.predict(fresh[kept]), cmap="Blues", colorbar=False)

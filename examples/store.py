@@ -53,3 +53,7 @@ for week in store.query(where={"shop": "south"}).clusters(None, every="1w"):
 march = store.query(since="2024-03-01", until="2024-04-01").kmeans(2, random_state=0)
 for month, sketch in store.query().timeline("1mo").items():
     print(month, sl.score(sketch, march))
+
+# %%
+# How far each week is from the first, in the shop that changed
+picture = sl.plots.drift(store.query(where={"shop": "south"}).timeline("1w"))

@@ -6,6 +6,7 @@ Find three planes in ten columns from a sketch.  Rows are uniform and stretched 
 unequally frequent.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import sketchlearn as sl
@@ -25,3 +26,13 @@ print(found.verdict_)
 # %%
 # Shares and errors of the planes, in degrees.
 print(found.weights_.round(2), found.angles_std_.round(1))
+
+# %%
+# The rows from the side: each plane is seen edge on along some direction.
+labels = found.predict(X[:3000])
+fig, axes = plt.subplots(1, 3, figsize=(9, 3), layout="tight")
+for k, ax in enumerate(axes):
+    basis = found.bases_[k]
+    across = X[:3000] - X[:3000] @ basis @ basis.T
+    ax.hist([np.linalg.norm(across[labels == j], axis=1) for j in range(3)], 40, stacked=True)
+    ax.set(title=f"plane {k}", xlabel="distance from the plane", yticks=[])

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     )
     from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
     from sketchlearn.designs import design, design_independence
-    from sketchlearn.engines import sketch
     from sketchlearn.engines.append import append
     from sketchlearn.engines.follow import follow
     from sketchlearn.exceptions import (
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         DataWarning,
         DuplicateRowsError,
         IncompatibleSketchError,
+        InputError,
         LedgerFileError,
         MissingPackageError,
         ModelFileError,
@@ -65,7 +65,9 @@ if TYPE_CHECKING:
     from sketchlearn.models import Model
     from sketchlearn.models.loading import load
     from sketchlearn.privacy import Ledger, PrivacyRecord, privatize
+    from sketchlearn.profiling import profile
     from sketchlearn.sketches import Accumulator, Sketch, SketchTable, merge
+    from sketchlearn.sketching import sketch
     from sketchlearn.sources import Source, read
     from sketchlearn.store import Store
 
@@ -90,7 +92,6 @@ _ROOMS = {
     ),
     "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
     "designs": ("design", "design_independence"),
-    "engines": ("sketch",),
     "engines.append": ("append",),
     "engines.follow": ("follow",),
     "exceptions": (
@@ -98,6 +99,7 @@ _ROOMS = {
         "DuplicateRowsError",
         "DataWarning",
         "IncompatibleSketchError",
+        "InputError",
         "LedgerFileError",
         "MissingPackageError",
         "ModelFileError",
@@ -133,6 +135,8 @@ _ROOMS = {
     "models": ("Model",),
     "models.loading": ("load",),
     "privacy": ("Ledger", "PrivacyRecord", "privatize"),
+    "profiling": ("profile",),
+    "sketching": ("sketch",),
     "sketches": ("Accumulator", "Sketch", "SketchTable", "merge"),
     "sources": ("Source", "read"),
     "store": ("Store",),
@@ -167,6 +171,7 @@ __all__ = [
     "FourierFeatures",
     "IncompatibleSketchError",
     "Independence",
+    "InputError",
     "Ledger",
     "LedgerFileError",
     "MissingPackageError",
@@ -204,6 +209,7 @@ __all__ = [
     "merge",
     "plots",
     "privatize",
+    "profile",
     "read",
     "score",
     "sketch",

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.exceptions import InputError, Option
+
 EXACT = 2**53  # integers up to here are float64 numbers
 FARTHEST = 2.0**100  # values up to here have squares, and sums of squares, in float64 and (their roots) in float32
 
@@ -46,9 +48,10 @@ class InvalidRowError(RowError):
 
     def placed(self, place: Callable[[int], str]) -> Exception:
         assert self.row is not None
-        return ValueError(
-            f"row {self.row} (counting from 0{place(self.row)}) {self.text}; "
-            "clean the data or use on_invalid='skip' to leave such rows out and count them"
+        return InputError(
+            f"row {self.row} (counting from 0{place(self.row)}) {self.text}; clean the data, or use ",
+            Option("on_invalid", "skip"),
+            " to leave such rows out and count them",
         )
 
 

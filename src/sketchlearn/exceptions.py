@@ -1,7 +1,79 @@
-"""The library's own errors."""
+"""The library's own errors and warnings, and how they speak of parameters.
+
+A message often names a parameter that would help.  In Python it is an argument, on the command line an option.  So
+messages are made of parts: text, and :class:`Option` values that each door writes in its own way.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 
-class SketchFileError(ValueError):
+class Option(NamedTuple):
+    """A parameter that a message speaks of, and the value it should have, if there is one to give.
+
+    Examples
+    --------
+    >>> from sketchlearn.exceptions import Option
+    >>> print(Option("on_invalid", "skip"), Option("group_by"), Option("bounds", "(lower, upper)", code=True))
+    on_invalid='skip' group_by bounds=(lower, upper)
+    """
+
+    name: str
+    value: Any = None
+    code: bool = False
+    """Whether the value is an expression of Python instead of a value."""
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return self.name
+        return f"{self.name}={self.value if self.code else repr(self.value)}"
+
+
+class Advice(Exception):
+    """A message in parts; what errors and warnings with advice have in common.
+
+    Attributes
+    ----------
+    parts : tuple of str and Option
+        The message.
+    """
+
+    parts: tuple[Any, ...]
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__("".join(map(str, parts)))
+        self.parts = parts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.parts
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The parameters that the message speaks of, by name."""
+        return {part.name: part.value for part in self.parts if isinstance(part, Option)}
+
+
+PUBLIC = Option("bounds", "(lower, upper)", code=True)
+"""What a map is designed from where no row may be looked at."""
+
+
+class InputError(Advice, ValueError):
+    """What was given can't be used; the message names the parameters that would help.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+    >>> try:
+    ...     sl.sketch([[np.nan]], phi)
+    ... except sl.InputError as error:
+    ...     print(error.options)
+    {'on_invalid': 'skip'}
+    """
+
+
+class SketchFileError(InputError):
     """A file or byte string is not a sketch this library can read.
 
     Examples
@@ -15,7 +87,7 @@ class SketchFileError(ValueError):
     """
 
 
-class IncompatibleSketchError(ValueError):
+class IncompatibleSketchError(InputError):
     """Two sketches, or a sketch and a model, were made with different feature maps.
 
     Examples
@@ -27,11 +99,33 @@ class IncompatibleSketchError(ValueError):
     ...     a + b
     ... except sl.IncompatibleSketchError as error:
     ...     print(error)
-    the sketches have different feature maps: seed 0 vs 1
+    the sketches have different feature maps (seed 0 vs 1): make both with one map, which is designed once
     """
 
 
-class DuplicateRowsError(ValueError):
+class UnboundedError(Advice, TypeError):
+    """Features without a bound were to be released with noise.
+
+    Examples
+    --------
+    >>> from sketchlearn.exceptions import UnboundedError
+    >>> issubclass(UnboundedError, TypeError)
+    True
+    """
+
+
+class UnsuitableMapError(Advice, TypeError):
+    """A sketch has features from which something else can be learned, but not this.
+
+    Examples
+    --------
+    >>> from sketchlearn.exceptions import UnsuitableMapError
+    >>> issubclass(UnsuitableMapError, TypeError)
+    True
+    """
+
+
+class DuplicateRowsError(InputError):
     """Rows were to be added to a file that has them already; nothing was written.
 
     Attributes
@@ -57,8 +151,12 @@ class DuplicateRowsError(ValueError):
     """
 
     def __init__(self, path: str, rows: int | float) -> None:
-        super().__init__(f"{path} has these {rows:,} rows already; nothing was added (force=True adds them once more)")
+        said = f"{path} has these {rows:,} rows already; nothing was added ("
+        super().__init__(said, Option("force", True), " adds them once more)")
         self.path, self.rows = path, rows
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.rows)
 
 
 class ModelFileError(ValueError):
@@ -75,7 +173,7 @@ class ModelFileError(ValueError):
     """
 
 
-class SourceError(ValueError):
+class SourceError(InputError):
     """A file, server or query can't be read: damaged, of another type, not answering, not valid.
 
     What is wrong with the *values* of data that can be read (text, NaN, ragged rows, unknown columns) is a
@@ -128,7 +226,7 @@ class LedgerFileError(ValueError):
     """
 
 
-class DataWarning(UserWarning):
+class DataWarning(Advice, UserWarning):
     """The rows are readable, and yet something about them should be known: outliers, columns in different units.
 
     Examples

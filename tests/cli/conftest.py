@@ -32,7 +32,7 @@ def designed(monkeypatch):
         assert size is None
         return sl.FourierFeatures.draw(dim=len(bounds[0]), size=10 * n_components, scale=1.0, seed=seed)
 
-    def from_pilot(request, names, projection):
+    def from_pilot(request, names, projection, **how):
         assert projection is None
         if request.task not in ("kmeans", "gmm"):
             raise ValueError(f"task={request.task!r}: choose kmeans or gmm")
@@ -43,7 +43,7 @@ def designed(monkeypatch):
         return phi.with_columns(names)
 
     monkeypatch.setattr(sl, "design", from_bounds, raising=False)
-    monkeypatch.setattr("sketchlearn.cli.pilot.design_request", from_pilot)
+    monkeypatch.setattr("sketchlearn.designs.front.design_request", from_pilot)
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -72,3 +73,25 @@ def test_compare_and_drift_print_one_schema(folder, run):
     assert one == other
     assert one["effect"] > 0.3
     assert one["columns"][0]["shift_error"] < 0.1
+
+
+def test_a_page_says_what_moved_and_how_much(folder, run):
+    paths = [folder / f"day{i}.sketch" for i in range(3)]
+    code, out, err = run("drift", *paths, "-o", "drift.html")
+    assert (code, err) == (10, "")
+    assert b"1 of 2 differ from day0" in out
+    page = pathlib.Path("drift.html").read_text()
+    assert "Look at day2 first: its change is large" in page
+    assert "<h2>day2: 1 column moved</h2>" in page
+    assert run("drift", *paths, "-o", "drift.html", "--json")[0] == 10  # a page of ours may be replaced
+    assert run("drift", *paths, "-o", paths[0])[0] == 6
+    code, out, _ = run("drift", *paths[:2], "-o", "-")
+    assert code == 0
+    assert b"No drift" in out
+    assert b"Nothing to do" in out
+
+
+def test_compare_and_drift_have_one_schema(folder, run):
+    one = json.loads(run("compare", folder / "day0.sketch", folder / "day2.sketch", "--json")[1])
+    many = json.loads(run("drift", folder / "day0.sketch", folder / "day2.sketch", "--json")[1])["changes"][0]
+    assert {**one, "alpha": None} == {**many, "alpha": None}

@@ -364,3 +364,20 @@ def test_a_crowd_of_clients(served):
     answers = crowd(port, jobs, clients=40)
     assert {status: answers.count(status) for status in expected} == expected
     assert app.sketch.to_bytes() == total.to_bytes()
+
+
+def test_health_is_open_and_the_sum_has_a_token_of_its_own(app, tmp_path):
+    assert _ask(app, "GET", "/health", key=None) == (200, b'{"status": "ok"}')
+    status, body = _ask(app, "GET", "/sum", key=None)
+    assert status == 403
+    assert b"without a token for readers" in body
+    with_readers = Collector(PHI, tmp_path / "other.db", token="send", read_token="read")
+    one = _sketch(1)
+    assert _ask(with_readers, body=one.to_bytes(), authorization="Bearer send")[0] == 201
+    assert _ask(with_readers, "GET", "/health", key=None)[0] == 200
+    for wrong in ({}, {"authorization": "Bearer send"}):
+        assert _ask(with_readers, "GET", "/sum", key=None, **wrong)[0] == 401
+    status, body = _ask(with_readers, "GET", "/sum", key=None, authorization="Bearer read")
+    assert status == 200
+    assert sl.Sketch.from_bytes(body).sums.tolist() == one.sums.tolist()
+    with_readers.close()

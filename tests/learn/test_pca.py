@@ -120,3 +120,28 @@ def test_bad_sketches_are_named():
     fitted = sl.CompressivePCA(n_components=2).fit(np.random.default_rng(0).normal(size=(20, 4)))
     with pytest.raises(ValueError, match="2 columns"):
         fitted.inverse_transform(np.zeros((1, 3)))
+
+
+def test_standardized_columns_are_those_of_scikit_learn(tmp_path):
+    from sklearn.decomposition import PCA
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(3000, 4)) @ rng.normal(size=(4, 6)) * [1.0, 10.0, 100.0, 1e-3, 1.0, 5.0] + 3.0
+    X[:, 5] = 2.0  # constant
+    ours = sl.CompressivePCA(3, standardize=True).fit(X)
+    scaler = StandardScaler().fit(X)
+    theirs = PCA(3).fit(scaler.transform(X))
+    np.testing.assert_allclose(ours.explained_variance_, theirs.explained_variance_, rtol=1e-4)
+    signs = np.sign((ours.components_ * theirs.components_).sum(1))
+    np.testing.assert_allclose(ours.components_, signs[:, None] * theirs.components_, atol=1e-3)
+    np.testing.assert_allclose(ours.transform(X), signs * theirs.transform(scaler.transform(X)), atol=1e-2)
+    np.testing.assert_allclose(sl.CompressivePCA(standardize=True).fit(X).inverse_transform(
+        sl.CompressivePCA(standardize=True).fit(X).transform(X)), X, atol=1e-2)  # fmt: skip
+    np.testing.assert_allclose(ours.scale_[:5], X.std(0)[:5], rtol=1e-4)
+    model = ours.to_model()
+    model.save(tmp_path / "pca.json")
+    again = sl.Model.load(tmp_path / "pca.json")
+    np.testing.assert_allclose(again.transform(X[:5]), ours.transform(X[:5]), rtol=1e-6, atol=1e-9)
+    with pytest.raises(sl.InputError, match="all products of columns"):
+        sl.CompressivePCA(2, sketch_size=12, standardize=True).fit(X)

@@ -136,7 +136,7 @@ def test_people_can_read_it():
     text = repr(s)
     for word in ("99", "1 invalid", "640 bytes", "scale 1", "noise level", "private", "no (exact"):
         assert word in text
-    assert "<table>" in s._repr_html_()
+    assert "<caption>Sketch</caption>" in s._repr_html_()
     assert "none (empty)" in repr(sl.Sketch.empty(PHI))
 
 

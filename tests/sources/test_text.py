@@ -135,7 +135,7 @@ def test_text_of_other_places(tmp_path, text, encoding, options, open_):
 
 def test_options_of_text_that_make_no_sense(tmp_path):
     (tmp_path / "x.csv").write_text("a;b\n1;2,x\n")
-    with pytest.raises(ValueError, match="say delimiter=';'"):
+    with pytest.raises(ValueError, match="give delimiter=';'"):
         sl.read(tmp_path / "x.csv")
     with pytest.raises(ValueError, match=r"'2\.x' in row 0"):  # where it is, as it is understood
         list(sl.read(tmp_path / "x.csv", decimal=","))

@@ -8,7 +8,6 @@ import importlib.util
 import json
 import os
 import pkgutil
-import re
 import sys
 import traceback
 import warnings
@@ -17,15 +16,16 @@ from contextlib import contextmanager, nullcontext
 from enum import IntEnum
 from importlib.abc import InspectLoader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 import sketchlearn
+from sketchlearn.cli.help import FileFormat, Verbs, examples
 from sketchlearn.cli.outputs import OutputError, check_output, reason, usage, write_bytes, writing
+from sketchlearn.cli.wording import about_choices, about_option, on_command_line
 from sketchlearn.exceptions import (
     DataWarning,
-    DuplicateRowsError,
     IncompatibleSketchError,
     MissingPackageError,
     ModelFileError,
@@ -51,9 +51,11 @@ __all__ = [
     "Decimal",
     "Delimiter",
     "Dtype",
+    "Encode",
     "Encoding",
     "Format",
     "Json",
+    "Missing",
     "Output",
     "OutputError",
     "Query",
@@ -100,7 +102,6 @@ class Code(IntEnum):
 
 
 _MOST = 1000  # numbers of components in a sweep
-_WRONG_VALUE = re.compile("(where|delimiter|decimal|encoding|dtype|format)(?:=|: )")  # what a message begins with
 
 
 class _State:
@@ -112,7 +113,7 @@ def _debug(value: bool) -> bool:
     return value
 
 
-ALPHA = "Probability of a false alarm (exit code 10 without a change), over all comparisons of the command."
+ALPHA = "Probability of any false alarm (exit code 10 without a change) in this run of the command."
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", callback=_debug, is_eager=True)]
 Output = Annotated[str, typer.Option("--output", "-o", help="File to write; - for standard output.")]
@@ -124,10 +125,19 @@ Where = Annotated[
     list[str] | None,
     typer.Option("--where", help="Condition on rows, e.g. 'age >= 30 and day < 2024-03-01'; repeatable."),
 ]
+Encode = Annotated[
+    bool, typer.Option("--encode", help="Fill missing numbers and turn categories into indicator columns.")
+]
+Missing = Annotated[
+    Literal["mean", "median", "error"],
+    typer.Option("--missing", help="With --encode: what replaces missing numbers."),
+]
 Query = Annotated[str | None, typer.Option("--query", help="SQL query that returns the rows.")]
 Dataset = Annotated[str | None, typer.Option("--dataset", help="Array inside an HDF5 file or a Zarr group.")]
-Format = Annotated[str | None, typer.Option("--format", help="File format, if the suffix doesn't tell.")]
-Dtype = Annotated[str | None, typer.Option("--dtype", help="Read numbers as float32 or float64.")]
+Format = Annotated[FileFormat | None, typer.Option("--format", help="File format, if the suffix doesn't tell.")]
+Dtype = Annotated[
+    Literal["float32", "float64"] | None, typer.Option("--dtype", help="Read numbers with this precision.")
+]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="Column separator of CSV files, e.g. ';' or tab.")]
 Decimal = Annotated[str | None, typer.Option("--decimal", help="Decimal sign in CSV files: . or ,")]
 Encoding = Annotated[
@@ -143,6 +153,8 @@ def make_app(verb: str | None = None) -> typer.Typer:
     """
     app = typer.Typer(
         name="sketchlearn",
+        cls=Verbs,
+        epilog=examples("demo", "sketch 'data/*.parquet' -o all.sketch", "learn kmeans all.sketch -k 10 -o model.json"),
         help="Turn a table into a small sketch, and learn from the sketch alone.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -213,24 +225,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
 ) -> None:
-    """A warning of the library as a note; others, of packages that it uses, as Python shows them."""
+    """A warning as a note; with --debug those of other packages as Python shows them."""
     if issubclass(category, DataWarning):
-        note(f"note: {message}")
-    else:
+        note(f"note: {on_command_line(message)}")
+    elif _State.debug:
         typer.echo(warnings.formatwarning(message, category, filename, lineno), err=True, nl=False)
+    else:
+        note(f"note: {one_line(message)}")
 
 
 def _explained(error: Exception) -> tuple[str, Code]:
     """What went wrong, in one line, and the exit code."""
     if hasattr(error, "format_message"):  # what typer says about arguments
-        return error.format_message(), Code.USAGE
-    if isinstance(error, DuplicateRowsError):
-        again = f"{error.path} has these {error.rows:,} rows already; nothing was added (--force adds them once more)"
-        return again, Code.DATA
-    text = _as_options(" ".join(str(error).split()))
-    if isinstance(error, ValueError) and (wrong := _WRONG_VALUE.match(text)):
-        return f"--{text[: wrong.end(1)]} {text[wrong.end(1) + 1 :]}", Code.USAGE
-    text = text.replace("delete it to start again", "--restart begins again")
+        return about_choices(error) or error.format_message(), Code.USAGE
+    text = " ".join(on_command_line(error).split())
+    if about_option(error):
+        return text, Code.USAGE
     if is_full(error) and not isinstance(error, OutputError | WriteError):  # a store, a reader's temporary file
         return text if "disk is full" in text else f"{text}: the disk is full", Code.OUTPUT
     if isinstance(error, MissingPackageError):
@@ -252,17 +262,6 @@ def _explained(error: Exception) -> tuple[str, Code]:
             error
         ).__name__, Code.DATA
     return f"internal error, please report it (--debug shows where): {type(error).__name__}: {text}", Code.BUG
-
-
-def _as_options(text: str) -> str:
-    """Hints about parameters of Python as options of the command line."""
-    text = text.replace("on_invalid='skip'", "--skip-invalid").replace("query='SELECT ...'", "--query 'SELECT ...'")
-    text = text.replace("restart=True", "--restart").replace("leave out group_by", "leave out --group-by")
-    text = text.replace("the groups with group_by", "the groups with --group-by")
-    text = re.sub(r"say (delimiter|decimal|encoding)=", r"say --\1 ", text)
-    text = text.replace("say its format, one of", "say its format with --format, one of")
-    text = text.replace("two (columns=) or a model", "two columns (-c a,b) or a model (-m)")
-    return re.sub(r"columns=\[([^\]]*)\]", lambda m: "-c " + m[1].replace("'", "").replace(", ", ","), text)
 
 
 def _say(text: str, code: Code) -> Code:
@@ -385,7 +384,7 @@ def warnings_as_notes() -> Iterator[None]:
         warnings.simplefilter("always", DataWarning)
         yield
     for one in said:
-        note(f"note: {one.message}")
+        note(f"note: {on_command_line(one.message)}")
 
 
 def read_model(path: str) -> Model:

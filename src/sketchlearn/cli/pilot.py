@@ -3,47 +3,56 @@
 from __future__ import annotations
 
 import json
-import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sketchlearn.cli.app import note, usage
-from sketchlearn.designs.front import design_request
-from sketchlearn.designs.request import Request
-from sketchlearn.exceptions import DataWarning
+from sketchlearn.cli.app import note, usage, warnings_as_notes
+from sketchlearn.designs.front import design_source
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.encoder import Encoder
 from sketchlearn.files import sealed
-from sketchlearn.sources.pilot import PILOT_ROWS
+
+_ENCODED_ROWS = 20_000  # in which a category of one row in a thousand is seen
 
 if TYPE_CHECKING:
     from sketchlearn.sources import Source
 
 
-def check_task(task: str) -> None:
-    """Refuse a task that there is no design for."""
-    from sketchlearn.designs import tasks
-
-    if task not in tasks():
-        raise usage(f"--task {task}: choose one of {', '.join(tasks())}")
-
-
 def designed(
-    source: Source, components: int, task: str, seed: int, standardize: bool, projection: int | None = None
+    source: Source,
+    components: int,
+    task: str,
+    seed: int,
+    standardize: bool,
+    projection: int | None = None,
+    encoder: Encoder | None = None,
 ) -> FeatureMap:
     """A feature map from a pilot of the rows."""
-    rows, weights, box = source.pilot(PILOT_ROWS, seed)
-    if len(rows) < min(components, PILOT_ROWS):
-        raise ValueError(
-            f"a design for {components} components needs at least as many valid rows, the data has {len(rows)}: "
-            "ask for fewer components (-k)"
-        )
-    names = source.names if source.names and len(source.names) == rows.shape[1] else None
-    request = Request(task, components, seed, rows, weights=weights, standardize=standardize, looked_at=box)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", DataWarning)
-        phi = design_request(request, names, projection=projection).chosen_from("a sample")
-    for warning in said:
-        note("note: " + str(warning.message).replace("standardize=True", "--standardize"))
-    return phi
+    with warnings_as_notes():
+        return design_source(
+            source, n_components=components, task=task, seed=seed, standardize=standardize, projection=projection,
+            encoder=encoder,
+        )  # fmt: skip
+
+
+def fitted_encoder(
+    data: list[str],
+    columns: list[str] | None,
+    missing: str,
+    *,
+    apart: Iterable[str | None] = (),
+    format: str | None = None,
+    text: dict[str, str | None],
+) -> Encoder:
+    """An encoder from the first rows of some files, of all columns that aren't set apart."""
+    from sketchlearn.sources.tables import first_rows
+
+    if data == ["-"]:
+        raise usage("--encode looks at the rows twice: give files instead of standard input")
+    pilot = first_rows(data, _ENCODED_ROWS, format=format, **text)
+    aside = {name for name in apart if name is not None} & set(pilot.schema.names)
+    with warnings_as_notes():
+        return Encoder.fit(pilot.drop_columns(sorted(aside)), columns=columns, missing=missing)
 
 
 def recipe_text(phi: FeatureMap) -> bytes:

@@ -70,8 +70,8 @@ def release_rows(
     reading: dict[str, Any],
 ) -> tuple[dict[str, Any], str, Sketch]:  # fmt: skip
     """Facts, words, and the private sketch of rows."""
-    from sketchlearn.engines import sketch
     from sketchlearn.privacy import privatize, privatize_rows
+    from sketchlearn.sketching import sketch
 
     rows: Any = data if len(data) > 1 else data[0]
     if features is not None:

@@ -21,6 +21,7 @@ from sketchlearn.sketches.value import Sketch
 Array = npt.NDArray[np.float64]
 
 _TELLING = 0.25  # standard deviations: error of a shift beyond which a shift of half a deviation could go unnoticed
+_CLEAR = 0.25  # of a shift: an error below it leaves no doubt about the sign
 _CONSTANT = 1e-6  # of the larger of two deviations: a column with less is constant
 
 
@@ -73,15 +74,26 @@ class ColumnChange:
         apart = (self.means[1] - self.means[0]) ** 2
         return 0.5 * (apart * (1.0 / before + 1.0 / after) + before / after + after / before - 2.0)
 
+    @property
+    def size(self) -> str:
+        """How large the change is, by :attr:`psi`: small (below 0.1), moderate, or large (above 0.25)."""
+        return size_in_words(self.psi)
+
     def facts(self) -> dict[str, Any]:
         """Everything by name, None for what is not known: as values of JSON."""
-        shown = {**asdict(self), "psi": self.psi, "tells_shift": self.tells_shift, "tells_spread": self.tells_spread}
+        shown = {
+            **asdict(self),
+            "psi": self.psi,
+            "size": self.size,
+            "tells_shift": self.tells_shift,
+            "tells_spread": self.tells_spread,
+        }
         return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in shown.items()}
 
     @property
     def tells_shift(self) -> bool:
-        """Whether the sketches tell a shift of half a standard deviation from none."""
-        return self.shift_error <= _TELLING
+        """Whether the sketches tell this shift, or one of half a standard deviation, from none."""
+        return self.shift_error <= max(_TELLING, _CLEAR * abs(self.shift))
 
     @property
     def tells_spread(self) -> bool:
@@ -99,6 +111,20 @@ class ColumnChange:
         elif self.tells_spread and abs(self.spread) >= 2.0 * self.spread_error:
             parts.append(f"spread {_rounded(100.0 * self.spread, 100.0 * self.spread_error)} %")
         return f"{self.column} ({', '.join(parts)})" if parts else self.column
+
+
+def size_in_words(psi: float) -> str:
+    """A population stability index in words, by the limits that monitoring of credit scores made common.
+
+    Examples
+    --------
+    >>> from sketchlearn.comparison.columns import size_in_words
+    >>> [size_in_words(psi) for psi in (0.05, 0.2, 0.5)]
+    ['small', 'moderate', 'large']
+    """
+    if math.isnan(psi):
+        return "unknown"
+    return "small" if psi < 0.1 else "moderate" if psi < 0.25 else "large"
 
 
 def _rounded(value: float, error: float) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from sketchlearn.comparison.columns import ColumnChange, moved_columns
 from sketchlearn.comparison.sequence import Change, compared_pairs
 from sketchlearn.sketches import Sketch, SketchTable
+from sketchlearn.words import html_table
 
 _NAMED = 5  # columns in a line of text
 CORRECTIONS = ("holm", "fdr", "none")
@@ -44,6 +45,11 @@ class Alarm:
 
     def __str__(self) -> str:
         return f"{self.change.label}: {self.verdict}"
+
+    def _repr_html_(self) -> str:
+        facts = {"verdict": self.verdict, "distance (MMD)": f"{self.change.distance:.4g}"}
+        facts |= {"effect": f"{self.change.effect:.2f} sd", "p-value": f"{self.adjusted:.3g}"}
+        return html_table(f"{self.change.label} against {self.change.reference}", facts.items())
 
     @property
     def verdict(self) -> str:

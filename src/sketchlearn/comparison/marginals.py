@@ -15,6 +15,9 @@ of two laws that don't overlap, in proportion to the share of the variance of a 
 Maps for monitoring have features of single columns (:class:`sketchlearn.features.MonitoringFeatures`).  The regression
 is then on those alone, over the range of the column instead of under a mixture, and the largest residual is a bound.
 
+All rows are in the box of their sketch.  So a mean is known at least to the width of the box: that tells shifts beyond
+all that the features were designed for.
+
 The mixture may miss rows far out.  One row's weight is therefore spread over the box: a weighted sum of features that
 is wrong out there then has a residual that says so, and its weights stay small.
 """
@@ -211,14 +214,15 @@ def _covariances_with_columns(mixture: Mixture, w: Array, z: npt.NDArray[np.comp
 
 
 def _of_single_columns(features: MonitoringFeatures, sketches: tuple[Sketch, Sketch]) -> Marginals:
-    box = box_of(pooled(list(sketches)))
-    columns = [_one_column(features, j, sketches, (float(box[0][j]), float(box[1][j]))) for j in range(features.dim)]
+    boxes = [box_of(s if s.has_box else pooled(list(sketches))) for s in sketches]
+    columns = [_one_column(features, j, sketches, [(float(b[0][j]), float(b[1][j])) for b in boxes])
+               for j in range(features.dim)]  # fmt: skip
     before, after, unseen = (np.array(part) for part in zip(*columns, strict=True))
     return Marginals(Moments(*before.T), Moments(*after.T), unseen[:, 0], unseen[:, 1])
 
 
 def _one_column(
-    features: MonitoringFeatures, column: int, sketches: tuple[Sketch, Sketch], box: tuple[float, float]
+    features: MonitoringFeatures, column: int, sketches: tuple[Sketch, Sketch], boxes: list[tuple[float, float]]
 ) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, float]]:
     """Mean, deviation and their errors in both sketches; how much the features may miss of their change.
 
@@ -227,7 +231,8 @@ def _one_column(
     entries, reach = features.entries_of(column), float(features.reach[column])
     middle = 0.0 if features.center is None else float(features.center[column])
     orders = np.arange(1, features.harmonics + 1)
-    low, high = ((edge - middle) / reach for edge in box)
+    edges = [((low - middle) / reach, (high - middle) / reach) for low, high in boxes]
+    low, high = min(low for low, _ in edges), max(high for _, high in edges)
     near = np.linspace(max(low, -_NEAR), min(high, _NEAR), _POINTS)
     far = np.linspace(low, high, _POINTS)
     rows = sum(1.0 / s.effective_count for s in sketches)
@@ -242,20 +247,24 @@ def _one_column(
         np.concatenate([targets * np.sqrt(shares)[:, None], np.zeros((len(damping), 3))]),
         rcond=None,
     )[0]
-    residual = np.abs(basis @ weights - targets)
-    missed = 2.0 * residual[:_POINTS].max(0) + rows * residual[_POINTS:].max(0)
-    out, deviations = [], []
-    for sketch, added in zip(sketches, noise, strict=True):
+    out, deviations, missed = [], [], np.zeros(3)
+    for sketch, added, edge in zip(sketches, noise, edges, strict=True):
+        unseen = _missed(weights, orders, edge, sketch.effective_count)
         z = sketch.mean[entries] * np.exp(-1j * orders * middle / reach)
         first, second, fourth = np.concatenate([[1.0], z.real, z.imag]) @ weights
         variance = max(second - first**2, 0.0)
         # the fourth moment about the mean is at least the square of the variance
         spread = max(fourth - second**2, 2.0 * variance**2, 0.0)
         n, deviation = sketch.effective_count, np.sqrt(variance)
+        half = 0.5 * (edge[1] - edge[0])
         errors = [
             np.sqrt(of_rows / n + added @ (c[1:] ** 2))
             for of_rows, c in ((variance, weights[:, 0]), (spread, weights[:, 1] - 2.0 * first * weights[:, 0]))
         ]
+        if sketch.has_box and unseen[0] + errors[0] > half:  # the box says more than the features
+            first, errors[0], unseen[0] = 0.5 * (edge[0] + edge[1]), half, 0.0
+            deviation = min(deviation, half)
+        missed += unseen
         out.append(
             (
                 middle + reach * first,
@@ -267,6 +276,21 @@ def _one_column(
         deviations.append(deviation)
     typical = max(np.sqrt(deviations[0] * deviations[1]), 1e-300)
     return out[0], out[1], (reach * missed[0], reach * missed[1] / (2.0 * typical))
+
+
+def _missed(weights: Array, orders: npt.NDArray[np.intp], edge: tuple[float, float], n: float) -> Array:
+    """How much weighted sums of the harmonics can miss of the moments of n rows between two values.
+
+    Up to one row may lie anywhere in the box, all others where the harmonics follow the values.  Where the box has no
+    such part, all rows are out there.
+    """
+    near = (max(edge[0], -_NEAR), min(edge[1], _NEAR))
+    worst = []
+    for low, high in (near, edge) if near[0] <= near[1] else (edge, edge):
+        points = np.linspace(low, high, _POINTS)
+        targets = np.stack([points, points**2, points**4], axis=1)
+        worst.append(np.abs(_waves(points, orders) @ weights - targets).max(0))
+    return np.asarray(worst[0] + worst[1] / n)
 
 
 def _waves(points: Array, orders: npt.NDArray[np.intp]) -> Array:

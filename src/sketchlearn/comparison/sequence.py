@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.comparison.columns import size_in_words
 from sketchlearn.comparison.squares import SumOfSquares
 from sketchlearn.comparison.two_sample import (
     SamplingNoise,
@@ -73,6 +74,11 @@ class Change:
     law: SumOfSquares | None = field(default=None, repr=False, compare=False)
     scale: float = field(default=0.0, repr=False)
 
+    @property
+    def size(self) -> str:
+        """How large the change is, by :attr:`effect`: small (below 0.3), moderate, or large (above 0.5)."""
+        return size_in_words(self.effect**2)  # (the stability index of a shift)
+
     def limit(self, alpha: float) -> float:
         """The distance beyond which the p-value is below `alpha`."""
         if self.law is None:
@@ -83,6 +89,7 @@ class Change:
     def facts(self) -> dict[str, Any]:
         """What a person wants to see of it, by name; None for what is not known."""
         shown = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("law", "scale")}
+        shown["size"] = self.size
         return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in shown.items()}
 
 

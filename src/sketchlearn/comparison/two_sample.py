@@ -34,6 +34,7 @@ from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch, check_same_features, pooled
 from sketchlearn.threads import single_blas_thread
+from sketchlearn.words import html_table
 
 _F64 = npt.NDArray[np.float64]
 _C128 = npt.NDArray[np.complex128]
@@ -82,6 +83,11 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"Comparison(distance={self.distance:.4g}, p_value={self.p_value:.3g})"
+
+    def _repr_html_(self) -> str:
+        facts = {"distance (MMD)": f"{self.distance:.4g}", "p-value": f"{self.p_value:.3g}"}
+        facts["rows"] = " and ".join(f"{count:,}" for count in self.counts)
+        return html_table("Comparison", facts.items())
 
 
 def compare(a: Sketch, b: Sketch, mixture: Any = None) -> Comparison:
@@ -183,7 +189,7 @@ def fewer_rows(sketches: list[Sketch]) -> _F64:
 
 
 def with_groups(covariance: _F64, ratio: _F64, features: FeatureMap, added: _F64) -> tuple[_F64, float]:
-    """Covariance of averages where a row contributes to one group of features only, plus noise that was added.
+    """Covariance of averages where a row contributes to one group of features only, plus additive noise.
 
     Features of one group share their rows, of which there are fewer by a `ratio`; those of two groups share none.
     `added` is the variance beyond that of all rows, what the ratio explains included.  The second number is what the
@@ -247,7 +253,7 @@ def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> Sampl
     mean, n = sketch.mean[: len(w)], sketch.effective_count
     difference, total, z = characteristic_values(mixture, w)
     added, of_rows = (values[: len(w)] for values in (added_variance(sketch), beyond_sampling(sketch)))
-    # noise that was added makes averages look larger than they are
+    # additive noise makes averages look larger than they are
     variance = np.minimum(sampling_variance(np.abs(mean) ** 2 - of_rows), 1.0) * n / (n - 1)
     covariance = feature_covariance(difference, total, z, variance + ROUNDING)
     excess = np.abs(mean - z) ** 2 - variance / n - added

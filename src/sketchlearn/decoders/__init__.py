@@ -25,7 +25,8 @@ from sketchlearn.decoders.solution import (
     Solution,
     StableSolution,
 )
-from sketchlearn.decoders.sweep import Sweep, sweep_by_certificate
+from sketchlearn.decoders.sweep import Sweep, numbers_of_components, sweep_by_certificate
+from sketchlearn.engines.progress import Report, reporting
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.randomness import RandomState, as_generator
@@ -186,6 +187,7 @@ def sweep(
     *,
     task: str = "kmeans",
     random_state: RandomState = None,
+    progress: bool | Report | None = False,
     **options: Any,
 ) -> Sweep:
     """Decode every number of components from one sketch, and recommend one.
@@ -200,6 +202,8 @@ def sweep(
         As for :func:`sketchlearn.decode`.
     random_state : int, Generator, RandomState or None
         For repeatable results.
+    progress : bool or callable, optional
+        A bar, as for :func:`sketchlearn.sketch`; a callable gets (numbers tried, numbers in all).
     **options
         Of the decoder, e.g. ``covariance_type=`` of mixtures.
 
@@ -218,12 +222,16 @@ def sweep(
     """
     decoders = decoders_of(task)
     rng = as_generator(random_state)
-    with single_blas_thread:
+    if task == "regression":
+        raise ValueError("task='regression' has no number of components to choose")
+    numbers = numbers_of_components(sketch, ks)
+    label = "trying numbers of components"
+    with single_blas_thread, reporting(progress, len(numbers), label, unit="numbers") as report:
         if task in _SWEEPS:
             module, _, function = _SWEEPS[task].partition(":")
-            table: Sweep = getattr(importlib.import_module(module), function)(sketch, ks, rng=rng, **options)
-            return replace(table, privacy=sketch.privacy)
-        if task == "regression":
-            raise ValueError("task='regression' has no number of components to choose")
-        table = sweep_by_certificate(decoders[decoders.default], sketch, ks, rng=rng, **options)
-        return replace(table, privacy=sketch.privacy)
+            table: Sweep = getattr(importlib.import_module(module), function)(
+                sketch, numbers, rng=rng, report=report, **options
+            )
+        else:
+            table = sweep_by_certificate(decoders[decoders.default], sketch, numbers, rng=rng, report=report, **options)
+    return replace(table, privacy=sketch.privacy)

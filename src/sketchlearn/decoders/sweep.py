@@ -10,9 +10,11 @@ import numpy as np
 
 from sketchlearn.decoders.registry import Decoder
 from sketchlearn.decoders.solution import Code, Solution
+from sketchlearn.engines.progress import Report, silent
 from sketchlearn.models.mixture import Array
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.words import html_table
 
 CERTIFIED = "the smallest number that is certified"
 
@@ -104,6 +106,15 @@ class Sweep:
             lines.append(f"{numbers}  {r.code}{mark}")
         return "\n".join([*lines, f"recommended: {self.recommended} ({self.reason})"])
 
+    def _repr_html_(self) -> str:
+        head = ("k", "residual", "ratio", "inertia", "criterion", "certificate")
+        rows = [
+            (f"{r.k}{' ←' * (r.k == self.recommended)}", f"{r.residual:.4g}", f"{r.ratio:.3g}", f"{r.inertia:.5g}",
+             f"{r.criterion:.1f}", r.code)
+            for r in self.rows
+        ]  # fmt: skip
+        return html_table("Numbers of components", rows, head, f"Recommended: {self.recommended} ({self.reason}).")
+
 
 def _open(code: Code) -> Code:
     """Only the recommended number has a final fit: the others are not certified, whatever a quick search said."""
@@ -127,6 +138,14 @@ def numbers_of_components(sketch: Sketch, ks: Iterable[int]) -> list[int]:
     return numbers
 
 
+def watched(numbers: list[int], report: Report) -> Iterator[int]:
+    """The numbers in turn; what is done with each is reported when the next one is asked for."""
+    for i, k in enumerate(numbers):
+        report(i, len(numbers))
+        yield k
+    report(len(numbers), len(numbers))
+
+
 def recommend(ks: list[int], ratios: list[float], explained: list[bool]) -> tuple[int, str]:
     """The fewest components that explain the sketch, or else the fewest that come near the least misfit."""
     for k, enough in zip(ks, explained, strict=True):
@@ -138,11 +157,17 @@ def recommend(ks: list[int], ratios: list[float], explained: list[bool]) -> tupl
 
 
 def sweep_by_certificate(
-    decoder: Decoder, sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator, **options: Any
+    decoder: Decoder,
+    sketch: Sketch,
+    ks: Iterable[int],
+    *,
+    rng: np.random.Generator,
+    report: Report = silent,
+    **options: Any,
 ) -> Sweep:
     """Decode every number of components with the same decoder; the certificate chooses."""
     numbers = numbers_of_components(sketch, ks)
-    found = [decoder(sketch, k, rng=rng, trace=None, **options) for k in numbers]
+    found = [decoder(sketch, k, rng=rng, trace=None, **options) for k in watched(numbers, report)]
     nan = float("nan")
     rows = [
         SweepRow(k, s.residual, s.ratio, getattr(s, "inertia", nan), nan, s.code)

@@ -9,8 +9,9 @@ import numpy as np
 
 from sketchlearn.decoders.mixtures.default import decode_gmm
 from sketchlearn.decoders.solution import Code, MixtureSolution
-from sketchlearn.decoders.sweep import Sweep, SweepRow, numbers_of_components, recommend
+from sketchlearn.decoders.sweep import Sweep, SweepRow, numbers_of_components, recommend, watched
 from sketchlearn.designs.gmm import parameter_count
+from sketchlearn.engines.progress import Report, silent
 from sketchlearn.sketches.value import Sketch
 
 
@@ -54,6 +55,7 @@ def sweep_gmm(
     *,
     rng: np.random.Generator,
     exhaustive: bool = False,
+    report: Report = silent,
 ) -> MixtureSweep:
     """Decode mixtures with different numbers of components and choose one.
 
@@ -69,6 +71,8 @@ def sweep_gmm(
         Source of the random starts.
     exhaustive : bool
         Try all numbers, even after one explains the sketch.
+    report : callable
+        Gets (numbers tried, numbers in all).
 
     Returns
     -------
@@ -88,7 +92,7 @@ def sweep_gmm(
     """
     numbers = numbers_of_components(sketch, ks)
     found: dict[int, MixtureSolution] = {}
-    for k in numbers:  # one search each: most of these numbers are too small, and clearly so
+    for k in watched(numbers, report):  # one search each: most of these numbers are too small, and clearly so
         found[k] = decode_gmm(sketch, k, covariance_type, rng=rng, starts=1, project=False)
         if not exhaustive and _at_floor(found[k]):
             break
@@ -109,10 +113,15 @@ def sweep_gmm(
 
 
 def sweep_mixtures(
-    sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator, covariance_type: str = "full"
+    sketch: Sketch,
+    ks: Iterable[int],
+    *,
+    rng: np.random.Generator,
+    covariance_type: str = "full",
+    report: Report = silent,
 ) -> Sweep:
     """Every number of components, as the table that :func:`sketchlearn.sweep` returns."""
-    sweep = sweep_gmm(sketch, ks, covariance_type, rng=rng, exhaustive=True)
+    sweep = sweep_gmm(sketch, ks, covariance_type, rng=rng, exhaustive=True, report=report)
     rows = []
     for k, s in zip(sweep.ks, sweep.solutions, strict=True):
         mixture = s.mixture

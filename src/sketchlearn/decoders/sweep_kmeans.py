@@ -1,22 +1,23 @@
 """Every number of clusters from one sketch, and a recommendation.
 
 How many clusters there are is a question about rows, so the answer has to know how many there are.  A Gaussian mixture
-that describes the sketch in detail stands for the rows (:mod:`sketchlearn.decoders.description`).  The criterion is
-the integrated completed likelihood (Biernacki, Celeux and Govaert 2000): minus twice the log-likelihood of k round
-clusters of one width, plus the logarithm of the number of rows for each parameter, plus twice the entropy of the
-labels.  The entropy makes the difference between clusters and components: two components that share most of their
-rows are one cluster that is not round.
+that describes the sketch in detail stands for the rows (:mod:`sketchlearn.decoders.description`), and rows drawn from
+it are divided by k-means.  The criterion is the integrated completed likelihood (Biernacki, Celeux and Govaert 2000) of
+that division: minus twice the log-likelihood of the rows and their labels, plus the logarithm of the number of rows for
+each parameter.  Clusters are round with one width, round, with a variance for each column, or of any shape, whichever
+is best, as far as there are rows enough for so many parameters: a long cluster is then one and not three.
 
-A certificate overrules the criterion only where there are rows enough to know the widths of clusters.  The
-recommendation and the verdict both come from the final fit of the recommended number.
+Of numbers whose criteria differ by less than two standard errors the smallest is recommended.  A certificate overrules
+the criterion only where there are rows enough to know the widths of clusters.  The recommendation and the verdict both
+come from the final fit of the recommended number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from sketchlearn.decoders.description import FREQUENCIES, describe
 from sketchlearn.decoders.kmeans.partition import DRAWS
@@ -25,10 +26,11 @@ from sketchlearn.decoders.noise import SLACK
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.decoders.steps.greedy import Found, search
-from sketchlearn.decoders.sweep import CERTIFIED, Sweep, SweepRow, numbers_of_components
+from sketchlearn.decoders.sweep import CERTIFIED, Sweep, SweepRow, numbers_of_components, watched
 from sketchlearn.decoders.sweep_gmm import sweep_gmm
 from sketchlearn.decoders.verdicts import CLUSTERS, FEWEST_ROWS
 from sketchlearn.designs.gmm import parameter_count
+from sketchlearn.engines.progress import Report, silent
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Array, Mixture
@@ -37,29 +39,34 @@ from sketchlearn.sketches.value import Sketch
 _DRAWS = 4000  # rows drawn from the mixture that stands for the data; evidence counts as that of so many rows at most
 _KNOWN = 100  # rows for each cluster from which on its variance is known to 14 %: then a certificate overrules
 _TRIES = 3  # numbers that are decoded to the end in search of a certificate
-_FEW_PARAMETERS = 0.25  # of the numbers in a sketch, up to which a mixture with full covariances is tried
+_FEW_PARAMETERS = 0.25  # of the numbers in a sketch or of the rows, up to which clusters of other shapes are tried
+_SURE = 2.0  # standard errors of a difference: smaller ones can be chance
+_SHAPES = ("one width", "round", "diagonal", "any")
+_THIN = 1e-4  # of the mean variance of a column: clusters that are thinner are a matter of rounding
 
 
-def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator) -> Sweep:
+def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator, report: Report = silent) -> Sweep:
     """Decode every k, each warm-started from the last."""
     numbers = numbers_of_components(sketch, ks)
     metric = standard_metric(characteristic(sketch.features))
     problem = Problem.from_sketch(sketch, metric)
     found: list[Found] = []
-    for k in numbers:
+    for k in watched(numbers, report):
         found.append(_next(problem, k, rng, found[-1] if found else None))
     models = [problem.mixture(f.state.with_weights(np.maximum(f.state.weights, 1e-12)).mixture()) for f in found]
     explained = next((model for f, model in zip(found, models, strict=True) if f.ratio <= SLACK), None)
     draws = problem.normalised(_stand_in(sketch, explained).sample(DRAWS, 0)[0])
     draws = draws[np.random.default_rng(0).permutation(len(draws))]
     few = draws[:_DRAWS]
-    n, rows, centers = min(sketch.effective_count, float(_DRAWS)), [], None
+    n, rows, evidence, centers = min(sketch.effective_count, float(_DRAWS)), [], [], None
     for k, f in zip(numbers, found, strict=True):
         centers, cost = _cells(draws, f.state.means, centers)
         code = Code.UNCERTIFIED if f.ratio <= CLUSTERS else Code.MISFIT
-        criterion = completed_likelihood(few, f.state.mixture(), n)
-        rows.append(SweepRow(k, f.value, f.ratio, cost * problem.scale**2, criterion, code))
-    return _concluded(sketch, rows, tuple(models), rng)
+        evidence.append(completed_likelihood(few, centers, n))
+        rows.append(SweepRow(k, f.value, f.ratio, cost * problem.scale**2, evidence[-1].criterion, code))
+    allowed = [i for i, row in enumerate(rows) if row.k * FEWEST_ROWS <= sketch.effective_count] or [0]
+    best = rows[_fewest([evidence[i] for i in allowed], n)]
+    return _concluded(sketch, rows, best, tuple(models), rng)
 
 
 def _stand_in(sketch: Sketch, explained: Mixture | None) -> Mixture:
@@ -83,26 +90,57 @@ def _stand_in(sketch: Sketch, explained: Mixture | None) -> Mixture:
     return explained if misfit(explained) < 0.5 * misfit(detailed) else detailed
 
 
-def completed_likelihood(draws: Array, found: Mixture, n: float) -> float:
-    """The criterion for n rows like these draws, and round clusters that were found; smaller is better.
+class Evidence(NamedTuple):
+    """How well a number of clusters suits the rows."""
 
-    The width is the one that suits the draws best: that of a search depends on which frequencies count.  It counts in
-    as many dimensions as the rows vary in (the effective rank of their covariance, Roy and Vetterli 2007): columns that
-    hardly vary are no evidence for anything.
-    """
-    count, k = len(draws), len(found.means)
-    spectrum = np.maximum(np.linalg.eigvalsh(np.atleast_2d(np.cov(draws.T))), 0.0)
-    parts = np.maximum(spectrum, 1e-300) / max(float(spectrum.sum()), 1e-300)
-    d = float(np.exp(-(parts * np.log(np.maximum(parts, 1e-300))).sum()))
-    apart = ((draws[:, None, :] - found.means[None]) ** 2).sum(2)
-    width = max(float(apart.min(1).mean()) / d, 1e-12)
-    shares = np.maximum(found.weights, 1e-12)
-    logs = np.log(shares / shares.sum()) - 0.5 * apart / width - 0.5 * d * np.log(2 * np.pi * width)
-    total = logsumexp(logs, axis=1)
-    belongs = np.exp(logs - total[:, None])
-    entropy = -float((belongs * (logs - total[:, None])).sum()) / count
-    parameters = k * (d + 1)
-    return float(n * (-2.0 * total.mean() + 2.0 * entropy) + parameters * np.log(n))
+    criterion: float
+    """Smaller is better."""
+    likelihoods: Array
+    """Logarithms for each row with its label."""
+
+
+def completed_likelihood(draws: Array, centers: Array, n: float) -> Evidence:
+    """The evidence of n rows like these draws for clusters around some centres, of the shape that suits them best."""
+    count, d = draws.shape
+    labels = ((draws[:, None, :] - centers[None]) ** 2).sum(2).argmin(1)
+    rows = [draws[labels == j] for j in np.unique(labels)]
+    least = _THIN * float(draws.var(0).mean()) + 1e-300
+    whole = max(sum(float(((part - part.mean(0)) ** 2).sum()) for part in rows) / (count * d), least)
+    k, found = len(rows), list[Evidence]()
+    for shape, each in zip(_SHAPES, (0, 1, d, d * (d + 1) // 2), strict=True):
+        parameters = k * (d + 1 + each) - (0 if each else -1) - 1
+        if found and parameters > _FEW_PARAMETERS * min(n, count):
+            break
+        logs = np.concatenate([np.log(len(part) / count) + _normal(part, shape, whole, least) for part in rows])
+        found.append(Evidence(float(parameters * np.log(n) - 2.0 * n * logs.mean()), logs))
+    best = min(found, key=lambda one: one.criterion)
+    order = np.argsort(np.concatenate([np.flatnonzero(labels == j) for j in np.unique(labels)]))
+    return Evidence(best.criterion, best.likelihoods[order])
+
+
+def _normal(rows: Array, shape: str, whole: float, least: float) -> Array:
+    """Log-densities of the rows of a cluster under the normal law of a shape that suits them best."""
+    apart, d = rows - rows.mean(0), rows.shape[1]
+    if shape == "any":
+        variances, axes = np.linalg.eigh(apart.T @ apart / len(rows))
+        apart = apart @ axes
+    elif shape == "diagonal":
+        variances = (apart**2).mean(0)
+    else:
+        variances = np.full(d, whole if shape == "one width" else (apart**2).mean())
+    variances = np.maximum(variances, least)
+    logs: Array = -0.5 * (apart**2 / variances + np.log(2.0 * np.pi * variances)).sum(1)
+    return logs
+
+
+def _fewest(evidence: list[Evidence], n: float) -> int:
+    """The place of the first number that is not worse than the best by more than chance."""
+    best = min(evidence, key=lambda one: one.criterion)
+    for i, one in enumerate(evidence):
+        error = 2.0 * np.sqrt(n) * float((one.likelihoods - best.likelihoods).std())
+        if one.criterion - best.criterion <= _SURE * error:
+            return i
+    raise AssertionError("the best one is not worse than itself")
 
 
 def _cells(draws: Array, means: Array, last: Array | None) -> tuple[Array, float]:
@@ -140,13 +178,13 @@ def _next(problem: Problem, k: int, rng: np.random.Generator, last: Found | None
     return found
 
 
-def _concluded(sketch: Sketch, rows: list[SweepRow], models: tuple[Mixture, ...], rng: np.random.Generator) -> Sweep:
+def _concluded(
+    sketch: Sketch, rows: list[SweepRow], best: SweepRow, models: tuple[Mixture, ...], rng: np.random.Generator
+) -> Sweep:
     """The recommendation: by the criterion, or a number that a final fit certifies."""
     n = sketch.effective_count
-    allowed = [row for row in rows if row.k * FEWEST_ROWS <= n] or rows[:1]
-    best = min(allowed, key=lambda row: row.criterion)
     final = _final(sketch, best.k, rng)
-    because = "the smallest integrated completed likelihood"
+    because = "the smallest number that the integrated completed likelihood supports"
     if final.code is not Code.RELIABLE:
         explained = [row for row in rows if row.ratio <= CLUSTERS and row.k != best.k and row.k * _KNOWN <= n]
         for row in explained[:_TRIES]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from sketchlearn.designs.projection import project_sample
 from sketchlearn.designs.request import Designer, Request, checked_rows, find, positive
 from sketchlearn.designs.spread import standard_units, warn_of
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fourier import FourierFeatures
@@ -24,6 +25,9 @@ from sketchlearn.features.pilot_table import as_table, encoded_rows
 from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.radial import RadialLaw
+from sketchlearn.sources.base import Source
+from sketchlearn.sources.pilot import PILOT_ROWS
+from sketchlearn.words import counted
 
 Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 Fourier: TypeAlias = Literal["kmeans", "kmedians", "gmm", "stable", "subspaces"]
@@ -295,6 +299,53 @@ def design_request(
     return phi.explained(why + remarks)
 
 
+def design_source(
+    source: Source,
+    *,
+    n_components: int = 20,
+    task: str = "kmeans",
+    seed: int = 0,
+    standardize: bool = False,
+    projection: int | Projection | None = None,
+    encoder: Encoder | None = None,
+    level: int = 3,
+) -> FeatureMap:
+    """The map for rows that are open already (with `encoder`, if there is one), from a pilot of them.
+
+    Parameters
+    ----------
+    source : Source
+        Of which a pilot is taken; a stream that can be read once keeps it for the pass.
+    n_components, task, seed, standardize, projection, encoder
+        See :func:`design`.
+    level : int
+        Whose line warnings are about, counted from here.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.designs.front import design_source
+    >>> rows = np.random.default_rng(0).normal(size=(500, 3))
+    >>> design_source(sl.read(rows)) == sl.design(rows)
+    True
+    """
+    rows, weights, box = source.pilot(PILOT_ROWS, seed)
+    if len(rows) < min(n_components, PILOT_ROWS):
+        raise InputError(
+            f"a design for {counted(n_components, 'component')} needs at least as many valid rows, the data has "
+            f"{len(rows)}: ask for fewer components with ",
+            Option("n_components"),
+        )
+    phi = design_request(
+        Request(task, n_components, seed, rows, weights=weights, standardize=standardize, looked_at=box),
+        source.names if source.names and len(source.names) == rows.shape[1] else None,
+        indicators=None if encoder is None else encoder.indicators,
+        projection=projection,
+        level=level + 1,
+    )
+    return (phi if encoder is None else phi.with_encoder(encoder)).chosen_from("a sample")
+
+
 class _Rows(NamedTuple):
     rows: npt.NDArray[Any] | None
     weights: npt.NDArray[np.float64] | None = None
@@ -304,7 +355,7 @@ class _Rows(NamedTuple):
 
 def _pilot(sample: Any, sample_weight: npt.ArrayLike | None, seed: int, encoder: Encoder | None) -> _Rows:
     """The pilot of any rows, and the names of their columns."""
-    from sketchlearn.sources.pilot import PILOT_ROWS, choose, is_source
+    from sketchlearn.sources.pilot import choose, is_source
 
     frame = encoder is not None and (hasattr(sample, "columns") or hasattr(sample, "schema"))
     large = hasattr(sample, "tocsr") and sample.shape[0] > PILOT_ROWS  # made dense block by block
@@ -335,7 +386,7 @@ def _standardized(
 ) -> tuple[tuple[npt.ArrayLike, npt.ArrayLike], Request]:
     """Offset and spread of the columns, and the request for standardised rows."""
     if request.sample is None:
-        raise ValueError("standardize=True takes the spread of each column from a sample: give one")
+        raise InputError(Option("standardize", True), " takes the spread of each column from a sample: give one")
     rows, weights = request.weighted()
     offset, spread = standard_units(rows, names, indicators, weights)
     seen = request.looked_at
@@ -355,7 +406,9 @@ def _projected(
     rows, weights = request.weighted()
     if isinstance(projection, Projection):
         if request.standardize:
-            raise ValueError("standardize=True: a projection that is given has units of its own, leave one of them out")
+            raise InputError(
+                Option("standardize", True), ": a projection that is given has units of its own, leave one of them out"
+            )
         few = projection(rows)
     else:
         size = positive(projection, "projection")

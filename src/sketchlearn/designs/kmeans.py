@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sketchlearn.designs.request import Request, positive, register_design, within_reach
 from sketchlearn.designs.scale import RULES, expected_separation, spread_of
 from sketchlearn.designs.spread import usual
+from sketchlearn.exceptions import PUBLIC, InputError
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MultiscaleLaw, RadialLaw
 
@@ -61,7 +62,7 @@ def design_kmeans(request: Request) -> tuple[FourierFeatures, str]:
     if request.bounds is not None:
         return from_bounds(*request.box(), k, m, seed)
     if scale is None:
-        raise ValueError("nothing to design from: give a sample of rows, bounds=(lower, upper), or scale= and dim=")
+        raise InputError("nothing to design from: give a sample of rows, ", PUBLIC, ", or scale= and dim=")
     if request.dim is None:
         raise ValueError("scale without a sample needs dim, the number of columns")
     if not (np.isfinite(scale) and scale > 0):

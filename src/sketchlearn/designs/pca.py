@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.designs.request import Request, register_design
+from sketchlearn.exceptions import PUBLIC, InputError
 from sketchlearn.features.quadratic import QuadraticFeatures
 
 Array = npt.NDArray[np.float64]
@@ -179,7 +180,7 @@ def _place(
         words = f"no row looked at: rows clipped to distance {radius:.6g} from the middle of the bounds, exact sums"
         return len(lower), 0.5 * (lower + upper), radius, words
     if dim is None:
-        raise ValueError("nothing to design from: give a sample of rows, bounds=(lower, upper) or dim")
+        raise InputError("nothing to design from: give a sample of rows, ", PUBLIC, " or dim")
     return dim, None, None, "no row looked at, sums in float64"
 
 

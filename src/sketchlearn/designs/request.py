@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import FARTHEST
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.radial import RadialLaw
 
@@ -90,9 +91,10 @@ def checked_rows(sample: Any) -> Array:
     try:
         rows = np.asarray(sample.toarray() if hasattr(sample, "tocsr") else sample, np.float64)
     except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"the pilot sample holds something else than numbers ({error}): choose columns of numbers, or give "
-            "encoder=sl.Encoder.fit(sample) for categories and missing values"
+        raise InputError(
+            f"the pilot sample holds something else than numbers ({error}): choose columns of numbers, or give ",
+            Option("encoder", "sl.Encoder.fit(sample)", code=True),
+            " for categories and missing values",
         ) from None
     if rows.ndim != 2 or len(rows) < 1 or rows.shape[1] < 1:
         raise ValueError(f"the pilot sample must have rows and columns, got shape {rows.shape}")

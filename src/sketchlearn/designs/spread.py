@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.exceptions import DataWarning
+from sketchlearn.exceptions import DataWarning, Option
+from sketchlearn.words import counted
 
 Array = npt.NDArray[np.float64]
 
@@ -87,27 +88,29 @@ def standard_units(
     return offset, spread
 
 
-def remarks(sample: Array, names: Sequence[str] | None, distances: bool) -> list[str]:
+def remarks(sample: Array, names: Sequence[str] | None, distances: bool) -> list[DataWarning]:
     """What the owner of some pilot rows should know; `distances`: whether the widths of columns are compared."""
-    out = []
+    out: list[DataWarning] = []
     wild = far(sample)
     columns = np.flatnonzero(wild.any(axis=0)).tolist()
     for k in columns[:_NAMED]:
         values = sample[wild[:, k], k]
         worst = values[np.argmax(np.abs(values - np.median(sample[:, k])))]
         out.append(
-            f"column {_named(k, names, sample.shape[1])} holds {len(values)} value{'s' * (len(values) > 1)} far from "
-            f"all others (such as {worst:.6g}) among {len(sample)} rows: are they real? They are part of what is "
-            "learned, but not of the scale"
+            DataWarning(
+                f"column {_named(k, names, sample.shape[1])} holds {counted(len(values), 'value')} far from all others "
+                f"(such as {worst:.6g}) among {len(sample)} rows: check whether that is real. Such values count in "
+                "what is learned, but not in the scale"
+            )
         )
     if len(columns) > _NAMED:
-        out.append(f"{len(columns) - _NAMED} more columns hold values far from all others of theirs")
+        out.append(DataWarning(f"values far from all others in {counted(len(columns) - _NAMED, 'more column')}, too"))
     if distances and sample.shape[1] > 1:
         out += _of_units(np.where(wild, np.nan, sample), names)
     return out
 
 
-def _of_units(sample: Array, names: Sequence[str] | None) -> list[str]:
+def _of_units(sample: Array, names: Sequence[str] | None) -> list[DataWarning]:
     """Distances are decided by the widest column: a remark where another column hardly counts."""
     spread = np.nanstd(sample, axis=0)
     wide, narrow = int(np.argmax(spread)), int(np.argmin(np.where(spread > 0, spread, np.inf)))
@@ -117,13 +120,14 @@ def _of_units(sample: Array, names: Sequence[str] | None) -> list[str]:
     if share < _SAY:
         return []  # one of many wide ones, as in pictures
     column = _named(wide, names, len(spread))
-    return [f"column {column} has {share:.1%} of the variance; standardize=True gives every column the same weight"]
+    said = f"column {column} has {share:.1%} of the variance; "
+    return [DataWarning(said, Option("standardize", True), " gives every column the same weight")]
 
 
 def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, level: int = 3) -> None:
     """Remarks as warnings, for the caller's caller."""
-    for text in remarks(sample, names, distances):
-        warnings.warn(text, DataWarning, stacklevel=level)
+    for remark in remarks(sample, names, distances):
+        warnings.warn(remark, stacklevel=level)
 
 
 def _named(number: int, names: Sequence[str] | None, columns: int) -> str:

@@ -12,7 +12,7 @@ from sketchlearn import engines, files
 from sketchlearn.engines.base import OWN_ROWS
 from sketchlearn.engines.checkpoint import Checkpoint, digest, read_checkpoint
 from sketchlearn.engines.progress import Report
-from sketchlearn.exceptions import DuplicateRowsError, IncompatibleSketchError
+from sketchlearn.exceptions import Advice, DuplicateRowsError, IncompatibleSketchError, InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches import Sketch, SketchTable, load
 from sketchlearn.sources import ReadOptions, Selection, Source, open_source
@@ -21,7 +21,7 @@ _BASE = "sketch to append to"
 _DESIGN = "design of the feature map"
 
 
-class OutputError(files.WriteError):
+class OutputError(Advice, files.WriteError):
     """The result of a run can't be written where it should."""
 
 
@@ -74,7 +74,7 @@ class Run:
     write : callable, optional
         Writes the bytes of the result, by default to `output`.
     say : callable
-        Gets a line for people now and then.
+        Gets the parts of a line for people now and then (text, :class:`~sketchlearn.exceptions.Option`).
     """
 
     output: Path | None
@@ -85,7 +85,7 @@ class Run:
     every: float = 30.0
     force: bool = False
     write: Callable[[bytes], None] | None = None
-    say: Callable[[str], None] = field(default=lambda text: None)
+    say: Callable[..., None] = field(default=lambda *parts: None)
     point: Path | None = field(init=False, default=None)
     """Where the checkpoint is; None if there is none."""
 
@@ -113,9 +113,10 @@ class Run:
         with self.output.open("rb") as file:
             table = file.read(4) == b"PAR1"
         if table != self.grouped:
-            raise ValueError(
+            raise InputError(
                 f"{self.output} holds {'a table of groups' if table else 'one sketch'}: "
-                + ("say which column has the groups with group_by" if table else "leave out group_by")
+                + ("say which column has the groups with " if table else "leave out "),
+                Option("group_by"),
             )
         return SketchTable.load(self.output) if table else load(self.output)
 
@@ -146,14 +147,15 @@ class Run:
         assert earlier.sketch is not None
         before = earlier.settings.get(_DESIGN)
         if before is not None and now is not None and before != now:
-            raise ValueError(
-                f"{self.point}: the unfinished run had {before}, this one has {now}: run it as it was, or begin "
-                "again with restart=True"
+            raise InputError(
+                f"{self.point}: the unfinished run had {before}, this one has {now}: run it as it was, or start over "
+                "with ",
+                Option("restart", True),
             )
         self._marks.pop(_DESIGN, None)
         if before is not None:
             self._marks[_DESIGN] = before
-        self.say(f"going on after {earlier.rows:,} rows (restart=True begins again)")
+        self.say(f"going on after {earlier.rows:,} rows (", Option("restart", True), " starts over)")
         return given or earlier.sketch.features
 
     def owns(self, path: str | PathLike[str]) -> bool:
@@ -208,7 +210,8 @@ class Run:
         if self._read is not None and self.output is not None and self._read != _state_of(self.output):
             raise OutputError(
                 f"{self.output}: was changed by somebody else while rows were added to what it held; nothing was "
-                "written: run it again with restart=True"
+                "written; start over with ",
+                Option("restart", True),
             )
         if self.write is not None:
             self.write(data)

@@ -17,7 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from sketchlearn.exceptions import SketchFileError
+from sketchlearn.exceptions import InputError, Option, SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.files import write
 from sketchlearn.limits import check, check_json
@@ -29,6 +29,7 @@ from sketchlearn.sources.base import Source
 MAGIC = b"\x89SKPOINT"
 _PREAMBLE = struct.Struct("<8sII")
 _VERSION = 1
+_ANEW = ("start over with ", Option("restart", True), ", or delete it")
 _SHARE = 4  # a pass works at least so many times longer than it saves
 
 
@@ -81,18 +82,19 @@ class Checkpoint:
             odd = sorted(
                 k for k in {*saved.settings, *point.settings} if saved.settings.get(k) != point.settings.get(k)
             )
-            raise ValueError(f"{path}: the checkpoint was made with another {', '.join(odd)}; delete it to start again")
+            raise InputError(f"{path}: the checkpoint was made with another {', '.join(odd)}; ", *_ANEW)
         assert saved.sketch is not None
         if saved.sketch.features != features:
-            raise ValueError(
+            raise InputError(
                 f"{path}: the checkpoint was made with another feature map "
-                f"({features.difference(saved.sketch.features)}); delete it to start again"
+                f"({features.difference(saved.sketch.features)}); ",
+                *_ANEW,
             )
         now = {str(part.identity) for part in parts}
         for mark in saved.files:
             if mark not in now:
                 name = mark.rsplit(" ", 2)[0]
-                raise ValueError(f"{path}: {name} changed or went away since the checkpoint; delete it to start again")
+                raise InputError(f"{path}: {name} changed or went away since the checkpoint; ", *_ANEW)
         # the files of the earlier run first, in its order; files that came since after them
         order = {mark: i for i, mark in enumerate(saved.files)}
         parts.sort(key=lambda part: order.get(str(part.identity), len(order)))
@@ -131,14 +133,14 @@ def read_checkpoint(path: str | PathLike[str]) -> Checkpoint:
     """The checkpoint in a file; ``SketchFileError`` if there is none."""
     check(2 * Path(path).stat().st_size, str(path))
     data = Path(path).read_bytes()
-    damaged = SketchFileError(f"{path}: not a checkpoint, or a damaged one; delete it to start again")
+    damaged = SketchFileError(f"{path}: not a checkpoint, or a damaged one; ", *_ANEW)
     if len(data) < _PREAMBLE.size + 32 or hashlib.sha256(data[:-32]).digest() != data[-32:]:
         raise damaged
     magic, version, length = _PREAMBLE.unpack(data[: _PREAMBLE.size])
     if magic != MAGIC:
         raise damaged
     if version != _VERSION:
-        raise SketchFileError(f"{path}: checkpoint version {version} is not known; delete it to start again")
+        raise SketchFileError(f"{path}: checkpoint version {version} is not known; ", *_ANEW)
     check_json(length, f"{path}: its header")
     try:
         header = json.loads(data[_PREAMBLE.size : _PREAMBLE.size + length])

@@ -14,13 +14,13 @@ _PATIENCE = 0.5  # seconds before a bar is worth showing
 
 
 @contextmanager
-def reporting(progress: bool | Report | None, total: int | None, label: str) -> Iterator[Report]:
+def reporting(progress: bool | Report | None, total: int | None, label: str, unit: str = "rows") -> Iterator[Report]:
     """A function to report to; `progress` is None (automatic), a bool, or the function itself."""
     if callable(progress):
         yield progress
     elif progress or (progress is None and sys.stderr is not None and sys.stderr.isatty()):
         try:
-            bar = _RichBar(total, label)
+            bar = _RichBar(total, label, unit)
         except ImportError:
             if progress:
                 raise ImportError("progress=True needs the package rich: pip install rich") from None
@@ -41,7 +41,7 @@ def silent(done: int, total: int | None) -> None:
 class _RichBar:
     """A rich progress bar on stderr that appears only if the work takes a while."""
 
-    def __init__(self, total: int | None, label: str) -> None:
+    def __init__(self, total: int | None, label: str, unit: str) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -49,14 +49,14 @@ class _RichBar:
             TextColumn(label),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("rows"),
+            TextColumn(unit),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
         )
         self._task = self._bar.add_task(label, total=total, rate="")
-        self._start, self._shown = time.monotonic(), False
+        self._start, self._shown, self._unit = time.monotonic(), False, unit
         self._first: int | None = None  # a resumed pass doesn't start at 0
 
     def __call__(self, done: int, total: int | None) -> None:
@@ -66,7 +66,9 @@ class _RichBar:
             self._shown = True
         if self._shown:
             rate = (done - self._first) / max(time.monotonic() - self._start, 1e-9)
-            self._bar.update(self._task, completed=done, total=total, rate=f"{rate:,.0f} rows/s")
+            self._bar.update(
+                self._task, completed=done, total=total, rate=f"{rate:,.0f} {self._unit}/s" if rate >= 1 else ""
+            )
 
     def close(self) -> None:
         if self._shown:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fingerprint import check_fingerprint, digest
 from sketchlearn.features.projection import Projection
@@ -283,7 +284,7 @@ class FeatureMap(SumAlgebra, ABC):
 
     def standardized(self: _M, offset: npt.ArrayLike, spread: npt.ArrayLike) -> _M:
         """The map for raw rows that this one is for standardised rows; ValueError for kinds that have none."""
-        raise ValueError(f"standardize=True needs Fourier features, {self.kind} features keep their units")
+        raise InputError(Option("standardize", True), f" needs Fourier features, {self.kind} features keep their units")
 
     def redrawn(self: _M, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None) -> _M:
         """A map of the same law, scale and seed with another structure; ValueError for kinds that have none."""
@@ -311,8 +312,10 @@ class FeatureMap(SumAlgebra, ABC):
 
     def difference(self, other: FeatureMap) -> str:
         """What distinguishes two maps, in words (empty if nothing does)."""
+        if self.kind != other.kind:
+            return f"one has {self.kind} features, the other {other.kind} ones"
         mine, theirs = self.recipe(), other.recipe()
-        parts = []
+        parts, arrays = [], []
         for key in sorted(set(mine) | set(theirs)):
             a, b = mine.get(key), theirs.get(key)
             if a != b:
@@ -320,7 +323,12 @@ class FeatureMap(SumAlgebra, ABC):
                     len(json.dumps(v)) > _WORDS or isinstance(v, list) or (isinstance(v, dict) and "f8" in v)
                     for v in (a, b)
                 )  # lists and arrays say nothing to people
-                parts.append(f"{key} differs" if long else f"{key} {_plain(a)} vs {_plain(b)}")
+                if long:
+                    arrays.append(key)
+                else:
+                    parts.append(f"{key} {_plain(a)} vs {_plain(b)}")
+        if arrays:
+            parts.append(f"other values of {', '.join(arrays)}")
         return ", ".join(parts)
 
     def describe(self) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from sketchlearn.exceptions import DataWarning, Option
 from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.optional import optional
+
+_LABELS = 50  # different labels that may be categories in a small table, too
 
 
 def as_table(sample: Any) -> Any:
@@ -42,6 +46,7 @@ def rules(
     pa = optional("pyarrow", "files", "encoding categories and missing values")
     table = as_table(sample)
     found: list[Number | Category] = []
+    left_out: list[str] = []
     for name in table.schema.names if columns is None else columns:
         if name not in table.schema.names:
             raise ValueError(f"the sample has no column {name!r}")
@@ -53,8 +58,21 @@ def rules(
         elif categories == "hash":
             found.append(Category(name, buckets=buckets))
         else:
-            found.append(Category(name, _frequent(text_of(column), name, most)))
+            labels = text_of(column)
+            if columns is None and mostly_distinct(len(labels.unique().drop_null()), len(labels) - labels.null_count):
+                left_out.append(name)
+                continue
+            found.append(Category(name, _frequent(labels, name, most)))
+    if left_out:
+        named = ", ".join(map(repr, left_out))
+        said = f"nearly every row has its own value in {named}: left out as identifiers; to keep them name "
+        warnings.warn(DataWarning(said, Option("columns")), stacklevel=4)
     return tuple(found)
+
+
+def mostly_distinct(distinct: int, rows: int) -> bool:
+    """Whether labels are identifiers rather than categories: more than half of the rows have a value of their own."""
+    return distinct > _LABELS and 2 * distinct > rows
 
 
 def text_of(column: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.exceptions import Option, UnsuitableMapError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.operator import Operator
 
@@ -70,5 +71,9 @@ def second_moment(features: FeatureMap, what: str) -> SecondMomentMap:
     """The map, if it measures second moments; TypeError with the reason if not."""
     found = features.as_second_moment
     if found is None:
-        raise TypeError(f"{what} needs quadratic features, the sketch has {features.kind} features")
+        raise UnsuitableMapError(
+            f"{what} needs quadratic features, the sketch has {features.kind} ones: sketch the rows with a map "
+            "designed for it, with ",
+            Option("task", "pca" if what == "PCA" else "regression"),
+        )
     return found

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.federation.http import Answered, Endpoint, Receive, Refusal, as_json
+from sketchlearn.federation.http import Answered, Endpoint, Receive, Refusal, as_json, check_token
 from sketchlearn.federation.store import Answer, Store, Submission
 from sketchlearn.privacy.composition import USERS
 from sketchlearn.sketches import Sketch
@@ -28,6 +28,8 @@ _WORDS = {
     Answer.REUSED: (422, "another sketch was sent with this key"),
     Answer.REFUSED: (422, "it can't be added: out of range, or private and exact sketches together"),
 }
+
+_PLACES = {"/sketches": "POST", "/recipe": "GET", "/sum": "GET", "/health": "GET", "/": "GET"}
 
 
 class _Waiting(NamedTuple):
@@ -49,6 +51,9 @@ class Collector(Endpoint):
         The SQLite file of the sum; see :class:`Store`.
     token : str, optional
         What clients must send as ``Authorization: Bearer ...``.
+    read_token : str, optional
+        What readers of the sum must send for ``GET /sum``; without it the sum is not shown.  ``GET /health`` answers
+        everybody whether the store can be read.
     most_rows : int, optional
         Rows that one sketch may have at most, skipped ones included.
     most_noise : float
@@ -81,6 +86,7 @@ class Collector(Endpoint):
         path: str | PathLike[str],
         *,
         token: str | None = None,
+        read_token: str | None = None,
         most_rows: int | None = None,
         most_noise: float = 0.0,
         until: float | None = None,
@@ -92,6 +98,7 @@ class Collector(Endpoint):
             raise ValueError(f"users={users!r}: choose one of {', '.join(USERS)}")
         super().__init__(token, body_timeout)
         self._features, self._store, self._users = features, Store(path, features, users), users
+        self._read_token = read_token
         self._most_rows, self._most_noise, self._until = most_rows, most_noise, until
         self._most_at_once = most_at_once
         self._recipe = Sketch.empty(features).to_bytes()
@@ -121,17 +128,29 @@ class Collector(Endpoint):
             await self._writing
 
     async def _answer(self, method: str, path: str, headers: Mapping[bytes, bytes], receive: Receive) -> Answered:
-        allowed = {"/sketches": "POST", "/recipe": "GET", "/": "GET"}.get(path.rstrip("/") or "/")
+        place = path.rstrip("/") or "/"
+        allowed = _PLACES.get(place)
         if allowed is None:
-            raise Refusal(404, "there is nothing here: POST /sketches, GET /recipe, GET /")
+            shown = ", ".join(f"{method} {name}" for name, method in _PLACES.items())
+            raise Refusal(404, f"there is nothing here: {shown}")
         if method != allowed:
             raise Refusal(405, f"{allowed} is what can be done here", allow=allowed)
+        loop = asyncio.get_running_loop()
+        if place == "/health":  # without a token: a load balancer has none, and learns nothing else
+            await loop.run_in_executor(self._worker, lambda: self.submissions)
+            return 200, as_json(status="ok"), "application/json"
+        if place == "/sum":  # whoever sends sketches may not see those of others: the sum has a token of its own
+            if self._read_token is None:
+                raise Refusal(403, "the sum is not shown here: the server was started without a token for readers")
+            check_token(self._read_token, headers)
+            total = await loop.run_in_executor(self._worker, lambda: self.sketch)
+            return 200, total.to_bytes(), "application/octet-stream"
         self._check_token(headers)
         if path.startswith("/recipe"):
             return 200, self._recipe, "application/octet-stream"
         if allowed == "GET":
             # not in the loop that serves everybody: another process may be writing
-            sketches = await asyncio.get_running_loop().run_in_executor(self._worker, lambda: self.submissions)
+            sketches = await loop.run_in_executor(self._worker, lambda: self.submissions)
             state = {"fingerprint": self._features.fingerprint, "sketches": sketches, "open": self._open()}
             return 200, as_json(**state), "application/json"
         if not self._open():

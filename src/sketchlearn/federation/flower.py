@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sketchlearn.engines import sketch as sketch_rows
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.federation.flower_rounds import FIELD, STEP, aggregated
@@ -22,6 +21,7 @@ from sketchlearn.optional import optional
 from sketchlearn.privacy.ledger import Ledger
 from sketchlearn.privacy.rounds import Terms
 from sketchlearn.sketches import Sketch
+from sketchlearn.sketching import sketch as sketch_rows
 
 _RECIPE, _SKETCH, _FIELD = "recipe", "sketch", FIELD
 _STATE = "sketchlearn round"

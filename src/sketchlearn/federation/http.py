@@ -83,9 +83,8 @@ class Endpoint(ABC):
                 return
 
     def _check_token(self, headers: Mapping[bytes, bytes]) -> None:
-        given = headers.get(b"authorization", b"")
-        if self._token is not None and not hmac.compare_digest(given, b"Bearer " + self._token.encode()):
-            raise Refusal(401, "the token is missing or wrong", **{"www-authenticate": "Bearer"})
+        if self._token is not None:
+            check_token(self._token, headers)
 
     async def _body(self, receive: Receive, limit: int, what: str) -> bytes:
         """The body of a request."""
@@ -106,6 +105,12 @@ class Endpoint(ABC):
                 raise Refusal(413, f"a {what} has at most {limit} bytes")
             if not message.get("more_body"):
                 return b"".join(pieces)
+
+
+def check_token(token: str, headers: Mapping[bytes, bytes]) -> None:
+    """Refuse a request without this token."""
+    if not hmac.compare_digest(headers.get(b"authorization", b""), b"Bearer " + token.encode()):
+        raise Refusal(401, "the token is missing or wrong", **{"www-authenticate": "Bearer"})
 
 
 def as_json(**values: Any) -> bytes:

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchlearn.arrays import nowhere
 from sketchlearn.decoders import decode, sweep
 from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.front import design_request
 from sketchlearn.designs.request import Request, find
-from sketchlearn.engines import sketch as make_sketch
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.parameters import DeclaredParameters
@@ -36,7 +36,9 @@ from sketchlearn.learn.rows import (
     weight_scale,
 )
 from sketchlearn.models.base import Model
+from sketchlearn.sketches.accumulator import invalid
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sketching import sketch as make_sketch
 from sketchlearn.sources import Selection, open_source
 from sketchlearn.threads import limited
 
@@ -150,6 +152,7 @@ class SketchEstimator(DeclaredParameters, ABC):
             range(1, most + 1),
             task={"kmedians": "kmeans"}.get(self.task, self.task),  # how many clusters there are is one question
             random_state=seed,
+            progress=self.progress,
             **self.sweep_options(),
         )
         return self.sweep_.recommended
@@ -297,10 +300,18 @@ class SketchEstimator(DeclaredParameters, ABC):
             return rows
         fewest = self.fewest_rows if first else 1
         array = validate_data(
-            self, X, reset=first, dtype=list(self.row_types), ensure_min_samples=fewest,
-            ensure_all_finite=self.on_invalid == "raise",
-        )  # fmt: skip
+            self, X, reset=first, dtype=list(self.row_types), ensure_min_samples=fewest, ensure_all_finite=False
+        )
+        self._check_finite(array)
         return self._weighted(array, sample_weight, self._names(), first)
+
+    def _check_finite(self, rows: npt.NDArray[Any]) -> None:
+        """Refuse rows with NaN or infinity, unless they are to be left out."""
+        if self.on_invalid == "raise" and not np.isfinite(rows).all():
+            number = int(np.argmin(np.isfinite(rows).all(axis=1)))
+            names = self._names()
+            where = None if names is None else lambda k, _: f"column {names[k]!r}"
+            raise invalid(rows[number], number, where).placed(nowhere)
 
     def _encodes(self, X: Any, first: bool) -> bool:
         """Whether a frame goes through the encoder of the feature map."""
@@ -369,7 +380,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         pilot = rows.pilot(seed)
         request = Request(
             sample=pilot.rows, weights=pilot.weights, size=size, seed=seed,
-            standardize=bool(getattr(self, "standardize", False)), looked_at=pilot.box, **self.design_request(),
+            looked_at=pilot.box, **{"standardize": bool(getattr(self, "standardize", False)), **self.design_request()},
         )  # fmt: skip
         return design_request(request, rows.names, designer=self._designed, projection=few, level=5)
 

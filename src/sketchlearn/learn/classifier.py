@@ -294,8 +294,8 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
             return self._source_table(X, y, sample_weight, seed), 1.0
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        strict = self.on_invalid == "raise"
-        array, labels = validate_data(self, X, y, reset=first, dtype=list(self.row_types), ensure_all_finite=strict)
+        array, labels = validate_data(self, X, y, reset=first, dtype=list(self.row_types), ensure_all_finite=False)
+        self._check_finite(array)
         check_classification_targets(labels)
         rows = self._weighted(array, sample_weight, self._names(), first)
         known, codes = np.unique(labels, return_inverse=True)

@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.decoders.lowrank import certified, default_rank
 from sketchlearn.designs.request import Request
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.learn.parameters import FLAG, NOTHING, Accepts, choice, kind, real, whole
 from sketchlearn.learn.rows import Rows
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
-from sketchlearn.models.pca import PCAModel, most_components
+from sketchlearn.models.pca import PCAModel, most_components, standardised
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Selection, Source, open_source
 
@@ -52,6 +53,10 @@ class CompressivePCA(Transforms):
         Rank to decode at before truncating; by default ``2 * n_components``.
     n_starts : int
         Starts of the decoder, at most.
+    standardize : bool
+        Components of columns in units of their standard deviations (the correlation matrix), which are in the sketch:
+        any sketch of all products of columns will do.  Components and variances are in these units, ``scale_`` holds
+        the deviations, and `transform` takes rows as they are.
     embedding : FourierFeatures, optional
         For kernel PCA: rows are replaced by the cosines and sines of their Fourier features (divided by the root
         of their number), whose inner products approximate the kernel.
@@ -72,6 +77,8 @@ class CompressivePCA(Transforms):
         Variances along them, and their parts of the whole.
     singular_values_ : ndarray (n_components,)
         Singular values of the centred rows.
+    scale_ : ndarray (n_features,) or None
+        Standard deviations of the columns, if they were standardised.
     mean_ : ndarray (n_features,)
         Mean of the rows.
     noise_variance_ : float
@@ -111,6 +118,7 @@ class CompressivePCA(Transforms):
         "whiten": FLAG,
         "rank": whole() | NOTHING,
         "n_starts": whole(),
+        "standardize": FLAG,
         "embedding": kind(FeatureMap, "a FeatureMap") | NOTHING,
     }
     fewest_rows: ClassVar[int] = 2
@@ -129,6 +137,7 @@ class CompressivePCA(Transforms):
         decoder: str = "auto",
         rank: int | None = None,
         n_starts: int = 3,
+        standardize: bool = False,
         embedding: FeatureMap | None = None,
         on_invalid: str = "raise",
         n_jobs: int | None = None,
@@ -142,6 +151,7 @@ class CompressivePCA(Transforms):
         self.decoder = decoder
         self.rank = rank
         self.n_starts = n_starts
+        self.standardize = standardize
         self.embedding = embedding
         self.on_invalid = on_invalid
         self.n_jobs = n_jobs
@@ -154,7 +164,7 @@ class CompressivePCA(Transforms):
         """The number of components, or as many as are likely to be wanted."""
         known = isinstance(self.n_components, int | np.integer)
         k = int(self.n_components) if known else min(_UNKNOWN_COMPONENTS, self._map_columns())  # type: ignore[arg-type]
-        return {"task": self.task, "n_components": k}
+        return {"task": self.task, "n_components": k, "standardize": False}  # the sketch knows the units of the rows
 
     def design_features(self, request: Request) -> FeatureMap:
         """Quadratic features; of embedded rows about the origin."""
@@ -169,6 +179,11 @@ class CompressivePCA(Transforms):
             self.n_components,
             most_components(self.sketch_),
         )
+        if self.standardize and not phi.is_exact:
+            raise InputError(
+                Option("standardize", True), " needs a sketch of all products of columns: leave out ",
+                Option("sketch_size"), " in the design",
+            )  # fmt: skip
         known = isinstance(wished, int | np.integer)
         if known and wished > most:  # type: ignore[operator]
             raise ValueError(f"n_components={wished} must be between 1 and min(n_samples, n_features)={most}")
@@ -180,7 +195,8 @@ class CompressivePCA(Transforms):
         else:
             rank = default_rank(phi, wanted)
         found = self._decoded(rank, seed, starts=self.n_starts)
-        model = PCAModel.of_moment(found, self.sketch_, wished)
+        moment, scale = standardised(found) if self.standardize else (found, None)
+        model = PCAModel.of_moment(moment, self.sketch_, wished, scale)
         judged = certified(found, model.size)
         return replace(model, code=judged.code, verdict=judged.verdict)
 

@@ -14,7 +14,7 @@ from sketchlearn.comparison.detection import DetectionErrors, detection_errors
 from sketchlearn.comparison.verification import MeanSpace, log_ratio, shift_variance
 from sketchlearn.comparison.verifier_model import VerifierModel
 from sketchlearn.decoders import decode
-from sketchlearn.engines import sketch as make_sketch
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.parameters import Accepts, real, whole
 from sketchlearn.learn.rows import is_source
@@ -26,6 +26,7 @@ from sketchlearn.models.usage import UsableModel
 from sketchlearn.sketches.checks import check_same_features
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sketching import sketch as make_sketch
 
 Array = npt.NDArray[np.float64]
 
@@ -348,9 +349,10 @@ class CompressiveVerifier(TableEstimator):
     @staticmethod
     def _in_memory(X: Any) -> Any:
         if is_source(X) and not isinstance(X, np.memmap):
-            raise ValueError(
-                "a verifier is fitted to rows in memory: of files, make table = sl.sketch(files, phi, "
-                "group_by='speaker') and call fit_sketch(table)"
+            raise InputError(
+                "a verifier is fitted to rows in memory: of files, make table = sl.sketch(files, phi, ",
+                Option("group_by", "speaker"),
+                ") and call fit_sketch(table)",
             )
         return np.asarray(X) if isinstance(X, np.memmap) else X
 

@@ -28,6 +28,7 @@ from sketchlearn.models.usage import UsableModel
 from sketchlearn.sketches import file as sketch_file
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.words import html_table
 
 Array = npt.NDArray[np.float64]
 
@@ -191,6 +192,12 @@ class Model(UsableModel):
 
     def __repr__(self) -> str:
         return f"Model({type(self).task}: {self.headline})"
+
+    def _repr_html_(self) -> str:
+        said = f"{self.title}: {self.headline}"
+        facts = [(what, value) for value, what in self.numbers()]
+        verdict = f"{self.verdict}." if self.verdict else ""
+        return html_table(said, facts, note=verdict) + self.table()._repr_html_()
 
     def __eq__(self, other: object) -> bool:
         return self.to_json() == other.to_json() if isinstance(other, Model) else NotImplemented

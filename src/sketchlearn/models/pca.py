@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -38,6 +38,8 @@ class PCAModel(Model):
         Mean variance of the directions that are left out; NaN if it is not known.
     singular_values : ndarray (k,) or None
         Of the centred rows; a file leaves them out.
+    scale : ndarray (d,) or None
+        Standard deviations of the columns, if directions and variances are those of standardised columns.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class PCAModel(Model):
         "explained_variance_ratio": ("k",),
         "mean": ("d",),
         "noise_variance": (),
+        "scale": ("d",),
     }
     attributes: ClassVar[Mapping[str, str]] = {
         "components_": "components",
@@ -65,6 +68,7 @@ class PCAModel(Model):
         "noise_variance_": "noise_variance",
         "n_components_": "size",
         "n_samples_": "rows",
+        "scale_": "scale",
     }
     title: ClassVar[str] = "Principal component analysis"
     praise: ClassVar[str] = "The sketch is good enough for this"
@@ -75,9 +79,10 @@ class PCAModel(Model):
     mean: Array
     noise_variance: float = float("nan")
     singular_values: Array | None = None
+    scale: Array | None = None
 
     @classmethod
-    def of_moment(cls, found: LowRankSolution, sketch: Sketch, choice: Any) -> Self:
+    def of_moment(cls, found: LowRankSolution, sketch: Sketch, choice: Any, scale: Array | None = None) -> Self:
         """So many components of a second moment that was decoded.
 
         Parameters
@@ -88,6 +93,8 @@ class PCAModel(Model):
             What it was decoded from.
         choice : int, float, "auto" or None
             Number of components, the part of the variance that they should explain, those above noise, or all.
+        scale : ndarray (d,), optional
+            Standard deviations of the columns, if the moment is that of standardised columns.
         """
         phi, count = second_moment(sketch.features, "PCA"), sketch.effective_count
         most = most_components(sketch)
@@ -112,6 +119,7 @@ class PCAModel(Model):
             mean=found.mean,
             noise_variance=rest / others if others > 0 else 0.0,
             singular_values=np.sqrt(np.maximum(variances[:k] * max(count - 1.0, 0.0), 0.0)),
+            scale=scale,
             **said,
         ).of_sketch(sketch)
 
@@ -123,11 +131,15 @@ class PCAModel(Model):
 
     def transform_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Coordinates along the components, (n, k)."""
-        return np.asarray((rows - self.mean.astype(rows.dtype)) @ self.components.T.astype(rows.dtype))
+        centred = rows - self.mean.astype(rows.dtype)
+        if self.scale is not None:
+            centred /= self.scale.astype(rows.dtype)
+        return np.asarray(centred @ self.components.T.astype(rows.dtype))
 
     def inverse_rows(self, coordinates: Array) -> Array:
         """Rows that have these coordinates, (n, d)."""
-        return np.asarray(coordinates @ self.components + self.mean)
+        centred = coordinates @ self.components
+        return np.asarray((centred if self.scale is None else centred * self.scale) + self.mean)
 
     def own_numbers(self) -> list[tuple[str, str]]:
         """How much is explained."""
@@ -150,6 +162,17 @@ class PCAModel(Model):
     def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
         """Coordinates along the components."""
         return {f"component {l + 1}": c for l, c in enumerate(self.transform_rows(rows).T)}
+
+
+def standardised(found: LowRankSolution) -> tuple[LowRankSolution, Array]:
+    """A whole second moment in units of the standard deviations of the columns, and these; constant columns stay."""
+    moment = (found.vectors * found.values) @ found.vectors.T
+    variances = np.maximum(np.diag(moment) + found.isotropic, 0.0)
+    known = variances > np.finfo(np.float64).eps * max(float(variances.max(initial=0.0)), 1e-300)
+    scale = np.sqrt(np.where(known, variances, 1.0))
+    whole = (moment + found.isotropic * np.eye(len(scale))) / np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(whole)
+    return replace(found, values=values[::-1], vectors=vectors[:, ::-1], isotropic=0.0), scale
 
 
 def most_components(sketch: Sketch) -> int:

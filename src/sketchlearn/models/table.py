@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.words import one_line
+from sketchlearn.words import html_table, one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +97,14 @@ class Table:
         if len(self.columns) > columns:
             lines.append(f"  ... and {len(self.columns) - columns} more columns")
         return "\n".join(lines)
+
+    def _repr_html_(self, rows: int = 30, columns: int = 14) -> str:
+        some, count = self.columns[:columns], min(rows, len(self))
+        shown = ([column.text(i) for column in some] for i in range(count))
+        left = [f"{len(self) - rows} more rows"] * (len(self) > rows)
+        left += [f"{len(self.columns) - columns} more columns"] * (len(self.columns) > columns)
+        more = f" And {' and '.join(left)}." if left else ""
+        return html_table(self.title, shown, [column.name for column in some], self.note + more)
 
 
 def number(value: float) -> str:

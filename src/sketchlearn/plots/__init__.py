@@ -15,6 +15,7 @@ Examples
 
 from sketchlearn.comparison import Change, changes
 from sketchlearn.plots.charts import drift, residual, spectrum, sweep
+from sketchlearn.plots.drift_page import drift_report
 from sketchlearn.plots.errors import detection
 from sketchlearn.plots.landscape import landscape
 from sketchlearn.plots.mixtures import centers, density
@@ -27,6 +28,7 @@ __all__ = [
     "density",
     "detection",
     "drift",
+    "drift_report",
     "landscape",
     "report",
     "residual",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.comparison import Change, changes
+from sketchlearn.comparison.drift import adjusted
 from sketchlearn.decoders import Code, Sweep
 from sketchlearn.plots.axes import BAD, FAINT, GOOD, INK, axes, caption, color, tidy
 from sketchlearn.plots.geometry import as_model
@@ -188,7 +189,7 @@ def drift(
     against : {"first", "previous", "rest"}
         What each sketch is compared with: the first, the one before, or all others together.
     alpha : float
-        False-alarm rate of each comparison; alarms are drawn in red.
+        Probability of any false alarm in the picture (Holm's correction); alarms are drawn in red.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -208,14 +209,15 @@ def drift(
     found = changes(sketches, labels=labels, against=against)
     ax = tidy(axes(ax, (7.2, 4.0)))
     at = np.arange(len(found))
-    alarm = np.array([c.p_value < alpha for c in found])
+    alarm = np.array(adjusted([c.p_value for c in found], "holm")) < alpha
+    level = alpha / max(1, len(found) - int(alarm.sum()))  # of Holm's last step: alarms are the points above the band
     distance = np.array([c.distance for c in found])
-    edge = np.array([c.limit(alpha) for c in found])
+    edge = np.array([c.limit(level) for c in found])
     # each value of the band is that of its own point: one sketch may have many more rows than the next
     sides = np.repeat(at, 2) + np.tile([-0.5, 0.5], len(at))
     ax.fill_between(sides, np.repeat(edge, 2), color=FAINT, alpha=0.3, linewidth=0, label="what noise gives")
     ax.plot(at, distance, color=INK, linewidth=1, zorder=2)
-    for mask, shade, text in ((~alarm, GOOD, "no difference beyond noise"), (alarm, BAD, f"differs (p < {alpha:g})")):
+    for mask, shade, text in ((~alarm, GOOD, "no difference beyond noise"), (alarm, BAD, "differs")):
         if mask.any():
             ax.scatter(at[mask], distance[mask], c=shade, s=36, zorder=3, label=text)
     _label(ax, at, [c.label for c in found])
@@ -236,4 +238,4 @@ def _label(ax: Any, at: Any, labels: list[str]) -> None:
     if turned:
         for text in ax.get_xticklabels():
             text.set(rotation=45, ha="right", rotation_mode="anchor")
-    ax.figure.set_layout_engine("tight")  # turned names need room below
+    ax.figure.set_layout_engine("tight")  # turned names need space below

@@ -10,6 +10,7 @@ import numpy as np
 from sketchlearn.decoders.metric import View, standard_metric
 from sketchlearn.decoders.problem import location_and_scale
 from sketchlearn.decoders.profile import characteristic
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.characteristic import characteristic as characteristic_map
 from sketchlearn.features.operator import Operator
 from sketchlearn.models.mixture import Mixture
@@ -124,7 +125,10 @@ def _plane(found: Mixture | None, names: Sequence[str], columns: Sequence[str | 
         raise ValueError("the landscape is drawn over two columns, the sketch has one")
     if columns is None and d > 2:
         if found is None:
-            raise ValueError(f"of {d} columns the landscape needs two (columns=) or a model whose plane is taken")
+            raise InputError(
+                f"the landscape is drawn over two of the {d} columns: choose them with ", Option("columns"),
+                ", or give a model whose plane is taken",
+            )  # fmt: skip
         return plane_of(found, names)
     at = Mixture(np.ones(1), center[None], np.zeros(1))
     plane = plane_of(at, names, columns)

@@ -76,7 +76,7 @@ def centers(
             ax.annotate(text, (x[l], y[l]), xytext=(6, 6), textcoords="offset points", color=INK, fontsize=8, zorder=4)
     ax.set_xlabel(caption(plane.labels[0]))
     ax.set_ylabel(caption(plane.labels[1]) if two else "weight")
-    ax.margins(0.12)  # room for the labels
+    ax.margins(0.12)  # space for the labels
     ax.set_title(caption(model.headline))
     return ax
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -70,21 +71,29 @@ def report(
         raise ValueError(f"{os.fsdecode(path)}: the report would replace its model")
     heading = title or learned.headline
     data: dict[str, Any] = {"task": learned.task, "columns": list(learned.columns), "colors": list(COLORS)}
-    parts = [_header(learned, heading), _verdict(learned), _tiles(learned)]
+    below = f"{learned.title}, learned from a sketch of the rows; no row was looked at again or is in this page."
+    parts = [header(heading, below), _verdict(learned), _tiles(learned)]
     table = learned.table()
     if table.marked:
         parts.append(_parts(learned, data))
     data |= learned.pictures()
     parts += [_PICTURES[name] for name in learned.pictures()]
-    parts.append(_table(table))
+    parts.append(table_of(table))
     if sweep is not None:
         parts.append(_sweep(sweep, data))
     if learned.profile is not None:
         parts.append(_residual(learned, data))
-    parts += [_decisions(learned), _promise(learned), _about(learned), _footer(learned)]
+    parts += [_decisions(learned), _promise(learned), _about(learned), footer(learned.library)]
+    return page_of(heading, parts, data, learned.library, path)
+
+
+def page_of(
+    heading: str, parts: list[str], data: dict[str, Any], library: str, path: str | os.PathLike[str] | None
+) -> str:
+    """The page of some parts, which is written to a path if there is one."""
     page = Template(_asset("page.html")).substitute(
         title=escape(heading),
-        version=escape(learned.library),
+        version=escape(library),
         style=_asset("style.css"),
         script=_asset("script.js"),
         body="\n".join(part for part in parts if part),
@@ -118,10 +127,10 @@ def _rounded(value: Any) -> Any:
 # -- parts of the page -------------------------------------------------------------------------
 
 
-def _header(model: Model, heading: str) -> str:
+def header(heading: str, below: str) -> str:
+    """Heading of a page, and a line below it."""
     return (
-        f"<header><div><h1>{escape(heading)}</h1><p class='soft'>{escape(model.title)}, learned from a sketch of "
-        "the rows; no single row was looked at again or is contained in this page.</p></div>"
+        f"<header><div><h1>{escape(heading)}</h1><p class='soft'>{escape(below)}</p></div>"
         "<button id='theme' title='light or dark'>Dark</button></header>"
     )
 
@@ -140,6 +149,11 @@ def _tiles(model: Model) -> str:
     tiles = model.numbers()
     if "bytes" in model.sketch:
         tiles.append((_bytes(model.sketch["bytes"]), "size of the sketch"))
+    return tiles_of(tiles)
+
+
+def tiles_of(tiles: Iterable[tuple[str, str]]) -> str:
+    """Numbers in large letters, each with what it is."""
     shown = (f"<div class='tile'><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in tiles)
     return "<div class='tiles'>" + "".join(shown) + "</div>"
 
@@ -259,14 +273,15 @@ def _about(model: Model) -> str:
     )
 
 
-def _footer(model: Model) -> str:
-    return f"<footer>sketchlearn {escape(model.library)}. This page works offline and loads nothing.</footer>"
+def footer(library: str) -> str:
+    """Last line of a page."""
+    return f"<footer>sketchlearn {escape(library)}. This page works offline and loads nothing.</footer>"
 
 
 # -- small things --------------------------------------------------------------------------------
 
 
-def _table(table: Table) -> str:
+def table_of(table: Table) -> str:
     """A table that can be sorted and downloaded."""
     shown = table.columns[:_MOST_COLUMNS]
     more = f" {len(shown)} columns: scroll to the right for the others." if len(shown) > _WIDE else ""
@@ -279,7 +294,7 @@ def _table(table: Table) -> str:
     body = []
     for i in range(len(table)):
         cells = "".join(_cell(column, i, table.marked and j == 0) for j, column in enumerate(shown))
-        body.append(f"<tr data-component='{i}' tabindex='0'>{cells}</tr>" if table.marked else f"<tr>{cells}</tr>")
+        body.append(f"<tr data-component='{i}'>{cells}</tr>" if table.marked else f"<tr>{cells}</tr>")
     note = f"<p class='soft'>{escape(table.note)}{more}</p>" if table.note or more else ""
     return (
         f"<section><h2>{escape(table.title)}</h2>{note}"
@@ -296,7 +311,10 @@ def _cell(column: Column, row: int, dotted: bool) -> str:
     if column.kind == "text":
         dot = f"<span class='dot' style='background:{COLORS[row % len(COLORS)]}'></span>" if dotted else ""
         raw = "" if isinstance(value, str) else f" data-value='{value}'"
-        return f"<td{raw}>{dot}{escape(str(value))}</td>"
+        shown = f"{dot}{escape(str(value))}"
+        if dotted:
+            shown = f"<button class='pick' data-choose='{row}' aria-pressed='false'>{shown}</button>"
+        return f"<td{raw}>{shown}</td>"
     if column.kind == "share":
         largest = float(np.max(column.values))
         part = 100 * min(max(value / largest, 0.0), 1.0) if largest > 1e-100 else 0.0

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from sketchlearn.designs import default_size, design
 from sketchlearn.designs.kmeans import multiscale_map
-from sketchlearn.engines import sketch
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.second_moment import second_moment
@@ -24,6 +23,7 @@ from sketchlearn.privacy.sensitivity import phase_bounds, row_bounds
 from sketchlearn.privacy.sizes import class_size, column_cells
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sketching import sketch
 
 if TYPE_CHECKING:
     from sketchlearn.privacy.ledger import Ledger

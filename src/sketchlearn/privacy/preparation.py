@@ -22,7 +22,6 @@ import numpy.typing as npt
 import sketchlearn
 from sketchlearn.designs import design as plain_design
 from sketchlearn.designs.kmeans import multiscale_map
-from sketchlearn.engines import sketch
 from sketchlearn.engines.progress import Report
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Category, Encoder, Number
@@ -36,6 +35,7 @@ from sketchlearn.privacy.release import charge, map_mark, privatize
 from sketchlearn.privacy.sensitivity import phase_bounds
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.sketching import sketch
 
 _SLACK = 2.0  # the unit of a column may be off by that much
 _USUAL = 20  # features per component and column

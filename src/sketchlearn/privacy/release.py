@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import sketchlearn
+from sketchlearn.exceptions import PUBLIC, InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.privacy import noise as noises
 from sketchlearn.privacy.composition import Spent
@@ -32,7 +33,7 @@ _released: dict[bytes, list[tuple[float, float]]] = {}
 
 
 class RepeatedReleaseWarning(UserWarning):
-    """The same sketch was released before: the guarantees add up.
+    """A sketch was released again: the guarantees add up.
 
     Examples
     --------
@@ -316,11 +317,13 @@ def map_origin(
     if features.provenance.startswith(OTHER_DATA):
         return f"chosen from {features.provenance}"
     known = f"it was chosen from {features.provenance}" if features.provenance else "the sketch does not know"
-    raise ValueError(
+    raise InputError(
         f"was the map chosen without looking at these rows ({known})? A centre or a scale from a sample of them would "
-        "be published without noise. Design it with bounds=(lower, upper) that are public, name the data that it comes "
-        f"from (phi.chosen_from('{OTHER_DATA}...')), or buy it with sketchlearn.privacy.prepare or private_design; "
-        "where only you know that it is public, say public_map=True"
+        "be published without noise. Design it with public ",
+        PUBLIC,
+        f", name the data that it comes from (phi.chosen_from('{OTHER_DATA}...')), or buy it with "
+        "sketchlearn.privacy.prepare or private_design; where only you know that it is public, confirm that with ",
+        Option("public_map", True),
     )
 
 

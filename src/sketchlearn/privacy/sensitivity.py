@@ -22,6 +22,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.exceptions import PUBLIC, UnboundedError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.phases import PhaseMap
 from sketchlearn.kernels import GRID_BITS
@@ -139,9 +140,10 @@ def row_bounds(features: FeatureMap) -> Bounds:
     4.242640972137451
     """
     if features.sums_dtype != np.int64:
-        raise TypeError(
-            f"these {features.kind} features have no bound, and their float64 sums no sensitivity: design the map with "
-            "public bounds=(lower, upper), or draw it with a public radius, so that rows are clipped"
+        raise UnboundedError(
+            f"{features.kind} features have no bound, so no noise would hide a row: design the map with public ",
+            PUBLIC,
+            ", or draw it with a public radius, so that rows are clipped",
         )
     own = getattr(features, "row_bounds", None)
     if callable(own):
@@ -192,7 +194,7 @@ def phase_bounds(kept: int, groups: int = 1, size: int | None = None) -> Bounds:
 
 
 def sign_bounds(kept: int, groups: int = 1, size: int | None = None) -> Bounds:
-    """The same for features of one bit: pairs of 0 or 1.
+    """Bounds for features of one bit: pairs of 0 or 1.
 
     Two such pairs differ by at most 1 in each entry: replacing a row reaches no further than adding one, as long as
     both are in the same group.

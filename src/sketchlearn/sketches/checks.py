@@ -76,7 +76,10 @@ def check_same_features(a: Sketch, b: Sketch) -> None:
     if a.features is b.features:
         return
     if a.features != b.features:
-        raise IncompatibleSketchError(f"the sketches have different feature maps: {a.features.difference(b.features)}")
+        raise IncompatibleSketchError(
+            f"the sketches have different feature maps ({a.features.difference(b.features)}): make both with one map, "
+            "which is designed once"
+        )
     if a.features.fingerprint != b.features.fingerprint:
         raise IncompatibleSketchError(
             "the sketches have the same recipe but were made with different frequencies "

@@ -22,6 +22,8 @@ def facts(sketch: Sketch) -> dict[str, str]:
         "features": f"{sketch.features.size} ({sketch.features.describe()})",
         "size": f"{sketch.nbytes:,} bytes",
     }
+    if sketch.features.reason:
+        found["map"] = one_line(sketch.features.reason.partition(":")[0])
     if sketch.features.projection is not None:
         found["columns"] += f": {sketch.features.projection.describe()}"
     if sketch.weight and sketch.effective_count != sketch.count:

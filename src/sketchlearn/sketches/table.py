@@ -19,12 +19,14 @@ from sketchlearn.optional import arrow_reader, optional
 from sketchlearn.sketches import file
 from sketchlearn.sketches.origin import Origin
 from sketchlearn.sketches.value import Sketch, merge
+from sketchlearn.words import html_table
 
 _KIND = b"sketchlearn.table"
 _VERSION = b"1"
 _CHECKSUM = b"sketchlearn.checksum"
 _USERS = b"sketchlearn.rows_per_user"
 _BATCH = 64  # groups read at a time
+_SHOWN = 30  # groups in a notebook
 
 
 class SketchTable(Mapping[Any, Sketch]):
@@ -134,6 +136,11 @@ class SketchTable(Mapping[Any, Sketch]):
     def __repr__(self) -> str:
         rows = sum(s.count for s in self._sketches.values())
         return f"SketchTable({len(self)} groups, {rows:,} rows, {self.features.size} features)"
+
+    def _repr_html_(self) -> str:
+        shown = sorted(self.counts.items(), key=lambda item: -item[1])[:_SHOWN]
+        note = f"And {len(self) - len(shown)} more groups." if len(self) > len(shown) else ""
+        return html_table(repr(self), ((label, f"{rows:,}") for label, rows in shown), ("group", "rows"), note)
 
     # -- algebra -----------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from sketchlearn.sketches.origin import PLAIN, Origin
 from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, possible_squares, repeated
+from sketchlearn.words import html_table
 
 __all__ = ["WEIGHT_BITS", "Sketch", "check_range", "check_same_features", "merge"]
 
@@ -472,13 +473,7 @@ class Sketch:
         return "Sketch\n" + "\n".join(f"  {k:<{width}}  {v}" for k, v in facts.items())
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(k)}</th><td style='text-align:left'>{escape(v)}</td></tr>"
-            for k, v in self.summary().items()
-        )
-        return f"<table><caption>Sketch</caption>{rows}</table>"
+        return html_table("Sketch", self.summary().items())
 
 
 def merge(sketches: Iterable[Sketch]) -> Sketch:

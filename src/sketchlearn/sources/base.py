@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sketchlearn.arrays import RowError, as_rows
 from sketchlearn.features.encoder import Encoder, Number
 from sketchlearn.sources.once import Once
-from sketchlearn.sources.pilot import LOOKED_AT, PILOT_ROWS, Pilot, Reservoir, stride
+from sketchlearn.sources.pilot import LOOKED_AT, PILOT_ROWS, NoValidRowsError, Pilot, Reservoir, stride
 from sketchlearn.sources.selection import TEXT_OPTIONS, ReadOptions, Selection
 
 _PILOT_PARTS = 32
@@ -313,7 +313,10 @@ class Source:
                 seen += len(batch.rows)
                 if seen >= LOOKED_AT // len(parts) and not self.in_memory:
                     break
-        return reservoir.pilot()
+        try:
+            return reservoir.pilot()
+        except NoValidRowsError as error:
+            raise NoValidRowsError(error.columns, self.names) from None
 
     def __iter__(self) -> Iterator[npt.NDArray[np.floating]]:
         reading = self.stream(65536)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import EXACT, RowError, narrowed, too_large
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.encoder import Number
 from sketchlearn.features.pilot_table import encoded_rows
 from sketchlearn.optional import optional
@@ -120,9 +121,10 @@ class Layout:
                 t = t.value_type
             embedding = _is_list(types, t)
             if embedding and len(self.numbers) > 1:
-                raise ValueError(
-                    f"{self.place}: column {name!r} holds lists; a column of embeddings must be the only column "
-                    f"that is read: columns=[{name!r}]"
+                raise InputError(
+                    f"{self.place}: column {name!r} holds lists; a column of embeddings must be the only column that "
+                    "is read: ",
+                    Option("columns", [name]),
                 )
             value = t.value_type if embedding else t
             if not (
@@ -130,8 +132,13 @@ class Layout:
                 or types.is_decimal(value) or types.is_null(value)
             ):  # fmt: skip
                 numeric = [f.name for f in schema if types.is_floating(f.type) or types.is_integer(f.type)]
-                hint = f"choose numeric columns, e.g. columns={numeric[:20]}" if numeric else "there is no numeric one"
-                raise ValueError(f"{self.place}: column {name!r} holds {_word(t)}, not numbers; {hint}")
+                few = ("read numeric columns only, with ", Option("columns", numeric[:20]), ", or ") if numeric else ()
+                raise InputError(
+                    f"{self.place}: column {name!r} holds {_word(t)}, not numbers: ",
+                    *few,
+                    "make numbers of categories with ",
+                    Option("encoder", "sl.Encoder.fit(sample)", code=True),
+                )
         if self.weight is not None:
             t = schema.field(self.weight).type
             if not (types.is_floating(t) or types.is_integer(t) or types.is_decimal(t) or types.is_null(t)):

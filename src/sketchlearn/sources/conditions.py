@@ -15,6 +15,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from sketchlearn.exceptions import InputError, Option
+
 
 class Condition(NamedTuple):
     """A row filter: column, comparison, value."""
@@ -52,10 +54,12 @@ def parse_condition(value: Any) -> Filter:
     try:
         column, operator, content = value
     except (TypeError, ValueError):
-        raise ValueError(f"where: a condition is (column, operator, value) or text, got {value!r}") from None
+        raise InputError(
+            Option("where"), f": a condition is (column, operator, value) or text, got {value!r}"
+        ) from None
     operator = {"=": "=="}.get(operator, operator)
     if operator not in OPERATORS:
-        raise ValueError(f"where: unknown operator {operator!r}; choose one of {', '.join(OPERATORS)}")
+        raise InputError(Option("where"), f": unknown operator {operator!r}; choose one of {', '.join(OPERATORS)}")
     return Condition(str(column), operator, content)
 
 
@@ -78,13 +82,13 @@ def _single(text: str) -> Condition:
     """One comparison: everything after the operator is the value, quoted or not."""
     match = _CONDITION.match(text)
     if not match:
-        raise ValueError(f"where={text!r}: write a column, one of {', '.join(OPERATORS[:8])}, and a value")
+        raise InputError(Option("where", text), f": write a column, one of {', '.join(OPERATORS[:8])}, and a value")
     column = match[1] or match[2]
     operator = {"=": "=="}.get(match[3], re.sub(r"\s+", " ", match[3]))
     if not operator.endswith("in"):
         return Condition(column, operator, _literal(match[4]))
     if not match[4].strip("()[] "):
-        raise ValueError(f"where={text!r}: there are no values to compare with")
+        raise InputError(Option("where", text), ": there are no values to compare with")
     return Condition(column, operator, [_literal(v) for v in match[4].strip("()[]").split(",")])
 
 
@@ -115,9 +119,9 @@ class _Parser:
         return found
 
     def _wrong(self, text: str) -> ValueError:
-        return ValueError(
-            f"where={self._text!r}: {text}; write it like 'age >= 30 and (country in (DE, FR) or day between "
-            "2024-03-01 and 2024-03-31)'"
+        return InputError(
+            Option("where", self._text),
+            f": {text}; write it like 'age >= 30 and (country in (DE, FR) or day between 2024-03-01 and 2024-03-31)'",
         )
 
     def _is(self, *words: str) -> bool:
@@ -266,8 +270,8 @@ def _fitting(value: Any, column: str, schema: Any) -> Any:
     try:
         moment = datetime.datetime.fromisoformat(value.strip())
     except ValueError:
-        raise ValueError(
-            f"where: column {column!r} holds dates, {value!r} is none: write 2024-03-31 or 2024-03-31T12:00"
+        raise InputError(
+            Option("where"), f": column {column!r} holds dates, {value!r} is none: write 2024-03-31 or 2024-03-31T12:00"
         ) from None
     if pa.types.is_date(kind):
         return moment.date() if moment.time() == datetime.time() and moment.tzinfo is None else moment

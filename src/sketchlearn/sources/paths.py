@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from urllib.request import url2pathname
 
 from sketchlearn.arrays import RowError
-from sketchlearn.exceptions import DataWarning, MissingPackageError, SourceError
+from sketchlearn.exceptions import DataWarning, InputError, MissingPackageError, Option, SourceError
 from sketchlearn.files import WriteError, is_full
 from sketchlearn.sources.base import Batch, Source, register
 from sketchlearn.sources.columns import first_line
@@ -34,8 +34,8 @@ _BEGINNINGS = {
     b"\x28\xb5\x2f\xfd": "compressed with zstd (.zst)",
     b"\xfd7zXZ": "compressed with xz (.xz)",
     b"PK\x03\x04": "a zip archive (or a workbook)",
-    b"\xff\xfe": "in UTF-16: say encoding='utf-16'",
-    b"\xfe\xff": "in UTF-16: say encoding='utf-16'",
+    b"\xff\xfe": "in UTF-16: ",
+    b"\xfe\xff": "in UTF-16: ",
     b"\x89SKETCH": "a sketch and not data",
 }
 
@@ -139,17 +139,19 @@ def open_binary_file(data: Any, selection: Selection) -> Source | None:
     selection.refuse("an open file", "sample_weight", "query", "dataset")
     streams = [f.name for f in FORMATS.values() if f.read_stream]
     if selection.format is None:
-        raise ValueError(f"an open file has no suffix: say its format, one of {', '.join(streams)}")
+        raise InputError("an open file has no suffix: give ", Option("format"), f", one of {', '.join(streams)}")
     chosen = FORMATS.get(selection.format)
     if chosen is None or chosen.read_stream is None:
-        raise ValueError(f"format={selection.format!r} can't be read from a stream; choose one of {', '.join(streams)}")
+        raise InputError(
+            Option("format", selection.format), f" can't be read from a stream; choose one of {', '.join(streams)}"
+        )
     return chosen.read_stream(data, selection)
 
 
 def find_files(given: list[str], format: str | None = None) -> Files:
     """The files that paths, globs and folders stand for, in a fixed order."""
     if format is not None and format not in FORMATS:
-        raise ValueError(f"format={format!r} is not known; choose one of {', '.join(FORMATS)}")
+        raise InputError(Option("format", format), f" is not known; choose one of {', '.join(FORMATS)}")
     found: list[str] = []
     root = None
     for text in given:
@@ -263,9 +265,8 @@ def refuse_binary(start: bytes, place: str) -> None:
     """Say what a file is that can't be text."""
     for beginning, kind in _BEGINNINGS.items():
         if start.startswith(beginning):
-            raise SourceError(
-                f"{place}: can't be read as text: it is {kind}" + ("" if ":" in kind else " and needs that suffix")
-            )
+            cure = ("give ", Option("encoding", "utf-16")) if "UTF-16" in kind else (" and needs that suffix",)
+            raise SourceError(f"{place}: can't be read as text: it is {kind}", *cure)
 
 
 def identity(path: str) -> str | None:
@@ -290,7 +291,7 @@ def reading(place: str, kind: str) -> Iterator[None]:
     except (SourceError, MissingPackageError, FileNotFoundError, PermissionError, IsADirectoryError, WriteError):
         raise
     except Exception as error:
-        if type(error) in (ValueError, RowError):  # our own words about the values
+        if type(error) in (ValueError, InputError, RowError):  # our own words about the values
             raise
         if is_full(error):  # of a temporary folder, say
             raise SourceError(f"{place}: can't be read: the disk is full ({first_line(error)})") from error

@@ -10,6 +10,7 @@ stored in, as long as all of them are looked at.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,22 @@ class Pilot(NamedTuple):
     box: tuple[Array, Array] | None = None
 
 
+class NoValidRowsError(ValueError):
+    """There is nothing to take a sample from.
+
+    Attributes
+    ----------
+    columns : list of int
+        Those that hold no valid value at all.
+    """
+
+    def __init__(self, columns: list[int] | None = None, names: Sequence[str] | None = None) -> None:
+        self.columns = columns or []
+        told = [repr(names[k]) if names else str(k) for k in self.columns[:5]] + ["..."] * (len(self.columns) > 5)
+        why = f"column {', '.join(told)} holds no value: leave it out" if told else "nothing to take a sample from"
+        super().__init__(f"there are no valid rows in the data: {why}")
+
+
 class Reservoir:
     """A pilot in the making: blocks of rows are added in order, and `count` rows at most are kept.
 
@@ -73,12 +90,17 @@ class Reservoir:
         self._weights: Array = np.empty(0)
         self._keys: Array = np.empty(0)
         self._box: tuple[Array, Array] | None = None
+        self._alive: npt.NDArray[np.bool_] | None = None  # columns with a valid value so far
 
     def add(self, rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None) -> None:
         """Look at the next rows."""
         own = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
         keys = self._random.random(len(rows))
-        good = (np.abs(rows) <= FARTHEST).all(axis=1) & (own > 0)
+        valid = np.abs(rows) <= FARTHEST
+        good = valid.all(axis=1) & (own > 0)
+        if not len(self._keys) and not good.any():
+            some = valid.any(axis=0)
+            self._alive = some if self._alive is None else self._alive | some
         keys, own = keys[good] / own[good], own[good]
         if len(own):
             self._look(rows if good.all() else rows[good])
@@ -103,7 +125,7 @@ class Reservoir:
     def pilot(self) -> Pilot:
         """The rows that were kept; ValueError if there are none."""
         if self._rows is None or not len(self._rows):
-            raise ValueError("there are no valid rows in the data: nothing to take a sample from")
+            raise NoValidRowsError(None if self._alive is None else np.flatnonzero(~self._alive).tolist())
         rows, weights = self._rows, self._weights
         if len(rows) > self._count:
             last = int(np.argmax(self._keys))

@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.sources.conditions import OPERATORS, Condition, Filter, Junction, parse_condition
@@ -106,7 +107,7 @@ class Selection:
             except TypeError:
                 dtype = str(dtype)
             if dtype not in ("float32", "float64"):
-                raise ValueError(f"dtype={dtype!r}: rows are read as 'float32' or 'float64'")
+                raise InputError(Option("dtype", dtype), ": rows are read as float32 or float64")
         _check_text(options)
         _check_user(options)
         if options.get("encoder") is not None:
@@ -120,6 +121,10 @@ class Selection:
         """Rows for a feature map, if there is one yet: its columns by name, encoded as its recipe says."""
         if features is None:
             return cls.of(**options)
+        given = options.pop("encoder", None)
+        if given is not None and given != features.encoder:
+            has = "has no encoder" if features.encoder is None else "has another encoder"
+            raise InputError(f"the feature map {has}: leave out ", Option("encoder"), ", or design a map with it")
         return cls.of(expected=features.input_columns, encoder=features.encoder, **options)
 
     def refuse(self, kind: str, *names: str) -> None:
@@ -170,16 +175,18 @@ def _check_text(options: dict[str, Any]) -> None:
     if delimiter in ("tab", "\\t"):
         delimiter = options["delimiter"] = "\t"
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
-        raise ValueError(f"delimiter={delimiter!r}: give one character, such as ';' or 'tab'")
+        raise InputError(Option("delimiter", delimiter), ": give one character, such as ';' or 'tab'")
     if decimal is not None and decimal not in (".", ","):
-        raise ValueError(f"decimal={decimal!r}: numbers are written with '.' or ','")
+        raise InputError(Option("decimal", decimal), ": numbers are written with '.' or ','")
     if decimal is not None and decimal == delimiter:
-        raise ValueError(f"delimiter and decimal are both {decimal!r}")
+        raise InputError(Option("delimiter"), " and ", Option("decimal"), f" are both {decimal!r}")
     if encoding is not None:
         try:
             options["encoding"] = codecs.lookup(encoding).name
         except LookupError:
-            raise ValueError(f"encoding={encoding!r} is not known; say utf-8, utf-16, latin-1, cp1252, ...") from None
+            raise InputError(
+                Option("encoding", encoding), " is not known; give utf-8, utf-16, latin-1, cp1252, ..."
+            ) from None
 
 
 def _check_user(options: dict[str, Any]) -> None:

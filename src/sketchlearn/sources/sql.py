@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sketchlearn.exceptions import SourceError
+from sketchlearn.exceptions import InputError, Option, SourceError
 from sketchlearn.optional import optional
 from sketchlearn.sources.base import Batch, Part, Source, library_of, register
 from sketchlearn.sources.columns import Layout, first_line, stream_of
@@ -29,7 +29,7 @@ _URL = re.compile(r"^(postgres(?:ql)?://\S+|duckdb:.*)$")
 
 def _query(selection: Selection, place: str) -> str:
     if not selection.query:
-        raise ValueError(f"{place} is a database: say what to read with query='SELECT ...'")
+        raise InputError(f"{place} is a database: say what to read with ", Option("query", "SELECT ..."))
     selection.refuse("a query: put the condition into its WHERE", "where")
     selection.refuse("a query", "dataset", "sample_weight")
     query = selection.query.strip().rstrip(";").rstrip()

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sketchlearn.arrays import EXACT, RowError, too_large
-from sketchlearn.exceptions import SourceError
+from sketchlearn.exceptions import InputError, Option, SourceError
 from sketchlearn.optional import arrow_reader
 from sketchlearn.sources.base import Batch, Part, Source
 from sketchlearn.sources.columns import Layout, arrow, stream_of
@@ -363,9 +363,10 @@ class _Delimited:
         header = self._split(first)[0]
         other = next((c for c in ";\t|," if c.encode() in header), None)
         if self._delimiter.encode() not in header and other is not None:
-            raise ValueError(
+            raise InputError(
                 f"the names {header.decode(errors='replace')[:40]!r} are separated by {other!r} and not by "
-                f"{self._delimiter!r}: say delimiter={other!r}"
+                f"{self._delimiter!r}: give ",
+                Option("delimiter", other),
             )
         some = first[: first.rfind(b"\n", 0, 2**20) + 1] or first + b"\n"
         convert = csv.ConvertOptions(decimal_point=self._decimal)

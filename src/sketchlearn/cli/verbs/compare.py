@@ -21,6 +21,7 @@ from sketchlearn.cli.app import (
     warnings_as_notes,
     working,
 )
+from sketchlearn.cli.help import examples
 
 if TYPE_CHECKING:
     from sketchlearn.comparison import Alarm
@@ -31,7 +32,14 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command("compare")
+    @app.command(
+        "compare",
+        epilog=examples(
+            "compare monday.sketch tuesday.sketch",
+            "compare days.parquet -g monday -g tuesday   # two groups of a table",
+            "compare today.sketch model.json              # do the rows follow a mixture?",
+        ),
+    )
     def compare_(
         a: Annotated[str, typer.Argument(help="A sketch, or a table of groups; - for standard input.")],
         b: Annotated[

@@ -8,12 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from sketchlearn.cli.app import Columns, Debug, Format, Json, Where, emit, names_in, note, read_features, usage
+from sketchlearn.cli.help import examples
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(
+        epilog=examples("contribute http://host:8000 rows.parquet --name north --epsilon 1 --delta 1e-6 -f map.json")
+    )
     def contribute(
         url: Annotated[str, typer.Argument(help="Of the endpoint: http://host:8000")],
         data: Annotated[list[str], typer.Argument(help="Files of rows, globs, folders, a database URL.")],
@@ -39,9 +42,9 @@ def register(app: typer.Typer) -> None:
 
         If the variable SKETCHLEARN_TOKEN is set, it is sent as Authorization: Bearer.
         """
-        from sketchlearn.engines import sketch
         from sketchlearn.federation import contribute as take_part
         from sketchlearn.privacy import Ledger
+        from sketchlearn.sketching import sketch
 
         if (ledger is None) != (dataset is None):
             raise usage("--ledger and --dataset go together: where to write, and the name of the data")

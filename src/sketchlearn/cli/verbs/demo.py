@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from sketchlearn.cli.app import Debug, Json, OutputError, emit, note, usage, writing
+from sketchlearn.cli.help import examples
 from sketchlearn.optional import optional
 
 _NAMES = ("age", "income", "visits", "basket", "discount", "distance")
@@ -26,7 +27,7 @@ _FEWEST = 10_000
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(epilog=examples("demo -o tour"))
     def demo(
         output: Annotated[str, typer.Option("--output", "-o", help="Folder to create.")] = "sketchlearn-demo",
         rows: Annotated[int, typer.Option("--rows", help="Number of rows to make up.")] = 400_000,

@@ -16,9 +16,11 @@ from sketchlearn.cli.app import (
     Decimal,
     Delimiter,
     Dtype,
+    Encode,
     Encoding,
     Format,
     Json,
+    Missing,
     Output,
     Query,
     Where,
@@ -28,25 +30,30 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
+from sketchlearn.cli.help import Task, examples
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
     from sketchlearn.sources import Source
 
-_ENCODED_ROWS = 20_000  # in which a category of one row in a thousand is seen
-
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(
+        epilog=examples(
+            "design data.parquet -k 10 -o map.json",
+            "design 'days/*.csv' --task monitoring -o map.json",
+            "design --lower 0,0 --upper 120,500 -o map.json   # without looking at a row",
+        )
+    )
     def design(
         output: Output,
         data: Annotated[list[str] | None, typer.Argument(help="Files, globs, folders, a URL, or -.")] = None,
         components: Annotated[
             int, typer.Option("--components", "-k", help="Largest number of components to learn later.")
         ] = 20,
-        task: Annotated[str, typer.Option("--task", help="What to learn later: kmeans, gmm, ...")] = "kmeans",
+        task: Annotated[Task, typer.Option("--task", help="What to learn later.")] = "kmeans",
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the features.")] = 0,
         lower: Annotated[str | None, typer.Option("--lower", help="Known lower bounds, separated by commas.")] = None,
         upper: Annotated[str | None, typer.Option("--upper", help="Known upper bounds, separated by commas.")] = None,
@@ -75,12 +82,8 @@ def register(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option("--integers", help="For 'columns': numbers of the columns of whole numbers."),
         ] = None,
-        encode: Annotated[
-            bool, typer.Option("--encode", help="Fill missing numbers and turn categories into indicator columns.")
-        ] = False,
-        missing: Annotated[
-            str, typer.Option("--missing", help="With --encode: replace missing numbers by mean or median, or error.")
-        ] = "mean",
+        encode: Encode = False,
+        missing: Missing = "mean",
         other_data: Annotated[
             str | None,
             typer.Option("--other-data", help="These are not the rows of a later private release: name of the data."),
@@ -98,14 +101,13 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Choose a feature map; sketches made with the same map can be added."""
-        from sketchlearn.cli.pilot import check_task, designed, recipe_text
+        from sketchlearn.cli.pilot import designed, fitted_encoder, recipe_text
         from sketchlearn.sources import read
 
         if components < 1:
             raise usage(f"-k must be at least 1, got {components}")
         if projection is not None and projection < 1:
             raise usage(f"--projection must be at least 1, got {projection}")
-        check_task(task)
         bounds = _bounds(lower, upper)
         if bool(data) == (bounds is not None):
             raise usage("give either data or both --lower and --upper")
@@ -137,27 +139,21 @@ def register(app: typer.Typer) -> None:
                 of = "kmeans" if task == "gmm" and size is not None else task
                 phi = sketchlearn.design(bounds=bounds, n_components=components, task=of, seed=seed, size=size)
             phi = phi if names is None else phi.with_columns(names)
-        elif encode:
-            assert data is not None
-            if where or query or dataset or dtype or data == ["-"]:
-                raise usage("--encode looks at whole files: leave out --where, --query, --dataset, --dtype and -")
-            if missing not in ("mean", "median", "error"):
-                raise usage(f"--missing is mean, median or error, got {missing}")
-            given_text = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-            how = {"n_components": components, "task": task, "seed": seed, "standardize": standardize}
-            phi = _encoding(data, names_in(columns), missing, format, given_text, projection=projection, **how)
         else:
             assert data is not None
+            text = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+            names = names_in(columns)
+            encoder = fitted_encoder(data, names, missing, format=format, text=text) if encode else None
             options: dict[str, Any] = {
-                "columns": names_in(columns), "where": where, "query": query, "dataset": dataset, "format": format,
-                "dtype": dtype, "delimiter": delimiter, "decimal": decimal, "encoding": encoding,
+                "columns": None if encode else names, "where": where, "query": query, "dataset": dataset,
+                "format": format, "dtype": dtype, "encoder": encoder, **text,
             }  # fmt: skip
             given: Any = data if len(data) > 1 else data[0]
             source = read(sys.stdin.buffer if given == "-" else given, **options)
             if first:
                 phi = _split(source, names_in(first, "--first") or [], seed)
             else:
-                phi = designed(source, components, task, seed, standardize, projection)
+                phi = designed(source, components, task, seed, standardize, projection, encoder)
         if other_data is not None:
             phi = phi.chosen_from(f"other data: {other_data}")
         write_bytes(output, recipe_text(phi))
@@ -208,23 +204,6 @@ def _split(source: Source, first: list[str], seed: int) -> FeatureMap:
     known = names if names and len(names) == sample.shape[1] else tuple(str(i) for i in range(sample.shape[1]))
     phi = sketchlearn.design_independence(sample, column_numbers(first, known), seed=seed)
     return phi.with_columns(known) if known == names else phi
-
-
-def _encoding(
-    data: list[str],
-    columns: Any,
-    missing: str,
-    format: str | None,
-    text: dict[str, str | None],
-    **how: Any,
-) -> FeatureMap:
-    """A map whose recipe says what becomes of missing values and categories."""
-    from sketchlearn.sources.tables import first_rows
-
-    pilot = first_rows(data, _ENCODED_ROWS, format=format, **text)
-    encoder = sketchlearn.Encoder.fit(pilot, columns=columns, missing=missing)
-    phi = sketchlearn.design(pilot, encoder=encoder, **how)
-    return phi
 
 
 def _bounds(lower: str | None, upper: str | None) -> tuple[list[float], list[float]] | None:

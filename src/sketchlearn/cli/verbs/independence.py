@@ -6,16 +6,24 @@ from typing import Annotated
 
 import typer
 
-from sketchlearn.cli.app import Code, Debug, Json, emit, read_sketch, usage
+from sketchlearn.cli.app import ALPHA, Code, Debug, Json, emit, read_sketch, usage
+from sketchlearn.cli.help import examples
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command("independence")
+    @app.command(
+        "independence",
+        epilog=examples(
+            "design data.parquet --first age,income -o map.json",
+            "sketch data.parquet -f map.json -o all.sketch",
+            "independence all.sketch",
+        ),
+    )
     def independence_(
         sketch: Annotated[str, typer.Argument(help="A sketch with a map from 'design --first'; - for standard input.")],
-        alpha: Annotated[float, typer.Option("--alpha", help="False-alarm rate of the exit code.")] = 0.01,
+        alpha: Annotated[float, typer.Option("--alpha", help=ALPHA)] = 0.01,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sketchlearn.cli.app import Debug, Json, emit, features_in, head_of, read_input, usage
+from sketchlearn.cli.help import examples
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.words import one_line
 
@@ -21,7 +22,7 @@ _CANNOT = "single rows, which rows touched the box, order and time of rows, colu
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(epilog=examples("info all.sketch"))
     def info(
         path: Annotated[str, typer.Argument(help="Sketch, table, map, model or checkpoint; - for standard input.")],
         as_json: Json = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,6 +21,7 @@ from sketchlearn.cli.app import (
     working,
     write_bytes,
 )
+from sketchlearn.cli.help import Covariance, Decoder, examples
 
 if TYPE_CHECKING:
     from sketchlearn.learn.base import SketchEstimator
@@ -43,13 +44,13 @@ def register(app: typer.Typer) -> None:
     learn = typer.Typer(help="Learn a model from a sketch.", no_args_is_help=True, rich_markup_mode=None)
     app.add_typer(learn, name="learn")
 
-    @learn.command()
+    @learn.command(epilog=examples("learn kmeans all.sketch -k 10 -o model.json"))
     def kmeans(
         sketch: Source,
         k: Components,
         output: Model,
         decoder: Annotated[
-            str, typer.Option("--decoder", help="auto, or the name of a decoder (an unknown name lists them all).")
+            Decoder, typer.Option("--decoder", help="How to find the centres; auto needs no tuning.")
         ] = "auto",
         medians: Annotated[
             bool, typer.Option("--medians", help="Minimise distances instead of squared distances.")
@@ -61,10 +62,6 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Find the centres of k clusters."""
-        from sketchlearn.decoders.registry import DECODERS
-
-        if decoder != "auto" and decoder not in DECODERS["kmeans"]:
-            raise usage(f"--decoder {decoder}: choose auto or one of {', '.join(DECODERS['kmeans'])}")
         check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveKMeans, CompressiveKMedians
@@ -74,12 +71,12 @@ def register(app: typer.Typer) -> None:
         found = _fitted(kind(k, decoder=decoder, start=begin, random_state=seed), s, f"looking for {k} clusters")
         _write(output, found, as_json, explain, f"{k} centres; {found.verdict_}")
 
-    @learn.command()
+    @learn.command(epilog=examples("learn gmm all.sketch -k 5 --covariance diag -o model.json"))
     def gmm(
         sketch: Source,
         k: Components,
         output: Model,
-        covariance: Annotated[str, typer.Option("--covariance", help="full, tied, diag or spherical.")] = "full",
+        covariance: Annotated[Covariance, typer.Option("--covariance", help="Shape of the components.")] = "full",
         start: Start = None,
         seed: Seed = 0,
         explain: Explain = False,
@@ -87,8 +84,6 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Fit a mixture of k Gaussians."""
-        if covariance not in ("full", "tied", "diag", "spherical"):
-            raise usage(f"--covariance {covariance}: choose full, tied, diag or spherical")
         check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveGaussianMixture
@@ -98,20 +93,20 @@ def register(app: typer.Typer) -> None:
         found = _fitted(estimator, s, f"fitting {k} components")
         _write(output, found, as_json, explain, f"{k} components; {found.verdict_}")
 
-    @learn.command()
+    @learn.command(epilog=examples("learn stable all.sketch -k 3 -o model.json"))
     def stable(
         sketch: Source,
         k: Components,
         output: Model,
-        scatter: Annotated[str, typer.Option("--scatter", help="full or diag.")] = "full",
+        scatter: Annotated[
+            Literal["full", "diag"], typer.Option("--scatter", help="Shape of the components.")
+        ] = "full",
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
         """Fit a mixture of k heavy-tailed (stable) components."""
-        if scatter not in ("full", "diag"):
-            raise usage(f"--scatter {scatter}: choose full or diag")
         check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveStableMixture
@@ -120,11 +115,16 @@ def register(app: typer.Typer) -> None:
         found = _fitted(estimator, s, f"fitting {k} components")
         _write(output, found, as_json, explain, f"{k} components; {found.verdict_}")
 
-    @learn.command()
+    @learn.command(
+        epilog=examples("sketch data.parquet --task pca -o pca.sketch", "learn pca pca.sketch -k 5 -o model.json")
+    )
     def pca(
         sketch: Source,
         k: Components,
         output: Model,
+        standardize: Annotated[
+            bool, typer.Option("--standardize", help="Of columns in units of their standard deviations.")
+        ] = False,
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
@@ -133,14 +133,20 @@ def register(app: typer.Typer) -> None:
         """Compute the first k principal components, from quadratic features."""
         check_output(output, sketch)
         s = read_sketch(sketch)
-        _need_quadratic(s, "PCA", "pca")
         from sketchlearn.learn import CompressivePCA
 
-        found = _fitted(CompressivePCA(n_components=k, random_state=seed), s, f"looking for {k} components")
+        found = _fitted(
+            CompressivePCA(n_components=k, standardize=standardize, random_state=seed), s, f"looking for {k} components"
+        )
         share = float(found.explained_variance_ratio_.sum())
         _write(output, found, as_json, explain, f"{k} components explain {share:.1%} of the variance")
 
-    @learn.command()
+    @learn.command(
+        epilog=examples(
+            "sketch data.parquet --task regression -o r.sketch",
+            "learn regression r.sketch --target price -o model.json",
+        )
+    )
     def regression(
         sketch: Source,
         output: Model,
@@ -148,7 +154,7 @@ def register(app: typer.Typer) -> None:
         predictors: Annotated[
             list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
         ] = None,
-        alpha: Annotated[float, typer.Option("--alpha", help="Ridge penalty.")] = 0.0,
+        penalty: Annotated[float, typer.Option("--penalty", help="Ridge penalty: 0 for least squares.")] = 0.0,
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
@@ -157,7 +163,6 @@ def register(app: typer.Typer) -> None:
         """Regress one column on others, from quadratic features."""
         check_output(output, sketch)
         s = read_sketch(sketch)
-        _need_quadratic(s, "a regression", "regression")
         from sketchlearn.learn import CompressiveLinearRegression
         from sketchlearn.plots.geometry import column_numbers
 
@@ -165,11 +170,13 @@ def register(app: typer.Typer) -> None:
         columns = s.features.columns or tuple(str(i) for i in range(s.features.dim))
         chosen = None if names is None else column_numbers(names, columns)
         [wanted] = column_numbers([target], columns)
-        found = CompressiveLinearRegression(alpha=alpha, random_state=seed).fit_sketch(s, wanted, chosen)
+        found = CompressiveLinearRegression(alpha=penalty, random_state=seed).fit_sketch(s, wanted, chosen)
         line = f"{target} from {found.n_features_in_} columns: R² = {found.r2_:.4f}"
         _write(output, found, as_json, explain, line)
 
-    @learn.command()
+    @learn.command(
+        epilog=examples("sketch data.parquet --task ica -o ica.sketch", "learn ica ica.sketch -o model.json")
+    )
     def ica(
         sketch: Source,
         output: Model,
@@ -191,7 +198,11 @@ def register(app: typer.Typer) -> None:
         found = _fitted(CompressiveICA(k, random_state=seed), s, "separating sources")
         _write(output, found, as_json, explain, f"{found.n_components_} sources; {found.verdict_}")
 
-    @learn.command()
+    @learn.command(
+        epilog=examples(
+            "sketch data.parquet --task cca -o cca.sketch", "learn cca cca.sketch --target height,weight -o model.json"
+        )
+    )
     def cca(
         sketch: Source,
         output: Model,
@@ -212,7 +223,6 @@ def register(app: typer.Typer) -> None:
         """Compute canonical correlations of two groups of columns, from quadratic features."""
         check_output(output, sketch)
         s = read_sketch(sketch)
-        _need_quadratic(s, "canonical correlation", "regression")
         from sketchlearn.learn import CompressiveCCA
 
         wanted, chosen = _both(s, target, predictors)
@@ -220,7 +230,13 @@ def register(app: typer.Typer) -> None:
         first = ", ".join(f"{r:.4f}" for r in found.correlations_[:5])
         _write(output, found, as_json, explain, f"correlations {first}; {found.verdict_}")
 
-    @learn.command("mixture-regression")
+    @learn.command(
+        "mixture-regression",
+        epilog=examples(
+            "sketch data.parquet --task gmm -o all.sketch",
+            "learn mixture-regression all.sketch --target price -o model.json",
+        ),
+    )
     def mixture_regression(
         sketch: Source,
         output: Model,
@@ -246,7 +262,11 @@ def register(app: typer.Typer) -> None:
         line = f"{','.join(target)} from {found.n_features_in_} columns, {found.n_components_} components"
         _write(output, found, as_json, explain, f"{line}; {found.verdict_}")
 
-    @learn.command()
+    @learn.command(
+        epilog=examples(
+            "sketch data.parquet --task subspaces -o s.sketch", "learn subspaces s.sketch -k 3 --dim 2 -o model.json"
+        )
+    )
     def subspaces(
         sketch: Source,
         k: Annotated[int, typer.Option("-k", "--subspaces", min=1, help="Number of subspaces.")],
@@ -265,7 +285,12 @@ def register(app: typer.Typer) -> None:
         found = _fitted(CompressiveSubspaces(k, dim, random_state=seed), s, f"looking for {k} subspaces")
         _write(output, found, as_json, explain, f"{k} subspaces of dimension {dim}; {found.verdict_}")
 
-    @learn.command()
+    @learn.command(
+        epilog=examples(
+            "sketch data.parquet --task anomaly -o a.sketch",
+            "learn anomaly a.sketch --contamination 0.01 -o model.json",
+        )
+    )
     def anomaly(
         sketch: Source,
         output: Model,
@@ -289,7 +314,7 @@ def register(app: typer.Typer) -> None:
         found = _fitted(CompressiveAnomalyDetector(contamination=contamination), s, "measuring distances")
         _write(output, found, as_json, explain, found.verdict_)
 
-    @learn.command()
+    @learn.command(epilog=examples("learn verifier background.parquet -k 32 --enroll speakers.parquet -o model.json"))
     def verifier(
         table: Annotated[str, typer.Argument(help="A table with one sketch per background speaker, or a sketch.")],
         k: Components,
@@ -321,19 +346,25 @@ def register(app: typer.Typer) -> None:
         said = f"{count} speaker{'s' * (count != 1)} enrolled; {found.verdict_}"
         _write(output, found, as_json, explain, f"background of {k} components, {said}")
 
-    @learn.command()
+    @learn.command(
+        epilog=examples(
+            "sketch data.parquet --task classifier --group-by species -o classes.parquet",
+            "learn classifier classes.parquet -o model.json",
+        )
+    )
     def classifier(
         table: Annotated[
             str, typer.Argument(help="A table with one sketch per class, from 'sketch --group-by label'.")
         ],
         output: Model,
-        method: Annotated[str, typer.Option("--method", help="auto, ridge, lda, qda, naive-bayes, mixture, mean.")] = (
-            "auto"
-        ),
+        method: Annotated[
+            Literal["auto", "ridge", "lda", "qda", "naive-bayes", "mixture", "mean"],
+            typer.Option("--method", help="How to classify; auto takes what suits the features."),
+        ] = "auto",
         k: Annotated[int, typer.Option("-k", "--components", min=1, help="For mixtures: components per class.")] = 1,
         covariance: Annotated[
-            str, typer.Option("--covariance", help="For mixtures: full, tied, diag or spherical.")
-        ] = ("full"),
+            Covariance, typer.Option("--covariance", help="For mixtures: shape of the components.")
+        ] = "full",
         balanced: Annotated[bool, typer.Option("--balanced", help="Give all classes equal weight.")] = False,
         seed: Seed = 0,
         explain: Explain = False,
@@ -341,12 +372,6 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Learn a classifier, from a table with one sketch per class."""
-        from sketchlearn.decoders import DECODERS
-
-        if method != "auto" and method not in DECODERS["classifier"]:
-            raise usage(f"--method {method}: choose auto or one of {', '.join(DECODERS['classifier'])}")
-        if covariance not in ("full", "tied", "diag", "spherical"):
-            raise usage(f"--covariance {covariance}: choose full, tied, diag or spherical")
         check_output(output, table)
         if not is_table(table) and Path(table).is_file():
             raise usage(f"{table}: a classifier needs a table: sketchlearn sketch DATA --task classifier --group-by X")
@@ -373,13 +398,6 @@ def _both(s: Sketch, target: list[str], predictors: list[str] | None) -> tuple[l
     names = names_in(predictors, "--predictors")
     chosen = None if names is None else column_numbers(names, columns)
     return column_numbers(names_in(target, "--target") or [], columns), chosen
-
-
-def _need_quadratic(s: Sketch, what: str, task: str) -> None:
-    if s.features.kind != "quadratic":
-        raise usage(
-            f"{what} needs quadratic features, the sketch has {s.features.kind} ones: design with --task {task}"
-        )
 
 
 def _fitted(estimator: Any, sketch: Any, text: str) -> Any:

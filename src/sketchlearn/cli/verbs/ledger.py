@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sketchlearn.cli.app import Debug, Json, emit
+from sketchlearn.cli.help import examples
 
 
 def register(app: typer.Typer) -> None:
@@ -15,7 +16,7 @@ def register(app: typer.Typer) -> None:
     ledger = typer.Typer(help="Show a ledger of privacy budgets.", no_args_is_help=True)
     app.add_typer(ledger, name="ledger")
 
-    @ledger.command()
+    @ledger.command(epilog=examples("ledger show budget.json"))
     def show(
         path: Annotated[str, typer.Argument(help="A ledger written by privatize.")],
         as_json: Json = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,6 +20,7 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )
+from sketchlearn.cli.help import examples
 
 if TYPE_CHECKING:
     from sketchlearn.sketches import Sketch
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command("merge")
+    @app.command(
+        "merge",
+        epilog=examples(
+            "merge monday.sketch tuesday.sketch -o week.sketch",
+            "merge days.parquet -g monday -g tuesday -o week.sketch",
+        ),
+    )
     def merge_(
         sketches: Annotated[list[str], typer.Argument(help="Sketches, or tables of sketches (.parquet).")],
         output: Output,
@@ -36,7 +43,7 @@ def register(app: typer.Typer) -> None:
             list[str] | None, typer.Option("--group", "-g", help="Use only these groups of the tables; repeatable.")
         ] = None,
         users: Annotated[
-            str | None,
+            Literal["disjoint", "same"] | None,
             typer.Option("--users", help="For private sketches: disjoint if nobody is in two of them, otherwise same."),
         ] = None,
         as_json: Json = False,

@@ -6,12 +6,13 @@ import io
 import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 import sketchlearn
 from sketchlearn.cli.app import (
+    ALPHA,
     Columns,
     Debug,
     Json,
@@ -28,6 +29,7 @@ from sketchlearn.cli.app import (
     working,
     write_bytes,
 )
+from sketchlearn.cli.help import examples
 from sketchlearn.optional import optional
 
 _FORMATS = ("png", "svg", "pdf", "jpg", "webp")
@@ -47,7 +49,7 @@ def register(app: typer.Typer) -> None:
     plot = typer.Typer(help="Draw a picture of a model or a sketch.", no_args_is_help=True, rich_markup_mode=None)
     app.add_typer(plot, name="plot")
 
-    @plot.command()
+    @plot.command(epilog=examples("plot centers model.json -o centers.png"))
     def centers(
         model: Model, output: Picture, columns: Columns = None, standardize: Standardize = None, dpi: Dpi = 120,
         as_json: Json = False, debug: Debug = False,
@@ -57,7 +59,7 @@ def register(app: typer.Typer) -> None:
         ax = sketchlearn.plots.centers(read_model(model), columns=names_in(columns), standardize=standardize)
         _write(output, ax, dpi, as_json)
 
-    @plot.command()
+    @plot.command(epilog=examples("plot density model.json -o density.png"))
     def density(
         model: Model, output: Picture, columns: Columns = None, standardize: Standardize = None, dpi: Dpi = 120,
         as_json: Json = False, debug: Debug = False,
@@ -67,24 +69,24 @@ def register(app: typer.Typer) -> None:
         ax = sketchlearn.plots.density(read_model(model), columns=names_in(columns), standardize=standardize)
         _write(output, ax, dpi, as_json)
 
-    @plot.command()
+    @plot.command(epilog=examples("plot residual model.json -o residual.svg"))
     def residual(model: Model, output: Picture, dpi: Dpi = 120, as_json: Json = False, debug: Debug = False) -> None:
         """Draw the misfit of the model and the noise floor, by radius."""
         _prepare(output, as_json, model)
         _write(output, sketchlearn.plots.residual(read_model(model)), dpi, as_json)
 
-    @plot.command()
+    @plot.command(epilog=examples("plot spectrum pca.json -o spectrum.png"))
     def spectrum(model: Model, output: Picture, dpi: Dpi = 120, as_json: Json = False, debug: Debug = False) -> None:
         """Draw the variances of principal components, or the eigenvalues of a graph."""
         _prepare(output, as_json, model)
         _write(output, sketchlearn.plots.spectrum(read_model(model)), dpi, as_json)
 
-    @plot.command()
+    @plot.command(epilog=examples("plot sweep all.sketch -k 1:12 -o sweep.png"))
     def sweep(
         sketch: Source,
         output: Picture,
         ks: Annotated[str, typer.Option("-k", "--ks", help="Numbers of components, e.g. 2:12 or 2,4,8.")] = "1:12",
-        task: Annotated[str, typer.Option("--task", help="kmeans or gmm.")] = "kmeans",
+        task: Annotated[Literal["kmeans", "gmm"], typer.Option("--task", help="What is counted.")] = "kmeans",
         seed: Seed = 0,
         dpi: Dpi = 120,
         as_json: Json = False,
@@ -100,7 +102,7 @@ def register(app: typer.Typer) -> None:
         facts = {"recommended": table.recommended, "reason": table.reason, "rows": [asdict(r) for r in table]}
         _write(output, sketchlearn.plots.sweep(table), dpi, as_json, facts, f"recommended k: {table.recommended}")
 
-    @plot.command()
+    @plot.command(epilog=examples("plot landscape all.sketch -c age,income -o landscape.png"))
     def landscape(
         sketch: Source,
         output: Picture,
@@ -123,30 +125,30 @@ def register(app: typer.Typer) -> None:
         ax = sketchlearn.plots.landscape(read_sketch(sketch), found, width=width, columns=names, remove=not keep)
         _write(output, ax, dpi, as_json)
 
-    @plot.command()
+    @plot.command(epilog=examples("plot drift monday.sketch tuesday.sketch wednesday.sketch -o drift.png"))
     def drift(
         sketches: Annotated[list[str], typer.Argument(help="Sketches in order, or one table of groups.")],
         output: Picture,
         against: Annotated[
-            str, typer.Option("--against", help="Compare with the first, the previous, or the rest.")
+            Literal["first", "previous", "rest"], typer.Option("--against", help="What each sketch is compared with.")
         ] = "first",
-        alpha: Annotated[float, typer.Option("--alpha", help="False-alarm rate of each comparison.")] = 0.01,
+        alpha: Annotated[float, typer.Option("--alpha", help=ALPHA)] = 0.01,
         dpi: Dpi = 120,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
         """Draw distances over a sequence of sketches, with alarms."""
-        from sketchlearn.plots import changes
+        from sketchlearn.comparison.drift import drift as find
 
         if not 0 < alpha < 1:
             raise usage(f"--alpha must be between 0 and 1, got {alpha}")
         _prepare(output, as_json, *sketches)
         given = labelled_sketches(sketches)
         with working(f"comparing {len(given)} sketches"), warnings_as_notes():
-            found = changes(given, against=against)
-        facts = {"against": against, "alpha": alpha, "changes": [c.facts() for c in found]}
-        ax = sketchlearn.plots.drift(found, alpha=alpha)
-        alarms = [c.label for c in found if c.p_value < alpha]
+            found = find(given, against=against, alpha=alpha)
+        facts = {"against": against, "alpha": alpha, "changes": [alarm.facts() for alarm in found]}
+        ax = sketchlearn.plots.drift([alarm.change for alarm in found], alpha=alpha)
+        alarms = [alarm.change.label for alarm in found if alarm.differs]
         line = f"{len(alarms)} of {len(found)} differ" + (f": {', '.join(alarms[:10])}" if alarms else "")
         _write(output, ax, dpi, as_json, facts, line)
 

@@ -30,6 +30,7 @@ from sketchlearn.cli.app import (
     working,
     writing,
 )  # fmt: skip
+from sketchlearn.cli.help import examples
 
 _KINDS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 
@@ -37,7 +38,7 @@ _KINDS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(epilog=examples("predict model.json 'data/*.parquet' -o labels.parquet"))
     def predict(
         model: Annotated[str, typer.Argument(help="A model written by 'learn'.")],
         data: Annotated[

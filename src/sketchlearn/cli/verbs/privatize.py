@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -22,13 +22,14 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
+from sketchlearn.cli.help import Task, examples
 from sketchlearn.cli.private_rows import bounds_in, categories_in, holds_sketches, release_rows, with_map
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(epilog=examples("privatize all.sketch --epsilon 1 --delta 1e-6 --public-map -o public.sketch"))
     def privatize(
         data: Annotated[
             list[str], typer.Argument(help="Exact sketch (- for standard input); or files of rows, for all in one go.")
@@ -39,7 +40,8 @@ def register(app: typer.Typer) -> None:
             float, typer.Option("--delta", help="0, or a number far below 1 / (number of people) for less noise.")
         ] = 0.0,
         relation: Annotated[
-            str, typer.Option("--relation", help="What one person changes: add-remove or replace-one.")
+            Literal["add-remove", "replace-one"],
+            typer.Option("--relation", help="What one person changes: a row more or less, or another row."),
         ] = "add-remove",
         records_per_user: Annotated[
             int | None,
@@ -65,7 +67,7 @@ def register(app: typer.Typer) -> None:
         components: Annotated[
             int, typer.Option("--components", "-k", help="Of rows: largest number of components to learn later.")
         ] = 20,
-        task: Annotated[str, typer.Option("--task", help="Of rows: what to learn later.")] = "kmeans",
+        task: Annotated[Task, typer.Option("--task", help="Of rows: what to learn later.")] = "kmeans",
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of rows: seed of the features.")] = 0,
         share: Annotated[
             float, typer.Option("--share", help="Of rows: share of the budget for ranges, units and labels of columns.")
@@ -86,7 +88,9 @@ def register(app: typer.Typer) -> None:
         format: Format = None,
         public_map: Annotated[
             bool,
-            typer.Option("--public-map", help="My word that the map was chosen without these rows (design --bounds)."),
+            typer.Option(
+                "--public-map", help="Confirm that the map was chosen without these rows, by 'design' from bounds."
+            ),
         ] = False,
         ledger: Annotated[
             str | None, typer.Option("--ledger", help="File that records what was spent; written before the release.")

@@ -19,6 +19,7 @@ from sketchlearn.cli.app import (
     working,
     write_bytes,
 )
+from sketchlearn.cli.help import examples
 from sketchlearn.exceptions import IncompatibleSketchError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(epilog=examples("report model.json", "report model.json --sketch all.sketch --ks 1:12 -o report.html"))
     def report(
         model: Annotated[str, typer.Argument(help="A model written by 'learn'; - for standard input.")],
         output: Annotated[str, typer.Option("--output", "-o", help="Page to write; - for standard output.")] = (

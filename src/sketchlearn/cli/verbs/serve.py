@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from sketchlearn.cli.app import Debug, check_output, note, read_features, usage, write_bytes
+from sketchlearn.cli.help import examples
 
 _LAST = 1.0  # second that a server stays when a round is over
 
@@ -21,7 +22,7 @@ _LAST = 1.0  # second that a server stays when a round is over
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command("serve")
+    @app.command("serve", epilog=examples("serve map.json --store sums.db -o total.sketch"))
     def serve(
         sketch: Annotated[str, typer.Argument(help="Feature map for all clients: a file from 'design', or a sketch.")],
         store: Annotated[str, typer.Option("--store", "-s", help="SQLite file with the sum and the keys.")],
@@ -33,8 +34,8 @@ def register(app: typer.Typer) -> None:
         most_rows: Annotated[int | None, typer.Option(help="Largest number of rows in one sketch.")] = None,
         until: Annotated[datetime | None, typer.Option(help="Accept nothing after this time (local clock).")] = None,
         users: Annotated[
-            str | None,
-            typer.Option(help="For sketches that clients made private: can one person be in two? disjoint or same."),
+            Literal["disjoint", "same"] | None,
+            typer.Option(help="For sketches that clients made private: disjoint if nobody is in two, otherwise same."),
         ] = None,
         secure: Annotated[
             bool, typer.Option("--secure", help="One round of secure aggregation: only the noisy total is learned.")
@@ -56,7 +57,8 @@ def register(app: typer.Typer) -> None:
         """Accept sketches with POST /sketches and add each one once.
 
         Clients send an Idempotency-Key with every sketch, and get the feature map at GET /recipe.  If the variable
-        SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.  Several servers may share a store.
+        SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.  GET /health says whether the store can be
+        read.  GET /sum is the sum so far, for those who send SKETCHLEARN_READ_TOKEN.  Servers may share a store.
         SIGTERM and Ctrl-C end it after the requests that are under way; the output is written then.
 
         With --secure, holders take part by 'sketchlearn contribute'; the server ends when the total is known.
@@ -81,7 +83,8 @@ def register(app: typer.Typer) -> None:
             _serve_round(uvicorn, app, host, port, output)
             return
         collector = Collector(
-            features, store, token=os.environ.get("SKETCHLEARN_TOKEN"), most_rows=most_rows,
+            features, store, token=os.environ.get("SKETCHLEARN_TOKEN"),
+            read_token=os.environ.get("SKETCHLEARN_READ_TOKEN"), most_rows=most_rows,
             until=None if until is None else until.timestamp(), users=users,
         )  # fmt: skip
         note(f"http://{host}:{port}/sketches takes sketches of the map {features.fingerprint}")

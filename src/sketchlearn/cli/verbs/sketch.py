@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,9 +16,11 @@ from sketchlearn.cli.app import (
     Decimal,
     Delimiter,
     Dtype,
+    Encode,
     Encoding,
     Format,
     Json,
+    Missing,
     Output,
     Query,
     Where,
@@ -30,19 +32,28 @@ from sketchlearn.cli.app import (
     usage,
     write_bytes,
 )  # fmt: skip
+from sketchlearn.cli.help import Task, examples
+from sketchlearn.cli.wording import joined
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
+    from sketchlearn.features.encoder import Encoder
     from sketchlearn.sketches import Sketch, SketchTable
     from sketchlearn.sources import Selection, Source
-
-ENGINES = "auto", "threads", "processes", "gpu"
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command("sketch")
+    @app.command(
+        "sketch",
+        epilog=examples(
+            "sketch 'data/*.parquet' -o all.sketch",
+            "sketch people.csv --encode --standardize -o all.sketch   # with categories and gaps",
+            "sketch tuesday.parquet --append -o all.sketch",
+            "sketch data.parquet -f map.json --group-by shop -o shops.parquet",
+        ),
+    )
     def sketch_(
         data: Annotated[
             list[str], typer.Argument(help="Files, globs, folders, a database URL, or - for standard input.")
@@ -54,7 +65,7 @@ def register(app: typer.Typer) -> None:
         components: Annotated[
             int, typer.Option("--components", "-k", help="Largest number of components to learn later.")
         ] = 20,
-        task: Annotated[str, typer.Option("--task", help="What to learn later: kmeans, gmm, ...")] = "kmeans",
+        task: Annotated[Task, typer.Option("--task", help="What to learn later.")] = "kmeans",
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the features.")] = 0,
         standardize: Annotated[
             bool,
@@ -64,6 +75,8 @@ def register(app: typer.Typer) -> None:
             int | None,
             typer.Option("--projection", help="For hundreds of columns: replace them by this many random projections."),
         ] = None,
+        encode: Encode = False,
+        missing: Missing = "mean",
         columns: Columns = None,
         weight_column: Annotated[
             str | None, typer.Option("--weight-column", help="Column of row weights (name or number).")
@@ -106,7 +119,7 @@ def register(app: typer.Typer) -> None:
         ] = 60.0,
         workers: Annotated[int | None, typer.Option("--workers", help="Threads; by default all cores.")] = None,
         engine: Annotated[
-            str, typer.Option("--engine", help="Where to compute: threads, processes, gpu, or auto to choose.")
+            Literal["auto", "threads", "processes", "gpu"], typer.Option("--engine", help="Where to compute.")
         ] = "auto",
         progress: Annotated[
             bool | None, typer.Option("--progress/--no-progress", help="Show progress; by default only on a terminal.")
@@ -115,7 +128,7 @@ def register(app: typer.Typer) -> None:
         debug: Debug = False,
     ) -> None:
         """Sketch rows in one pass. To continue after an interruption, run the same command again."""
-        from sketchlearn.cli.pilot import check_task
+        from sketchlearn.cli.pilot import fitted_encoder
         from sketchlearn.engines.append import Design, Options, Run, once
         from sketchlearn.engines.follow import follow_files
         from sketchlearn.files import locked
@@ -124,8 +137,6 @@ def register(app: typer.Typer) -> None:
         for name, value in (("-k", components), ("--workers", workers), ("--projection", projection)):
             if value is not None and value < 1:
                 raise usage(f"{name} must be at least 1, got {value}")
-        if engine not in ENGINES:
-            raise usage(f"--engine {engine} is not known; choose {', '.join(ENGINES)}")
         if poll <= 0 or checkpoint_every < 0 or wait < 0:
             raise usage("--poll must be positive, --checkpoint-every and --wait not negative")
         stdin = data == ["-"]
@@ -140,16 +151,20 @@ def register(app: typer.Typer) -> None:
             (user is not None, append or follow, "--user needs all rows at once: not with --append or --follow"),
             ("-" in data, len(data) > 1, "standard input (-) can't be combined with files"),
             (output == "-", as_json, "-o - and --json would both write to standard output"),
+            (encode, features is not None, "--encode makes a map of its own: leave out --features"),
         ):
             if chosen and other:
                 raise usage(problem)
-        check_task(task)
         check_output(output)
         given = None if features is None else read_features(features)
+        text = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+        names, apart = names_in(columns), (weight_column, group_by, user)
+        encoder = fitted_encoder(data, names, missing, apart=apart, format=format, text=text) if encode else None
         design = Design(
-            lambda source: _designed(source, components, task, seed, standardize, projection),
+            lambda source: _designed(source, components, task, seed, standardize, projection, encoder),
             f"-k {components} --task {task} --seed {seed}"
             + " --standardize" * standardize
+            + f" --encode --missing {missing}" * encode
             + ("" if projection is None else f" --projection {projection}"),
         )
         options = Options("skip" if skip_invalid else "raise", engine, workers, progress)
@@ -157,9 +172,9 @@ def register(app: typer.Typer) -> None:
         def selection(phi: FeatureMap | None) -> Selection:
             # tables may have more columns than the map was made for
             return Selection.for_map(
-                phi, columns=names_in(columns), weight_column=weight_column, group_by=group_by, where=where,
-                query=query, dataset=dataset, format=format, dtype=dtype, delimiter=delimiter, decimal=decimal,
-                encoding=encoding, user=user, max_rows_per_user=max_rows_per_user,
+                phi, columns=None if encode else names, weight_column=weight_column, group_by=group_by, where=where,
+                query=query, dataset=dataset, format=format, dtype=dtype, user=user,
+                max_rows_per_user=max_rows_per_user, encoder=encoder if phi is None else None, **text,
             )  # fmt: skip
 
         plain = output != "-" and (Path(output).is_file() or not Path(output).exists())
@@ -168,7 +183,7 @@ def register(app: typer.Typer) -> None:
                 None if output == "-" else Path(output), group_by is not None, append, restart, follow,
                 0.0 if user is not None else checkpoint_every, force,
                 write=lambda content: write_bytes(output, content),
-                say=lambda text: note(text.replace("restart=True", "--restart")),
+                say=lambda *parts: note(joined(parts)),
             )  # fmt: skip
             try:
                 if follow:
@@ -185,11 +200,17 @@ def register(app: typer.Typer) -> None:
 
 
 def _designed(
-    source: Source, components: int, task: str, seed: int, standardize: bool, projection: int | None
+    source: Source,
+    components: int,
+    task: str,
+    seed: int,
+    standardize: bool,
+    projection: int | None,
+    encoder: Encoder | None,
 ) -> FeatureMap:
     from sketchlearn.cli.pilot import announce, designed
 
-    phi = designed(source, components, task, seed, standardize, projection)
+    phi = designed(source, components, task, seed, standardize, projection, encoder)
     announce(phi)
     return phi
 

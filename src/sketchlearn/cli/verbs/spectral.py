@@ -32,6 +32,7 @@ from sketchlearn.cli.app import (
     write_bytes,
     writing,
 )  # fmt: skip
+from sketchlearn.cli.help import examples
 
 _KINDS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 _ROWS = 65536  # written at a time
@@ -44,7 +45,11 @@ _BROKEN = (
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(
+        epilog=examples(
+            "spectral rows.parquet -k 5 -o model.json --labels labels.csv", "spectral graph.npz -k 5 -o model.json"
+        )
+    )
     def spectral(
         data: Annotated[
             list[str],

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sketchlearn.cli.app import (
+    ALPHA,
     Code,
     Columns,
     Debug,
@@ -25,6 +26,7 @@ from sketchlearn.cli.app import (
     working,
     write_bytes,
 )
+from sketchlearn.cli.help import examples
 
 Place = Annotated[str, typer.Argument(help="DuckDB file, or postgresql://user@host/database.")]
 Named = Annotated[str | None, typer.Option("--dataset", help="Name of the dataset; not needed if there is one only.")]
@@ -52,7 +54,7 @@ def _opened(place: str) -> Any:
 
 
 def _filling(store: typer.Typer) -> None:
-    @store.command()
+    @store.command(epilog=examples("store init sketches.duckdb -f map.json --time sold_at --every 1d --group-by shop"))
     def init(
         place: Place,
         features: Annotated[str, typer.Option("--features", "-f", help="Feature map from design, or a sketch.")],
@@ -70,7 +72,7 @@ def _filling(store: typer.Typer) -> None:
         made = _opened(place).create(read_features(features), dataset=dataset, time=time, every=every, group_by=groups)
         emit(_dataset_facts(made), as_json)
 
-    @store.command()
+    @store.command(epilog=examples("store ingest sketches.duckdb 'sales/*.parquet'"))
     def ingest(
         place: Place,
         data: Annotated[list[str], typer.Argument(help="Files, globs or folders.")],
@@ -99,7 +101,7 @@ def _filling(store: typer.Typer) -> None:
         facts = {"added": len(found.added), "known": len(found.known), "rows": found.rows, "cells": found.cells}
         emit(facts, as_json)
 
-    @store.command()
+    @store.command(epilog=examples("store info sketches.duckdb"))
     def info(place: Place, as_json: Json = False, debug: Debug = False) -> None:
         """Tell what is in a store."""
         opened = _opened(place)
@@ -129,7 +131,7 @@ def _contents(store: Any, name: str) -> dict[str, Any]:
 
 
 def _upkeep(store: typer.Typer) -> None:
-    @store.command()
+    @store.command(epilog=examples("store rollup sketches.duckdb 1mo --older-than 90d"))
     def rollup(
         place: Place,
         to: Annotated[str, typer.Argument(help="Length of the new buckets, e.g. 1mo.")],
@@ -144,7 +146,7 @@ def _upkeep(store: typer.Typer) -> None:
         count = _opened(place).rollup(to, dataset=dataset, older_than=older_than, now=now, keep_sources=keep_sources)
         emit({"cells": count}, as_json)
 
-    @store.command()
+    @store.command(epilog=examples("store retain sketches.duckdb 400d"))
     def retain(
         place: Place,
         age: Annotated[str, typer.Argument(help="How long cells are kept, e.g. 400d.")],
@@ -156,7 +158,7 @@ def _upkeep(store: typer.Typer) -> None:
         """Drop cells that ended longer ago."""
         emit({"dropped": _opened(place).retain(age, dataset=dataset, now=now)}, as_json)
 
-    @store.command()
+    @store.command(epilog=examples("store forget sketches.duckdb sales/2024-05-01.parquet --reason 'request 17'"))
     def forget(
         place: Place,
         what: Annotated[str, typer.Argument(help="Name of a source, a file with its rows, or a sketch of rows.")],
@@ -181,7 +183,7 @@ def _upkeep(store: typer.Typer) -> None:
         count = opened.forget(thing, dataset=dataset, time=time, groups=groups, reason=reason)
         emit({"cells": count}, as_json)
 
-    @store.command()
+    @store.command(epilog=examples("store export sketches.duckdb copy.duckdb"))
     def export(
         place: Place,
         other: Annotated[str, typer.Argument(help="Store to copy into: a DuckDB file or a PostgreSQL address.")],
@@ -192,7 +194,7 @@ def _upkeep(store: typer.Typer) -> None:
         """Copy a dataset into another store; what is there is left out."""
         emit({"cells": _opened(place).export(other, dataset=dataset)}, as_json)
 
-    @store.command()
+    @store.command(epilog=examples("store journal sketches.duckdb"))
     def journal(place: Place, dataset: Named = None, as_json: Json = False, debug: Debug = False) -> None:
         """Tell what was forgotten, dropped and rolled up."""
         lines = _opened(place).journal(dataset)
@@ -211,7 +213,12 @@ def _pair(text: str) -> tuple[str, Any]:
 
 
 def _asking(store: typer.Typer) -> None:
-    @store.command()
+    @store.command(
+        epilog=examples(
+            "store query sketches.duckdb --since 2024-05-01 --until 2024-06-01 -o may.sketch",
+            "store query sketches.duckdb --by shop -o shops.parquet",
+        )
+    )
     def query(
         place: Place,
         output: Annotated[
@@ -249,14 +256,14 @@ def _asking(store: typer.Typer) -> None:
             facts["output"] = output
         emit(facts, as_json)
 
-    @store.command()
+    @store.command(epilog=examples("store drift sketches.duckdb --since 2024-01-01 --every 1d"))
     def drift(
         place: Place,
         since: Since = None,
         until: Until = None,
         where: Groups = None,
         every: Every = None,
-        alpha: Annotated[float, typer.Option("--alpha", help="Probability of any false change point.")] = 0.01,
+        alpha: Annotated[float, typer.Option("--alpha", help=ALPHA)] = 0.01,
         dataset: Named = None,
         as_json: Json = False,
         debug: Debug = False,
@@ -286,7 +293,7 @@ def _asking(store: typer.Typer) -> None:
         if points:
             raise typer.Exit(Code.DIFFERENT)
 
-    @store.command()
+    @store.command(epilog=examples("store check sketches.duckdb --reference 28d"))
     def check(
         place: Place,
         at: Annotated[str | None, typer.Option("--at", help="A moment in the period; by default the latest.")] = None,
@@ -315,7 +322,7 @@ def _asking(store: typer.Typer) -> None:
 
 
 def _serving(store: typer.Typer) -> None:
-    @store.command()
+    @store.command(epilog=examples("store serve sketches.duckdb --port 8001"))
     def serve(
         place: Place,
         host: Annotated[str, typer.Option(help="Address to listen at; others than loopback need a token.")] = (

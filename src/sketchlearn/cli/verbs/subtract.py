@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, note, read_sketch, usage, write_bytes
+from sketchlearn.cli.help import examples
 
 if TYPE_CHECKING:
     from sketchlearn.sketches.value import Sketch
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(epilog=examples("subtract all.sketch tuesday.sketch -o rest.sketch"))
     def subtract(
         whole: Annotated[str, typer.Argument(help="Sketch to remove rows from; - for standard input.")],
         parts: Annotated[list[str], typer.Argument(help="Sketches of the rows to remove.")],

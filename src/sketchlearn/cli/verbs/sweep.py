@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, emit, numbers_in, read_sketch, usage, working
+from sketchlearn.cli.app import Debug, Json, emit, numbers_in, read_sketch, working
+from sketchlearn.cli.help import Covariance, examples
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command("sweep")
+    @app.command("sweep", epilog=examples("sweep all.sketch -k 2:20"))
     def sweep_(
         sketch: Annotated[str, typer.Argument(help="A sketch; - for standard input.")],
         ks: Annotated[str, typer.Option("-k", "--ks", help="Numbers of components, e.g. 2:12 or 2,4,8.")] = "1:12",
-        task: Annotated[str, typer.Option("--task", help="kmeans, gmm or stable.")] = "kmeans",
+        task: Annotated[Literal["kmeans", "gmm", "stable"], typer.Option("--task", help="What is counted.")] = "kmeans",
         covariance: Annotated[
-            str, typer.Option("--covariance", help="For gmm: full, tied, diag or spherical.")
+            Covariance, typer.Option("--covariance", help="For gmm: shape of the components.")
         ] = "full",
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")] = 0,
         as_json: Json = False,
@@ -27,14 +28,10 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Try several numbers of components on one sketch, and recommend one."""
         numbers = numbers_in(ks)
-        if task not in ("kmeans", "gmm", "stable"):
-            raise usage(f"--task {task}: choose kmeans, gmm or stable")
-        if covariance not in ("full", "tied", "diag", "spherical"):
-            raise usage(f"--covariance {covariance}: choose full, tied, diag or spherical")
         s = read_sketch(sketch)
         from sketchlearn.decoders import sweep
 
-        options = {"covariance_type": covariance} if task == "gmm" else {}
+        options: dict[str, Any] = {"covariance_type": covariance} if task == "gmm" else {}
         with working(f"trying {len(numbers)} numbers of components"):
             table = sweep(s, numbers, task=task, random_state=seed, **options)
         rows = [{k: None if v != v else v for k, v in asdict(row).items()} for row in table]  # NaN is not JSON

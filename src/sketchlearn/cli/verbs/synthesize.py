@@ -20,12 +20,13 @@ from sketchlearn.cli.app import (
     working,
     write_bytes,
 )
+from sketchlearn.cli.help import examples
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(epilog=examples("synthesize all.sketch -n 10000 -o rows.parquet"))
     def synthesize(
         sketch: Annotated[str, typer.Argument(help="A sketch of Fourier features; - for standard input.")],
         output: Output,

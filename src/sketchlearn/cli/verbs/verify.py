@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from sketchlearn.cli.app import Code, Debug, Json, emit, is_table, read_model, read_sketch, usage, working
+from sketchlearn.cli.help import examples
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(epilog=examples("verify model.json visitor.sketch --claim anna"))
     def verify(
         model: Annotated[str, typer.Argument(help="A model written by 'learn verifier'.")],
         test: Annotated[str, typer.Argument(help="A sketch of the segment, made with the map of the background.")],

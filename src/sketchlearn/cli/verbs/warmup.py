@@ -5,12 +5,13 @@ from __future__ import annotations
 import typer
 
 from sketchlearn.cli.app import Debug, Json, emit
+from sketchlearn.cli.help import examples
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
-    @app.command()
+    @app.command(epilog=examples("warmup"))
     def warmup(as_json: Json = False, debug: Debug = False) -> None:
         """Compile all loops for this processor and keep them on disk.
 

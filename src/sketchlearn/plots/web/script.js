@@ -35,27 +35,30 @@
   const text = (parent, x, y, words, attributes = {}) => {
     node("text", { x, y, ...attributes }, parent).textContent = words;
   };
-  const ticks = (low, high, log) => {
+  const ticks = (low, high, log, most = 6) => {
     if (log) {
       const from = Math.ceil(Math.log10(low) - 1e-9), to = Math.floor(Math.log10(high) + 1e-9);
-      const step = Math.max(1, Math.ceil((to - from) / 6));
+      const step = Math.max(1, Math.ceil((to - from) / most));
       const out = [];
       for (let e = from; e <= to; e += step) out.push(10 ** e);
       if (out.length < 2) return [low, Math.sqrt(low * high), high];
       return out;
     }
-    const raw = (high - low) / 6, unit = 10 ** Math.floor(Math.log10(raw));
+    const raw = (high - low) / most, unit = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((f) => f * unit).find((s) => s >= raw);
     const out = [];
     for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) out.push(i * step);
     return out;
   };
   class Chart {
-    constructor(host, { x, y, labels, logX, logY, height = 420, xTicks }) {
-      this.width = 1000; this.height = height;
-      this.box = { left: 74, right: 16, top: 12, bottom: 46 };
-      this.host = host; host.textContent = "";
-      this.svg = node("svg", { viewBox: `0 0 ${this.width} ${height}`, role: "img" });
+    // one unit is one pixel, so that text has its size on a phone too; marks that can be chosen need role "group"
+    constructor(host, { x, y, labels, logX, logY, height = 420, xTicks, role = "img" }) {
+      host.textContent = "";
+      this.width = Math.min(1000, Math.max(280, host.clientWidth || 1000));
+      this.height = height = Math.min(height, Math.max(240, Math.round(0.9 * this.width)));
+      this.box = { left: this.width < 500 ? 62 : 74, right: 16, top: 12, bottom: 46 };
+      this.host = host;
+      this.svg = node("svg", { viewBox: `0 0 ${this.width} ${height}`, role });
       host.append(this.svg);
       const scale = (range, log, from, to) => {
         const f = log ? Math.log : (v) => v, a = f(range[0]), b = f(range[1]);
@@ -72,7 +75,9 @@
         const plain = step >= 1e-6 && top < 1e12 && top / step > 1e3;
         return (t) => (plain ? t.toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9))) : format(!log && Math.abs(t) < 1e-9 * top ? 0 : t));
       };
-      const across = xTicks || ticks(...x, logX), up = ticks(...y, logY);
+      const most = Math.max(2, Math.min(6, Math.floor(this.width / 90)));
+      const every = xTicks ? Math.ceil((26 * xTicks.length) / this.width) : 1;
+      const across = xTicks ? xTicks.filter((_, i) => i % every === 0) : ticks(...x, logX, most), up = ticks(...y, logY);
       const nameX = named(across, logX), nameY = named(up, logY);
       for (const t of across) {
         node("line", { x1: this.x(t), x2: this.x(t), y1: this.box.top, y2: bottom, class: "axis" }, this.svg);
@@ -131,6 +136,8 @@
       row.classList.toggle("chosen", Number(row.dataset.component) === chosen);
     for (const mark of document.querySelectorAll("[data-mark]"))
       mark.classList.toggle("dim", chosen !== null && Number(mark.dataset.mark) !== chosen);
+    for (const button of document.querySelectorAll("[data-choose], [data-mark]"))
+      button.setAttribute("aria-pressed", String(Number(button.dataset.choose ?? button.dataset.mark) === chosen));
   };
   const clickable = (element, act) => {
     element.addEventListener("click", act);
@@ -215,12 +222,12 @@
     const view = seen(data.components, plane.components, u, v);
     const x = range(view, 0), y = range(view, 1);
     const labels = principal ? plane.labels : [data.columns[a], data.columns[b]];
-    const chart = new Chart($("map"), { x, y, labels, height: 520 });
+    const chart = new Chart($("map"), { x, y, labels, height: 520, role: "group" });
     if ($("show-density").checked && data.mixture) shade(chart, data.mixture, seen(data.mixture, plane.mixture, u, v), x, y);
     const heaviest = Math.max(...data.components.weights);
     const outlines = $("show-outlines").checked;
     data.components.weights.forEach((weight, l) => {
-      const group = node("g", { class: "mark", "data-mark": l, tabindex: 0, role: "button", "aria-label": `${data.thing} ${l}` }, chart.inside);
+      const group = node("g", { class: "mark", "data-mark": l, tabindex: 0, role: "button", "aria-pressed": "false", "aria-label": `${data.thing} ${l}` }, chart.inside);
       if (outlines) {
         const d = ellipse(view.means[l], view.covariances[l], 2).map(([p, q], i) => `${i ? "L" : "M"}${chart.x(p).toFixed(1)} ${chart.y(q).toFixed(1)}`).join("");
         node("path", { d: d + "Z", fill: color(l), "fill-opacity": 0.1, stroke: color(l), "stroke-opacity": 0.8 }, group);
@@ -253,7 +260,7 @@
     redraws.push(drawMap);
   }
   for (const row of document.querySelectorAll("tr[data-component]"))
-    clickable(row, () => choose(Number(row.dataset.component)));
+    row.addEventListener("click", () => choose(Number(row.dataset.component)));  // its button is for the keyboard
 
   // -- one column: a curve instead of a map ---------------------------------------------------------
   if ($("curve")) redraws.push(() => {
@@ -266,10 +273,10 @@
       return sum + (weight / Math.sqrt(2 * Math.PI * s)) * Math.exp((-0.5 * (v - view.means[l][0]) ** 2) / s);
     }, 0));
     const top = 1.05 * Math.max(...value);
-    const chart = new Chart($("curve"), { x, y: [0, top], labels: [data.columns[0], "density"] });
+    const chart = new Chart($("curve"), { x, y: [0, top], labels: [data.columns[0], "density"], role: "group" });
     chart.line(at.map((v, i) => [v, value[i]]), css("--accent"));
     data.components.weights.forEach((weight, l) => {
-      const group = node("g", { class: "mark", "data-mark": l }, chart.inside);
+      const group = node("g", { class: "mark", "data-mark": l, tabindex: 0, role: "button", "aria-pressed": "false", "aria-label": `${data.thing} ${l}` }, chart.inside);
       node("circle", { cx: chart.x(data.components.means[l][0]), cy: chart.y(0) - 7, r: 6, fill: color(l) }, group);
       chart.hover(group, `${data.thing} ${l}: ${percent(weight)} of the rows\n${data.columns[0]}: ${fixed(data.components.means[l][0], data.digits[0])}`);
       clickable(group, () => choose(l));
@@ -321,7 +328,7 @@
       const bar = node("rect", { x: x0, y: y0, width: x1 - x0, height: Math.max(y1 - y0, 1), fill: css("--accent"), class: "mark", rx: 2 }, chart.inside);
       if (errors[i] > 0) node("line", { x1: chart.x(i), x2: chart.x(i), y1: chart.y(v - 2 * errors[i]), y2: chart.y(v + 2 * errors[i]), stroke: css("--ink") }, chart.inside);
       chart.hover(bar, labels[i]);
-      if (n <= 30) text(chart.svg, chart.x(i), chart.height - chart.box.bottom + 17, axis[2][i], { "text-anchor": "middle" });
+      if (n <= 30 && 7 * axis[2][i].length < x1 - x0 + 8) text(chart.svg, chart.x(i), chart.height - chart.box.bottom + 17, axis[2][i], { "text-anchor": "middle" });
     });
   };
   if ($("spectrum")) redraws.push(() => {
@@ -339,6 +346,23 @@
     const r = data.regression;
     const words = r.names.map((name, i) => `${name}\n${r.axis}: ${format(r.effects[i])}\ncoefficient ${format(r.coefficients[i])}`);
     bars($("coefficients"), words, r.effects, r.errors, ["column", r.axis, r.names.map((n) => (n.length > 10 ? n.slice(0, 9) + "…" : n))]);
+  });
+
+  if ($("drift")) redraws.push(() => {
+    const rows = data.drift, n = rows.length, at = rows.map((_, i) => i);
+    const top = 1.08 * Math.max(...rows.map((r) => Math.max(r.distance, r.edge)), 1e-9);
+    const chart = new Chart($("drift"), { x: [-0.6, n - 0.4], y: [0, top], labels: ["", "distance (MMD)"], xTicks: [], height: 340 });
+    for (const i of at)
+      node("rect", { x: chart.x(i - 0.5), width: chart.x(i + 0.5) - chart.x(i - 0.5), y: chart.y(rows[i].edge), height: chart.y(0) - chart.y(rows[i].edge), fill: css("--bar") }, chart.inside);
+    chart.line(at.map((i) => [i, rows[i].distance]), css("--soft"), undefined, 1.2);
+    const every = Math.ceil((n * 92) / chart.width);
+    rows.forEach((r, i) => {
+      const dot = node("circle", { cx: chart.x(i), cy: chart.y(r.distance), r: r.differs ? 7 : 5, fill: css(r.differs ? "--warn" : "--good"), class: "mark" }, chart.inside);
+      chart.hover(dot, `${r.label}: ${r.words}\ndistance ${format(r.distance)}\nnoise alone reaches ${format(r.edge)}`);
+      const short = r.label.length > 11 ? r.label.slice(0, 10) + "…" : r.label;
+      if (i % every === 0) text(chart.svg, chart.x(i), chart.height - chart.box.bottom + 17, short, { "text-anchor": "middle" });
+    });
+    chart.legend([["differs", css("--warn")], ["no change beyond noise", css("--good")], ["what noise alone reaches", css("--bar")]]);
   });
 
   // -- tables -------------------------------------------------------------------------------------
@@ -372,6 +396,10 @@
       link.click();
     };
 
+  let drawn = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth !== drawn) { drawn = innerWidth; redraws.forEach((draw) => draw()); }
+  });
   setTheme(wished.matches ? "dark" : "light");
   root.dataset.ready = "yes";
 })();

@@ -1,0 +1,58 @@
+"""How help looks: verbs in groups, examples below the options, choices that are listed and completed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from typer.core import TyperGroup
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Start": ("demo", "profile", "design", "sketch", "info"),
+    "Learn": ("sweep", "learn", "predict", "synthesize", "spectral"),
+    "Add and remove": ("merge", "subtract", "store", "serve", "contribute"),
+    "Compare": ("compare", "drift", "independence", "verify"),
+    "Show": ("report", "plot"),
+    "Publish privately": ("privatize", "ledger"),
+    "Other": ("warmup",),
+}
+"""The verbs by what they are for; one that is missing here is shown under Other."""
+
+Task = Literal[
+    "kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "classifier", "ica", "subspaces",
+    "anomaly",
+]  # fmt: skip
+Covariance = Literal["full", "tied", "diag", "spherical"]
+Decoder = Literal[
+    "auto", "tuning-free", "clompr", "clomp", "splitting", "cl-amp", "sketch-and-shift", "sliding-frank-wolfe", "adcg",
+    "thresholding", "particle-flow",
+]  # fmt: skip
+FileFormat = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "hdf5", "zarr", "sqlite", "duckdb"]
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text: commands that can be copied, as they are.
+
+    Examples
+    --------
+    >>> from sketchlearn.cli.help import examples
+    >>> print(examples("info all.sketch").replace("\\b", ""))
+    <BLANKLINE>
+    Examples:
+      sketchlearn info all.sketch
+    """
+    return "\n".join(["\b", "Examples:", *(f"  sketchlearn {line}" for line in lines)])
+
+
+class Verbs(TyperGroup):
+    """The verbs in groups, each with its whole summary."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section for each group."""
+        listed = [name for names in SECTIONS.values() for name in names]
+        rest = tuple(name for name in self.list_commands(ctx) if name not in listed)
+        for title, names in SECTIONS.items():
+            shown = names + rest if title == "Other" else names
+            rows = [(name, self.commands[name].get_short_help_str(200)) for name in shown if name in self.commands]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
