@@ -33,7 +33,7 @@ Bounds = tuple[npt.ArrayLike, npt.ArrayLike]
 _FEWEST, _USUAL, _BOUNDS_USUAL = 6, 10, 20
 _HARMLESS = 1e-3  # relative squared error of the averages that is not worth giving up features for
 _TOLERATED = 4e-3  # times features per component and column: error beyond which centres were found no more
-_OF_MIXTURES = 0.1  # of that: covariances of mixtures are lost before centres (more than 0.1 nats, k = 3 to 5)
+_OF_MIXTURES = 0.02  # of that: covariances are lost before centres (here 0.01 to 0.2 nats, k = 3 to 5)
 _FLATNESS = 3.0  # squared length of one row's features over that of the average
 _ALL_PRODUCTS = 64  # columns up to which the pilot keeps all products
 _ROUNDS = 2  # the second looks at the ball that the first found
