@@ -5,6 +5,7 @@ from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.histogram import HistogramFeatures
 from sketchlearn.features.kernel_laws import CauchyLaw, LaplaceLaw, MaternLaw, register_law
 from sketchlearn.features.monitoring import MonitoringFeatures
 from sketchlearn.features.operator import DenseOperator, Operator
@@ -36,6 +37,7 @@ __all__ = [
     "FoldedLaw",
     "FourierFeatures",
     "GaussianLaw",
+    "HistogramFeatures",
     "LaplaceLaw",
     "MaternLaw",
     "MixedLaw",
