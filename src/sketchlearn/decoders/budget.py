@@ -141,11 +141,6 @@ def running() -> Budget:
     return _RUNNING.get() or Budget(float("inf"))
 
 
-def seconds() -> float:
-    """What a decoding may cost that is not yet under way."""
-    return _SECONDS.get()
-
-
 def charge(work: float) -> None:
     """Count some work."""
     budget = _RUNNING.get()
