@@ -19,9 +19,9 @@ import numpy as np
 from scipy import stats
 
 import sketchlearn as sl
-from sketchlearn.features import SplitFeatures
+from sketchlearn.features import HistogramFeatures, SplitFeatures
 from sketchlearn.local import HEADER, Encoder
-from sketchlearn.privacy import noise, selection
+from sketchlearn.privacy import matrices, noise, selection
 from sketchlearn.privacy.amplification import choose_for_sample
 from sketchlearn.privacy.continual import ContinualRelease
 from sketchlearn.privacy.federated import Round
@@ -108,20 +108,58 @@ def vector_case(
     return Case(name, epsilon, delta, a, b, ratio(chosen, centres[0], centres[1], entries))
 
 
-def worst(phi: sl.features.base.FeatureMap, radius: float, rows: int = 20_001) -> tuple[np.ndarray, np.ndarray]:
-    """The row with the longest features, and the one that is farthest from it."""
+def matrix_case(name: str, chosen: Mechanism, phi: sl.features.base.FeatureMap, records: int, times: int) -> Case:
+    """Products of columns with the noise of a matrix: with one row at the end of its ball, or two of them.
+
+    The ratio of likelihoods is largest where the noise is positive, which is where what is left without the row has no
+    negative eigenvalue; that is rare in more than three columns, where outcomes are told apart along the row.
+    """
+    assert chosen.matrix is not None
+    d, s = phi.dim, chosen.matrix.constant
+    far = np.zeros((2, d))
+    far[0, 0] = far[1, 0] = 1.0
+    if chosen.count_multiplier == 0:  # orthogonal with the constant: as far apart as two rows can be
+        far[1, :2] = -0.25, math.sqrt(1.0 - 0.0625)
+    ends = [sl.sketch(row[None], phi).sums[phi.size :] for row in far]
+    first, second = (records * np.outer(v, v) for v in (np.append(r, s) for r in ends))
+    if chosen.count_multiplier:
+        second = 0 * first
+    a, b = (matrices.draw(times, d + 1, chosen.scale) + m for m in (first, second))
+    if chosen.count_multiplier and d < 3:
+        return Case(name, 1.0, 0.0, a, b, lambda out: np.linalg.eigvalsh((out - first).astype(float))[:, 0])
+    apart = (first - second).astype(float)
+    return Case(name, 1.0, 0.0, a, b, lambda out: np.tensordot(out.astype(float), apart))
+
+
+def worst(
+    phi: sl.features.base.FeatureMap, radius: float, mechanism: str = "", rows: int = 20_001
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """The row with the longest features, and the two that are farthest from each other, in the norm of the noise."""
     if phi.dim == 1:
         grid = np.linspace(-radius, radius, rows)[:, None]
     else:
         grid = np.random.default_rng(0).normal(size=(rows, phi.dim))
         grid *= radius / np.linalg.norm(grid, axis=1, keepdims=True)
-    sample = grid[np.random.default_rng(1).choice(len(grid), 2000, replace=False)]
+    sample = grid[np.random.default_rng(1).choice(len(grid), 4000, replace=False)]
     units = np.array([sl.sketch(row[None], phi).sums.ravel() for row in sample], float)
-    times = row_bounds(phi).multiplier_array()
-    units *= times
-    first = int(np.argmax(np.abs(units).sum(1)))
-    second = int(np.argmax(np.abs(units - units[first]).sum(1)))
-    return sample[first], sample[second]
+    units *= row_bounds(phi).multiplier_array()
+
+    def lengths(moved: np.ndarray) -> np.ndarray:
+        if mechanism == "circular-discrete-laplace":
+            half = moved.shape[1] // 2
+            return np.hypot(moved[:, :half], moved[:, half:]).sum(1)
+        return (moved**2).sum(1) if mechanism == "discrete-gaussian" else np.abs(moved).sum(1)
+
+    first = int(np.argmax(lengths(units)))
+    best = (0.0, first, first)
+    for start in [first, *range(0, len(units), 400)]:
+        one = start
+        for _ in range(4):  # the farthest row, and the farthest from that
+            apart = lengths(units - units[one])
+            other = int(np.argmax(apart))
+            best = max(best, (float(apart[other]), one, other))
+            one = other
+    return sample[first], (sample[best[1]], sample[best[2]])
 
 
 def maps() -> Iterator[tuple[str, sl.features.base.FeatureMap, float]]:
@@ -134,6 +172,8 @@ def maps() -> Iterator[tuple[str, sl.features.base.FeatureMap, float]]:
     yield "two groups of columns", SplitFeatures.of(halves[0], halves[1], [0]), 50.0
     yield "products of features", sl.EmbeddedFeatures.of(draw(dim=1, size=1, scale=1.0, seed=0)), 3000.0
     yield "products of columns", sl.QuadraticFeatures.draw(dim=2, radius=1.0), 1.0
+    yield "products of three columns", sl.QuadraticFeatures.draw(dim=3, radius=1.0), 1.0
+    yield "histograms of columns", HistogramFeatures.draw([-1.0, -1.0], [1.0, 1.0], cells=2), 1.0
     yield "random squares", sl.QuadraticFeatures.draw(dim=2, size=3, variant="sphere", radius=1.0), 1.0
 
 
@@ -141,14 +181,17 @@ def sketches(times: int) -> Iterator[Case]:
     """One sketch of every kind of map, both relations, with and without delta, one row or several a person."""
     for kind, phi, radius in maps():
         bounds = row_bounds(phi)
-        high, low = worst(phi, radius)
         for relation, delta, records in (
             ("add-remove", 0.0, 1), ("add-remove", 1e-2, 1), ("replace-one", 0.0, 1), ("replace-one", 1e-2, 1),
         ):  # fmt: skip
             mechanism = "gaussian" if delta else "laplace"
             chosen = choose_mechanism(bounds, phi.size, 1.0, delta, relation, records, mechanism)
+            if chosen.matrix is not None:
+                yield matrix_case(f"{kind}, {relation}, {chosen.name}", chosen, phi, records, times)
+                continue
+            longest, farthest = worst(phi, radius, chosen.name)
             both = []
-            for extra in (high, None if relation == "add-remove" else low):
+            for extra in (longest, None) if relation == "add-remove" else farthest:
                 s = sl.Sketch.empty(phi) if extra is None else sl.sketch(np.tile(extra, (records, 1)), phi)
                 both.append((s.sums.ravel() * bounds.multiplier_array(), s.weight))
             yield vector_case(f"{kind}, {relation}, {chosen.name}", 1.0, delta, chosen, both[0], both[1], times)

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from sketchlearn.comparison import (
         Comparison,
         DetectionErrors,
+        Discrepancy,
         Independence,
         Score,
         compare,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         goodness_of_fit,
         independence,
         mean_kernel,
+        mmd,
         score,
         synthesize,
     )
@@ -79,6 +81,7 @@ _ROOMS = {
     "comparison": (
         "Comparison",
         "DetectionErrors",
+        "Discrepancy",
         "Independence",
         "Score",
         "compare",
@@ -88,6 +91,7 @@ _ROOMS = {
         "goodness_of_fit",
         "independence",
         "mean_kernel",
+        "mmd",
         "score",
         "synthesize",
     ),
@@ -166,6 +170,7 @@ __all__ = [
     "CompressiveVerifier",
     "DataWarning",
     "DetectionErrors",
+    "Discrepancy",
     "DuplicateRowsError",
     "EmbeddedFeatures",
     "Encoder",
@@ -211,6 +216,7 @@ __all__ = [
     "local",
     "mean_kernel",
     "merge",
+    "mmd",
     "plots",
     "privatize",
     "profile",

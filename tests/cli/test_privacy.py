@@ -97,6 +97,38 @@ def test_maps_for_a_release_of_so_many_rows(tmp_path, capsys):
     said = json.loads(capsys.readouterr().out)
     assert "all 465 products" in said["expect"]
     for wrong in (["--rows", 10], ["--epsilon", 1], ["--delta", 0.1], ["--rows", 0, "--epsilon", 1],
-                  ["--rows", 10, "--epsilon", -1], ["--rows", 10, "--epsilon", 1, "--task", "gmm"]):  # fmt: skip
+                  ["--rows", 10, "--epsilon", -1], ["--rows", 10, "--epsilon", 1, "--task", "ica"]):  # fmt: skip
         assert run(*common, *wrong) == 2
     assert run("design", "rows.csv", "-o", out, "--rows", 10, "--epsilon", 1) == 2
+
+
+def test_rows_from_a_map_of_columns(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=3000), rng.integers(0, 7, 3000)])
+    np.savetxt(tmp_path / "x.csv", rows, delimiter=",", header="a,b", comments="")
+    single, joint, made = tmp_path / "single.json", tmp_path / "joint.json", tmp_path / "made.csv"
+    common = ["--lower=-5,0", "--upper=5,6", "--columns", "a,b"]
+    assert run("design", "-o", single, "--task", "columns", *common, "--integers", "b") == 0
+    assert run("design", "-o", joint, "-k", 3, *common) == 0
+    for name in ("single", "joint"):
+        assert (
+            run("sketch", tmp_path / "x.csv", "-f", tmp_path / f"{name}.json", "-o", tmp_path / f"{name}.sketch") == 0
+        )
+    assert (
+        run("privatize", tmp_path / "single.sketch", "-o", tmp_path / "p.sketch", "--epsilon", 2, "--public-map") == 0
+    )
+    assert run("synthesize", tmp_path / "joint.sketch", "--columns", tmp_path / "p.sketch", "-n", 600, "-o", made) == 0
+    found = np.loadtxt(made, delimiter=",", skiprows=1)
+    assert set(found[:, 1]) == set(range(7))
+    assert abs(found[:, 0].std() - 1.0) < 0.2
+    capsys.readouterr()
+    assert run("info", tmp_path / "p.sketch", "--json") == 0
+    assert 0 < json.loads(capsys.readouterr().out)["nsr"] < 0.1
+    assert run("info", tmp_path / "p.sketch") == 0
+    assert "of the energy of the averages" in capsys.readouterr().out
+    assert run("design", "-o", single, *common, "--integers", "b") == 2  # of another task
+    capsys.readouterr()
+    bounds = ["--lower", "0,0", "--upper", "1,1", "--rows", 2000, "--epsilon", 1, "--delta", 1e-6]
+    for task, said in (("classifier", "kernel values"), ("columns", "cells of each column"), ("gmm", "a mixture")):
+        assert run("design", "-o", tmp_path / "m.json", *bounds, "-k", 3, "--task", task) == 0
+        assert said in capsys.readouterr().out

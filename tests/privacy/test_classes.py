@@ -66,7 +66,7 @@ def test_the_size_follows_the_noise():
     assert sizes[0] < 100 < sizes[1] < 1000 < sizes[2]
     assert private_size(10, 64, 1.0, 0.0, rows=1400, task="classifier")[0] < 100
     assert "no useful result" in private_size(10, 64, 0.05, 1e-6, rows=1400, task="classifier")[1]
-    with pytest.raises(ValueError, match="kmeans, gmm, pca and classifier"):
+    with pytest.raises(ValueError, match="kmeans, gmm, pca, classifier and columns"):
         private_size(10, 64, 1.0, rows=100, task="ica")
 
 

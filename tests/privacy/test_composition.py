@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sketchlearn as sl
-from sketchlearn.privacy import combine, compose, privatize
+from sketchlearn.privacy import combine, compose, divided, privatize
 from sketchlearn.privacy.composition import Spent
+from sketchlearn.privacy.mechanism import choose_mechanism
+from sketchlearn.privacy.sensitivity import row_bounds
 
 spendings = st.lists(st.builds(Spent, st.floats(1e-3, 5.0), st.sampled_from([0.0, 1e-9, 1e-6])), min_size=1, max_size=8)
 
@@ -92,3 +94,17 @@ def test_quadratic_records_keep_both_variances():
     a, b = (privatize(sl.sketch(np.full((100, 2), 0.1 * i), phi), 1.0, 1e-6, public_map=True) for i in (1, 2))
     both = combine([a, b], users="disjoint").privacy.details["variances"]
     assert both == [[n, 2 * v] for n, v in a.privacy.details["variances"]]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("shares", [[0.5, 0.5], [0.7, 0.2, 0.1]])
+def test_a_divided_budget_is_spent_and_not_more(epsilon, shares):
+    phi = sl.FourierFeatures.draw(dim=2, size=50, scale=1.0, seed=0)
+    bounds = row_bounds(phi)
+    each = [choose_mechanism(bounds, 50, e, 1e-6, mechanism="gaussian").spent for e in divided(epsilon, 1e-6, shares)]
+    together = compose(each, 1e-6)
+    assert together.by == "Gaussian"
+    assert epsilon * (1 - 1e-4) < together.epsilon <= epsilon
+    assert sum(s.epsilon for s in each) > 1.2 * epsilon  # what adding them would say
+    with pytest.raises(ValueError, match="add up to 1"):
+        divided(1.0, 1e-6, [0.7, 0.7])

@@ -88,6 +88,35 @@ def test_what_is_left_after_chosen_rows_were_taken_out_is_chosen(rows, phi):
     assert (everything - some).origin.by_content
 
 
+def test_a_release_says_nothing_of_weights(rows, phi):
+    """The largest weight of a row is kept in the exact sketch, to refuse with, and in no release."""
+    weights = np.ones(1000, int)
+    weights[7] = 3
+    exact = sl.sketch(rows, phi, sample_weight=weights)
+    assert exact.origin.largest == 3 * 2**16
+    public = privatize(exact, 1.0, records_per_user=3, public_map=True)
+    for s in (public, sl.Sketch.from_bytes(public.to_bytes()), combine([public, public], "same")):
+        assert s.origin == sl.Sketch.empty(phi).origin
+        assert s.effective_count == s.count
+    assert b"largest" not in public.to_bytes()
+
+
+@pytest.mark.parametrize("groups", [4, 8, 20])
+def test_features_of_repeated_rows_don_t_claim_to_be_exact(groups):
+    """Two different rows, 10 000 times: groups of one row, or none, know nothing of the average."""
+    phi = sl.FourierFeatures.draw(dim=2, size=40, scale=1.0, seed=0, features_per_row=40 // groups)
+    rows = np.tile([[0.3, 0.2], [1.0, 1.0]], (10_000, 1))
+    s = sl.sketch(rows, phi)
+    plain = sl.FourierFeatures.draw(dim=2, size=40, scale=1.0, seed=0)
+    off = np.abs(s.mean - sl.sketch(rows, plain).mean) ** 2
+    assert off.mean() > 0.05  # what it is wrong by
+    assert s.variances.mean() > 0.3 * off.mean()
+    different = np.random.default_rng(0).normal(size=(20_000, 2))
+    honest = sl.sketch(different, phi)
+    off = np.abs(honest.mean - sl.sketch(different, plain).mean) ** 2
+    assert honest.variances.mean() < 4.0 * off.mean()
+
+
 # -- known noise ----------------------------------------------------------------------------------
 
 

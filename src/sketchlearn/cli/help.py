@@ -20,6 +20,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 Task = Literal[
     "kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "classifier", "ica", "subspaces",
     "anomaly",
+    "columns",
 ]  # fmt: skip
 Covariance = Literal["full", "tied", "diag", "spherical"]
 Decoder = Literal[

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.comparison.histograms import histogram, reshaped
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.encoder import Category
@@ -23,7 +24,7 @@ from sketchlearn.sketches.value import Sketch
 Array = npt.NDArray[np.float64]
 
 _FEW = 500  # points that are moved rather than drawn, by default
-_FREQUENCIES = 2000  # that points are moved by: they come in random order, and more gain little
+_FREQUENCIES = 2000  # that are decoded and that points are moved by: they come in random order, more gain little
 _ROUNDS, _STEPS = 12, 25
 
 
@@ -35,6 +36,7 @@ def synthesize(
     mixture: Mixture | None = None,
     bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     integers: Sequence[int | str] = (),
+    columns: Sketch | None = None,
     random_state: RandomState = None,
 ) -> Array:
     """Rows that have the distribution of those behind a sketch.
@@ -58,6 +60,9 @@ def synthesize(
         Public bounds of the columns, a number each or one for all: values beyond are moved to them.
     integers : sequence of int or str
         Columns that hold whole numbers, by number or name: their values are rounded.
+    columns : Sketch, optional
+        Histograms of the single columns (``task="columns"``): the rows keep their order along each column and take the
+        values of its histogram, with its spikes, whole numbers and edges.
     random_state : int, Generator, RandomState or None
         For repeatable rows.
 
@@ -80,17 +85,19 @@ def synthesize(
         raise ValueError(f"method={method!r}: choose 'auto', 'mixture' or 'points'")
     if sketch.effective_count < 2:
         raise ValueError("the sketch has fewer than two rows: there is nothing to follow")
+    if columns is not None:
+        _check_columns(columns, features)
     rng = as_generator(random_state)
     if mixture is None:
         from sketchlearn.decoders.description import describe  # loads the decoders of mixtures
 
-        mixture = describe(sketch)
+        mixture = describe(sketch, _FREQUENCIES)
     if mixture.dim != features.dim:
         raise ValueError(f"the mixture has {mixture.dim} columns, the sketch {features.dim}")
-    start = rng.permutation(mixture.sample(int(n), rng)[0])
+    start = mixture.sample(int(n), rng)[0]
     whole = [_place(column, features) for column in integers]
     if method == "mixture" or (method == "auto" and n > _FEW):
-        return _valid(start, sketch, bounds, whole)
+        return _valid(start, sketch, bounds, whole, columns, rng)
     used = min(features.size, _FREQUENCIES)
     apart = np.arange(used) % 10 == 9 if used >= 20 else np.zeros(used, bool)
     operator = features.operator(dtype=np.float64)
@@ -103,7 +110,16 @@ def synthesize(
         operator.rows(np.flatnonzero(apart)),
         sketch.mean[:used][apart],
     )
-    return _valid(moved, sketch, bounds, whole)
+    return _valid(moved, sketch, bounds, whole, columns, rng)
+
+
+def _check_columns(columns: Sketch, features: FeatureMap) -> None:
+    """Refuse histograms of other columns."""
+    known, own = histogram(columns).columns, features.columns
+    if columns.features.dim != features.dim:
+        raise ValueError(f"the sketch has {features.dim} columns, that of single columns {columns.features.dim}")
+    if known is not None and own is not None and known != own:
+        raise ValueError(f"the columns are {', '.join(own[:8])}, those of the histograms {', '.join(known[:8])}")
 
 
 def _place(column: int | str, features: FeatureMap) -> int:
@@ -118,10 +134,15 @@ def _place(column: int | str, features: FeatureMap) -> int:
 
 
 def _valid(
-    rows: Array, sketch: Sketch, bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None, whole: Sequence[int]
+    rows: Array,
+    sketch: Sketch,
+    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None,
+    whole: Sequence[int],
+    columns: Sketch | None,
+    rng: np.random.Generator,
 ) -> Array:
     """Rows that could have been data: within bounds, with whole numbers and labels where there are such."""
-    rows = rows.copy()
+    rows = rows.copy() if columns is None else reshaped(rows, columns, rng, _label_columns(sketch.features))
     limits = [(sketch.lower, sketch.upper)] if sketch.has_box else []
     limits += [] if bounds is None else [(np.asarray(bounds[0], np.float64), np.asarray(bounds[1], np.float64))]
     d = rows.shape[1]
@@ -152,6 +173,16 @@ def _valid(
         )
         clipped[:, j] = np.clip(rows[:, j], low, high) if low <= high else clipped[:, j]
     return clipped
+
+
+def _label_columns(features: FeatureMap) -> set[int]:
+    """Columns that an encoder made of labels."""
+    found: set[int] = set()
+    at = 0
+    for rule in () if features.encoder is None else features.encoder.rules:
+        found |= set(range(at, at + len(rule.names))) if isinstance(rule, Category) else set()
+        at += len(rule.names)
+    return found
 
 
 def _moved(start: Array, spread: Array, operator: Operator, z: Array, other: Operator, held: Array) -> Array:

@@ -28,9 +28,8 @@ GAIN = 0.99
 AGREE = 1.05
 """Ratio of two misfits up to which two searches have found the same: the model is wrong then, not the search."""
 
-SECOND = (
-    1.4e10  # multiply-adds that one core does in a second, measured over six decodings: between 0.6 and 1.5 times that
-)
+SECOND = 1.4e10
+"""Multiply-adds of a second of one core; six decodings took between 0.6 and 1.5 times as long as they were counted."""
 SECONDS = 60.0
 """The budget of one decoding, unless told."""
 
@@ -140,11 +139,6 @@ def spending(budget: Budget | None = None) -> Iterator[Budget]:
 def running() -> Budget:
     """The budget that work counts for now; one without limit outside of a decoding."""
     return _RUNNING.get() or Budget(float("inf"))
-
-
-def seconds() -> float:
-    """What a decoding may cost that is not yet under way."""
-    return _SECONDS.get()
 
 
 def charge(work: float) -> None:

@@ -27,22 +27,24 @@ from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 
 _LADDER = (8, 16, 32)  # components that are tried after one
-_PARAMETERS = 400  # of the mixture, at most: more cost time and change little
+_PARAMETERS = 2 / 3  # of the mixture for each frequency, at most: more cost time and change little
 _FULL = 0.6  # parameters of the mixture per number of the sketch, at most: beyond that it follows the noise
 _ROUNDS = 1  # of splitting and merging
-FREQUENCIES = 600  # that the mixture is decoded from: more cost time and change little
+FREQUENCIES = 600  # that the mixture is decoded from, where nobody draws from it: more change little
 _NEAR_ONE = 0.98  # averages so near 1 tell of nothing but mean and covariance
 _PLACES = 256  # where rows are looked for: along the diagonal of the box, and as many at random
 _COARSE_TO_FINE = 8  # steps in which the best of these places is improved
 
 
-def describe(sketch: Sketch) -> Mixture:
+def describe(sketch: Sketch, frequencies: int = FREQUENCIES) -> Mixture:
     """A mixture, with full covariances, whose characteristic function is near that of the rows.
 
     Parameters
     ----------
     sketch : Sketch
         Of Fourier features.
+    frequencies : int
+        That the mixture is decoded from, the first ones; it may have two thirds as many parameters.
 
     Returns
     -------
@@ -61,7 +63,7 @@ def describe(sketch: Sketch) -> Mixture:
     rng = np.random.default_rng(0)
     metric = np.eye(features.dim) if features.whitening is None else np.asarray(features.whitening, np.float64)
     near = location(sketch)
-    view = _view(sketch, metric, near)
+    view = _view(sketch, metric, near, frequencies)
     if np.abs(view.mean).min() > _NEAR_ONE:
         return _from_moments(view).mapped(np.asarray(np.linalg.inv(metric), np.float64))
     with single_blas_thread:  # many small products: more than one thread only costs
@@ -73,13 +75,13 @@ def describe(sketch: Sketch) -> Mixture:
             spread = found.mixture.full_covariances()[0]
             root = np.linalg.cholesky(spread + noise.ROUNDING * np.trace(spread) / len(spread) * np.eye(len(spread)))
             metric = np.asarray(np.linalg.inv(root), np.float64) @ metric
-            found = _climb_ladder(Problem.from_view(_view(sketch, metric, near)), rng)
+            found = _climb_ladder(Problem.from_view(_view(sketch, metric, near, frequencies)), rng, frequencies)
     return found.mixture.mapped(np.asarray(np.linalg.inv(metric), np.float64))
 
 
-def _view(sketch: Sketch, metric: Array, near: Array) -> View:
+def _view(sketch: Sketch, metric: Array, near: Array, frequencies: int) -> View:
     """Some of the frequencies, all taken alike; what is decoded from them is a mixture of the rows A x."""
-    view = View.of(sketch, metric, first=FREQUENCIES, near=near)
+    view = View.of(sketch, metric, first=frequencies, near=near)
     return replace(view, broad=np.ones_like(view.broad), importance=np.ones_like(view.importance))
 
 
@@ -134,9 +136,9 @@ def location(sketch: Sketch) -> Array:
     return place
 
 
-def _climb_ladder(problem: Problem, rng: np.random.Generator) -> MixtureSolution:
+def _climb_ladder(problem: Problem, rng: np.random.Generator, frequencies: int) -> MixtureSolution:
     """The fewest components of the ladder that explain the sketch, or the most that do well."""
-    most = max(1, int(min(_FULL * 2 * problem.size, _PARAMETERS) / (2 * problem.dim + 1)))
+    most = max(1, int(min(_FULL * 2 * problem.size, _PARAMETERS * frequencies) / (2 * problem.dim + 1)))
     steps = sorted({min(k, most) for k in _LADDER})
     tried = []
     for k in steps:

@@ -84,7 +84,7 @@ def sampling_variance(power: Array) -> Array:
 
 def added_variance(sketch: Averages) -> Array:
     """Variance of each average beyond that of sampling rows with ideal features, (m,)."""
-    if isinstance(sketch.features, SecondMomentMap) and sketch.privacy is None and not np.any(sketch.noise):
+    if sketch.features.as_second_moment is not None and sketch.privacy is None and not np.any(sketch.noise):
         return np.zeros(sketch.features.size)  # (nothing is added, and the rest takes many times the sketch)
     ideal = sketch.features.ideal_variances(sketch.mean, sketch.sums, float(sketch.weight))
     return np.maximum(sketch.variances - ideal / sketch.effective_count, 0.0)

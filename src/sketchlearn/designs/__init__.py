@@ -3,6 +3,7 @@
 from sketchlearn.designs import (  # noqa: F401  # each registers its tasks
     anomaly,
     classifier,
+    columns,
     gmm,
     ica,
     kmeans,

@@ -166,7 +166,7 @@ def design(
     n_components : int
         The largest number of components that will be asked for.
     task : {"kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "classifier", "ica", \
-"subspaces", "anomaly"}
+"subspaces", "anomaly", "columns"}
         What the sketch is for, or a task that was registered.  ``"monitoring"`` adds features of single columns, so
         that :func:`sketchlearn.comparison.drift` can say how each column changed; columns count in units of their
         spread.  ``"pca"``, ``"regression"`` and ``"cca"`` give quadratic features

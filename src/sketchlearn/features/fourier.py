@@ -101,7 +101,7 @@ class FourierFeatures(PhaseMap):
         cls,
         dim: int,
         size: int,
-        scale: float = 1.0,
+        scale: float | npt.ArrayLike = 1.0,
         radial: str | RadialLaw = "adapted",
         seed: int = 0,
         *,
@@ -120,11 +120,11 @@ class FourierFeatures(PhaseMap):
         ----------
         dim, size : int
             Columns of the data, number of features.
-        scale : float
-            Kernel scale, in the units of the data (after `whitening`).
+        scale : float or array (dim,)
+            Kernel scale, in the units of the data (after `whitening`); or one a column, which makes a `whitening`.
         radial : str or RadialLaw
-            ``"gaussian"``, ``"folded"``, ``"adapted"``, ``"weighted"``, ``"multiscale"`` or a law with its
-            own parameters.
+            ``"gaussian"``, ``"folded"``, ``"adapted"``, ``"weighted"``, ``"multiscale"``, ``"laplace"``, ``"matern"``,
+            ``"cauchy"``, or a law with its own parameters.
         seed : int
             The same seed and parameters give the same frequencies on any machine.
         directions : {"orthogonal", "iid"}
@@ -136,16 +136,15 @@ class FourierFeatures(PhaseMap):
         whitening : array (dim, dim), optional
             Matrix A: the features become ``exp(i w·(A x))``; `frequencies` are those of x itself.
         structure : {"dense", "hadamard", "gr2", "fastfood", "auto"}
-            Frequencies drawn one by one, or blocks of Walsh-Hadamard transforms: ``d log d`` operations a row
-            instead of ``d**2``, a few bytes a frequency.  ``"auto"`` takes ``"hadamard"`` where it is faster.
-            Structured blocks have orthogonal or uniform directions of their own: `directions` is not used.
+            Frequencies drawn one by one, or blocks of Walsh-Hadamard transforms: ``d log d`` operations a row instead
+            of ``d**2``, with directions of their own.  ``"auto"`` takes ``"hadamard"`` where it is faster.
         quantized : bool
             Keep only the signs of cosine and sine, of phases with a random dither: two bits a feature.
         features_per_row : int, optional
             Each row contributes so many of the features, one group of them that follows from its content; with
             structured features a multiple of the length of a block.
         octaves : int
-            So many octaves below the radial law have frequencies, for far rows; of dense, plain features only.
+            Octaves below the radial law that have frequencies, for far rows; of dense, plain features only.
 
         Examples
         --------
@@ -159,12 +158,13 @@ class FourierFeatures(PhaseMap):
                 raise ValueError(f"radial={radial!r}: choose one of {', '.join(LAWS)}")
             radial = LAWS[radial]()
         centre = None if center is None else dense.finite(center, ((dim,),), "center")
+        width, whitening = dense.one_scale(scale, dim, whitening)
         matrix = None if whitening is None else dense.finite(whitening, ((dim, dim),), "whitening")
         if centre is not None:
             # exact in float32, so that float32 and float64 rows are centred alike
             with np.errstate(over="ignore"):
                 centre = dense.finite(centre.astype(np.float32), ((dim,),), "center in float32")
-        phi = cls(dim, size, scale, radial, directions, radii, seed, centre, matrix, octaves=octaves)._validated()
+        phi = cls(dim, size, width, radial, directions, radii, seed, centre, matrix, octaves=octaves)._validated()
         return phi.redrawn(structure=structure, quantized=quantized, features_per_row=features_per_row)
 
     def redrawn(

@@ -18,6 +18,8 @@ from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.reading import Grouped, Reading, Signs, Waves, Weight, group_bounds, harmonics
 from sketchlearn.kernels import ENTRY_BOUND
 
+_REPEATS = 8.0  # times what numbers of different rows scatter, and its standard deviation: less than 1e-5 by chance
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PhaseMap(CharacteristicMap):
@@ -128,6 +130,25 @@ class PhaseMap(CharacteristicMap):
         """Variances of the features over the rows, larger where only some of the rows contribute."""
         pairs, behind = self._split(sums, weight)
         return self._reading.variances(pairs, behind) * (weight / np.asarray(behind))
+
+    def selection_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
+        """Of subsampled features of rows that repeat: equal rows are all in one group of features.
+
+        Numbers of rows of the groups then scatter more than those of different rows do: by a factor r, the mean number
+        of times that a row is there (their chi-squared over its degrees of freedom).  A group with ``n / r`` different
+        rows knows an average of modulus |z| up to ``(1 - |z|**2) / (n / r - 1)``, and a group of one row nothing.
+        """
+        if self._grouped is None or weight <= 0:
+            return np.zeros(self.size)
+        counts = np.maximum(sums[2 * self.size :].astype(np.float64), 0.0)
+        free, expected = len(counts) - 1, weight / len(counts)
+        scatter = float(((counts - expected) ** 2).sum()) / expected
+        if free < 1 or scatter <= _REPEATS * (free + math.sqrt(2.0 * free)):
+            return np.zeros(self.size)
+        pairs, behind = self._split(sums, weight)
+        others = np.maximum(np.asarray(behind) * free / scatter - 1.0, 0.0)
+        left = np.maximum(1.0 - np.abs(self._reading.mean(pairs, behind)) ** 2, 0.0)
+        return np.asarray(np.where(others > 0.5, np.minimum(left / np.maximum(others, 0.5), 1.0), 1.0))
 
     def distortion_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
         """What the harmonics of one-bit features leave, whatever the number of rows; 0 for other features."""

@@ -85,6 +85,10 @@ class SumAlgebra:
         """Variance of each entry of the mean that no number of rows takes away: 0, unless the features are coarse."""
         return np.zeros(self.size)
 
+    def selection_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
+        """Variance of each entry of the mean by which rows contribute to it, where rows are known to repeat."""
+        return np.zeros(self.size)
+
     def release_variances(
         self,
         sums: npt.NDArray[Any],

@@ -97,6 +97,7 @@ _HOMES = {
     "fourier": "sketchlearn.kernels.fourier",
     "signs": "sketchlearn.kernels.fourier",
     "hadamard": "sketchlearn.kernels.hadamard",
+    "cells": "sketchlearn.kernels.cells",
     "subsampled": "sketchlearn.kernels.subsampled",
     "squares": "sketchlearn.kernels.quadratic",
     "products": "sketchlearn.kernels.quadratic",

@@ -181,7 +181,7 @@ class Mixture:
     # -- samples -----------------------------------------------------------------------------
 
     def sample(self, n: int, random_state: RandomState = None) -> tuple[Array, npt.NDArray[np.intp]]:
-        """Rows drawn from the mixture (n, d), and their components (n,).
+        """Rows drawn from the mixture (n, d) in random order, and their components (n,).
 
         Examples
         --------
@@ -194,7 +194,8 @@ class Mixture:
             raise ValueError(f"n={n}: ask for at least one row")
         rng = as_generator(random_state)
         owner = np.sort(rng.choice(self.n_components, size=n, p=self.weights / self.weights.sum()))
-        return self.means[owner] + self._steps(owner, rng), owner
+        rows, order = self.means[owner] + self._steps(owner, rng), rng.permutation(n)
+        return rows[order], owner[order]
 
     def weighted_points(self, n: int, rng: np.random.Generator) -> tuple[Array, Array, npt.NDArray[np.intp]]:
         """About n points, their weights and components: antithetic pairs, half of them shared out evenly."""

@@ -1,6 +1,6 @@
 """Differential privacy: noisy sketches that may be published, what they guarantee, and who has spent how much."""
 
-from sketchlearn.privacy.composition import Spent, combine, compose
+from sketchlearn.privacy.composition import Spent, combine, compose, divided
 from sketchlearn.privacy.continual import ContinualRelease
 from sketchlearn.privacy.ledger import Account, Entry, Ledger
 from sketchlearn.privacy.noise import InsecureNoiseWarning, insecure_noise
@@ -23,6 +23,7 @@ __all__ = [
     "WeakGuaranteeWarning",
     "combine",
     "compose",
+    "divided",
     "insecure_noise",
     "prepare",
     "private_design",

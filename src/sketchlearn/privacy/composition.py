@@ -21,13 +21,20 @@ from importlib import import_module
 from typing import Any
 
 import sketchlearn
-from sketchlearn.privacy.calibration import TAIL, composed_gaussian, concentrated_epsilon
+from sketchlearn.privacy.calibration import (
+    TAIL,
+    analytic_sigma,
+    composed_gaussian,
+    concentrated_epsilon,
+    gaussian_delta,
+)
 from sketchlearn.sketches.merging import noise_of
 from sketchlearn.sketches.record import PrivacyRecord, added_variances, together
 from sketchlearn.sketches.value import Sketch, check_same_features
 
 USERS = ("disjoint", "same")
 _TERMS = 8  # of a sum that are written out
+_ROUNDED = 1e-6  # of epsilon: more than the margins of discrete noise and the error of composing it
 _GRID = 1e-4  # of epsilon: step of privacy-loss distributions, rounded up
 
 
@@ -110,8 +117,8 @@ def arithmetic(spent: Sequence[Spent], delta: float = 0.0) -> list[str]:
     >>> from sketchlearn.privacy.composition import Spent, arithmetic
     >>> print("\\n".join(arithmetic([Spent(0.1, 1e-8, rho=0.0004)] * 100, delta=1e-6)))
     adding: epsilon = 100 x 0.1 = 10, delta = 100 x 1e-08 = 1e-06
-    zero-concentrated: rho = 100 x 0.0004 = 0.04, which is epsilon = 1.296 at delta = 1e-06
-    the smallest counts: zero-concentrated, epsilon = 1.296, delta = 1e-06
+    zero-concentrated: rho = 100 x 0.0004 = 0.04, which is epsilon = 1.305 at delta = 1e-06
+    the smallest counts: zero-concentrated, epsilon = 1.305, delta = 1e-06
     """
     if len(spent) < 2:
         return []
@@ -147,6 +154,38 @@ def _summed(values: Sequence[float]) -> str:
     if len(terms) > _TERMS:
         terms = [*terms[:_TERMS], f"{len(terms) - _TERMS} more"]
     return f"{' + '.join(terms)} = {math.fsum(values):.4g}"
+
+
+def divided(epsilon: float, delta: float, shares: Sequence[float]) -> list[float]:
+    """The epsilon of each of several releases, at the same delta, that together guarantee (epsilon, delta).
+
+    Of Gaussian noise the squares of the shifts add up: a release with a share s of them has ``1 / sqrt(s)`` times the
+    noise of a single one, where dividing epsilon would ask for ``1 / s`` times it.  Without delta epsilon is divided.
+    A ledger composes the releases in the same way.
+
+    Examples
+    --------
+    >>> from sketchlearn.privacy import divided
+    >>> [round(e, 3) for e in divided(1.0, 1e-6, [0.7, 0.3])]
+    [0.825, 0.524]
+    >>> divided(1.0, 0.0, [0.5, 0.5])
+    [0.5, 0.5]
+    """
+    if not shares or not all(share > 0.0 for share in shares) or math.fsum(shares) > 1.0 + 1e-12:
+        raise ValueError(f"shares must be positive and add up to 1 at most, got {list(shares)}")
+    if not delta > 0.0:
+        return [epsilon * share for share in shares]
+    from scipy.optimize import brentq
+
+    sigma = analytic_sigma(epsilon * (1.0 - _ROUNDED), delta)
+    found = []
+    for share in shares:
+        own = sigma / math.sqrt(share)
+        if gaussian_delta(own, 0.0) <= delta:
+            raise ValueError(f"delta={delta:g} alone covers a share of {share:g}: take a smaller one")
+        root = brentq(lambda e, own=own: math.log(gaussian_delta(own, e) / delta), 0.0, epsilon * (1.0 + 1e-9))
+        found.append(float(root) * (1.0 - _ROUNDED))
+    return found
 
 
 def loss_distribution_epsilon(spent: Sequence[Spent], delta: float) -> float:

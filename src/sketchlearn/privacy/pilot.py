@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs import design
+from sketchlearn.designs import default_size, design
 from sketchlearn.designs.kmeans import multiscale_map
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
@@ -20,7 +20,7 @@ from sketchlearn.privacy.mechanism import choose_mechanism, draw
 from sketchlearn.privacy.quadratic_size import pca_release_size
 from sketchlearn.privacy.release import charge, check_sketch, map_mark, released
 from sketchlearn.privacy.sensitivity import phase_bounds, row_bounds
-from sketchlearn.privacy.sizes import class_size
+from sketchlearn.privacy.sizes import class_size, column_cells
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sketching import sketch
@@ -33,6 +33,7 @@ Bounds = tuple[npt.ArrayLike, npt.ArrayLike]
 _FEWEST, _USUAL, _BOUNDS_USUAL = 6, 10, 20
 _HARMLESS = 1e-3  # relative squared error of the averages that is not worth giving up features for
 _TOLERATED = 4e-3  # times features per component and column: error beyond which centres were found no more
+_OF_MIXTURES = 0.02  # of that: covariances are lost before centres (here 0.01 to 0.2 nats, k = 3 to 5)
 _FLATNESS = 3.0  # squared length of one row's features over that of the average
 _ALL_PRODUCTS = 64  # columns up to which the pilot keeps all products
 _ROUNDS = 2  # the second looks at the ball that the first found
@@ -66,10 +67,10 @@ def private_size(
         As in :func:`sketchlearn.privatize`.
     rows : int
         A public lower bound of the number of rows.
-    task : {"kmeans", "gmm", "pca", "classifier"}
+    task : {"kmeans", "gmm", "pca", "classifier", "columns"}
         Fourier features for centres or mixtures, quadratic ones for principal components, Fourier features of each of
-        `n_components` classes; give the number to :func:`sketchlearn.design` with public bounds and the same task
-        ("kmeans" for mixtures).
+        `n_components` classes, or cells of each column; give the number to :func:`sketchlearn.design` with public
+        bounds and the same task ("kmeans" for mixtures).
 
     Examples
     --------
@@ -80,7 +81,7 @@ def private_size(
     >>> size, "no useful result" in why
     (600, True)
     >>> private_size(5, 100, 0.1, rows=10**5, task="pca")[0]
-    1100
+    5050
     """
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
         raise ValueError(f"rows must be a public lower bound of their number, got {rows!r}")
@@ -88,8 +89,10 @@ def private_size(
         return pca_release_size(n_components, dim, epsilon, delta, int(rows), relation, records_per_user)
     if task == "classifier":
         return class_size(n_components, epsilon, delta, int(rows), relation, records_per_user)
+    if task == "columns":
+        return column_cells(dim, epsilon, delta, int(rows), relation, records_per_user)
     if task not in ("kmeans", "gmm"):
-        raise ValueError(f"task={task!r}: sizes of releases are known for kmeans, gmm, pca and classifier")
+        raise ValueError(f"task={task!r}: sizes of releases are known for kmeans, gmm, pca, classifier and columns")
     unit = max(1, n_components * dim)
 
     def error(per_unit: int) -> float:
@@ -99,21 +102,25 @@ def private_size(
         noise = 2 * size * chosen.variance / (bounds.added.l2_squared / _FLATNESS) + chosen.count_variance
         return noise / float(rows) ** 2
 
-    best = _BOUNDS_USUAL
+    usual = _BOUNDS_USUAL
+    if task == "gmm":  # a component has a covariance too
+        usual = max(usual, math.ceil(default_size(n_components, dim, "gmm") / unit))
+    best = usual
     # Gaussian noise grows with the root of their number, by which more features make up for it
     while best > _FEWEST and delta == 0.0 and error(best) > _HARMLESS:
         best -= 1
     size, reached = max(100, best * unit), error(best)
-    limit = _TOLERATED * best
+    limit = _TOLERATED * best * (1.0 if task == "kmeans" else _OF_MIXTURES)
+    what, things = ("k-means", "clusters") if task == "kmeans" else ("a mixture", "components")
     if reached > limit:
         needed = math.ceil(rows * math.sqrt(reached / limit))
         words = (
-            f"no useful result is to be expected: the noise has {reached:.2g} of the energy of the averages, k-means "
-            f"with {n_components} clusters tolerates about {limit:.2g}. It would take about {needed:,} rows, a larger "
-            "epsilon" + ("" if delta > 0 else ", delta > 0") + ", or fewer clusters"
+            f"no useful result is to be expected: the noise has {reached:.2g} of the energy of the averages (NSR), "
+            f"{what} with {n_components} {things} tolerates about {limit:.2g}. It would take about {needed:,} rows, a "
+            "larger epsilon" + ("" if delta > 0 else ", delta > 0") + f", or fewer {things}"
         )
     else:
-        words = f"the noise has {reached:.2g} of the energy of the averages, k-means tolerates about {limit:.2g}"
+        words = f"the noise has {reached:.2g} of the energy of the averages (NSR), {what} tolerates about {limit:.2g}"
     return size, f"{size} features ({best} k d) for epsilon={epsilon:g}, delta={delta:g} and {rows:,} rows: {words}"
 
 

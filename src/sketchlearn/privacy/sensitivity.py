@@ -25,6 +25,7 @@ import numpy.typing as npt
 from sketchlearn.exceptions import PUBLIC, UnboundedError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.phases import PhaseMap
+from sketchlearn.kernels import GRID_BITS
 from sketchlearn.privacy.split import count_multiplier
 
 RELATIONS = ("add-remove", "replace-one")
@@ -243,6 +244,15 @@ most 0.7072: the length is below ``2**15 + 0.713``.
 """
 EMBEDDED_L1 = 46_342
 """Largest sum of the absolute values of both: sqrt(2) (2**15 + 0.006) + 1 is 46 342.0, which is not reached."""
+
+
+@register_bounds("histogram")
+def _histogram(features: FeatureMap) -> Bounds:
+    """A row is in one cell of each column: another row takes it out of that and puts it into another one."""
+    one = 2**GRID_BITS
+    d = features.dim
+    added = Reach(d * one, d * one**2)
+    return Bounds(added, Reach(2 * added.l1, 2 * added.l2_squared), ((features.size, 1),), "one cell of each column")
 
 
 @register_bounds("embedded")

@@ -34,6 +34,8 @@ def facts(sketch: Sketch) -> dict[str, str]:
         source += ", and noise that is known of" if sketch.noise else ""
         found["noise level"] = f"{sketch.noise_level:.3g} per feature (sampling error {source})"
         found["signal"] = f"{np.mean(z > 3 * sketch.standard_errors):.0%} of the features stand above 3 standard errors"
+    if sketch.privacy is not None:
+        found["noise of the release"] = f"{sketch.nsr:.3g} of the energy of the averages"
     if sketch.has_box:
         found["box"] = ", ".join(
             f"[{a:.4g}, {b:.4g}]" for a, b in zip(sketch.lower[:4], sketch.upper[:4], strict=True)

@@ -77,6 +77,10 @@ def register(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option("--first", help="For 'independence': columns of the first group, separated by commas."),
         ] = None,
+        integers: Annotated[
+            list[str] | None,
+            typer.Option("--integers", help="For 'columns': numbers of the columns of whole numbers."),
+        ] = None,
         encode: Encode = False,
         missing: Annotated[
             str | None,
@@ -128,16 +132,23 @@ def register(app: typer.Typer) -> None:
             )
         check_output(output)
         words = ""
+        if integers and (bounds is None or task != "columns"):
+            raise usage("--integers is for --task columns, with --lower and --upper")
         if bounds is not None:
             if standardize or encode or projection:
                 raise usage("--standardize, --encode and --projection need data")
             size = None
             if rows is not None and epsilon is not None:
                 size, words = _released_size(components, len(bounds[0]), epsilon, delta, rows, task)
-            phi = sketchlearn.design(
-                bounds=bounds, n_components=components, task=task, seed=seed, size=size, missing=missing
-            )
             names = names_in(columns)
+            if integers:
+                phi = _histograms(task, bounds, size, integers, names)
+            else:
+                # mixtures are decoded from the same map as centres
+                of = "kmeans" if task == "gmm" and size is not None else task
+                phi = sketchlearn.design(
+                    bounds=bounds, n_components=components, task=of, seed=seed, size=size, missing=missing
+                )
             phi = phi if names is None else phi.with_columns(names)
         else:
             assert data is not None
@@ -167,6 +178,23 @@ def register(app: typer.Typer) -> None:
             emit(facts, as_json, "\n".join([said, *filter(None, extra.values())]))
 
 
+def _histograms(
+    task: str,
+    bounds: tuple[list[float], list[float]],
+    size: int | None,
+    integers: list[str],
+    names: list[str] | None,
+) -> FeatureMap:
+    """A map of single columns, some of which hold whole numbers."""
+    from sketchlearn.features.histogram import CELLS, HistogramFeatures
+    from sketchlearn.plots.geometry import column_numbers
+
+    known = tuple(names or map(str, range(len(bounds[0]))))
+    whole = column_numbers(names_in(integers, "--integers") or [], known)
+    phi = HistogramFeatures.draw(*bounds, cells=size or CELLS, integers=list(whole))
+    return phi.explained(f"{size or CELLS} cells of each column between public bounds, no row looked at")
+
+
 def _released_size(k: int, dim: int, epsilon: float, delta: float, rows: int, task: str) -> tuple[int, str]:
     """Number of features of a map for a private release, and what to expect of it."""
     from sketchlearn.privacy import private_size
@@ -175,8 +203,8 @@ def _released_size(k: int, dim: int, epsilon: float, delta: float, rows: int, ta
         raise usage(f"--epsilon must be positive and --delta in [0, 1), got {epsilon:g} and {delta:g}")
     if rows < 1:
         raise usage(f"--rows must be at least 1, got {rows}")
-    if task not in ("kmeans", "pca", "classifier"):
-        raise usage(f"--rows and --epsilon are for the tasks kmeans, pca and classifier, got {task}")
+    if task not in ("kmeans", "gmm", "pca", "classifier", "columns"):
+        raise usage(f"--rows and --epsilon are for the tasks kmeans, gmm, pca, classifier and columns, got {task}")
     return private_size(k, dim, epsilon, delta, rows=rows, task=task)
 
 

@@ -107,6 +107,7 @@ def _of_sketch(s: Sketch) -> tuple[dict[str, Any], str | None]:
         "lower": s.lower.tolist() if s.has_box else None,
         "upper": s.upper.tolist() if s.has_box else None,
         "noise_level": s.noise_level if s.weight else None,
+        "nsr": s.nsr if s.nsr < float("inf") else None,
     }
     shown = s.summary()
     if columns and s.features.projection is None:

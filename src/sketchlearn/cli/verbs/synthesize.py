@@ -41,6 +41,12 @@ def register(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option("--integers", help="Columns of whole numbers (names or numbers), separated by commas."),
         ] = None,
+        columns: Annotated[
+            str | None,
+            typer.Option(
+                "--columns", help="A sketch of single columns (design --task columns), whose values are taken."
+            ),
+        ] = None,
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable rows.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
@@ -53,14 +59,15 @@ def register(app: typer.Typer) -> None:
             raise usage(f"--method {method}: choose auto, mixture or points")
         if n < 1:
             raise usage(f"-n {n}: ask for at least one row")
-        check_output(output, sketch, as_json=as_json)
+        check_output(output, *filter(None, (sketch, columns)), as_json=as_json)
         s = read_sketch(sketch)
+        single = None if columns is None else read_sketch(columns)
         from sketchlearn.comparison import synthesize as make_rows
 
         with working(f"making {n} rows"):
             known = s.features.columns or ()
             whole = [c if c in known or not c.isdigit() else int(c) for c in names_in(integers, "--integers") or []]
-            rows = make_rows(s, n, method=method, integers=whole, random_state=seed)
+            rows = make_rows(s, n, method=method, integers=whole, columns=single, random_state=seed)
         names = s.features.columns or [f"column {i}" for i in range(s.features.dim)]
         write_bytes(output, (_parquet if Path(output).suffix.lower() in (".parquet", ".pq") else _csv)(names, rows))
         if output != "-":
