@@ -5,7 +5,7 @@ python benchmarks/shapes.py [--only kmeans] [--seconds 300]
 A line a shape: CPU seconds of one core for design, pass and decoding together (one thread), the growth of the resident
 set over that of the process with the rows in memory, the size of map and sketch, and what the estimator said.  Loops
 are compiled and libraries loaded by a small fit before.  A line ends with OVER where CPU exceeds 60 s, or memory four
-times map and sketch and 512 MB, and the verdict doesn't say "unfinished" and no error refused it before.
+times map and sketch and 512 MB; not for time where the verdict says "unfinished", nor where an error refused it before.
 """
 
 import argparse
@@ -132,8 +132,8 @@ def main():
             continue
         found = json.loads(done.stdout)
         refused = found["said"].startswith("ValueError") and found["cpu"] < 10
-        heavy = found["cpu"] > 60 or found["memory"] > max(4 * found["size"], SMALL)
-        over = " OVER" * (heavy and not refused and "unfinished" not in found["said"])
+        large = found["memory"] > max(4 * found["size"], SMALL)
+        over = " OVER" * (not refused and (large or (found["cpu"] > 60 and "unfinished" not in found["said"])))
         numbers = f"{found['cpu']:8.1f}{found['memory']:8.0f}{found['size']:8.1f}"
         print(f"{number:2} {words:46}{numbers}  {found['said'][:90]}{over}", flush=True)
 
