@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         score,
         synthesize,
     )
-    from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
+    from sketchlearn.decoders import Mixture, Solution, Sweep, decode, decoding_budget, sweep
     from sketchlearn.designs import design, design_independence
     from sketchlearn.engines.append import append
     from sketchlearn.engines.follow import follow
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Encoder,
         FeatureMap,
         FourierFeatures,
+        PairwiseFeatures,
         Projection,
         QuadraticFeatures,
         QuarticFeatures,
@@ -90,7 +91,7 @@ _ROOMS = {
         "score",
         "synthesize",
     ),
-    "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
+    "decoders": ("Mixture", "Solution", "Sweep", "decode", "decoding_budget", "sweep"),
     "designs": ("design", "design_independence"),
     "engines.append": ("append",),
     "engines.follow": ("follow",),
@@ -111,6 +112,7 @@ _ROOMS = {
         "Encoder",
         "FeatureMap",
         "FourierFeatures",
+        "PairwiseFeatures",
         "Projection",
         "QuadraticFeatures",
         "QuarticFeatures",
@@ -178,6 +180,7 @@ __all__ = [
     "Mixture",
     "Model",
     "ModelFileError",
+    "PairwiseFeatures",
     "PrivacyRecord",
     "Projection",
     "QuadraticFeatures",
@@ -195,6 +198,7 @@ __all__ = [
     "compare",
     "datasets",
     "decode",
+    "decoding_budget",
     "design",
     "design_independence",
     "detection_errors",

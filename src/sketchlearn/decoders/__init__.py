@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders import verdicts
+from sketchlearn.decoders.budget import decoding_budget, spending
 from sketchlearn.decoders.registry import DECODERS, decoders_of, register_decoder
 from sketchlearn.decoders.solution import (
     ClusterSolution,
@@ -49,6 +49,7 @@ __all__ = [
     "as_generator",
     "check_components",
     "decode",
+    "decoding_budget",
     "register_decoder",
     "sweep",
 ]
@@ -118,7 +119,7 @@ def decode(
         options["start"] = start
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     begin = perf_counter()
-    with single_blas_thread:  # many small products: more than one thread only costs
+    with single_blas_thread, spending() as budget:  # many small products: more than one thread only costs
         options |= {"rng": as_generator(random_state), "trace": []}
         if isinstance(sketch, Sketch) and getattr(sketch.features, "dither", None) is not None:
             from sketchlearn.decoders.harmonics import decode_cleaned
@@ -131,6 +132,8 @@ def decode(
         staged = any("stage" in step for step in found.trace)
         records = found.trace if staged else [_record(found, seconds)]
         found = replace(found, trace=records if trace else [])
+        if budget.cut and found.code is not Code.RELIABLE:
+            found = replace(found, code=Code.UNFINISHED, verdict=f"{budget.words}; the best so far: {found.verdict}")
         if start is not None:
             found = in_order_of(found, start, sketch.features.dim)
     if isinstance(found, Model):
@@ -139,12 +142,11 @@ def decode(
         return found  # a decoder of another package may return what it likes
     if sketch.has_box:
         found = found.within(sketch.lower, sketch.upper)
-    if decoders.groups and found.code is Code.RELIABLE:
-        rows = sketch.effective_count
-        if rows < verdicts.FEWEST_ROWS * k:
-            code, verdict = verdicts.of_few_rows(rows, k)
-            return replace(found, code=code, verdict=verdict)
-    return found
+    if not decoders.groups:
+        return found
+    from sketchlearn.decoders.evidence import examined
+
+    return examined(found, sketch, k)
 
 
 def _record(found: Solution, seconds: float) -> dict[str, Any]:

@@ -26,10 +26,14 @@ RENEWED_LEAST = 0.01
 """The same where weights come from what a fitted model leaves."""
 DEVIATIONS = 3.0
 """Standard deviations of a misfit above its floor that chance explains, everywhere: it exceeds them once in 1000."""
-CHANCE = 0.01
-"""p-value above which something may be chance."""
+CHANCE = 1e-3
+"""p-value above which something may be chance: of a thousand problems with nothing to find, one is called reliable."""
 SLACK = 1.5
 """Misfit over noise floor up to which a model counts as right where correlations of frequencies are not looked at."""
+ROUNDING = 1e-11
+"""What double precision leaves of normal equations, relative to their diagonal."""
+PROBES = 16
+"""Random signs from which traces and diagonals are measured, with an error of 35 %."""
 _LEAST_FREEDOM = 0.1
 _TINY = 1e-14  # a floor is never zero
 
@@ -53,6 +57,10 @@ class Averages(Protocol):
     def lower(self) -> Any: ...
     @property
     def upper(self) -> Any: ...
+    @property
+    def privacy(self) -> Any: ...
+    @property
+    def noise(self) -> Any: ...
 
 
 class Noisy(Protocol):
@@ -76,6 +84,8 @@ def sampling_variance(power: Array) -> Array:
 
 def added_variance(sketch: Averages) -> Array:
     """Variance of each average beyond that of sampling rows with ideal features, (m,)."""
+    if isinstance(sketch.features, SecondMomentMap) and sketch.privacy is None and not np.any(sketch.noise):
+        return np.zeros(sketch.features.size)  # (nothing is added, and the rest takes many times the sketch)
     ideal = sketch.features.ideal_variances(sketch.mean, sketch.sums, float(sketch.weight))
     return np.maximum(sketch.variances - ideal / sketch.effective_count, 0.0)
 

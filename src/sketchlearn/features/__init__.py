@@ -8,6 +8,7 @@ from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.histogram import HistogramFeatures
 from sketchlearn.features.monitoring import MonitoringFeatures
 from sketchlearn.features.operator import DenseOperator, Operator
+from sketchlearn.features.pairwise import PairwiseFeatures
 from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.quartic import QuarticFeatures
@@ -40,6 +41,7 @@ __all__ = [
     "MultiscaleLaw",
     "Number",
     "Operator",
+    "PairwiseFeatures",
     "Projection",
     "QuadraticFeatures",
     "QuarticFeatures",

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from sketchlearn.features import dense, low, portable, structured
 from sketchlearn.features.base import register
-from sketchlearn.features.operator import DenseOperator, Operator
+from sketchlearn.features.operator import COPIED_ENTRIES, DenseOperator, Operator
 from sketchlearn.features.phases import PhaseMap
 from sketchlearn.features.radial import LAWS, RadialLaw, probabilities
 from sketchlearn.features.reading import check_per_row
@@ -351,7 +351,7 @@ class FourierFeatures(PhaseMap):
     @cached_property
     def norms(self) -> npt.NDArray[np.float64]:
         """Euclidean norms of the frequencies, (size,)."""
-        if self.structure == "dense":
+        if self.structure == "dense" and self.size * self.dim <= COPIED_ENTRIES:
             return np.sqrt((self.frequencies**2).sum(1))
         return np.sqrt(self.operator(dtype=np.float64).squared_norms)
 
@@ -366,7 +366,7 @@ class FourierFeatures(PhaseMap):
         (1, 8)
         """
         if self.structure == "dense":
-            return DenseOperator.of(self.frequencies * scale, dtype)
+            return DenseOperator.of_half_turns(self.half_turns, scale, dtype)
         return structured.StructuredOperator(self._blocks, self._stretch.astype(np.float64), scale, dtype)
 
     @property
@@ -453,9 +453,9 @@ class FourierFeatures(PhaseMap):
         numbers: dict[str, Any] = {}
         if self.structure == "dense":
             kind = "fourier" if self.dither is None else "signs"
-            w = self.frequencies
-            squares = np.ascontiguousarray((w * w).T)
-            arrays |= {"half_turns": self.half_turns, "rms": np.sqrt(portable.total(squares) / self.size)}
+            columns = (self.half_turns[:, i].astype(np.float64) * math.pi for i in range(self.dim))
+            squares = np.array([float(portable.total(w * w)) for w in columns])
+            arrays |= {"half_turns": self.half_turns, "rms": np.sqrt(squares / self.size)}
         else:
             kind, blocks = "hadamard", self._blocks
             numbers["p"] = blocks.p
@@ -474,7 +474,7 @@ class FourierFeatures(PhaseMap):
         """Turns averages of centred features into averages of ``exp(i w·x)``."""
         if self.center is None:
             return None
-        if self.structure == "dense":
+        if self.structure == "dense" and self.size * self.dim <= COPIED_ENTRIES:
             return np.exp(1j * (self.frequencies @ self.center))
         return np.exp(1j * self.operator(dtype=np.float64).forward(self.center[None])[0])
 

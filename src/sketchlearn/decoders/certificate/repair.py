@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.decoders.budget import over
 from sketchlearn.decoders.certificate.examine import RESIDUAL, residual_test
 from sketchlearn.decoders.certificate.scores import missing_limit, search_missing
 from sketchlearn.decoders.certificate.tangent import Tangent, remainders
-from sketchlearn.decoders.certificate.whitened import Array, Whitened
+from sketchlearn.decoders.certificate.whitened import APART, Array, Whitened
 from sketchlearn.decoders.state import State
 
 _HARDER = 400, 160  # places and climbers
-_NEAR = 4.0  # widths within which a component that goes leaves its rows to its neighbour
 _FIRST_RADIUS, _GROWTH = 1.5, 2.0  # frequencies that the first round of coarse to fine sees, and how it goes on
 
 Box = tuple[Array, Array]
@@ -42,7 +42,7 @@ def grow(problem: Whitened, box: Box, rng: np.random.Generator, most: int) -> bo
             more = search_missing(tangent, noise, box, rng, *_HARDER)
             if more[0] > score:
                 score, place, error = more[:3]
-        if score < 3.0 or i == most:
+        if score < 3.0 or i == most or over("more repair"):
             break
         weight = float(np.clip(score * error, 1.0 / problem.n, 0.3))
         problem.replace(with_component(problem.state, place, weight))
@@ -90,7 +90,7 @@ def without(state: State, l: int) -> State:
         distances = ((means - means[l]) ** 2).sum(1)
         distances[l] = np.inf
         near = int(np.argmin(distances))
-        if distances[near] < (_NEAR * state.width) ** 2:
+        if distances[near] < (APART * state.width) ** 2:
             total = weights[l] + weights[near]
             means[near] = (weights[l] * means[l] + weights[near] * means[near]) / total
             weights[near] = total
@@ -125,6 +125,8 @@ def coarse_to_fine(problem: Whitened, k: int, box: Box, rng: np.random.Generator
         state = part.state
         if len(seen) == len(radii):
             break
+        if over("the finer scales"):
+            return False
         radius = min(_GROWTH * radius, float(radii.max()))
     problem.replace(state)
     problem.settle()

@@ -17,8 +17,6 @@ from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.lbfgs import lbfgs, wolfe
 
 _CHUNK = 150  # iterations in one chart
-_MEMORY = 15  # pairs of L-BFGS
-_TOLERANCE = 1e-8  # relative gain of an iteration that ends a chunk
 _UNIT = 1e-3  # of the energy of the sketch: the unit of the objective
 _GAIN = 1e-3  # relative gain below which a chunk that ended early is the last
 
@@ -73,7 +71,10 @@ class Objective:
         shapes, kept = self.chart.shapes(p)
         value, g_a, g_c, g_s = self.problem.slopes(self.family, weights, self.chart.means(t), shapes)
         if self.strength > 0:
-            penalty, g_penalty = self.chart.penalty(shapes, kept)
+            try:
+                penalty, g_penalty = self.chart.penalty(shapes, kept)
+            except np.linalg.LinAlgError:  # a trial step to where a covariance is singular, to rounding
+                return 1e12, np.zeros(len(v))
             value += self.strength * penalty
             g_s = g_s + self.strength * g_penalty
         gradient = self._packed(
@@ -107,9 +108,7 @@ def refine(
     while steps > 0:
         objective = Objective(problem, state, smallest, largest, strength, boxed)
         before = objective(objective.start)[0]
-        v, after, done = descend(
-            objective, objective.start, objective.lower, objective.upper, min(_CHUNK, steps), _MEMORY, _TOLERANCE
-        )
+        v, after, done = descend(objective, objective.start, objective.lower, objective.upper, min(_CHUNK, steps))
         if not after <= before + 1e-9 * abs(before):  # a failed line search: keep what was there
             return replace(state, value=problem.misfit(state))
         state = objective.state(v)
