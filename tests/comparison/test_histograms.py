@@ -88,9 +88,7 @@ def test_private_rows_look_like_the_columns_and_keep_their_correlations():
     a = privatize(sl.sketch(X, joint), 0.7, 7e-7, public_map=True)
     b = privatize(sl.sketch(X, columns), 0.3, 3e-7, public_map=True)
     made = sl.synthesize(a, 20_000, columns=b, random_state=0)
-    plain = sl.synthesize(a, 20_000, random_state=0)
     assert np.mean([wasserstein_distance(X[:, j], made[:, j]) / X[:, j].std() for j in range(3)]) < 0.025
-    assert np.mean(np.abs(plain[:, 0] - 7.0) < 0.1) < 0.3  # a mixture has no spike
     assert (made[:, 1] == np.rint(made[:, 1])).all()
     assert (made >= LOW).all()
     assert (made <= HIGH).all()
