@@ -20,6 +20,7 @@ from sketchlearn.sketches.merging import merged, noise_of
 from sketchlearn.sketches.origin import PLAIN, Origin
 from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
+from sketchlearn.sketches.released import noise_to_signal, released_variances
 from sketchlearn.sketches.weights import SQUARED_BITS, WEIGHT_BITS, possible_squares, repeated
 from sketchlearn.words import html_table
 
@@ -234,7 +235,7 @@ class Sketch:
         if self.privacy is None:  # (noise in the numbers of rows of groups would look like repetition)
             sampling = np.maximum(sampling, self.features.selection_variances(self.sums, float(self.weight)))
         sampling += self.features.distortion_variances(self.sums, float(self.weight)) + self.noise
-        return sampling if self.privacy is None else sampling + self._released_variances()
+        return sampling if self.privacy is None else sampling + released_variances(self)
 
     @property
     def standard_errors(self) -> npt.NDArray[np.float64]:
@@ -255,36 +256,7 @@ class Sketch:
         """Root mean square of the standard errors."""
         return float(np.sqrt(np.mean(self.standard_errors**2)))
 
-    @property
-    def nsr(self) -> float:
-        """Energy of the noise that a release added, over the energy of the averages without it; 0 of exact sums.
-
-        Infinite where no average stands above the noise.  k-means in k clusters and d columns tolerates about
-        ``0.004 m / (k d)`` of m features (:func:`sketchlearn.privacy.private_size`).
-
-        Examples
-        --------
-        >>> import numpy as np, sketchlearn as sl
-        >>> phi = sl.FourierFeatures.draw(dim=1, size=20, scale=1.0, seed=0)
-        >>> s = sl.sketch(np.zeros((10_000, 1)), phi)
-        >>> s.nsr, bool(0 < sl.privatize(s, 1.0, public_map=True).nsr < 0.01)
-        (0.0, True)
-        """
-        if self.privacy is None or not self.weight:
-            return 0.0
-        noise = float(self._released_variances().sum())
-        signal = float((np.abs(self.mean) ** 2).sum()) - noise
-        return noise / signal if signal > 0.0 else float("inf")
-
-    def _released_variances(self) -> npt.NDArray[np.float64]:
-        """Variance of each entry of the mean that a release added."""
-        assert self.privacy is not None
-        noise = np.asarray(self.privacy.variances_of_sums())
-        noise = noise if noise.ndim == 0 else noise.reshape(self.sums.shape)
-        unit = 4.0**self.weight_bits  # of the record: the grid of whole weights
-        return self.features.release_variances(
-            self.sums, float(self.weight), unit * noise, unit * self.privacy.weight_variance
-        )
+    nsr = property(noise_to_signal)
 
     @property
     def nbytes(self) -> int:
