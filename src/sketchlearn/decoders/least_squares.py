@@ -19,7 +19,6 @@ from sketchlearn.decoders.lowrank.solution import full_matrix
 from sketchlearn.decoders.pairwise import fit_pairs
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.decoders.solution import Code, LowRankSolution
-from sketchlearn.features.pairwise import PairwiseFeatures
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.models.base import column_names
 from sketchlearn.models.regression import RegressionModel
@@ -116,8 +115,9 @@ def decode_regression(
             if getattr(phi, "center", None) is not None:
                 raise ValueError("without an intercept the rows must be sketched about the origin: no center")
             moments = full_matrix(phi, phi.mean_from_sums(sketch.sums, weight))
-        if isinstance(phi, PairwiseFeatures) and few is None:
-            shares, place = phi.shares(sketch.sums, weight), mean[x] if fit_intercept else np.zeros(len(x))
+        shares = phi.shares(sketch.sums, weight)
+        if shares is not None and few is None:
+            place = mean[x] if fit_intercept else np.zeros(len(x))
             pairs = fit_pairs(moments, shares, x, t, place, sketch.effective_count, None if chosen else ridge)
             fit = _of_coefficients(moments, x, t, pairs.coefficients)
         else:

@@ -225,10 +225,6 @@ class PairwiseFeatures(SecondMomentMap):
         """Share of the rows that hold both columns, (dim, dim)."""
         return self._parts(sums, float(weight))[2]
 
-    def seen_share(self, sums: npt.NDArray[Any], weight: float) -> float:
-        """The smallest share of the rows that hold two columns."""
-        return float(self.shares(sums, weight).min())
-
     def row_mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
         """Average of what each column holds; NaN for a column that holds nothing."""
         return np.asarray(self._means(*self._parts(sums, weight)[1:]) + self._centre)

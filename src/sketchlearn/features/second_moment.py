@@ -64,7 +64,12 @@ class SecondMomentMap(FeatureMap):
 
     def seen_share(self, sums: npt.NDArray[Any], weight: float) -> float:
         """The smallest share of the rows that hold two columns: errors are those of so many rows."""
-        return 1.0
+        found = self.shares(sums, weight)
+        return 1.0 if found is None else float(found.min())
+
+    def shares(self, sums: npt.NDArray[Any], weight: float) -> Array | None:
+        """Share of the rows that hold both columns, (dim, dim); None for maps of complete rows."""
+        return None
 
     @abstractmethod
     def precision_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
