@@ -520,4 +520,6 @@ def _parts(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.6g}"
     return value["law"] if isinstance(value, dict) and set(value) == {"law"} else value
