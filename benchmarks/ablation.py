@@ -44,6 +44,7 @@ OTHER_TASKS = (
     "mixtures.stable", "mixtures.moments", "mixtures.own", "families.stable", "profile", "steps.pursuit",
 )  # fmt: skip
 POLICIES = {"kmeans": default, "gmm": mixtures_default}
+START, END = "<!-- rows: start -->\n", "<!-- rows: end -->\n"
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "theory" / "ablation.md"
 
 
@@ -188,13 +189,16 @@ def constants():
         module = importlib.import_module(info.name)
         source = Path(module.__file__).read_text()
         lines = source.splitlines()
-        for node in ast.parse(source).body:
+        body = ast.parse(source).body
+        for node, following in zip(body, [*body[1:], None], strict=True):
             if isinstance(node, ast.ImportFrom) and node.module:
                 imports += [(module, node.module, alias.name) for alias in node.names]
             if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name | ast.Tuple)):
                 continue
             names = [t.id for t in getattr(node.targets[0], "elts", [node.targets[0]])]
             words = lines[node.end_lineno - 1].partition("#")[2].strip()
+            if not words and isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+                words = " ".join(str(following.value.value).split())
             for name in names:
                 value = getattr(module, name)
                 if name.isupper() and isinstance(value, int | float) and not isinstance(value, bool):
@@ -276,10 +280,104 @@ def run(arguments):
                         file.write(json.dumps(row) + "\n")
 
 
+# -- the page -----------------------------------------------------------------------------------------
+
+
+def compared(rows, name):
+    """Rows of a variant, each with the row of the default on the same cell."""
+    base = {(r["suite"], r["seed"], r["case"]): r for r in rows if r["variant"] == "default"}
+    pairs = [(base.get((r["suite"], r["seed"], r["case"])), r) for r in rows if r["variant"] == name]
+    return [(b, r) for b, r in pairs if b is not None and math.isfinite(r["rse"])]
+
+
+def summary(pairs, side):
+    """Right and reliable answers, geometric mean of the ratio among those right with both, mean seconds."""
+    own = [pair[side] for pair in pairs]
+    both = [pair[side]["rse"] for pair in pairs if max(r["rse"] for r in pair) < 2.0]
+    ratio = float(np.exp(np.mean(np.log(both)))) if both else math.nan
+    right, sure = sum(r["rse"] < RIGHT for r in own), sum(r["reliable"] for r in own)
+    return right, sure, ratio, float(np.mean([r["seconds"] for r in own]))
+
+
+def stage_table(rows, suites, names):
+    """A line a variant, a cell a suite: what changes without it."""
+    yield "| without | " + " | ".join(suites) + " |"
+    yield "|---|" + "---|" * len(suites)
+    for name in names:
+        cells = []
+        for suite in suites:
+            pairs = [pair for pair in compared(rows, name) if pair[1]["suite"] == suite]
+            if not pairs:
+                cells.append("")
+                continue
+            before, after = summary(pairs, 0), summary(pairs, 1)
+            parts = []
+            if after[0] != before[0]:
+                parts.append(f"right {before[0]} to {after[0]} of {len(pairs)}")
+            if after[1] != before[1]:
+                parts.append(f"reliable {before[1]} to {after[1]}")
+            if abs(math.log(after[2] / before[2])) > 5e-4:
+                parts.append(f"ratio {before[2]:.4f} to {after[2]:.4f}")
+            if abs(after[3] - before[3]) > 0.1 * before[3] + 0.005:
+                parts.append(f"{before[3]:.2g} to {after[3]:.2g} s")
+            cells.append(", ".join(parts) or "no change")
+        yield f"| {name.removeprefix('without ')} | " + " | ".join(cells) + " |"
+
+
+def constant_table(rows):
+    """A line for each constant that changes an answer: value, what it is, and what a third and three times of it do."""
+    lines, silent = [], 0
+    for constant in constants():
+        cells = []
+        for value in constant.others():
+            pairs = compared(rows, f"{constant} = {value:.6g}")
+            if not pairs:
+                continue
+            before, after = summary(pairs, 0), summary(pairs, 1)
+            worst = max(math.log(r["rse"] / b["rse"]) for b, r in pairs)
+            parts = [f"right {before[0]} to {after[0]}"] * (before[0] != after[0])
+            parts += [f"reliable {before[1]} to {after[1]}"] * (before[1] != after[1])
+            parts += [f"worst ratio {100 * worst:+.1f} %"] * (worst > 2e-3)
+            cells.append(", ".join(parts) or "no change")
+        if all(cell == "no change" for cell in cells):
+            silent += bool(cells)
+        else:
+            shown = f"{constant.value:.4g}" if isinstance(constant.value, float) else str(constant.value)
+            lines.append(f"| `{constant}` | {shown} | {constant.words} | {' | '.join(cells)} |")
+    if lines:
+        yield f"{silent} other constants change no answer by these factors, here: they are budgets and rounding, or not"
+        yield "reached on small problems."
+        yield ""
+        yield "| constant | value | what it is | a third | three times |"
+        yield "|---|---|---|---|---|"
+        yield from lines
+
+
+def page(arguments):
+    rows = [json.loads(line) for line in Path(arguments.rows).read_text().splitlines()]
+    suites = [suite for suite in SUITES if any(r["suite"] == suite for r in rows)]
+    seeds = sorted({r["seed"] for r in rows})
+    text = PAGE.read_text() if PAGE.exists() else START + END
+    first, last = text.index(START) + len(START), text.index(END)
+    problems = sum(r["variant"] == "default" for r in rows)
+    lines = [f"{problems} problems (seeds {', '.join(map(str, seeds))}).", ""]
+    for task, part in (("kmeans", [s for s in suites if s != "mixtures"]), ("gmm", ["mixtures"])):
+        names = [f"without {stage.name}" for policy in stages(task).values() for stage in policy]
+        known = [name for name in names if any(r["variant"] == name for r in rows)]
+        if known:
+            lines += [f"### Stages of {'k-means' if task == 'kmeans' else 'mixtures'}", ""]
+            lines += [*stage_table(rows, part, known), ""]
+    found = list(constant_table(rows))
+    if len(found) > 2:
+        cells = sorted({r["case"] for r in rows if "=" in r["variant"]})
+        lines += ["### Constants", "", f"On {len(cells)} small problems ({'; '.join(cells)}).", "", *found, ""]
+    PAGE.write_text(text[:first] + "\n" + "\n".join(lines) + text[last:])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    for function in (run,):
+    for function in (run, page):
         command = commands.add_parser(function.__name__)
         command.add_argument("rows", help="file of results, one JSON object a line")
         command.set_defaults(function=function)

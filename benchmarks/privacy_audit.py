@@ -21,7 +21,8 @@ from scipy import stats
 import sketchlearn as sl
 from sketchlearn.features import SplitFeatures
 from sketchlearn.local import HEADER, Encoder
-from sketchlearn.privacy import noise
+from sketchlearn.privacy import noise, selection
+from sketchlearn.privacy.amplification import choose_for_sample
 from sketchlearn.privacy.continual import ContinualRelease
 from sketchlearn.privacy.federated import Round
 from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism
@@ -232,11 +233,70 @@ def answers(times: int) -> Iterator[Case]:
         yield Case(name, epsilon, 0.0, both[0], both[1], lambda out, t=table: t[out[:, 0]])
 
 
+def tabled(name: str, epsilon: float, delta: float, ours: np.ndarray, theirs: np.ndarray) -> Case:
+    """Outcomes that are small whole numbers: the likelihood ratio is counted on the first half."""
+    half, most = len(ours) // 2, int(max(ours.max(), theirs.max())) + 1
+    counts = [np.bincount(v[:half], minlength=most) + 1.0 for v in (ours, theirs)]
+    table = np.log(counts[0] / counts[1])
+    return Case(name, epsilon, delta, ours[:, None], theirs[:, None], lambda out: table[out[:, 0]])
+
+
+def choices(times: int) -> Iterator[Case]:
+    """One bin among twenty whose scores move as far as they can, and a median that three rows move."""
+    reach = selection.sensitivity(20, "add-remove", 1)
+    worst_scores = [np.zeros(20, np.int64), np.append(np.int64(reach), np.full(19, -reach))]
+    here = np.array([4, 0, 0, 0, 4], np.int64)
+    medians = [selection.scores(counts, 0, 500) for counts in (here, here + np.array([0, 0, 0, 0, 3]))]
+    three = selection.sensitivity(500, "add-remove", 3)
+    for name, scored, moved in (("worst scores", worst_scores, reach), ("median, 3 rows a person", medians, three)):
+        for concentrated in (False, True):
+            both = [
+                np.array([selection.noisy_max(values, moved, 1.0, concentrated) for _ in range(times)])
+                for values in scored
+            ]
+            law = "Gumbel" if concentrated else "permute and flip"
+            yield tabled(f"choice of a bin, {name}, {law}", 1.0, 0.0, both[1], both[0])
+
+
+def labels(times: int) -> Iterator[Case]:
+    """A label that one person alone has, and one that many have."""
+    for epsilon, delta, before in ((1.0, 1e-2, 0), (1.0, 1e-2, 4), (0.5, 1e-3, 10)):
+        both = []
+        for rows in (before, before + 1):
+            counts = {"a": rows} if rows else {}
+            shown = (selection.frequent(counts, epsilon, delta, "add-remove", 1)[0] for _ in range(times))
+            both.append(np.array([min(40, found.get("a", 0)) for found in shown]))
+        yield tabled(f"label of {before + 1} rows, delta {delta:g}, shown or not", epsilon, delta, both[1], both[0])
+
+
+def samples(times: int) -> Iterator[Case]:
+    """One row in a sample by a coin, under the noise that a sample needs."""
+    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
+    bounds = row_bounds(phi)
+    row, _ = worst(phi, 3000.0)
+    for share in (0.5, 0.1):
+        for delta in (0.0, 1e-2 * share):
+            mechanism = "gaussian" if delta else "laplace"
+            chosen, said = choose_for_sample(bounds, 1, 1.0, delta, share, mechanism)
+            s = sl.sketch(row[None], phi)
+            own, nothing = (s.sums.ravel(), s.weight), (np.zeros(2, np.int64), 0)
+            inner = vector_case("", 1.0, delta, chosen, own, nothing, times)
+            coins = np.random.default_rng(0).random(times) < share
+            again = vector_case("", 1.0, delta, chosen, nothing, nothing, times)
+            mixed = np.where(coins[:, None], inner.ours, again.ours)
+
+            def score(out: Outcomes, share: float = share, inner: Case = inner) -> np.ndarray:
+                return np.log1p(share * np.expm1(np.minimum(inner.score(out), 500.0)))
+
+            name = f"sample of {share:g}, {chosen.name}, epsilon {said['sample']['epsilon']:.2f} inside"
+            yield Case(name, 1.0, delta, mixed, inner.theirs, score)
+
+
 def audit(times: int) -> int:
     """Print a line for each mechanism; the number that reveal more than they claim."""
     wrong = number = 0
     print(f"{times:,} releases of each neighbour; epsilon claimed and measured (a lower bound)")
-    for family in (sketches, tables, user_bounds, trees, federations, answers):
+    for family in (sketches, tables, user_bounds, trees, federations, answers, choices, labels, samples):
         for case in family(times):
             ours, theirs = case.score(case.ours), case.score(case.theirs)
             found = max(lower_bound(ours, theirs, case.delta), lower_bound(-theirs, -ours, case.delta))

@@ -3,6 +3,7 @@
 python benchmarks/privacy_models.py local        smallest error of k-means from local answers, against n
 python benchmarks/privacy_models.py federation   noise of totals over that of a central release
 python benchmarks/privacy_models.py classes      accuracy of private classification of digits
+python benchmarks/privacy_models.py sampling     releases of a sample of the rows beside releases of all of them
 python benchmarks/privacy_models.py users        cost of bounding rows of each user, in processor time
 """
 
@@ -57,25 +58,57 @@ def local() -> None:
 
 
 def federation() -> None:
-    """Root mean square error of sums over that of a central release: ten nodes, three of which leave."""
-    phi = sl.FourierFeatures.draw(dim=2, size=200, scale=1.0, seed=0)
-    names = [f"node {i}" for i in range(10)]
-    parts = {name: sl.sketch(np.random.default_rng(i).normal(size=(5000, 2)), phi) for i, name in enumerate(names)}
-    for leaving in (0, 1, 3):
-        there = sl.merge(parts[name] for name in names[leaving:])
-        errors: dict[str, list[float]] = {"central": [], "secure aggregation": [], "each node releases": []}
-        for _ in range(5):
-            agreed = Round.agreed(phi, 1.0, 1e-6, holders=names, honest=7)
-            own = [privatize(parts[name], 1.0, 1e-6, public_map=True) for name in names[leaving:]]
-            for way, s in (
-                ("central", privatize(there, 1.0, 1e-6, public_map=True)),
-                ("secure aggregation", aggregate(agreed, parts, leaving=names[:leaving])),
-                ("each node releases", combine(own, "disjoint")),
-            ):
-                errors[way].append(float(np.mean((s.sums - there.sums).astype(float) ** 2)))
-        base = np.mean(errors["central"])
-        said = ", ".join(f"{way} {np.sqrt(np.mean(e) / base):.3f}" for way, e in errors.items())
-        print(f"federation, 10 nodes, {leaving} leave: {said}")
+    """Root mean square error of averages: central release, secure aggregation, each node on its own."""
+    phi = sl.FourierFeatures.draw(dim=2, size=100, scale=1.0, seed=0)
+    ways = ("central", "secure aggregation", "each node releases")
+    for nodes, leaving in ((3, 0), (3, 1), (10, 0), (10, 1), (10, 3), (30, 10)):
+        names = [f"node {i}" for i in range(nodes)]
+        honest = nodes - nodes // 3
+        for n in (10**4, 10**6):
+            rows = np.random.default_rng(0).normal(size=(n, 2))
+            parts = {name: sl.sketch(rows[i::nodes], phi) for i, name in enumerate(names)}
+            there = sl.merge(parts[name] for name in names[leaving:])
+            for epsilon in (0.1, 1.0):
+                errors: dict[str, list[float]] = {way: [] for way in ways}
+                for _ in range(3):
+                    agreed = Round.agreed(phi, epsilon, 1e-6, holders=names, honest=honest)
+                    own = [privatize(parts[name], epsilon, 1e-6, public_map=True) for name in names[leaving:]]
+                    made = (
+                        privatize(there, epsilon, 1e-6, public_map=True),
+                        aggregate(agreed, parts, leaving=names[:leaving]),
+                        combine(own, "disjoint"),
+                    )
+                    for way, s in zip(ways, made, strict=True):
+                        off = (s.sums - there.sums).astype(float) / 2.0**22 / there.count
+                        errors[way].append(float(np.mean(off**2)))
+                base = np.sqrt(np.mean(errors["central"]))
+                said = ", ".join(f"{way} {np.sqrt(np.mean(errors[way])) / base:.3f}" for way in ways[1:])
+                print(
+                    f"federation, {nodes} nodes, {leaving} leave, n={n:,}, epsilon={epsilon:g}: error of an average "
+                    f"{base:.2e} centrally; over that: {said}", flush=True,
+                )  # fmt: skip
+
+
+def sampling() -> None:
+    """Root mean square error of averages over all rows: of a sample with amplification, over that of all rows."""
+    phi = sl.FourierFeatures.draw(dim=2, size=100, scale=1.0, seed=0)
+    for n in (10**4, 10**6):
+        rows = np.random.default_rng(0).normal(size=(n, 2))
+        exact = sl.sketch(rows, phi)
+        for epsilon, delta in ((0.1, 0.0), (1.0, 0.0), (0.1, 1e-7), (1.0, 1e-7), (4.0, 1e-7)):
+            found = []
+            for share in (None, 0.5, 0.1, 0.01):
+                errors = []
+                for _ in range(5):
+                    s = exact if share is None else sl.sketch(rows, phi, sample=share)
+                    made = privatize(s, epsilon, delta, sample=share, public_map=True)
+                    errors.append(float(np.mean(np.abs(made.mean - exact.mean) ** 2)))
+                found.append(float(np.sqrt(np.mean(errors))))
+            said = ", ".join(f"{b:g}: {e / found[0]:.2f}" for b, e in zip((0.5, 0.1, 0.01), found[1:], strict=True))
+            print(
+                f"sampling, n={n:,}, epsilon={epsilon:g}, delta={delta:g}: error {found[0]:.2e}; of samples: "
+                f"{said}", flush=True,
+            )  # fmt: skip
 
 
 def classes() -> None:
@@ -138,5 +171,5 @@ def users() -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    for what in sys.argv[1:] or ["local", "federation", "classes", "users"]:
-        {"local": local, "federation": federation, "classes": classes, "users": users}[what]()
+    for what in sys.argv[1:] or ["local", "federation", "classes", "sampling", "users"]:
+        {"local": local, "federation": federation, "classes": classes, "sampling": sampling, "users": users}[what]()

@@ -7,7 +7,7 @@ import sketchlearn
 
 ROOT = Path(sketchlearn.__file__).parent
 LEVELS = [
-    {"arrays", "exceptions", "files", "limits", "optional", "threads", "words"},
+    {"accepts", "arrays", "exceptions", "files", "limits", "optional", "threads", "words"},
     {"kernels"},
     {"features"},
     {"sketches"},

@@ -109,6 +109,9 @@ def sketch(
         :func:`sketchlearn.privatize` protects users instead of rows.
     max_rows_per_user : int, optional
         How many rows of one user count.
+    sample : float, optional
+        Take each row with this probability, by coins of the operating system's generator that nobody knows; another
+        pass takes others.  The sketch remembers it, and :func:`sketchlearn.privatize` counts with it (``sample=``).
     encoder : Encoder, optional
         Rules for categories and missing values, from :meth:`sketchlearn.Encoder.fit`; part of the map that is designed.
         A map that has one brings it along.
@@ -132,7 +135,7 @@ def sketch(
     >>> print(sl.sketch(rng.normal(size=(500, 3))).summary()["map"])
     multi-scale frequencies for k-means with 20 components in 3 dimensions
     """
-    checked_engine(engine, workers, on_invalid)
+    checked_engine(engine, workers, on_invalid, progress)
     if features is not None:
         checked_map(features)
     source = open_source(data, Selection.for_map(features, group_by=group_by, **reading))

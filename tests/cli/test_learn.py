@@ -154,3 +154,31 @@ def test_classes_and_targets_are_predicted_as_they_are(run, tmp_path):
     assert np.mean(np.array([label.strip('"') for label in labels[1:]]) == names) > 0.98
     targets = np.loadtxt(tmp_path / "r.csv", skiprows=1)
     np.testing.assert_allclose(targets, X[:, 0] * 0.25, atol=1e-6)
+
+
+def test_rows_with_missing_entries(tmp_path, run):
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(3000, 1)) + 0.5 * rng.normal(size=(3000, 3))
+    lines = [",".join("" if rng.random() < 0.2 else f"{v:.6f}" for v in row) for row in rows]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,c", *lines]) + "\n")
+    map_, sketch, model = (tmp_path / name for name in ("map.json", "rows.sketch", "model.json"))
+    options = ["--task", "regression", "--missing", "pairs", "-o", map_]
+    assert run("design", tmp_path / "rows.csv", *options)[0] == 0
+    assert run("sketch", tmp_path / "rows.csv", "--features", map_, "-o", sketch)[0] == 0
+    assert sl.load(sketch).count == 3000
+    assert run("learn", "regression", sketch, "--target", "c", "-o", model)[0] == 0
+    found = json.loads(model.read_text())
+    assert (np.abs(np.array(found["coefficients"]) - 1 / 2.25) < 4 * np.array(found["standard_errors"])).all()
+    assert 0 < np.max(found["standard_errors"]) < 0.05
+    assert run("learn", "pca", sketch, "-k", "1", "-o", model)[0] == 0
+    code, _, err = run("design", tmp_path / "rows.csv", "--missing", "median", "-o", map_)
+    assert code != 0
+    assert "--missing is mean, median or error with --encode" in err
+
+
+def test_a_model_is_a_start(folder, tmp_path, run):
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    assert run("learn", "kmeans", folder / "fourier.sketch", "-k", "4", "-o", first)[0] == 0
+    assert run("learn", "gmm", folder / "fourier.sketch", "-k", "4", "--start", first, "-o", second)[0] == 0
+    found = [json.loads(path.read_text()) for path in (first, second)]
+    np.testing.assert_allclose(found[0]["centers"], found[1]["means"], atol=1.0)

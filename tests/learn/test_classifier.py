@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sketchlearn as sl
 from sketchlearn.decoders.classifier.ridge import decode_ridge
-from sketchlearn.designs.scale import column_units
+from sketchlearn.designs.spread import column_units
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.radial import MultiscaleLaw
 

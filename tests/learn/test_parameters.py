@@ -60,7 +60,7 @@ def test_shared_parameters_are_refused_by_name_value_and_what_is_accepted(name):
         (sl.CompressivePCA, "n_components", (0, 1.0, 1.5, True, "all")),
         (sl.CompressivePCA, "n_starts", (0, None)),
         (sl.CompressivePCA, "embedding", ("fourier",)),
-        (sl.CompressiveLinearRegression, "alpha", (-1.0, np.inf, np.nan, True, "auto")),
+        (sl.CompressiveLinearRegression, "alpha", (-1.0, np.inf, np.nan, True, "some")),
         (sl.CompressiveLinearRegression, "fit_intercept", ("no",)),
         (sl.CompressiveICA, "radius", (0.0, "wide", True)),
         (sl.CompressiveCCA, "n_components", (0, "all")),

@@ -133,6 +133,22 @@ def test_the_bound_on_users_survives_a_store(store):
     assert store.query().sketch().origin.rows_per_user is None
 
 
+def test_files_of_a_store_are_bounded_too(store, tmp_path):
+    """The bound was read and forgotten: all rows of a user counted."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    for name in "ab":
+        table = {"x": ROWS[:, 0], "y": ROWS[:, 1], "day": DAYS.astype("M8[us]"), "who": np.arange(600) % 50}
+        pq.write_table(pa.table(table), tmp_path / f"{name}.parquet", row_group_size=100)
+    phi = PHI.with_columns(["x", "y"])
+    options = {"time": "day", "every": "1d", "user": "who", "max_rows_per_user": 3}
+    store.ingest(tmp_path / "*.parquet", phi, **options)
+    s = store.query().sketch()
+    assert s.count == 300
+    assert (s.origin.rows_per_user, s.origin.user) == (6, "who")  # three in each file
+
+
 def test_a_table_of_two_passes_has_the_bounds_of_both(store):
     """A user with three rows in a group of each pass has six; the release claimed epsilon for three."""
     who = np.zeros(600, int)

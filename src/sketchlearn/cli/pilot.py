@@ -27,12 +27,13 @@ def designed(
     standardize: bool,
     projection: int | None = None,
     encoder: Encoder | None = None,
+    missing: str | None = None,
 ) -> FeatureMap:
     """A feature map from a pilot of the rows."""
     with warnings_as_notes():
         return design_source(
-            source, n_components=components, task=task, seed=seed, standardize=standardize, projection=projection,
-            encoder=encoder,
+            source, n_components=components, task=task, seed=seed, standardize=standardize or None,
+            projection=projection, encoder=encoder, missing=missing,
         )  # fmt: skip
 
 

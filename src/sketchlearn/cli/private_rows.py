@@ -67,7 +67,7 @@ def bounds_in(given: list[str] | None) -> dict[str, tuple[float, float]] | None:
 def release_rows(
     data: list[str], features: str | None, components: int, task: str, seed: int, share: float, epsilon: float,
     delta: float, relation: str, records_per_user: int | None, book: Ledger | None, dataset: str | None,
-    reading: dict[str, Any],
+    public_map: bool, reading: dict[str, Any],
 ) -> tuple[dict[str, Any], str, Sketch]:  # fmt: skip
     """Facts, words, and the private sketch of rows."""
     from sketchlearn.privacy import privatize, privatize_rows
@@ -80,8 +80,9 @@ def release_rows(
                 raise usage("--category and --bounds are for a map that is bought, and --features gives one")
         exact = sketch(rows, read_features(features), **reading)
         noisy = privatize(
-            exact, epsilon, delta, relation=relation, records_per_user=records_per_user, ledger=book, dataset=dataset
-        )
+            exact, epsilon, delta, relation=relation, records_per_user=records_per_user, public_map=public_map,
+            ledger=book, dataset=dataset,
+        )  # fmt: skip
         told: dict[str, Any] = {}
         lines = []
     else:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.registry import DECODERS, decoders_of, register_decoder
 from sketchlearn.decoders.solution import (
     ClusterSolution,
@@ -139,12 +138,11 @@ def decode(
         return found  # a decoder of another package may return what it likes
     if sketch.has_box:
         found = found.within(sketch.lower, sketch.upper)
-    if decoders.groups and found.code is Code.RELIABLE:
-        rows = sketch.effective_count
-        if rows < verdicts.FEWEST_ROWS * k:
-            code, verdict = verdicts.of_few_rows(rows, k)
-            return replace(found, code=code, verdict=verdict)
-    return found
+    if not decoders.groups:
+        return found
+    from sketchlearn.decoders.evidence import examined
+
+    return examined(found, sketch, k)
 
 
 def _record(found: Solution, seconds: float) -> dict[str, Any]:

@@ -25,6 +25,8 @@ from sketchlearn.sketches.value import Sketch
 Array = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.intp]
 
+_ALONE = 4.0  # a single row that could make half of a correlation makes a quarter of its square
+
 
 def decode_cca(
     sketch: Sketch,
@@ -70,7 +72,8 @@ def decode_cca(
     x = np.setdiff1d(np.arange(phi.dim), y) if predictors is None else np.asarray(predictors, np.intp) % phi.dim
     if k > min(len(x), len(y)):
         raise ValueError(f"{k} canonical correlations of {len(x)} and {len(y)} columns: there are at most the fewer")
-    weight, count = float(sketch.weight), sketch.effective_count
+    weight = float(sketch.weight)
+    count = sketch.effective_count * phi.seen_share(sketch.sums, weight)
     S = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
     rounding, mean = phi.precision_from_sums(sketch.sums, weight), phi.row_mean_from_sums(sketch.sums, weight)
     roots = [_inverse_root(S[np.ix_(at, at)], rounding[at]) for at in (x, y)]
@@ -86,6 +89,11 @@ def decode_cca(
     a, b = a * sign, b * sign
     names = column_names(phi)
     code, verdict = _verdict(p_values[:k], count, sum(ranks))
+    if code is Code.RELIABLE and (correlations[k - 1] ** 2 < _ALONE * _by_one_row(sketch, mean, spread, x, y)):
+        code, verdict = (
+            Code.UNDETERMINED,
+            ("exact, but a single row far from all others could make half of a correlation: leave such rows out"),
+        )
     return CCAModel(
         task="cca",
         decoder="exact",
@@ -118,6 +126,15 @@ def _inverse_root(S: Array, rounding: Array) -> Array:
     return np.asarray(scale[:, None] * vectors[:, keep] / np.sqrt(values[keep]))
 
 
+def _by_one_row(sketch: Sketch, mean: Array, spread: Array, x: Columns, y: Columns) -> float:
+    """The square of the correlation of two columns, one of each group, that the farthest row could make alone."""
+    if not sketch.has_box:
+        return 0.0
+    reach = np.maximum(sketch.upper - mean, mean - sketch.lower)
+    share = np.where(spread > 0, (reach / np.where(spread > 0, spread, 1.0)) ** 2, 0.0) / sketch.effective_count
+    return float(share[x].max() * share[y].max())
+
+
 def _p_values(correlations: Array, count: float, p: int, q: int) -> Array:
     """Probability of correlations this large from the j-th on, if there were none."""
     from scipy.special import gammaincc
@@ -132,6 +149,8 @@ def _p_values(correlations: Array, count: float, p: int, q: int) -> Array:
 def _verdict(p_values: Array, count: float, columns: int) -> tuple[Code, str]:
     if count <= columns + 1:
         return Code.UNDETERMINED, f"{count:.6g} rows are too few for {columns} columns: correlations of 1 can be chance"
+    if not len(p_values):
+        return Code.UNDETERMINED, "exact, but the rows don't vary in one of the groups: there are no correlations"
     chance = np.flatnonzero(p_values > noise.CHANCE)
     if not len(chance):
         return Code.RELIABLE, "exact, and all of these correlations are more than chance"

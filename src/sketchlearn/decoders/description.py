@@ -34,7 +34,6 @@ FREQUENCIES = 600  # that the mixture is decoded from: more cost time and change
 _NEAR_ONE = 0.98  # averages so near 1 tell of nothing but mean and covariance
 _PLACES = 256  # where rows are looked for: along the diagonal of the box, and as many at random
 _COARSE_TO_FINE = 8  # steps in which the best of these places is improved
-_ROUND = 1e-9  # relative variance of a direction without any
 
 
 def describe(sketch: Sketch) -> Mixture:
@@ -72,7 +71,7 @@ def describe(sketch: Sketch) -> Mixture:
             return _from_box(sketch)
         if not _explained(found):
             spread = found.mixture.full_covariances()[0]
-            root = np.linalg.cholesky(spread + _ROUND * np.trace(spread) / len(spread) * np.eye(len(spread)))
+            root = np.linalg.cholesky(spread + noise.ROUNDING * np.trace(spread) / len(spread) * np.eye(len(spread)))
             metric = np.asarray(np.linalg.inv(root), np.float64) @ metric
             found = _climb_ladder(Problem.from_view(_view(sketch, metric, near)), rng)
     return found.mixture.mapped(np.asarray(np.linalg.inv(metric), np.float64))

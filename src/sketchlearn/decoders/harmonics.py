@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.budget import FEW_STEPS, GAIN
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.noise import Averages
@@ -35,8 +36,7 @@ Complex = npt.NDArray[np.complex128]
 _ROUNDS = 5
 _STALLED = 2  # rounds without gain before giving up on a model that is not reliable
 _GAIN = 0.8  # of what is left of the harmonics, by which a round is worth another
-_POLISHES, _STEPS = 20, 20  # rounds of quick refinement, and the steps of each
-_LITTLE = 0.97  # of what was left: a refinement that leaves more is the last
+_POLISHES = 20  # rounds of quick refinement
 _LEAST = 1e-3  # of the harmonics: a model is never taken for perfect
 
 
@@ -155,10 +155,10 @@ def _polished(sketch: Sketch, seen: Averages, mixture: Mixture) -> tuple[Cleaned
         problem = Problem.from_view(View.of(after), at=at)
         s = np.maximum(mixture.covariances / problem.scale**2, 1e-6)
         start = State(SPHERICAL, mixture.weights, problem.normalised(mixture.means), s)
-        state = refine(problem, start, _STEPS, largest=10.0 * float(s.max()))
+        state = refine(problem, start, FEW_STEPS, largest=10.0 * float(s.max()))
         refined = problem.mixture(state.mixture())
         again, left = cleaned(sketch, after, refined)
-        if left > _LITTLE * share:
+        if left > GAIN * share:
             break
         after, share, mixture = again, left, refined
     return after, share, mixture

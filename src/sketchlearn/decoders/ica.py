@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from sketchlearn.decoders.noise import CHANCE
+from sketchlearn.decoders.noise import CHANCE, DEVIATIONS, PROBES
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
 from sketchlearn.models.ica import ICAModel
@@ -25,9 +25,10 @@ from sketchlearn.sketches.value import Sketch
 Array = npt.NDArray[np.float64]
 
 _RIDGE = 1e-4  # of the mean variance: directions that are nearly combinations of others
-_ROUNDS, _BLOCK, _PROBES = 30, 256, 16
+_ROUNDS, _BLOCK = 30, 256
 _LIMIT = 2.5  # misfit over noise floor that is let pass: eighth moments behind the floor are only roughly known
 _FLAT = 1e-7  # variance of whitened rows that is none
+_LEAST = -2.0  # excess kurtosis of a law with two values, the smallest there is
 
 
 def decode_ica(
@@ -89,6 +90,12 @@ def decode_ica(
     sign = np.where(mixing[np.abs(mixing).argmax(0), np.arange(d)] < 0, -1.0, 1.0)
     sources = _not_normal(kurtosis, std, count)
     code, verdict = _verdict(best, sources, d, count)
+    varying = phi.dim if not sketch.has_box else int(np.count_nonzero(sketch.upper > sketch.lower))
+    if code is Code.RELIABLE and d < varying:
+        code = Code.UNDETERMINED
+        verdict = (
+            f"{varying} columns vary in {d} directions only: more sources than these can't be told apart; {verdict}"
+        )
     return ICAModel(
         task="ica",
         decoder="cumulants",
@@ -281,7 +288,7 @@ class _Metric:
     def rank(self, rng: np.random.Generator) -> float:
         """How many cumulants there are, not counting those that are combinations of others (by random probes)."""
         m = len(self._root)
-        signs = rng.choice([-1.0, 1.0], size=(m, _PROBES))
+        signs = rng.choice([-1.0, 1.0], size=(m, PROBES))
         return m - self._ridge * float(np.mean(np.sum(self.whiten(signs) ** 2, axis=0)))
 
 
@@ -354,6 +361,15 @@ def _verdict(best: _Fit, sources: npt.NDArray[np.bool_], d: int, count: float) -
         return Code.MISFIT, (
             f"the cumulants are {best.ratio:.3g} times as far from those of independent sources as noise explains: "
             "the rows are no linear mixture of so many sources, or too many of them were clipped"
+        )
+    if np.isnan(best.ratio):
+        return Code.UNDETERMINED, (
+            f"nothing tests {d} source{'s' * (d > 1)}: the cumulants have no more numbers than the model"
+        )
+    if (best.kurtosis + DEVIATIONS * best.kurtosis_std < _LEAST).any():
+        return Code.MISFIT, (
+            f"an excess kurtosis of {float(best.kurtosis.min()):.3g} is below {_LEAST:g}, which no law has: the rows "
+            "are no mixture of so many sources, or hardly vary in some direction"
         )
     normal = int((~sources).sum())
     quality = f"about {best.leakage:.2g} of other sources in each"

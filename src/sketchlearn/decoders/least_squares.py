@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,10 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgWarning
 
 from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.pairwise import fit_pairs
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.decoders.solution import Code, LowRankSolution
+from sketchlearn.features.pairwise import PairwiseFeatures
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.models.base import column_names
 from sketchlearn.models.regression import RegressionModel
@@ -25,11 +28,21 @@ from sketchlearn.sketches.value import Sketch
 Array = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.intp]
 
+_PAIRS = (
+    "from the pairs of entries that are there: right where entries are missing independently of all values; errors "
+    "take columns to miss entries independently of each other"
+)
 _EXACT = "the sketch holds all products of columns: these are the coefficients of least squares on the rows"
 
 
+_KNOWN, _DIGITS = 0.1, 1e-3  # rounding errors that matter: of a standard error, and of a coefficient
+
+
 class _Fit(NamedTuple):
-    """Coefficients (t, p), their variances over that of the noise, and what they explain of the total."""
+    """Coefficients (t, p), their variances over that of the noise, and what they explain of the total.
+
+    `rounding` is what rounding of the moments may do to the coefficients (t, p) and to what is explained (t,).
+    """
 
     coefficients: Array
     errors: Array | None
@@ -37,6 +50,7 @@ class _Fit(NamedTuple):
     total: Array
     rank: int
     pull: Array | None
+    rounding: tuple[Array, Array] | None = None
 
 
 def decode_regression(
@@ -47,7 +61,7 @@ def decode_regression(
     trace: list[dict[str, Any]] | None = None,
     targets: Sequence[int] | Columns = (-1,),
     predictors: Sequence[int] | Columns | None = None,
-    alpha: float = 0.0,
+    alpha: float | str = "auto",
     fit_intercept: bool = True,
     second_moment_decoder: str = "auto",
 ) -> RegressionModel:
@@ -65,8 +79,9 @@ def decode_regression(
         Gets what that decoder did.
     targets, predictors : sequence of int
         Columns; by default the last one, and all others.
-    alpha : float
-        Ridge penalty.
+    alpha : float or "auto"
+        Ridge penalty; ``"auto"`` is none, except for rows with missing entries, where it is as large as what is missing
+        asks for.
     fit_intercept : bool
         Whether to fit a constant.
     second_moment_decoder : str
@@ -88,9 +103,12 @@ def decode_regression(
     t = np.atleast_1d(np.asarray(targets, np.intp)) % phi.dim
     x = np.setdiff1d(np.arange(phi.dim), t) if predictors is None else np.asarray(predictors, np.intp) % phi.dim
     few = k if k < len(x) else None
-    weight, count = float(sketch.weight), sketch.effective_count
-    ridge = alpha / float(sketch.count)
-    spread = second = None
+    weight = float(sketch.weight)
+    count = sketch.effective_count * phi.seen_share(sketch.sums, weight)
+    chosen = alpha == "auto"
+    ridge = 0.0 if chosen else float(alpha) / float(sketch.count)
+    mean = phi.row_mean_from_sums(sketch.sums, weight)
+    spread = second = pairs = None
     if phi.is_exact:
         moments = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
         spread = np.sqrt(np.maximum(np.diag(moments)[x], 0.0))
@@ -98,14 +116,37 @@ def decode_regression(
             if getattr(phi, "center", None) is not None:
                 raise ValueError("without an intercept the rows must be sketched about the origin: no center")
             moments = full_matrix(phi, phi.mean_from_sums(sketch.sums, weight))
-        fit = _from_matrix(moments, phi.precision_from_sums(sketch.sums, weight)[x], x, t, ridge, few, count)
+        if isinstance(phi, PairwiseFeatures) and few is None:
+            shares, place = phi.shares(sketch.sums, weight), mean[x] if fit_intercept else np.zeros(len(x))
+            pairs = fit_pairs(moments, shares, x, t, place, sketch.effective_count, None if chosen else ridge)
+            fit = _of_coefficients(moments, x, t, pairs.coefficients)
+        else:
+            fit = _from_matrix(moments, phi.precision_from_sums(sketch.sums, weight)[x], x, t, ridge, few, count)
     else:
         second = _second_moment(sketch, phi, few, fit_intercept, second_moment_decoder, rng, trace)
         fit = _from_components(second, x, t, ridge, few)
-    mean = phi.row_mean_from_sums(sketch.sums, weight)
     names = column_names(phi)
     groups = tuple(names[i] for i in x), tuple(names[i] for i in t)
-    return _solution(fit, mean[x], mean[t], count, fit_intercept, spread, second, few, trace, groups)
+    made = _solution(fit, mean[x], mean[t], count, fit_intercept, spread, second, few, trace, groups)
+    if pairs is None:
+        return made
+    constant = pairs.constants if fit_intercept else np.zeros(len(t))
+    return replace(
+        made, standard_errors=pairs.errors, intercept_error=constant, verdict=_of_pairs(pairs.penalties, chosen)
+    )
+
+
+def _of_pairs(penalties: Array, chosen: bool) -> str:
+    if not chosen or not penalties.any():
+        return _PAIRS
+    return f"{_PAIRS}; a penalty of {penalties.max():.2g} of the predictors' variances damps what they leave uncertain"
+
+
+def _of_coefficients(S: Array, x: Columns, t: Columns, coefficients: Array) -> _Fit:
+    """What given coefficients explain."""
+    B, A = S[np.ix_(x, t)], S[np.ix_(x, x)]
+    explained = 2.0 * np.sum(coefficients.T * B, 0) - np.sum(coefficients.T * (A @ coefficients.T), 0)
+    return _Fit(coefficients, None, explained, np.diag(S)[t], len(x), None)
 
 
 def _solution(
@@ -142,6 +183,11 @@ def _solution(
         )
     elif collinear:
         code, verdict = Code.UNDETERMINED, _collinear(fit.rank, coef.shape[1])
+    elif not freedom > 0:
+        code = Code.UNDETERMINED
+        verdict = f"{fit.rank} coefficients explain {count:.6g} rows whatever they hold: nothing tells the noise"
+    elif doubt := _lost_digits(fit, rest, freedom / count, groups[0]):
+        code, verdict = Code.UNDETERMINED, doubt
     else:
         code, verdict = Code.RELIABLE, _EXACT if few is None else f"{_EXACT}, for {fit.rank} principal components"
     scale = np.where(fit.total > 0, fit.total, 1.0)
@@ -168,6 +214,22 @@ def _solution(
     )
 
 
+def _lost_digits(fit: _Fit, rest: Array, freedom: float, names: Sequence[str]) -> str:
+    """A doubt, where rounding of the moments may have moved a coefficient by more than its standard error tells."""
+    if fit.rounding is None or fit.errors is None:
+        return ""
+    moved, explained = fit.rounding
+    sure = np.maximum(rest - explained, 0.0)[:, None]
+    allowed = np.maximum(_KNOWN * np.sqrt(sure / freedom * fit.errors), _DIGITS * np.abs(fit.coefficients))
+    if (moved <= allowed).all():
+        return ""
+    column = names[int(np.argmax((moved > allowed).any(axis=0)))]
+    return (
+        f"the predictors are so nearly collinear, or a row so far from all others, that rounding may change the "
+        f"coefficient of {column}: leave such rows or columns out"
+    )
+
+
 def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, few: int | None, count: float) -> _Fit:
     """From the normal equations; `noise` is the rounding error of the predictors' variances."""
     A, B, total = S[np.ix_(x, x)], S[np.ix_(x, t)], np.diag(S)[t]
@@ -177,6 +239,8 @@ def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, f
     scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, size))
     C = A * scale[:, None] * scale
     penalised = ridge > 0
+    rounding = None
+    unsure = 8.0 * max(float(np.max(noise * scale**2, initial=0.0)), 2.0**-52)  # of the entries of C
     if few is not None:
         coef, H, rank = _principal(A, B, few, ridge)
     elif penalised:
@@ -188,7 +252,7 @@ def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, f
         rank = int(np.sum(~constant))
     else:
         values, vectors = np.linalg.eigh((C + C.T) / 2.0)
-        keep = values > 8.0 * len(x) * max(float(np.max(noise * scale**2, initial=0.0)), 2.0**-52)
+        keep = values > unsure * len(x)
         rank = int(keep.sum())
         inverse = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
         coef = scale[:, None] * (inverse @ (scale[:, None] * B))
@@ -196,13 +260,16 @@ def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, f
         left = scale[:, None] * B - C @ (inverse @ (scale[:, None] * B))
         coef = coef + scale[:, None] * (inverse @ left)
         H = scale[:, None] * inverse * scale
+        weight = np.abs(size[:, None] * coef).sum(0) + np.sqrt(np.maximum(total, 0.0))
+        spread = np.sqrt((inverse**2).sum(1))  # errors of different entries are independent
+        rounding = unsure * (scale * spread)[None] * weight[:, None], unsure * weight**2
         if rank < len(x):
             coef, H = _minimum_norm(coef, H, scale, vectors[:, ~keep], constant)
             warnings.warn(_collinear(rank, len(x)), LinAlgWarning, stacklevel=6)
     explained = 2.0 * np.sum(coef * B, 0) - np.sum(coef * (A @ coef), 0)
     pull = (H @ A @ H if penalised else H) / count
     errors = np.maximum(np.diag(pull), 0.0)[None, :].repeat(len(t), 0)
-    return _Fit(coef.T, errors, explained, total, rank, pull)
+    return _Fit(coef.T, errors, explained, total, rank, pull, rounding)
 
 
 def _collinear(rank: int, predictors: int) -> str:

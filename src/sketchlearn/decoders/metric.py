@@ -18,6 +18,9 @@ from sketchlearn.features.operator import Operator
 
 Array = npt.NDArray[np.float64]
 
+# eigenvalues of the correlation matrix that are rounding, and what they become: densities need some width everywhere,
+# and rounding divided by it is what collinear predictors add to predictions
+_NONE, _WIDTH = 1e-11, 1e-8
 _REACH = 20.0  # a sketch without a box: rows are looked for within this many widths of the centre
 
 
@@ -115,9 +118,10 @@ def standard_metric(features: CharacteristicMap) -> Array | None:
 def whitening_metric(features: CharacteristicMap, kind: str) -> Array | None:
     """The metric that the frequencies were drawn in, if covariances of this type stay of this type in it."""
     matrix = features.whitening
-    if matrix is None or not keeps_shape(matrix, kind) or np.linalg.cond(matrix) > 1e12:
+    if matrix is None or not keeps_shape(matrix, kind):
         return None
-    return np.asarray(matrix, np.float64)
+    units = np.linalg.norm(matrix, axis=0)  # of the columns, which may be anything
+    return None if np.linalg.cond(matrix / units) > 1e12 else np.asarray(matrix, np.float64)
 
 
 def keeps_shape(matrix: Array | None, kind: str) -> bool:
@@ -144,7 +148,25 @@ def unwhiten(means: Array, covariances: Array, kind: str, matrix: Array | None) 
     if kind == "diag":
         return means, covariances * np.diag(inverse) ** 2
     moved = inverse @ covariances @ inverse.T
-    return means, 0.5 * (moved + np.swapaxes(moved, -1, -2))
+    moved = 0.5 * (moved + np.swapaxes(moved, -1, -2))
+    return means, with_width(moved) if moved.ndim == 2 else np.stack([with_width(each) for each in moved])
+
+
+def with_width(covariance: Array, noise: Array | None = None) -> Array:
+    """The covariance with some width in directions that have none, in units of each column's spread.
+
+    `noise` is the rounding error of the variances.
+    """
+    variances = np.diag(covariance)
+    noise = np.zeros(len(variances)) if noise is None else noise
+    least = 1e-24 * (float(variances.max(initial=0.0)) or 1.0)
+    spread = np.sqrt(np.where(variances > 8.0 * noise, variances, np.maximum(8.0 * noise, least)))
+    values, vectors = np.linalg.eigh(covariance / np.outer(spread, spread))
+    none = values < max(_NONE, 8.0 * len(noise) * float((noise / spread**2).max()))
+    if not none.any():
+        return covariance
+    values = np.where(none, np.maximum(_WIDTH, values), values)
+    return np.asarray((vectors * values) @ vectors.T * np.outer(spread, spread))
 
 
 def whiten(means: Array, covariances: Array, kind: str, matrix: Array | None) -> tuple[Array, Array]:

@@ -26,10 +26,14 @@ RENEWED_LEAST = 0.01
 """The same where weights come from what a fitted model leaves."""
 DEVIATIONS = 3.0
 """Standard deviations of a misfit above its floor that chance explains, everywhere: it exceeds them once in 1000."""
-CHANCE = 0.01
-"""p-value above which something may be chance."""
+CHANCE = 1e-3
+"""p-value above which something may be chance: of a thousand problems with nothing to find, one is called reliable."""
 SLACK = 1.5
 """Misfit over noise floor up to which a model counts as right where correlations of frequencies are not looked at."""
+ROUNDING = 1e-11
+"""What double precision leaves of normal equations, relative to their diagonal."""
+PROBES = 16
+"""Random signs from which traces and diagonals are measured, with an error of 35 %."""
 _LEAST_FREEDOM = 0.1
 _TINY = 1e-14  # a floor is never zero
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from sketchlearn.accepts import FLAG, NOTHING, Accepts, whole
 from sketchlearn.decoders.solution import Solution
 
 Decoder = Callable[..., Solution]
@@ -31,15 +32,21 @@ class Entry:
         Whether it takes ``start=``, an earlier model to begin with.
     rough : bool
         Whether it takes ``rough=True``, for a quick model that is only a beginning.
+    options : dict of str to Accepts
+        What its options accept; others are left to the function.
     """
 
     decoder: Decoder | str
     start: bool = False
     rough: bool = False
+    options: Mapping[str, Accepts] = field(default_factory=dict)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Run the decoder."""
         assert callable(self.decoder)
+        for name, accepts in self.options.items():
+            if name in options:
+                accepts.check(name, options[name])
         return self.decoder(*args, **options)
 
 
@@ -103,7 +110,9 @@ class Decoders(Mapping[str, Decoder]):
 
 _PUBLISHED = "sketchlearn.decoders.kmeans.published"
 _CLUSTERS: dict[str, Entry | str] = {
-    "tuning-free": Entry("sketchlearn.decoders.kmeans.default:decode_tuning_free", start=True, rough=True),
+    "tuning-free": Entry(
+        "sketchlearn.decoders.kmeans.default:decode_tuning_free", True, True, {"n_decodes": whole() | NOTHING}
+    ),
     "clompr": f"{_PUBLISHED}.clompr:decode_clompr",
     "clomp": f"{_PUBLISHED}.clompr:decode_clomp",
     "splitting": f"{_PUBLISHED}.splitting:decode_splitting",
@@ -115,7 +124,11 @@ _CLUSTERS: dict[str, Entry | str] = {
     "particle-flow": f"{_PUBLISHED}.particles:decode_particles",
 }
 _MIXTURES: dict[str, Entry | str] = {
-    "tuning-free": Entry("sketchlearn.decoders.mixtures.default:decode_gmm", start=True),
+    "tuning-free": Entry(
+        "sketchlearn.decoders.mixtures.default:decode_gmm",
+        start=True,
+        options={"starts": whole(0), "rounds": whole(0), "project": FLAG},
+    ),
     "clompr": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_clompr",
     "splitting": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_splitting",
     "moments": "sketchlearn.decoders.mixtures.moments:decode_gaussian_moments",

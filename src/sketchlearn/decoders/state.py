@@ -13,6 +13,10 @@ from sketchlearn.models.mixture import Mixture
 
 Array = npt.NDArray[np.float64]
 
+LIGHTEST, NARROWEST = 1e-9, 1e-12
+"""Weight and variance (in units of the data's own) of a component, at least: smaller ones are rounding."""
+_REVIVED = 1e-4  # weight from which a descent can bring a component back
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -79,6 +83,10 @@ class State:
     def with_weights(self, weights: Array) -> State:
         """The state with other weights; its misfit is unknown."""
         return replace(self, weights=weights, value=np.inf)
+
+    def revived(self) -> State:
+        """The state with weights from which a descent can bring all components back."""
+        return self.with_weights(np.maximum(self.weights, _REVIVED))
 
     def select(self, keep: Any, weights: Array | None = None) -> State:
         """Some of the components, with new weights if they are given."""

@@ -171,9 +171,9 @@ def _cells(draws: Array, means: Array, last: Array | None) -> tuple[Array, float
 
 def _next(problem: Problem, k: int, rng: np.random.Generator, last: Found | None) -> Found:
     """k components from the last solution, and from scratch where that doesn't explain the data."""
-    found = search(problem, k, rng, start=None if last is None else last.state.means, replacements=8)
+    found = search(problem, k, rng, start=None if last is None else last.state.means)
     if not found.explained and (last is None or found.value > 0.3 * last.value):
-        fresh = search(problem, k, rng, replacements=8)
+        fresh = search(problem, k, rng)
         found = fresh if fresh.value < found.value else found
     return found
 

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from sketchlearn.designs.gmm import weighted_rows
 from sketchlearn.designs.request import Request, register_design
-from sketchlearn.designs.scale import column_units
 from sketchlearn.designs.spread import usual
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.fourier import FourierFeatures
@@ -26,7 +25,6 @@ def design_anomaly(
     width: int | None = None,
     seed: int = 0,
     weights: npt.ArrayLike | None = None,
-    standardize: bool = False,
 ) -> tuple[EmbeddedFeatures, str]:
     """An embedding by a Gaussian kernel as wide as the data, and why.
 
@@ -42,21 +40,18 @@ def design_anomaly(
     if not near.all() and w[near].sum() > 0:  # a single outlier would set the scale of everything
         x, w = x[near], w[near] / w[near].sum()
     d = x.shape[1]
-    offset, units = column_units(x, w) if standardize else (w @ x, np.ones(d))
-    spread = math.sqrt(float(w @ (((x - offset) / units) ** 2).sum(1))) or 1.0
+    spread = math.sqrt(float(w @ ((x - w @ x) ** 2).sum(1))) or 1.0
     size = max((WIDTH if width is None else width + width % 2) // 2, 1)
     inner = FourierFeatures.draw(dim=d, size=size, scale=spread, radial="gaussian", seed=seed)
-    if standardize:
-        inner = inner.standardized(offset, units)
     phi = EmbeddedFeatures.of(inner)
     return phi, f"products of {phi.width} features of one scale, {spread:.4g}, the spread of {len(x)} pilot rows"
 
 
-@register_design("anomaly", size=lambda k, d, _: WIDTH, own_units=True, outliers=False)
+@register_design("anomaly", size=lambda k, d, _: WIDTH, units="unlike", outliers=False)
 def _from_request(request: Request) -> tuple[EmbeddedFeatures, str]:
     why = "needs a sample and nothing else to go by"
     if request.sample is None:
         raise ValueError(f"task='anomaly' {why}")
     request.refuse("bounds", "scale", "radial", "covariance_type", why=why)
     rows, weights = request.weighted()
-    return design_anomaly(rows, width=request.size, seed=request.seed, weights=weights, standardize=request.standardize)
+    return design_anomaly(rows, width=request.size, seed=request.seed, weights=weights)

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.designs.request import Request, register_design
-from sketchlearn.designs.scale import column_units
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MultiscaleLaw
@@ -37,9 +36,9 @@ _WITHIN, _DIMENSIONS = 0.6, 10  # share of the variance within classes, and dime
 
 
 def design_classifier(
-    rows: npt.NDArray[Any], *, width: int | None = None, seed: int = 0, weights: Array | None = None
+    rows: npt.NDArray[Any], *, width: int | None = None, seed: int = 0
 ) -> tuple[EmbeddedFeatures, str]:
-    """An embedding with frequencies of all scales that classes may have, in units of each column's spread, and why.
+    """An embedding with frequencies of all scales that classes may have, for columns of spread 1, and why.
 
     Lengths of the frequencies are log-uniform, with a tail; see :func:`lengths`.  Cross-validation on the sketches
     chooses among them later.
@@ -51,14 +50,12 @@ def design_classifier(
     >>> design_classifier(np.random.default_rng(0).normal(size=(100, 3)), width=60)[0].width
     60
     """
-    offset, spread = column_units(rows, weights)
     d = rows.shape[1]
     size = (WIDTH if width is None else width + width % 2) // 2
     law = lengths(d)
     scale = math.sqrt(d / law.second_moment(d))
-    inner = FourierFeatures.draw(dim=d, size=size, scale=scale, radial=law, seed=seed).standardized(offset, spread)
-    phi = EmbeddedFeatures.of(inner)
-    return phi, f"products of {phi.width} features of many scales, columns in units of their spread in {len(rows)} rows"
+    phi = EmbeddedFeatures.of(FourierFeatures.draw(dim=d, size=size, scale=scale, radial=law, seed=seed))
+    return phi, f"products of {phi.width} features of many scales"
 
 
 def lengths(dim: int) -> MultiscaleLaw:
@@ -81,7 +78,7 @@ def lengths(dim: int) -> MultiscaleLaw:
 def design_class_means(
     rows: Array, labels: npt.NDArray[Any], *, size: int | None = None, seed: int = 0, weights: Array | None = None
 ) -> FourierFeatures:
-    """A Gaussian kernel of one scale in the metric of the classes' pooled covariance.
+    """A Gaussian kernel of one scale in the metric of the classes' pooled covariance, for columns of spread 1.
 
     Examples
     --------
@@ -92,18 +89,17 @@ def design_class_means(
     50
     """
     w = np.ones(len(rows)) if weights is None else weights
-    offset, spread = column_units(rows, weights)
+    offset = np.average(rows, axis=0, weights=weights)
     apart = np.array(rows, np.float64)
     for label in np.unique(labels):
         own = labels == label
         apart[own] -= np.average(apart[own], axis=0, weights=w[own])
-    apart /= spread
     covariance = (apart * w[:, None]).T @ apart / w.sum()
     d = rows.shape[1]
     unit = float(np.trace(covariance)) / d or 1.0
     covariance = (1.0 - _SHRINKAGE) * covariance + _SHRINKAGE * unit * np.eye(d)
     values, vectors = np.linalg.eigh(covariance)
-    whitening = (vectors / np.sqrt(values)) @ vectors.T / spread
+    whitening = (vectors / np.sqrt(values)) @ vectors.T
     return FourierFeatures.draw(
         dim=d,
         size=_MEAN_SIZE if size is None else size,
@@ -176,8 +172,7 @@ def _from_request(request: Request) -> tuple[EmbeddedFeatures | FourierFeatures,
         means = design_public_means(*request.box(), size=request.size, seed=request.seed)
         return means, f"{means.size} features for class means, of one scale by their number; no row looked at"
     request.refuse("dim", why="needs a sample or bounds: the spread of the columns decides on the frequencies")
-    rows, weights = request.weighted()
-    return design_classifier(rows, width=request.size, seed=request.seed, weights=weights)
+    return design_classifier(request.rows(), width=request.size, seed=request.seed)
 
 
-register_design("classifier", size=classifier_size, outliers=False)(_from_request)
+register_design("classifier", size=classifier_size, units="columns", outliers=False)(_from_request)

@@ -14,13 +14,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import FLAG, NOTHING
 from sketchlearn.designs.projection import project_sample
-from sketchlearn.designs.request import Designer, Request, checked_rows, find, positive
-from sketchlearn.designs.spread import standard_units, warn_of
+from sketchlearn.designs.request import Designer, Request, checked_rows, find, positive, tasks
+from sketchlearn.designs.spread import column_units, standard_units, unlike, warn_of
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.pairwise import PairwiseFeatures
 from sketchlearn.features.pilot_table import as_table, encoded_rows
 from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
@@ -47,14 +49,39 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
-    standardize: bool = ...,
+    standardize: bool | None = ...,
     encoder: Encoder | None = ...,
     projection: int | Projection | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
     sample_weight: npt.ArrayLike | None = ...,
+    missing: None = ...,
 ) -> FourierFeatures: ...
+
+
+@overload
+def design(
+    sample: Any = ...,
+    *,
+    n_components: int = ...,
+    task: Quadratic,
+    size: int | None = ...,
+    seed: int | np.random.Generator = ...,
+    bounds: Bounds | None = ...,
+    dim: int | None = ...,
+    scale: float | str | None = ...,
+    radial: str | RadialLaw | None = ...,
+    covariance_type: str | None = ...,
+    standardize: bool | None = ...,
+    encoder: Encoder | None = ...,
+    projection: int | Projection | None = ...,
+    structure: str = ...,
+    quantized: bool = ...,
+    features_per_row: int | None = ...,
+    sample_weight: npt.ArrayLike | None = ...,
+    missing: None = ...,
+) -> QuadraticFeatures: ...
 
 
 @overload
@@ -77,7 +104,8 @@ def design(
     quantized: bool = ...,
     features_per_row: int | None = ...,
     sample_weight: npt.ArrayLike | None = ...,
-) -> QuadraticFeatures: ...
+    missing: Literal["pairs"],
+) -> PairwiseFeatures: ...
 
 
 @overload
@@ -93,13 +121,14 @@ def design(
     scale: float | str | None = ...,
     radial: str | RadialLaw | None = ...,
     covariance_type: str | None = ...,
-    standardize: bool = ...,
+    standardize: bool | None = ...,
     encoder: Encoder | None = ...,
     projection: int | Projection | None = ...,
     structure: str = ...,
     quantized: bool = ...,
     features_per_row: int | None = ...,
     sample_weight: npt.ArrayLike | None = ...,
+    missing: str | None = ...,
 ) -> FeatureMap: ...
 
 
@@ -115,13 +144,14 @@ def design(
     scale: float | str | None = None,
     radial: str | RadialLaw | None = None,
     covariance_type: str | None = None,
-    standardize: bool = False,
+    standardize: bool | None = None,
     encoder: Encoder | None = None,
     projection: int | Projection | None = None,
     structure: str = "dense",
     quantized: bool = False,
     features_per_row: int | None = None,
     sample_weight: npt.ArrayLike | None = None,
+    missing: str | None = None,
     explain: bool | None = None,
 ) -> FeatureMap | tuple[FeatureMap, str]:
     """Choose a feature map from some rows, or without looking at a row.
@@ -159,9 +189,10 @@ def design(
         Law of the radii for a named scale; ``"adapted"`` by default.
     covariance_type : {"full", "tied", "diag", "spherical"}, optional
         Shape of the components, for ``task="gmm"`` and ``"stable"``; ``"full"`` by default.
-    standardize : bool
+    standardize : bool, optional
         Every column counts in units of its own spread, which is taken from the sample and becomes part of the map:
-        k-means is then that of the standardised rows, with centres in the original units.
+        k-means is then that of the standardised rows, with centres in the original units.  By default so for
+        ``"classifier"``, and for ``"anomaly"`` where one column is more than thirty times as wide as another.
     structure : {"dense", "auto", "hadamard", "gr2", "fastfood"}
         How frequencies are made: one by one, or in blocks of fast transforms for many columns; ``"auto"`` takes
         these where they are faster.  Quadratic maps know ``"dense"``, ``"auto"`` and ``"hadamard"``.
@@ -178,6 +209,9 @@ def design(
         densities and tests, not centres in the original columns.
     sample_weight : array (n,), optional
         Weights of the rows of an array or frame.
+    missing : {"pairs"}, optional
+        Rows may miss entries (NaN, or nulls of a table), for ``"pca"``, ``"regression"`` and ``"cca"``: what is learned
+        comes from the pairs of columns that are there (:class:`sketchlearn.PairwiseFeatures`).
     explain : bool, optional
         Deprecated: return ``(map, reason)``.  The reason is ``map.reason``.
 
@@ -198,11 +232,13 @@ def design(
     array([  1.,  10., 102.])
     """
     k = positive(n_components, "n_components")
+    (FLAG | NOTHING).check("standardize", standardize)
     m = None if size is None else positive(size, "size")
     find(task)
     if isinstance(seed, np.random.Generator):
         seed = int(seed.integers(2**31))
-    rows = _Rows(None) if sample is None else _pilot(sample, sample_weight, seed, encoder)
+    check_missing(missing, task, projection is not None or standardize or encoder is not None)
+    rows = _Rows(None) if sample is None else _pilot(sample, sample_weight, seed, encoder, missing is not None)
     phi = design_request(
         Request(
             task,
@@ -218,6 +254,7 @@ def design(
             rows.weights,
             standardize,
             rows.box,
+            missing,
         ),
         rows.names,
         indicators=None if encoder is None else encoder.indicators,
@@ -281,17 +318,22 @@ def design_request(
         few, request = _projected(request, projection, names)
         remarks = f"; of {few.describe()}"
     units = None
-    if request.standardize and not task.own_units:
-        units, request = _standardized(request, names, indicators)
-        remarks = "; columns in units of their spread in the pilot"
+    inside = request.standardize is None and request.sample is not None and task.units in ("columns", "unlike")
+    inside = inside and (task.units == "columns" or unlike(request.rows()))
+    if inside or (request.standardize and task.units != "own"):
+        units, request = _standardized(request, names, indicators, task.units == "distances")
+        remarks += "; columns in units of their spread in the pilot"
     phi, why = make(request)
     if units is not None:
         phi = phi.standardized(*units)
     if drawn != ("dense", False, None):
         phi = phi.redrawn(*drawn)
         remarks += f"; {phi.describe()}"
-    if asked.sample is not None and task.outliers:
-        warn_of(asked.rows(), names, task.distances and not asked.standardize, level)
+    if asked.sample is not None:
+        compared = task.units == "distances" or request.covariance_type == "spherical"
+        compared |= task.units in ("columns", "unlike") and asked.standardize is False
+        if task.outliers or compared:
+            warn_of(asked.rows(), names, compared and units is None and not asked.standardize, level, task.outliers)
     if few is not None:
         phi = phi.with_projection(few)
     if names is not None and len(names) == phi.inputs:
@@ -305,9 +347,10 @@ def design_source(
     n_components: int = 20,
     task: str = "kmeans",
     seed: int = 0,
-    standardize: bool = False,
+    standardize: bool | None = None,
     projection: int | Projection | None = None,
     encoder: Encoder | None = None,
+    missing: str | None = None,
     level: int = 3,
 ) -> FeatureMap:
     """The map for rows that are open already (with `encoder`, if there is one), from a pilot of them.
@@ -316,7 +359,7 @@ def design_source(
     ----------
     source : Source
         Of which a pilot is taken; a stream that can be read once keeps it for the pass.
-    n_components, task, seed, standardize, projection, encoder
+    n_components, task, seed, standardize, projection, encoder, missing
         See :func:`design`.
     level : int
         Whose line warnings are about, counted from here.
@@ -329,7 +372,8 @@ def design_source(
     >>> design_source(sl.read(rows)) == sl.design(rows)
     True
     """
-    rows, weights, box = source.pilot(PILOT_ROWS, seed)
+    check_missing(missing, task, projection is not None or standardize or encoder is not None)
+    rows, weights, box = source.pilot(PILOT_ROWS, seed, missing is not None)
     if len(rows) < min(n_components, PILOT_ROWS):
         raise InputError(
             f"a design for {counted(n_components, 'component')} needs at least as many valid rows, the data has "
@@ -337,7 +381,9 @@ def design_source(
             Option("n_components"),
         )
     phi = design_request(
-        Request(task, n_components, seed, rows, weights=weights, standardize=standardize, looked_at=box),
+        Request(
+            task, n_components, seed, rows, weights=weights, standardize=standardize, looked_at=box, missing=missing
+        ),
         source.names if source.names and len(source.names) == rows.shape[1] else None,
         indicators=None if encoder is None else encoder.indicators,
         projection=projection,
@@ -353,7 +399,22 @@ class _Rows(NamedTuple):
     box: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None = None
 
 
-def _pilot(sample: Any, sample_weight: npt.ArrayLike | None, seed: int, encoder: Encoder | None) -> _Rows:
+def check_missing(missing: str | None, task: str, prepared: bool = False) -> None:
+    """Refuse what can't be done with rows that miss entries."""
+    if missing is None:
+        return
+    if missing != "pairs":
+        raise ValueError(f"missing={missing!r}: choose 'pairs' or None")
+    if not find(task).missing:
+        able = ", ".join(name for name in tasks() if find(name).missing)
+        raise ValueError(f"missing='pairs' is for the tasks {able}; for {task!r} give encoder=sl.Encoder.fit(sample)")
+    if prepared:
+        raise ValueError("missing='pairs' takes the columns as they are: no projection, standardize or encoder")
+
+
+def _pilot(
+    sample: Any, sample_weight: npt.ArrayLike | None, seed: int, encoder: Encoder | None, missing: bool
+) -> _Rows:
     """The pilot of any rows, and the names of their columns."""
     from sketchlearn.sources.pilot import choose, is_source
 
@@ -365,30 +426,30 @@ def _pilot(sample: Any, sample_weight: npt.ArrayLike | None, seed: int, encoder:
         if sample_weight is not None and not large:
             raise ValueError("sample_weight is for rows in memory: sl.read(..., weight_column=...) reads weights")
         source = open_source(sample, Selection.of(encoder=encoder, sample_weight=sample_weight))
-        rows, weights, box = source.pilot(PILOT_ROWS, seed)
+        rows, weights, box = source.pilot(PILOT_ROWS, seed, missing)
         return _Rows(rows, weights, source.names if source.names and len(source.names) == rows.shape[1] else None, box)
     names: list[str] | None
     if encoder is not None:
         rows, names = encoded_rows(as_table(sample), encoder), list(encoder.names)
     else:
-        rows, names = checked_rows(sample), _column_names(sample)
+        rows, names = checked_rows(sample, missing), _column_names(sample)
     own = None if sample_weight is None else np.asarray(sample_weight, np.float64)
     if own is not None and (own.shape != (len(rows),) or not (own >= 0).all() or not np.isfinite(own).all()):
         raise ValueError(f"sample_weight must hold {len(rows)} non-negative numbers, got shape {own.shape}")
     box = None
     if own is not None or len(rows) > PILOT_ROWS:
-        rows, own, box = choose(rows, own, seed)
+        rows, own, box = choose(rows, own, seed, missing)
     return _Rows(rows, own, names, box)
 
 
 def _standardized(
-    request: Request, names: Sequence[str] | None, indicators: npt.NDArray[np.bool_] | None
+    request: Request, names: Sequence[str] | None, indicators: npt.NDArray[np.bool_] | None, strict: bool
 ) -> tuple[tuple[npt.ArrayLike, npt.ArrayLike], Request]:
-    """Offset and spread of the columns, and the request for standardised rows."""
+    """Offset and spread of the columns, and the request for standardised rows; `strict`: no column may be constant."""
     if request.sample is None:
         raise InputError(Option("standardize", True), " takes the spread of each column from a sample: give one")
     rows, weights = request.weighted()
-    offset, spread = standard_units(rows, names, indicators, weights)
+    offset, spread = standard_units(rows, names, indicators, weights) if strict else column_units(rows, weights)
     seen = request.looked_at
     box = None if seen is None else ((seen[0] - offset) / spread, (seen[1] - offset) / spread)
     rows = (rows - offset) / spread
@@ -412,7 +473,7 @@ def _projected(
         few = projection(rows)
     else:
         size = positive(projection, "projection")
-        projection, few = project_sample(rows, size, request.seed, request.standardize, names, weights)
+        projection, few = project_sample(rows, size, request.seed, bool(request.standardize), names, weights)
     return projection, replace(request, sample=few, weights=weights, standardize=False, looked_at=None)
 
 

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from sketchlearn.designs.kmeans import resolution_radius
 from sketchlearn.designs.request import Designer, Request, register_design, within_reach
-from sketchlearn.designs.spread import usual
+from sketchlearn.designs.spread import column_units, usual
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
 
@@ -174,10 +174,12 @@ def within_metric(x: Array, w: Array, k: int, covariance_type: str, seed: int) -
     total = (x * w[:, None]).T @ x
     if not np.trace(total) > 0:
         return None
+    unit = column_units(x, w)[1]
+    unit = np.where(x.max(axis=0) > x.min(axis=0), unit, unit.max())  # a constant column has no scale of its own
     covariance = total
     matrix: Array = np.eye(d)
     for _ in range(_ROUNDS if len(x) > max(k, 10) else 0):
-        matrix = _inverse_root(covariance, total, covariance_type)
+        matrix = _inverse_root(covariance, unit, covariance_type)
         y = x @ matrix.T
         from sklearn.cluster import KMeans
 
@@ -186,15 +188,13 @@ def within_metric(x: Array, w: Array, k: int, covariance_type: str, seed: int) -
         )
         offset = x - np.linalg.solve(matrix, clusters.cluster_centers_.T).T[clusters.labels_]
         covariance = (offset * w[:, None]).T @ offset
-    matrix = _inverse_root(covariance, total, covariance_type)
+    matrix = _inverse_root(covariance, unit, covariance_type)
     # the unit is the data's, so that scales in the recipe can be read
     return matrix * math.sqrt(float(np.trace(total) / np.trace(matrix @ total @ matrix.T)))
 
 
-def _inverse_root(covariance: Array, total: Array, covariance_type: str) -> Array:
+def _inverse_root(covariance: Array, unit: Array, covariance_type: str) -> Array:
     """Symmetric inverse square root, in units of the columns, with a floor against directions without spread."""
-    unit = np.sqrt(np.diag(total))
-    unit = np.where(unit > 1e-9 * unit.max(), unit, unit.max())  # a constant column has no scale of its own
     if covariance_type == "diag":
         relative = np.diag(covariance) / unit**2
         return np.diag(1.0 / (unit * np.sqrt(np.maximum(relative, 1e-4))))

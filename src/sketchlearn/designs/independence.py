@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.designs.scale import column_units
+from sketchlearn.designs.spread import column_units
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.split import SplitFeatures

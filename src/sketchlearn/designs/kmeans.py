@@ -45,8 +45,8 @@ def kmeans_size(k: int, d: int, covariance_type: str | None = None) -> int:
     return max(_SMALLEST, _SIZE * k * d)
 
 
-@register_design("kmedians", size=kmeans_size, distances=True)
-@register_design("kmeans", size=kmeans_size, distances=True)
+@register_design("kmedians", size=kmeans_size, units="distances")
+@register_design("kmeans", size=kmeans_size, units="distances")
 def design_kmeans(request: Request) -> tuple[FourierFeatures, str]:
     """A map from pilot rows, from public bounds or from a guess of the spread, and why."""
     request.refuse("covariance_type", why="has no covariance_type")

@@ -21,7 +21,7 @@ def monitoring_size(k: int, d: int, covariance_type: str | None = None) -> int:
     return kmeans_size(k, d) + HARMONICS * d
 
 
-@register_design("monitoring", size=monitoring_size, projects=False, own_units=True)
+@register_design("monitoring", size=monitoring_size, projects=False, units="own")
 def design_monitoring(request: Request) -> tuple[MonitoringFeatures, str]:
     """A map that tells whether rows change, and how the mean and the spread of each column change."""
     request.refuse("covariance_type", why="has no covariance_type")

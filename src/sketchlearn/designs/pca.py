@@ -27,12 +27,16 @@ import numpy.typing as npt
 
 from sketchlearn.designs.request import Request, register_design
 from sketchlearn.exceptions import PUBLIC, InputError
+from sketchlearn.features.pairwise import PairwiseFeatures
 from sketchlearn.features.quadratic import QuadraticFeatures
+from sketchlearn.features.second_moment import SecondMomentMap
 
 Array = npt.NDArray[np.float64]
 
 SIZE = 8
 """Features per component and column."""
+ALL_PRODUCTS = {"task": "regression", "n_components": 1, "size": None}
+"""What to ask for where a model is learned from the moments of few columns, whose units don't matter then."""
 _EXACT_COLUMNS = 2000  # all products are kept up to here: 16 MB
 _RELEASED_COLUMNS = 511  # the same with public bounds: noise of a matrix takes seconds
 _ORTHOGONAL_COLUMNS = 2048  # bases up to here take seconds to draw
@@ -135,9 +139,34 @@ def regression_size(k: int, d: int, covariance_type: str | None = None) -> int:
     return pca_size(k, d)
 
 
-def _from_request(request: Request) -> tuple[QuadraticFeatures, str]:
+def design_pairwise(
+    sample: npt.ArrayLike | None = None,
+    *,
+    dim: int | None = None,
+    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    weights: Array | None = None,
+) -> tuple[PairwiseFeatures, str]:
+    """All products of columns from rows that miss entries (NaN), and why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.designs.pca import design_pairwise
+    >>> design_pairwise([[1.0, np.nan], [np.nan, 2.0]])[0]
+    PairwiseFeatures(dim=2, size=3, center=...)
+    """
+    d, center, radius, origin = _place(sample, dim, bounds, weights)
+    phi = PairwiseFeatures.draw(d, center=center, radius=radius)
+    return phi, f"all {phi.size} products of {d} columns, each from the rows that hold both; {origin}"
+
+
+def _from_request(request: Request) -> tuple[SecondMomentMap, str]:
     request.refuse("scale", "radial", why="has no scale and no radial law")
     request.refuse("covariance_type", why="has no covariance_type")
+    if request.missing is not None:
+        request.refuse("size", why="with missing entries sketches all products of columns: leave out size")
+        rows, weights = (None, None) if request.sample is None else request.weighted()
+        return design_pairwise(rows, dim=request.dim, bounds=request.bounds, weights=weights)
     design = design_pca if request.task == "pca" else design_regression
     rows, weights = (None, None) if request.sample is None else request.weighted()
     return design(
@@ -151,9 +180,9 @@ def _from_request(request: Request) -> tuple[QuadraticFeatures, str]:
     )
 
 
-register_design("pca", size=pca_size, projects=False, outliers=False)(_from_request)
-register_design("regression", size=regression_size, projects=False, outliers=False)(_from_request)
-register_design("cca", size=regression_size, projects=False, outliers=False)(_from_request)
+register_design("pca", size=pca_size, projects=False, units="distances", outliers=False, missing=True)(_from_request)
+register_design("regression", size=regression_size, projects=False, outliers=False, missing=True)(_from_request)
+register_design("cca", size=regression_size, projects=False, outliers=False, missing=True)(_from_request)
 
 
 def _place(
@@ -166,7 +195,7 @@ def _place(
         raise ValueError("give a sample or bounds, not both")
     if sample is not None:
         rows = np.asarray(sample, np.float64)
-        if rows.ndim != 2 or not len(rows) or not np.isfinite(rows).all():
+        if rows.ndim != 2 or not len(rows) or np.isinf(rows).any():
             raise ValueError(f"the pilot sample must be finite rows and columns, got shape {rows.shape}")
         return rows.shape[1], _near_mean(rows, weights), None, f"centred near the mean of {len(rows)} pilot rows"
     if bounds is not None:
@@ -186,9 +215,23 @@ def _place(
 
 def _near_mean(rows: Array, weights: Array | None) -> Array | None:
     """A point near the mean, on a grid about as wide as the columns; None if it is the origin."""
+    if np.isnan(rows).any():
+        return _near_mean_of_present(rows, weights)
     mean = np.average(rows, axis=0, weights=weights)
     spread = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weights))
     constant = rows.max(axis=0) == rows.min(axis=0)
     step = 2.0 ** np.rint(np.log2(np.where(constant | (spread == 0), 1.0, spread)))
     center = np.where(constant, rows[0], np.rint(mean / step) * step)
+    return center if center.any() else None
+
+
+def _near_mean_of_present(rows: Array, weights: Array | None) -> Array | None:
+    """A point near the mean of what each column holds; 0 for a column that holds nothing."""
+    center = np.zeros(rows.shape[1])
+    for j, column in enumerate(rows.T):
+        there = ~np.isnan(column)
+        if there.any():
+            own = None if weights is None else weights[there]
+            found = _near_mean(column[there][:, None], own)
+            center[j] = 0.0 if found is None else found[0]
     return center if center.any() else None

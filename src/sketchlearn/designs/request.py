@@ -31,8 +31,10 @@ class Request:
         Arguments of :func:`sketchlearn.design`.
     sample, weights : array (n, d) and array (n,) or None
         Pilot rows and their weights.
-    standardize : bool
-        For tasks with ``own_units``: columns count in units of their spread.
+    standardize : bool or None
+        Columns count in units of their spread; None leaves it to the task.
+    missing : {"pairs"} or None
+        Rows may miss entries (NaN), and what is learned comes from the pairs that are there.
     looked_at : tuple of array (d,) or None
         Smallest and largest values of all rows that the pilot was chosen from, if there were more.
     """
@@ -48,8 +50,9 @@ class Request:
     radial: str | RadialLaw | None = None
     covariance_type: str | None = None
     weights: Array | None = None
-    standardize: bool = False
+    standardize: bool | None = None
     looked_at: tuple[Array, Array] | None = None
+    missing: str | None = None
 
     def rows(self) -> Array:
         """The pilot sample, checked."""
@@ -57,7 +60,8 @@ class Request:
 
     def weighted(self) -> tuple[Array, Array | None]:
         """The pilot sample and its weights, checked."""
-        return within_reach(checked_rows(self.sample), self.weights)
+        rows = checked_rows(self.sample, self.missing is not None)
+        return (rows, self.weights) if self.missing is not None else within_reach(rows, self.weights)
 
     def box(self) -> tuple[Array, Array]:
         """Lower and upper bounds of the columns, checked."""
@@ -86,8 +90,8 @@ class Request:
             raise ValueError(f"task={self.task!r} {why}")
 
 
-def checked_rows(sample: Any) -> Array:
-    """A pilot sample as numbers; ValueError if it can't be one."""
+def checked_rows(sample: Any, missing: bool = False) -> Array:
+    """A pilot sample as numbers; ValueError if it can't be one.  With `missing`, NaN is an entry that is not there."""
     try:
         rows = np.asarray(sample.toarray() if hasattr(sample, "tocsr") else sample, np.float64)
     except (ValueError, TypeError) as error:
@@ -98,7 +102,7 @@ def checked_rows(sample: Any) -> Array:
         ) from None
     if rows.ndim != 2 or len(rows) < 1 or rows.shape[1] < 1:
         raise ValueError(f"the pilot sample must have rows and columns, got shape {rows.shape}")
-    bad = ~np.isfinite(rows).all(axis=1)
+    bad = ~(np.isfinite(rows) | (np.isnan(rows) & missing)).all(axis=1)
     if bad.any():
         raise ValueError(f"row {int(np.argmax(bad))} of the pilot sample holds NaN or infinity")
     return rows
@@ -127,9 +131,9 @@ class Task(NamedTuple):
     design: Designer
     size: Size
     projects: bool = True
-    own_units: bool = False
-    distances: bool = False
+    units: str = "rows"
     outliers: bool = True
+    missing: bool = False
 
 
 _TASKS: dict[str, Task] = {}
@@ -140,9 +144,9 @@ def register_design(
     *,
     size: Size,
     projects: bool = True,
-    own_units: bool = False,
-    distances: bool = False,
+    units: str = "rows",
     outliers: bool = True,
+    missing: bool = False,
 ) -> Callable[[Designer], Designer]:
     """Make a task known to :func:`sketchlearn.design`; decorates a function from a request to (map, reason).
 
@@ -154,12 +158,15 @@ def register_design(
         ``size(n_components, dim, covariance_type)``, the number of features by default.
     projects : bool
         Whether rows may be projected at random first: not if the model is about single columns.
-    own_units : bool
-        Whether the designer standardises the columns itself, where the request says so.
-    distances : bool
-        Whether the widths of columns are compared with each other, so that units matter.
+    units : {"rows", "own", "columns", "unlike", "distances"}
+        What columns count in: their own units, unless the request says otherwise (``"rows"``); their spread, which the
+        designer sees to (``"own"``), or which rows are divided by unless the request says no (``"columns"``), or only
+        where columns have units that can't be the same (``"unlike"``).  Where the task depends on units
+        (``"distances"``), the owner of the rows hears of columns that hardly count.
     outliers : bool
         Whether the owner of the rows should hear of values far from all others.
+    missing : bool
+        Whether it takes ``missing="pairs"``, for rows with missing entries.
 
     Examples
     --------
@@ -174,7 +181,7 @@ def register_design(
     """
 
     def add(designer: Designer) -> Designer:
-        _TASKS[task] = Task(designer, size, projects, own_units, distances, outliers)
+        _TASKS[task] = Task(designer, size, projects, units, outliers, missing)
         return designer
 
     return add

@@ -24,20 +24,6 @@ def expected_separation(k: int, d: int) -> float:
     return math.exp(log)
 
 
-def column_units(rows: npt.ArrayLike, weights: Array | None = None) -> tuple[Array, Array]:
-    """Mean and standard deviation of each column, rounded coarsely; a constant column counts in its own units.
-
-    Rounding to a thousandth makes them the same for rows in another order, or with weights instead of repetition.
-    """
-    plain = np.asarray(rows, np.float64)
-    offset = np.average(plain, axis=0, weights=weights)
-    spread = np.sqrt(np.average((plain - offset) ** 2, axis=0, weights=weights))
-    smallest = 1e-9 * np.maximum(np.abs(offset), float(spread.max(initial=0.0)))
-    mantissa, exponent = np.frexp(np.where(spread > smallest, spread, 1.0))
-    spread = np.ldexp(np.rint(mantissa * 1024.0), exponent - 10)
-    return np.rint(offset / spread * 1024.0) / 1024.0 * spread, spread
-
-
 def spread_of(sample: Array) -> float:
     """Root mean square of the columns' standard deviations."""
     return float(np.sqrt(sample.var(axis=0).mean()))

@@ -25,6 +25,8 @@ _CODES = 3
 _QUARTILES, _HALF = 1.349, 0.6745  # standard deviations of a normal law between quartiles, and to one of them
 _NAMED = 3  # columns with such values that are spoken of one by one
 _SAY = 0.1  # of the variance, with which a column decides something
+_EVEN = ", or columns divided by their spread, give each the same weight"
+_TENTH = 0.1  # of the values, which are left out on each side
 _WIDER = 30.0  # times as wide as another column, from which on distances are about one column only
 
 
@@ -74,12 +76,7 @@ def standard_units(
     >>> standard_units(rows)[1].round()
     array([ 1., 98.])
     """
-    wild = far(sample)
-    near = np.where(wild, 0.0, 1.0 if weights is None else weights[:, None])
-    total = near.sum(axis=0)
-    offset = (near * sample).sum(axis=0) / total
-    spread = np.sqrt((near * (sample - offset) ** 2).sum(axis=0) / total)
-    offset, spread = (np.asarray(v.astype(np.float32), np.float64) for v in (offset, spread))
+    offset, spread = (np.asarray(v.astype(np.float32), np.float64) for v in _moments(sample, weights))
     if indicators is not None:
         spread = np.where(indicators & (spread == 0), 1.0, spread)
     if not (spread > 0).all():
@@ -88,11 +85,55 @@ def standard_units(
     return offset, spread
 
 
-def remarks(sample: Array, names: Sequence[str] | None, distances: bool) -> list[DataWarning]:
+def column_units(rows: npt.ArrayLike, weights: Array | None = None) -> tuple[Array, Array]:
+    """Offset and spread of each column, rounded coarsely; a constant column counts in its own units.
+
+    For tasks that do not depend on the units of columns: every designer takes them from here.  A column that varies has
+    its own spread, however narrow it is.  Rounding to a thousandth makes them the same for rows in another order, or
+    with weights instead of repetition.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.designs.spread import column_units
+    >>> rows = np.random.default_rng(0).normal(size=(1000, 3)) * [1.0, 1e-12, 0.0]
+    >>> column_units(rows)[1].round(14)
+    array([9.91210938e-01, 9.60000000e-13, 1.00000000e+00])
+    """
+    plain = np.asarray(rows, np.float64)
+    offset, spread = _moments(plain, weights)
+    spread = np.where((plain.max(axis=0) > plain.min(axis=0)) & (spread > 0), spread, 1.0)
+    mantissa, exponent = np.frexp(spread)
+    spread = np.ldexp(np.rint(mantissa * 1024.0), exponent - 10)
+    return np.rint(offset / spread * 1024.0) / 1024.0 * spread, spread
+
+
+def unlike(rows: Array) -> bool:
+    """Whether one column is so much wider than another that they hardly have the same unit.
+
+    Widths are those of the middle of the values.  Columns in which most values are one, such as pixels at the edge of
+    pictures, are rare and not narrow.
+    """
+    low, high = np.quantile(rows, [_TENTH, 1.0 - _TENTH], axis=0)
+    widths = (high - low)[high > low]
+    return bool(len(widths) and widths.max() > _WIDER * widths.min())
+
+
+def _moments(sample: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column, without values that are far out."""
+    near = np.where(far(sample), 0.0, 1.0 if weights is None else weights[:, None])
+    total = near.sum(axis=0)
+    near[:, total == 0] = 1.0 if weights is None else weights[:, None]
+    total = near.sum(axis=0)
+    offset = (near * sample).sum(axis=0) / total
+    return offset, np.sqrt((near * (sample - offset) ** 2).sum(axis=0) / total)
+
+
+def remarks(sample: Array, names: Sequence[str] | None, distances: bool, outliers: bool = True) -> list[DataWarning]:
     """What the owner of some pilot rows should know; `distances`: whether the widths of columns are compared."""
     out: list[DataWarning] = []
     wild = far(sample)
-    columns = np.flatnonzero(wild.any(axis=0)).tolist()
+    columns = np.flatnonzero(wild.any(axis=0)).tolist() if outliers else []
     for k in columns[:_NAMED]:
         values = sample[wild[:, k], k]
         worst = values[np.argmax(np.abs(values - np.median(sample[:, k])))]
@@ -121,12 +162,12 @@ def _of_units(sample: Array, names: Sequence[str] | None) -> list[DataWarning]:
         return []  # one of many wide ones, as in pictures
     column = _named(wide, names, len(spread))
     said = f"column {column} has {share:.1%} of the variance; "
-    return [DataWarning(said, Option("standardize", True), " gives every column the same weight")]
+    return [DataWarning(said, Option("standardize", True), _EVEN)]
 
 
-def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, level: int = 3) -> None:
+def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, level: int = 3, outliers: bool = True) -> None:
     """Remarks as warnings, for the caller's caller."""
-    for remark in remarks(sample, names, distances):
+    for remark in remarks(sample, names, distances, outliers):
         warnings.warn(remark, stacklevel=level)
 
 

@@ -79,7 +79,7 @@ def design_stable(
     spread = math.sqrt(float(np.mean(axes**2)))
     if not spread > 0:
         spread = max(1e-6 * float(np.abs(center).max()), 1e-6)
-    axes = np.maximum(axes, 1e-3 * spread)
+    axes = np.where(axes > 0, axes, 1e-3 * spread)  # most values are one: narrower than other columns
     y = (x - center) * (spread / axes)
     law = MixedLaw(
         share=0.4,

@@ -74,7 +74,7 @@ def design_subspaces(
     return FourierFeatures.draw(dim=x.shape[1], size=size, scale=_SCALE * length, radial="adapted", seed=seed)
 
 
-@register_design("subspaces", size=lambda k, d, _: default_size(k, d), projects=False)
+@register_design("subspaces", size=lambda k, d, _: default_size(k, d), projects=False, units="distances")
 def _from_request(request: Request) -> tuple[FourierFeatures, str]:
     why = "needs a sample and nothing else to go by"
     if request.sample is None:

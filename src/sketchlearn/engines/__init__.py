@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
+from sketchlearn.accepts import PROGRESS
 from sketchlearn.engines import dask, gpu, mpi, processes, ray, spark, threads  # noqa: F401  (they register themselves)
 from sketchlearn.engines.base import OWN_ROWS, Engine, Job, engine_of, register_engine
 from sketchlearn.engines.checkpoint import Checkpoint
@@ -14,6 +15,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Source
+from sketchlearn.sources.sampling import checked_share, sampled
 from sketchlearn.sources.selection import selects
 from sketchlearn.sources.users import Bounded
 
@@ -37,6 +39,8 @@ def run(
     most = source.max_rows_per_user
     by_content = selects(source.settings) or on_invalid == "skip" or most is not None
     marks: dict[str, Any] = {"user": source.user, "rows_per_user": most} if most is not None else {}
+    if source.share is not None:
+        marks["sampled"] = float(source.share)
     if features.provenance == OWN_ROWS:
         marks["own_map"] = True
     if isinstance(result, SketchTable):
@@ -58,7 +62,9 @@ def summed(
 ) -> Sketch | SketchTable:
     """:func:`run` without the marks of how rows were chosen: for who keeps sums only."""
     at_home = isinstance(engine, str) and engine == "auto"
-    chosen = checked_engine(source.home if at_home and source.home is not None else engine, workers, on_invalid)
+    chosen = checked_engine(
+        source.home if at_home and source.home is not None else engine, workers, on_invalid, progress
+    )
     if at_home and source.home is None and gpu.worth_it(source, features):
         chosen = gpu.GpuEngine()
     wanted = features.input_columns
@@ -69,6 +75,12 @@ def summed(
     most = source.max_rows_per_user
     if most is not None and checkpoint is not None:
         raise ValueError("a pass that bounds the rows of each user can't be resumed: leave out the checkpoint")
+    if source.share is not None:
+        if checkpoint is not None:
+            raise ValueError("a pass that samples rows can't be resumed: leave out the checkpoint")
+        if source.home is not None or not isinstance(chosen, threads.ThreadEngine | processes.ProcessEngine):
+            raise ValueError("a pass that samples rows runs in threads or processes of this machine")
+        source = sampled(source, checked_share(source.share))
     apart = isinstance(chosen, processes.ProcessEngine)
     with nullcontext(source) if most is None else Bounded(source, most, to_files=apart) as rows:
         with reporting(progress, rows.length, "sketching") as report:
@@ -83,8 +95,9 @@ def _marked(sketch: Sketch, **marks: Any) -> Sketch:
     return replace(sketch, origin=replace(sketch.origin, **marks))
 
 
-def checked_engine(engine: Any, workers: int | None, on_invalid: str) -> Engine:
+def checked_engine(engine: Any, workers: int | None, on_invalid: str, progress: Any = None) -> Engine:
     """The engine of a name, once all options of a pass make sense."""
+    PROGRESS.check("progress", progress)
     if on_invalid not in ("raise", "skip"):
         raise ValueError(f"on_invalid={on_invalid!r}: choose 'raise' or 'skip'")
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):

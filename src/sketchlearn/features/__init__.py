@@ -7,6 +7,7 @@ from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.monitoring import MonitoringFeatures
 from sketchlearn.features.operator import DenseOperator, Operator
+from sketchlearn.features.pairwise import PairwiseFeatures
 from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.quartic import QuarticFeatures
@@ -38,6 +39,7 @@ __all__ = [
     "MultiscaleLaw",
     "Number",
     "Operator",
+    "PairwiseFeatures",
     "Projection",
     "QuadraticFeatures",
     "QuarticFeatures",

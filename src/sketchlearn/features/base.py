@@ -78,6 +78,8 @@ class FeatureMap(SumAlgebra, ABC):
     """
 
     kind: ClassVar[str]
+    takes_missing: ClassVar[bool] = False
+    """Whether rows may hold NaN, for entries that are missing; columns that held nothing then have no box."""
     recipe_version: ClassVar[int] = 1
     recipe_versions: ClassVar[Mapping[int, Callable[[Recipe], Recipe]]] = {1: unchanged}
     """Versions of the recipe that can be read: each with a function that turns its fields into those of today."""

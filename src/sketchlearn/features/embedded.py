@@ -78,6 +78,10 @@ class EmbeddedFeatures(FeatureMap):
         phi = cls(inner.dim, width * (width + 1) // 2, plain)
         return phi._with(columns=inner.columns, encoder=inner.encoder, projection=inner.projection)
 
+    def standardized(self, offset: npt.ArrayLike, spread: npt.ArrayLike) -> EmbeddedFeatures:
+        """The map for raw rows that this one is for standardised rows."""
+        return EmbeddedFeatures.of(self.inner.standardized(offset, spread))
+
     @property
     def as_embedded(self) -> EmbeddedFeatures:
         return self

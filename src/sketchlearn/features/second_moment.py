@@ -62,6 +62,10 @@ class SecondMomentMap(FeatureMap):
     def centred_mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
         """Average features of the rows minus their mean."""
 
+    def seen_share(self, sums: npt.NDArray[Any], weight: float) -> float:
+        """The smallest share of the rows that hold two columns: errors are those of so many rows."""
+        return 1.0
+
     @abstractmethod
     def precision_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
         """Rounding error to expect in the variance of each column: what can't be told from zero."""

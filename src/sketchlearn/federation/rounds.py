@@ -127,14 +127,14 @@ class RoundStore:
         """Why a round has failed."""
         return self._value("problem") or ""
 
-    def _advance(self) -> None:
+    def _advance(self, late: bool = False) -> None:
         """End the step that is under way if everybody has posted or its time is over."""
         step = str(self._value("step"))
         if step in ("done", "failed"):
             return
         came = len(self.posted(step))
         expected = self.holders if step == "keys" else len(self.members(step))
-        late = time.time() - float(self._value("since") or 0.0) > self.seconds
+        late = late or time.time() - float(self._value("since") or 0.0) > self.seconds
         enough = came >= self.terms.honest
         if came < expected and not late:
             return
@@ -151,7 +151,7 @@ class RoundStore:
     def end_step(self) -> str:
         """End the step that is under way for those who have posted nothing; the step that follows."""
         with self._lock:
-            self._set("since", "0.0")
+            self._advance(late=True)
             return self.step
 
     def _fail(self, problem: str) -> None:

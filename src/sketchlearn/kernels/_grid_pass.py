@@ -91,6 +91,39 @@ def sum_products(
     return grid_pass(X, center, radius, weights, skip_invalid, staging, PRODUCT_BITS, buffer, add, lambda: triangle)
 
 
+def sum_present_products(
+    rows: npt.NDArray[np.float64], there: npt.NDArray[np.bool_], radius: float, weights: npt.NDArray[np.int64] | None
+) -> RowSums:
+    """Integer sums of the products of the columns of (u, m), and then of (u, m).
+
+    u are valid rows about the origin, 0 where nothing is there, over the radius and clipped to the unit ball, and m is
+    1 where something is; both in units of 2**-15.
+    """
+    staging, dim = tiers.loops("quadratic"), rows.shape[1]
+    rows, w, _ = present(rows, weights)
+    triangle = np.zeros(dim * (2 * dim + 1), np.int64)
+    block = max(block_rows(2**20, 16 * dim, 8), min(8 * dim, 2048))
+    buffer, both = np.empty((block, dim)), np.empty((block, 2 * dim))
+    box, linear = np.full((2, dim), np.inf), np.zeros(2 * dim, np.int64)
+    for at in range(0, len(rows), block):
+        n = min(block, len(rows) - at)
+        nothing = np.zeros(dim, np.int64)
+        staging.stage_clipped(
+            rows, at, at + n, w, np.zeros(dim), radius, PRODUCT_BITS, buffer, *box, nothing, np.empty(dim)
+        )
+        both[:n, :dim], both[:n, dim:] = buffer[:n], there[at : at + n] * 2.0**PRODUCT_BITS
+        if len(w):
+            whole = both[:n].astype(np.int64)
+            heavy = whole * w[at : at + n, None]
+            staging.add_triangle(heavy.T @ whole, triangle)
+            linear += heavy.sum(axis=0)
+        else:
+            staging.add_triangle(both[:n].T @ both[:n], triangle)
+            linear += both[:n].sum(axis=0).astype(np.int64)
+    total = int(w.sum()) if len(w) else len(rows)
+    return RowSums(np.concatenate([triangle, linear]), len(rows), total, box[0], box[1], 0, None)
+
+
 def grid_pass(
     X: npt.NDArray[np.floating],
     center: npt.NDArray[np.float64],

@@ -100,6 +100,7 @@ _HOMES = {
     "subsampled": "sketchlearn.kernels.subsampled",
     "squares": "sketchlearn.kernels.quadratic",
     "products": "sketchlearn.kernels.quadratic",
+    "present products": "sketchlearn.kernels.quadratic",
     "embedded": "sketchlearn.kernels.embedded",
     "powers": "sketchlearn.kernels.quartic",
     "projected": "sketchlearn.kernels.projection",

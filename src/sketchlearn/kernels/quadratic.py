@@ -38,6 +38,39 @@ class ProductsSummer(_QuadraticSummer):
         return _grid_pass.sum_products(X, self._center, self._radius, weights, skip_invalid)
 
 
+@register_summer("present products")
+class PresentProductsSummer(_QuadraticSummer):
+    """Products of any two of the columns and of what says which of them are there (NaN is what is not).
+
+    The plan's array is `center`.  On the grid the latter is one unit of the ball, whatever becomes of the row.
+    """
+
+    def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
+        return np.asarray(squared_lengths(self._present(X), np.zeros(1), self._radius or 1.0) <= 1e280)
+
+    def _present(self, X: Rows) -> npt.NDArray[np.float64]:
+        """Rows about the centre, with 0 for what is missing."""
+        return np.where(np.isnan(X), 0.0, np.subtract(X, self._center, dtype=np.float64))
+
+    def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
+        rows = self._present(X)
+        good = squared_lengths(rows, np.zeros(1), self._radius or 1.0) <= 1e280
+        counted = good if weights is None else good & (weights > 0)
+        bad = ~good if weights is None else ~good & (weights > 0)
+        if bad.any() and not skip_invalid:
+            return RowSums.stopped(int(np.argmax(bad)))
+        held, there = X[counted], ~np.isnan(X[counted])
+        w = None if weights is None else np.asarray(weights, np.int64)[counted]
+        if self._radius is None:
+            both = np.concatenate([rows[counted], there], axis=1, dtype=np.float64)
+            part = _float_pass.sum_products(both, np.zeros(both.shape[1]), w, False)
+        else:
+            part = _grid_pass.sum_present_products(rows[counted], there, self._radius, w)
+        lower = np.where(there, held, np.inf).min(axis=0, initial=np.inf).astype(np.float64)
+        upper = np.where(there, held, -np.inf).max(axis=0, initial=-np.inf).astype(np.float64)
+        return part._replace(lower=lower, upper=upper, skipped=int(bad.sum()))
+
+
 @register_summer("squares")
 class SquaresSummer(_QuadraticSummer):
     """Squares along directions, then the columns.

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import OutlierMixin
 
+from sketchlearn.accepts import FLAG, NOTHING, Accepts, choice, real
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.anomaly import embedding_means
-from sketchlearn.designs.request import Request
+from sketchlearn.designs.pca import ALL_PRODUCTS
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.parameters import Accepts, choice, real
 from sketchlearn.learn.rows import Rows
 from sketchlearn.learn.using import Predicts, ScoresRows
 from sketchlearn.models.anomaly import AnomalyModel
@@ -42,8 +41,9 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: i
     contamination : float
         Share of usual rows that may be called anomalies: of new rows, not of those that were sketched, which are a
         little nearer to themselves.
-    standardize : bool
-        Features see every column in units of its own spread.
+    standardize : bool, optional
+        Features see every column in units of its own spread; by default where one column is more than thirty times as
+        wide as another.
     features : FeatureMap, optional
         The map to sketch with: an :class:`EmbeddedFeatures`, or exact :class:`QuadraticFeatures`.
     sketch_size : int, optional
@@ -93,6 +93,7 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: i
     parameters: ClassVar[Mapping[str, Accepts]] = {
         "method": choice("features", "columns"),
         "contamination": real(0.0, 1.0),
+        "standardize": FLAG | NOTHING,
     }
     renamed: ClassVar[Mapping[str, str]] = {**SketchEstimator.renamed, "false_alarms": "contamination"}
     offset_: float
@@ -102,7 +103,7 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: i
         method: str = "features",
         *,
         contamination: float = 0.05,
-        standardize: bool = False,
+        standardize: bool | None = None,
         features: FeatureMap | None = None,
         sketch_size: int | None = None,
         on_invalid: str = "raise",
@@ -123,16 +124,10 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: i
     # -- learning ------------------------------------------------------------------------------
 
     def design_request(self) -> dict[str, Any]:
-        """Features as wide as the data."""
+        """Features as wide as the data, or all products of columns for distances between rows."""
+        if self.method == "columns":
+            return {**ALL_PRODUCTS, "standardize": None}
         return {"task": self.task, "n_components": 1}
-
-    def design_features(self, request: Request) -> FeatureMap:
-        """All products of columns, for distances between rows."""
-        if self.method != "columns":
-            return super().design_features(request)
-        rows, weights = request.weighted()
-        phi = QuadraticFeatures.draw(dim=rows.shape[1], center=np.average(rows, axis=0, weights=weights))
-        return phi.explained("all products of columns, about the mean of the pilot")
 
     def decode_sketch(self, seed: int) -> Model:
         """The distance, and a threshold: rows of the pilot, where there are any, know more than a law does."""

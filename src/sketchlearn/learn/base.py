@@ -82,6 +82,7 @@ class SketchEstimator(DeclaredParameters, ABC):
     sketch_size: int | None = None
     decoder: str = "auto"
     on_invalid: str = "raise"
+    missing: str | None = None
     n_jobs: int | None = None
     progress: Any = None
     random_state: Any = None
@@ -306,12 +307,28 @@ class SketchEstimator(DeclaredParameters, ABC):
         return self._weighted(array, sample_weight, self._names(), first)
 
     def _check_finite(self, rows: npt.NDArray[Any]) -> None:
-        """Refuse rows with NaN or infinity, unless they are to be left out."""
-        if self.on_invalid == "raise" and not np.isfinite(rows).all():
-            number = int(np.argmin(np.isfinite(rows).all(axis=1)))
+        """Refuse rows with infinity, and with NaN unless entries may be missing or such rows are left out."""
+        if self.on_invalid != "raise":
+            return
+        valid = np.isfinite(rows)
+        if self._takes_missing():
+            valid |= np.isnan(rows)
+        if not valid.all():
+            number = int(np.argmin(valid.all(axis=1)))
             names = self._names()
             where = None if names is None else lambda k, _: f"column {names[k]!r}"
             raise invalid(rows[number], number, where).placed(nowhere)
+
+    @property
+    def _pairs(self) -> bool:
+        """Whether a map that is designed learns from the pairs of entries that are there."""
+        return self.missing == "pairs"
+
+    def _takes_missing(self) -> bool:
+        """Whether rows may hold NaN for entries that are missing."""
+        sketch = self.__dict__.get("sketch_")
+        known = self.features if sketch is None else getattr(sketch, "features", None)
+        return self._pairs if known is None else bool(known.takes_missing)
 
     def _encodes(self, X: Any, first: bool) -> bool:
         """Whether a frame goes through the encoder of the feature map."""
@@ -342,7 +359,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         source = open_source(X, Selection.for_map(known))
         if known is not None or seed is None:
             return Rows(source, names=source.names)
-        sample = source.pilot(PILOT_ROWS, seed)
+        sample = source.pilot(PILOT_ROWS, seed, self._pairs)
         named = source.names is not None and len(source.names) == sample.rows.shape[1]
         return Rows(source, names=source.names if named else None, sample=sample)
 
@@ -377,10 +394,11 @@ class SketchEstimator(DeclaredParameters, ABC):
         size, few = self.sketch_size, getattr(self, "projection", None)
         if size is None:
             size = self.default_size(columns if few is None else few, rows.total if whole else None)
-        pilot = rows.pilot(seed)
+        pilot = rows.pilot(seed, self._pairs)
+        asked = {"standardize": getattr(self, "standardize", None), "size": size, **self.design_request()}
         request = Request(
-            sample=pilot.rows, weights=pilot.weights, size=size, seed=seed,
-            looked_at=pilot.box, **{"standardize": bool(getattr(self, "standardize", False)), **self.design_request()},
+            sample=pilot.rows, weights=pilot.weights, seed=seed, looked_at=pilot.box,
+            missing="pairs" if self._pairs else None, **asked,
         )  # fmt: skip
         return design_request(request, rows.names, designer=self._designed, projection=few, level=5)
 

@@ -10,10 +10,11 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
+from sketchlearn.accepts import NOTHING, Accepts, choice, whole
 from sketchlearn.decoders.noise import CHANCE
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import NOTHING, Accepts, choice, whole
+from sketchlearn.learn.parameters import PAIRS
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.cca import CCAModel
@@ -33,6 +34,9 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
         Pairs: so many, those that are more than chance, or as many as there are columns in the smaller group.
     features : QuadraticFeatures, optional
         The map to sketch with, for the columns of X followed by those of y.
+    missing : "pairs", optional
+        Rows may miss entries (NaN): what is learned comes from the pairs of columns that are there, see
+        :class:`sketchlearn.PairwiseFeatures`.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     n_jobs : int, optional
@@ -83,7 +87,10 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
 
     task: ClassVar[str] = "cca"
     model: ClassVar[type[Model]] = CCAModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {"n_components": whole() | choice("auto") | NOTHING}
+    parameters: ClassVar[Mapping[str, Accepts]] = {
+        "n_components": whole() | choice("auto") | NOTHING,
+        "missing": PAIRS,
+    }
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
     fewest_rows: ClassVar[int] = 2
     correlations_: Array
@@ -98,12 +105,14 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
         n_components: int | str | None = None,
         *,
         features: FeatureMap | None = None,
+        missing: str | None = None,
         on_invalid: str = "raise",
         n_jobs: int | None = None,
         progress: Any = None,
     ) -> None:
         self.n_components = n_components
         self.features = features
+        self.missing = missing
         self.on_invalid = on_invalid
         self.n_jobs = n_jobs
         self.progress = progress

@@ -12,16 +12,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from sketchlearn.accepts import NOTHING, Accepts, choice, kind, real, whole
 from sketchlearn.arrays import FARTHEST
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.classifier import design_class_means, design_class_mixtures
+from sketchlearn.designs.pca import ALL_PRODUCTS
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.quadratic import QuadraticFeatures
-from sketchlearn.learn.parameters import COVARIANCES, NOTHING, Accepts, choice, kind, real, whole
+from sketchlearn.learn.parameters import COVARIANCES
 from sketchlearn.learn.rows import PILOT_ROWS, Rows, is_source
-from sketchlearn.learn.tables import TableEstimator
+from sketchlearn.learn.tables import TableEstimator, checked_labels
 from sketchlearn.learn.using import Predicts
 from sketchlearn.models.base import Model
 from sketchlearn.models.classifier import ClassifierModel
@@ -204,18 +205,16 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
 
     def design_request(self) -> dict[str, Any]:
         """A map for one rule, whatever the number of classes."""
-        return {"task": self.task, "n_components": 1}
+        return ALL_PRODUCTS if self._method in _MOMENTS else {"task": self.task, "n_components": 1}
 
     def design_features(self, request: Request) -> FeatureMap:
         """A map for the method; the labels of the pilot rows are those that ``_table`` left."""
-        if self._method == "ridge":
+        if self._method == "ridge" or self._method in _MOMENTS:
             return super().design_features(request)
         rows, weights = request.weighted()
         labels = self._pilot_labels
         if labels is None:
             labels = np.zeros(len(rows), np.intp)
-        if self._method in _MOMENTS:
-            return QuadraticFeatures.draw(dim=rows.shape[1]).explained("all products of columns, for class covariances")
         how: dict[str, Any] = {"size": request.size, "seed": request.seed, "weights": weights}
         if self._method == "mean":
             phi = design_class_means(rows, labels, **how)
@@ -294,6 +293,7 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
             return self._source_table(X, y, sample_weight, seed), 1.0
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        checked_labels(y, self.group)
         array, labels = validate_data(self, X, y, reset=first, dtype=list(self.row_types), ensure_all_finite=False)
         self._check_finite(array)
         check_classification_targets(labels)

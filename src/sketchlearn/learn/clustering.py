@@ -10,9 +10,10 @@ import numpy.typing as npt
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sketchlearn.accepts import NOTHING, Accepts, choice, whole
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.labels import LabelledRows
-from sketchlearn.learn.parameters import NOTHING, START, Accepts, choice, whole
+from sketchlearn.learn.parameters import START
 from sketchlearn.learn.using import ScoresByCost, Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.kmeans import ClusterModel

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.learn.parameters import NOTHING, Accepts, choice, whole
+from sketchlearn.accepts import NOTHING, Accepts, choice, whole
 from sketchlearn.learn.rows import checked_weights
 from sketchlearn.learn.using import Predicts, ScoresRows
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import NOTHING, Accepts, whole
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.classifier import CompressiveClassifier
-from sketchlearn.learn.parameters import NOTHING, Accepts, whole
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.classifier import ClassifierModel
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from sketchlearn.accepts import NOTHING, Accepts, choice, real, whole
 from sketchlearn.designs.ica import design_ica
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quartic import quartic
-from sketchlearn.learn.parameters import NOTHING, Accepts, choice, real, whole
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.ica import ICAModel

@@ -119,13 +119,15 @@ class JointEstimator(SketchEstimator):
 
     def _validated(self, X: Any, y: Any, first: bool) -> tuple[npt.NDArray[np.float64], Any]:
         """Predictors and targets of rows in memory; a sparse matrix is made dense, for the targets join it."""
-        if self.on_invalid == "raise" or y is None:
+        missing = self._takes_missing()
+        finite: bool | str = self.on_invalid == "raise" and ("allow-nan" if missing else True)
+        if finite is True or y is None:
             array, target = validate_data(
                 self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True, accept_sparse="csr"
             )
         else:
-            array = validate_data(self, X, reset=first, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False)
-            target = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False)
+            array = validate_data(self, X, reset=first, dtype=np.float64, accept_sparse="csr", ensure_all_finite=finite)
+            target = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=finite)
             check_consistent_length(array, target)
         return array.toarray() if hasattr(array, "tocsr") else array, target
 

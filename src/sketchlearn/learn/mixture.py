@@ -10,10 +10,11 @@ import numpy.typing as npt
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.validation import check_is_fitted
 
+from sketchlearn.accepts import FLAG, Accepts
 from sketchlearn.designs.gmm import default_size, parameter_count
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
-from sketchlearn.learn.parameters import COVARIANCES, FLAG, START, Accepts
+from sketchlearn.learn.parameters import COVARIANCES, START
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixtures import GaussianMixtureModel
 

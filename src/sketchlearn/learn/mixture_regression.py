@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,13 +11,11 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchlearn.accepts import Accepts, choice, whole
 from sketchlearn.designs import default_size
-from sketchlearn.designs.request import Request
-from sketchlearn.designs.scale import column_units
+from sketchlearn.designs.pca import ALL_PRODUCTS
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import Accepts, choice, whole
 from sketchlearn.learn.rows import Rows
 from sketchlearn.models.base import Model, column_names
 from sketchlearn.models.conditional import ConditionalMixture
@@ -141,17 +139,10 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         return size if rows is None else min(size, max(200, 4 * int(np.ceil(rows))))
 
     def design_request(self) -> dict[str, Any]:
-        """As many components as the rows can tell."""
-        return {"task": "gmm", "n_components": self._planned, "covariance_type": "full"}
-
-    def design_features(self, request: Request) -> FeatureMap:
-        """A map for mixtures, in units of each column's spread; all products of columns for a single component."""
-        rows, weights = request.weighted()
+        """As many components as the rows can tell, of standardised columns; all products of columns for one."""
         if self._planned == 1 and self.sketch_size is None:
-            return QuadraticFeatures.draw(dim=rows.shape[1]).explained("all products of columns for one component")
-        offset, spread = column_units(rows, weights)
-        phi = super().design_features(replace(request, sample=(rows - offset) / spread, weights=weights))
-        return phi.standardized(offset, spread).explained(f"{phi.reason}; columns in units of their spread")
+            return ALL_PRODUCTS
+        return {"task": "gmm", "n_components": self._planned, "covariance_type": "full", "standardize": True}
 
     def _map(self, rows: Rows, seed: int, whole: bool) -> FeatureMap:
         # frequencies for twelve components tell less about a single one

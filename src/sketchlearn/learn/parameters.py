@@ -2,87 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sketchlearn.accepts import FLAG, NOTHING, PROGRESS, RANDOM, Accepts, choice, kind, whole
 from sketchlearn.features.base import FeatureMap
 
-
-@dataclass(frozen=True)
-class Accepts:
-    """A test of a value, and what it accepts in words; ``|`` joins two of them.
-
-    Examples
-    --------
-    >>> from sketchlearn.learn.parameters import choice, whole
-    >>> count = whole() | choice("auto")
-    >>> count.test(3), count.test(True), count.words
-    (True, False, ('a positive integer', "'auto'"))
-    """
-
-    test: Callable[[Any], bool]
-    words: tuple[str, ...]
-
-    def __or__(self, other: Accepts) -> Accepts:
-        return Accepts(lambda value: self.test(value) or other.test(value), self.words + other.words)
-
-    def check(self, name: str, value: Any) -> None:
-        """ValueError that names the parameter, its value and what is accepted."""
-        if not self.test(value):
-            *most, last = self.words
-            wanted = f"{', '.join(most)} or {last}" if most else last
-            raise ValueError(f"{name} must be {wanted}, got {name}={value!r}")
-
-
-def whole(least: int = 1) -> Accepts:
-    """Integers from `least` on; a boolean is none."""
-    words = {0: "an integer that is not negative", 1: "a positive integer"}.get(least, f"an integer above {least - 1}")
-    return Accepts(
-        lambda v: isinstance(v, int | np.integer) and not isinstance(v, bool | np.bool_) and bool(v >= least), (words,)
-    )
-
-
-def real(low: float = 0.0, high: float = math.inf, *, closed: bool = False) -> Accepts:
-    """Finite numbers between two bounds, which belong to them if `closed`."""
-    if high == math.inf:
-        words = f"a number of at least {low:g}" if closed else f"a number above {low:g}"
-    else:
-        words = f"a number between {low:g} and {high:g}" if closed else f"a number above {low:g} and below {high:g}"
-
-    def test(value: Any) -> bool:
-        if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-            return False
-        inside = low <= value <= high if closed else low < value < high
-        return bool(inside) and math.isfinite(value)
-
-    return Accepts(test, (words,))
-
-
-def choice(*names: str) -> Accepts:
-    """One of some names."""
-    return Accepts(lambda v: isinstance(v, str) and v in names, tuple(repr(name) for name in names))
-
-
-def kind(types: Any, words: str) -> Accepts:
-    """Instances of a type."""
-    return Accepts(lambda v: isinstance(v, types), (words,))
-
-
 _STARTS = "solution_", "mixture", "cluster_centers_", "centers", "means_", "means"
-NOTHING = Accepts(lambda v: v is None, ("None",))
-FLAG = kind((bool, np.bool_), "True or False")
 COVARIANCES = choice("full", "tied", "diag", "spherical")
 START = Accepts(
     lambda v: v is None or isinstance(v, np.ndarray | list | tuple) or any(hasattr(v, name) for name in _STARTS),
     ("centres", "a model with some", "None"),
 )
+PAIRS = choice("pairs") | NOTHING
 SHARED: dict[str, Accepts] = {
     "features": kind(FeatureMap, "a FeatureMap") | NOTHING,
     "sketch_size": whole() | NOTHING,
@@ -91,8 +28,8 @@ SHARED: dict[str, Accepts] = {
     "standardize": FLAG,
     "on_invalid": choice("raise", "skip"),
     "n_jobs": whole() | Accepts(lambda v: type(v) is int and v == -1, ("-1",)) | NOTHING,
-    "progress": FLAG | Accepts(callable, ("a callable",)) | NOTHING,
-    "random_state": whole(0) | kind((np.random.Generator, np.random.RandomState), "a generator") | NOTHING,
+    "progress": PROGRESS,
+    "random_state": RANDOM,
 }
 """Parameters that mean one thing in all estimators."""
 

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from sketchlearn.accepts import FLAG, NOTHING, Accepts, choice, kind, real, whole
 from sketchlearn.decoders.lowrank import certified, default_rank
 from sketchlearn.designs.request import Request
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
-from sketchlearn.learn.parameters import FLAG, NOTHING, Accepts, choice, kind, real, whole
+from sketchlearn.learn.parameters import PAIRS
 from sketchlearn.learn.rows import Rows
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
@@ -60,6 +61,9 @@ class CompressivePCA(Transforms):
     embedding : FourierFeatures, optional
         For kernel PCA: rows are replaced by the cosines and sines of their Fourier features (divided by the root
         of their number), whose inner products approximate the kernel.
+    missing : "pairs", optional
+        Rows may miss entries (NaN): what is learned comes from the pairs of columns that are there, see
+        :class:`sketchlearn.PairwiseFeatures`.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     n_jobs : int, optional
@@ -116,6 +120,7 @@ class CompressivePCA(Transforms):
     parameters: ClassVar[Mapping[str, Accepts]] = {
         "n_components": whole() | real(0.0, 1.0) | choice("auto") | NOTHING,
         "whiten": FLAG,
+        "missing": PAIRS,
         "rank": whole() | NOTHING,
         "n_starts": whole(),
         "standardize": FLAG,
@@ -139,6 +144,7 @@ class CompressivePCA(Transforms):
         n_starts: int = 3,
         standardize: bool = False,
         embedding: FeatureMap | None = None,
+        missing: str | None = None,
         on_invalid: str = "raise",
         n_jobs: int | None = None,
         progress: Any = None,
@@ -153,6 +159,7 @@ class CompressivePCA(Transforms):
         self.n_starts = n_starts
         self.standardize = standardize
         self.embedding = embedding
+        self.missing = missing
         self.on_invalid = on_invalid
         self.n_jobs = n_jobs
         self.progress = progress
@@ -164,7 +171,9 @@ class CompressivePCA(Transforms):
         """The number of components, or as many as are likely to be wanted."""
         known = isinstance(self.n_components, int | np.integer)
         k = int(self.n_components) if known else min(_UNKNOWN_COMPONENTS, self._map_columns())  # type: ignore[arg-type]
-        return {"task": self.task, "n_components": k, "standardize": False}  # the sketch knows the units of the rows
+        # the sketch knows the units of the columns: its map is that of a regression, for which they don't matter
+        task = "regression" if self.standardize else self.task
+        return {"task": task, "n_components": k, "standardize": None}
 
     def design_features(self, request: Request) -> FeatureMap:
         """Quadratic features; of embedded rows about the origin."""

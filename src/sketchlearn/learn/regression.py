@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from sketchlearn.accepts import FLAG, NOTHING, Accepts, choice, real, whole
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import FLAG, NOTHING, Accepts, real, whole
+from sketchlearn.learn.parameters import PAIRS
 from sketchlearn.learn.using import Predicts
 from sketchlearn.models.base import Model
 from sketchlearn.models.regression import RegressionModel
@@ -33,8 +34,9 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
 
     Parameters
     ----------
-    alpha : float
-        Ridge penalty, as in :class:`sklearn.linear_model.Ridge`: ``|y - X w|^2 + alpha |w|^2``.
+    alpha : float or "auto"
+        Ridge penalty, as in :class:`sklearn.linear_model.Ridge`: ``|y - X w|^2 + alpha |w|^2``.  ``"auto"`` is none,
+        except where rows miss entries: then it is as large as what is missing asks for, and the verdict says how large.
     fit_intercept : bool
         Whether to fit a constant.
     n_components : int, optional
@@ -45,6 +47,9 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
         Features of the sketch; by default all products of columns.
     decoder : str
         A decoder of this task; for compressed sketches also one of :class:`~sketchlearn.CompressivePCA`.
+    missing : "pairs", optional
+        Rows may miss entries (NaN): what is learned comes from the pairs of columns that are there, see
+        :class:`sketchlearn.PairwiseFeatures`.
     on_invalid : {"raise", "skip"}
         What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     n_jobs : int, optional
@@ -101,8 +106,9 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
     task: ClassVar[str] = "regression"
     model: ClassVar[type[Model]] = RegressionModel
     parameters: ClassVar[Mapping[str, Accepts]] = {
-        "alpha": real(closed=True),
+        "alpha": real(closed=True) | choice("auto"),
         "fit_intercept": FLAG,
+        "missing": PAIRS,
         "n_components": whole() | NOTHING,
     }
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
@@ -111,13 +117,14 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
 
     def __init__(
         self,
-        alpha: float = 0.0,
+        alpha: float | str = "auto",
         *,
         fit_intercept: bool = True,
         n_components: int | None = None,
         features: FeatureMap | None = None,
         sketch_size: int | None = None,
         decoder: str = "auto",
+        missing: str | None = None,
         on_invalid: str = "raise",
         n_jobs: int | None = None,
         progress: Any = None,
@@ -129,6 +136,7 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
         self.features = features
         self.sketch_size = sketch_size
         self.decoder = decoder
+        self.missing = missing
         self.on_invalid = on_invalid
         self.n_jobs = n_jobs
         self.progress = progress
@@ -148,7 +156,7 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
     def design_features(self, request: Request) -> FeatureMap:
         """Without an intercept, products are taken about the origin."""
         if not self.fit_intercept:
-            request = replace(request, dim=request.rows().shape[1], sample=None, weights=None)
+            request = replace(request, dim=self._map_columns(), sample=None, weights=None)
         return super().design_features(request)
 
     def decode_sketch(self, seed: int) -> Model:
@@ -163,7 +171,7 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
             seed,
             targets=self._targets,
             predictors=self._predictors,
-            alpha=float(self.alpha) * self._weight_scale,
+            alpha="auto" if self.alpha == "auto" else float(self.alpha) * self._weight_scale,
             fit_intercept=self.fit_intercept,
             **({} if own else {"decoder": "auto", "second_moment_decoder": self.decoder}),
         )

@@ -64,13 +64,13 @@ class Rows:
         assert features is not None
         return features.inputs
 
-    def pilot(self, seed: int) -> Pilot:
+    def pilot(self, seed: int, missing: bool = False) -> Pilot:
         """The rows that a map is designed from: at most :data:`PILOT_ROWS`, chosen as for every design."""
         if self.sample is not None:
             return self.sample
         if self.weights is None and len(self.data) <= PILOT_ROWS and np.isfinite(self.data).all():
             return Pilot(self.data)
-        return choose(self.data, self.weights, seed)
+        return choose(self.data, self.weights, seed, missing)
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:

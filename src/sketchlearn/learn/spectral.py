@@ -12,12 +12,13 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import validate_data
 
+from sketchlearn.accepts import NOTHING, Accepts, choice, whole
 from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.clustering import CompressiveKMeans
 from sketchlearn.learn.graphs import checked_graph, neighbour_graph, spectral_embedding
-from sketchlearn.learn.parameters import NOTHING, Accepts, DeclaredParameters, choice, whole
+from sketchlearn.learn.parameters import DeclaredParameters
 from sketchlearn.learn.rows import as_random_state
 from sketchlearn.models.base import Model
 from sketchlearn.models.spectral import SpectralModel

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import Accepts, choice
 from sketchlearn.designs.stable import default_size
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
-from sketchlearn.learn.parameters import Accepts, choice
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixtures import StableMixtureModel
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import Accepts, whole
 from sketchlearn.designs.subspaces import default_size
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.labels import LabelledRows
-from sketchlearn.learn.parameters import Accepts, whole
 from sketchlearn.learn.using import ScoresByCost, Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.subspaces import SubspacesModel

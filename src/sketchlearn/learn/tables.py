@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any, ClassVar
+
+import numpy as np
 
 from sketchlearn.engines import run
 from sketchlearn.features.base import FeatureMap
@@ -12,6 +15,22 @@ from sketchlearn.learn.rows import Rows
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Selection, open_source
+
+
+def checked_labels(y: Any, what: str) -> None:
+    """Refuse labels of which some are missing, or that are of several types, such as text and numbers."""
+    given = np.asarray(y, object) if isinstance(y, list | tuple) or hasattr(y, "dtype") else np.empty(0, object)
+    if given.ndim != 1 or (hasattr(y, "dtype") and getattr(y.dtype, "kind", "O") not in "Of"):
+        return
+    kinds: dict[str, Any] = {}
+    for i, label in enumerate(given.tolist()):
+        if label is None or label != label or type(label).__name__ in ("NAType", "NaTType"):
+            raise ValueError(f"y: row {i} has no {what} ({label!r}): leave such rows out, or give them a {what}")
+        name = "text" if isinstance(label, str) else "numbers" if isinstance(label, Number) else type(label).__name__
+        kinds.setdefault("True or False" if isinstance(label, bool | np.bool_) else name, label)
+    if len(kinds) > 1:
+        mixed = " and ".join(f"{name} ({label!r})" for name, label in list(kinds.items())[:2])
+        raise ValueError(f"y mixes labels of several types, {mixed}: make all of them text")
 
 
 class TableEstimator(SketchEstimator):

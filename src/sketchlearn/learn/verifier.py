@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length
 
+from sketchlearn.accepts import Accepts, real, whole
 from sketchlearn.comparison.detection import DetectionErrors, detection_errors
 from sketchlearn.comparison.verification import MeanSpace, log_ratio, shift_variance
 from sketchlearn.comparison.verifier_model import VerifierModel
 from sketchlearn.decoders import decode
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.parameters import Accepts, real, whole
 from sketchlearn.learn.rows import is_source
-from sketchlearn.learn.tables import TableEstimator
+from sketchlearn.learn.tables import TableEstimator, checked_labels
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.mixtures import GaussianMixtureModel
@@ -367,6 +367,7 @@ class CompressiveVerifier(TableEstimator):
             self._of_sessions = None
         if y is None:
             return SketchTable({"background": self._pass(rows, features)}), rows.scale
+        checked_labels(y, self.group)
         labels = np.asarray(y)
         check_consistent_length(rows.data, labels)
         keys = [key if isinstance(key, str | bool | int) else str(key) for key in labels.tolist()]

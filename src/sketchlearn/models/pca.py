@@ -96,7 +96,8 @@ class PCAModel(Model):
         scale : ndarray (d,), optional
             Standard deviations of the columns, if the moment is that of standardised columns.
         """
-        phi, count = second_moment(sketch.features, "PCA"), sketch.effective_count
+        phi = second_moment(sketch.features, "PCA")
+        count = sketch.effective_count * phi.seen_share(sketch.sums, float(sketch.weight))
         most = most_components(sketch)
         unbiased = count / (count - 1.0) if count > 1 else 1.0
         variances = (found.values + found.isotropic) * unbiased

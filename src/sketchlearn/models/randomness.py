@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.accepts import RANDOM
+
 RandomState = int | np.random.Generator | np.random.RandomState | None
 """What public functions take as ``random_state``."""
 
@@ -19,4 +21,8 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     """
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        RANDOM.check("random_state", random_state)
+        raise

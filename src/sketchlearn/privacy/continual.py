@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.privacy import noise
 from sketchlearn.privacy.ledger import Ledger
 from sketchlearn.privacy.mechanism import MECHANISMS, Mechanism, choose_mechanism, draw
-from sketchlearn.privacy.release import charge, check_sketch, map_origin, released
+from sketchlearn.privacy.release import charge, check_sketch, map_origin, released, warn_if_weak
 from sketchlearn.privacy.sensitivity import row_bounds
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch, check_same_features, merge
@@ -96,6 +96,54 @@ class ContinualRelease:
         self._open: list[Sketch] = [Sketch.empty(features)] * self.levels
         self._nodes: dict[tuple[int, int], Sketch] = {}
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """All but the sketches, as values of JSON; see :meth:`resumed`."""
+        return {
+            "mechanism": asdict(self._chosen), "periods": self.periods, "done": self._done, "origin": self._origin,
+            "records_per_user": self._users, "more": self._more,
+            "pilot": None if self._pilot is None else self._pilot.to_json(),
+        }  # fmt: skip
+
+    @property
+    def open_sums(self) -> tuple[Sketch, ...]:
+        """Exact sums of the days since the last node of each level: secret, like the rows."""
+        return tuple(self._open)
+
+    @property
+    def nodes(self) -> Mapping[tuple[int, int], Sketch]:
+        """What was released: sketches by level and number."""
+        return self._nodes
+
+    @classmethod
+    def resumed(
+        cls, features: FeatureMap, state: Mapping[str, Any], open_sums: Sequence[Sketch],
+        nodes: Mapping[tuple[int, int], Sketch],
+    ) -> ContinualRelease:  # fmt: skip
+        """The release that was kept as :attr:`state`, :attr:`open_sums` and :attr:`nodes`; nothing is charged again.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> from sketchlearn.privacy import ContinualRelease
+        >>> phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
+        >>> stream = ContinualRelease(phi, epsilon=1.0, delta=1e-6, periods=4, public_map=True)
+        >>> first = stream.add(sl.sketch([[1.0], [2.0]], phi))
+        >>> again = ContinualRelease.resumed(phi, stream.state, stream.open_sums, stream.nodes)
+        >>> again.range(0, 1) == first, again.done
+        (True, 1)
+        """
+        made = cls.__new__(cls)
+        made.features, made.periods = features, int(state["periods"])
+        made.levels = (made.periods - 1).bit_length() + 1
+        made._users, made._origin, made._more = state["records_per_user"], state["origin"], dict(state["more"])
+        made._pilot = None if state["pilot"] is None else PrivacyRecord.from_json(state["pilot"])
+        made._bounds, made._chosen = row_bounds(features), Mechanism(**state["mechanism"])
+        made._done, made._open, made._nodes = int(state["done"]), list(open_sums), dict(nodes)
+        if len(made._open) != made.levels:
+            raise ValueError(f"a stream of {made.periods} periods has {made.levels} open sums, got {len(made._open)}")
+        return made
+
     def _mechanism(self, epsilon: float, delta: float, mechanism: str) -> Mechanism:
         """Noise of each node, with the guarantee of all of them: the quieter of the ways that are allowed."""
         arguments = "add-remove", self._users
@@ -146,7 +194,10 @@ class ContinualRelease:
                     self.features, sums, rows, self._chosen, self._bounds, "add-remove", self._users, self._origin,
                     self._more, self._pilot,
                 )  # fmt: skip
-        return self.range(0, self._done)
+        so_far = self.range(0, self._done)
+        if self._done == 1:
+            warn_if_weak(self._chosen.epsilon, self._chosen.delta, so_far.count)
+        return so_far
 
     def range(self, first: int, last: int) -> Sketch:
         """The private sketch of the days `first` to ``last - 1``, counted from 0.

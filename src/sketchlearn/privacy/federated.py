@@ -41,7 +41,7 @@ import numpy.typing as npt
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.privacy import noise, sharing
 from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism, rescaled, stacked
-from sketchlearn.privacy.release import check_sketch, released
+from sketchlearn.privacy.release import check_sketch, released, warn_if_weak
 from sketchlearn.privacy.sensitivity import Bounds, row_bounds
 from sketchlearn.sketches.value import Sketch, check_same_features
 
@@ -336,10 +336,12 @@ def unmasked(
         "composition": "distributed noise", "parts": len(came), "holders": len(agreed.holders), "honest": agreed.honest,
         "noise": "; ".join(dict.fromkeys(c.source for c in came.values())),
     }  # fmt: skip
-    return released(
+    made = released(
         agreed.features, sums, rows, grown, agreed.bounds, agreed.relation, agreed.records_per_user,
         "agreed on by the holders", details,
     )  # fmt: skip
+    warn_if_weak(chosen.epsilon, chosen.delta, made.count)
+    return made
 
 
 def aggregate(

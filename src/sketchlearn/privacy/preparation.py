@@ -272,6 +272,8 @@ def privatize_rows(
 ) -> tuple[Sketch, Preparation]:
     """From a table to a private sketch in one go: preparation, map, pass and release under one guarantee.
 
+    Missing numbers are filled.  Rows that hold infinity are left out.
+
     Parameters
     ----------
     data, columns, categories, bounds, most, **reading
@@ -317,7 +319,9 @@ def privatize_rows(
             records_per_user=work.people,
         )  # fmt: skip
     phi, spent = found.design(n_components, task=task, size=size, seed=seed, standardize=standardize)
-    exact = sketch(data, phi, workers=workers, progress=progress, **reading)
+    # that a pass has stopped would tell of a row; under add-remove nobody learns how many were left out
+    invalid = "skip" if relation == "add-remove" else "raise"
+    exact = sketch(data, phi, workers=workers, progress=progress, on_invalid=invalid, **reading)
     made = privatize(
         exact, *rest, relation=relation, records_per_user=work.people, pilot=spent, ledger=ledger, dataset=dataset
     )  # fmt: skip

@@ -17,6 +17,7 @@ import sketchlearn
 from sketchlearn.exceptions import PUBLIC, InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.privacy import noise as noises
+from sketchlearn.privacy.amplification import check_sample, choose_for_sample, spent_on_sample
 from sketchlearn.privacy.composition import Spent
 from sketchlearn.privacy.ledger import Ledger, same_name
 from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism, draw
@@ -66,6 +67,7 @@ def privatize(
     pilot: PrivacyRecord | None = None,
     mechanism: str = "auto",
     noise: float = 0.0,
+    sample: float | None = None,
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> Sketch:
@@ -99,6 +101,10 @@ def privatize(
     noise : float
         Variance of known noise of the averages (:meth:`sketchlearn.Sketch.with_noise`) as a public number.  What a sum
         of sketches knows of its noise depends on exact numbers of rows and is not published.
+    sample : float, optional
+        The share of the rows that the pass took (``sl.sketch(..., sample=...)``): nobody knows who is in it, so that
+        less noise keeps the promise for all rows.  It does not make the result better, see
+        :mod:`sketchlearn.privacy.amplification`.
     ledger : Ledger, optional
         Where the spending is written *before* any noise is drawn; refuses what exceeds the budget.
     dataset : str, optional
@@ -123,7 +129,16 @@ def privatize(
     users = check_sketch(sketch, relation, records_per_user, rows, noise)
     origin = map_origin(sketch.features, public_map, pilot, relation, users)
     bounds = row_bounds(sketch.features)
-    chosen = choose_mechanism(bounds, sketch.features.size, epsilon, delta, relation, users, mechanism)
+    more: dict[str, Any] = {}
+    if sample is None:
+        chosen = choose_mechanism(bounds, sketch.features.size, epsilon, delta, relation, users, mechanism)
+        spent = chosen.spent
+    else:
+        check_sample(sketch, sample, relation, users)
+        chosen, more = choose_for_sample(bounds, sketch.features.size, epsilon, delta, float(sample), mechanism)
+        spent = spent_on_sample(chosen, more)
+        if _key_of(sketch) in _released:
+            raise ValueError("a sample is released once: a second release of the same rows would need other coins")
     if (ledger is None) != (dataset is None):
         raise ValueError(
             "the ledger needs dataset=, the name of the data that is spent on"
@@ -132,17 +147,18 @@ def privatize(
         )
     noises.ready()
     what = f"sketch of {sketch.features.size} {sketch.features.kind} features, {chosen.name}"
-    charged = charge(ledger, dataset, [(what, chosen.spent)], relation, users, pilot)
-    if charged is None:
+    charged = charge(ledger, dataset, [(what, spent)], relation, users, pilot)
+    if charged is None or sample is not None:
         _remember(sketch, chosen)
     sums, count = draw(sketch.sums, sketch.weight if rows is None else rows, bounds, chosen)
-    more: dict[str, Any] = {"charged": charged} if charged else {}
+    if charged:
+        more["charged"] = charged
     if rows is not None:
         more["rows"] = "declared public by the releaser"
     if sketch.origin.rows_per_user is not None:
         more["user"] = f"rows chosen by column {sketch.origin.user!r} in the pass"
     made = released(sketch.features, sums, count, chosen, bounds, relation, users, origin, more, pilot)
-    warn_if_weak(epsilon, delta, made.count)
+    warn_if_weak(epsilon, delta, made.count / (sample or 1.0))
     return made.with_noise(noise) if noise else made
 
 
@@ -209,7 +225,7 @@ def released(
     if pilot is not None:
         details["pilot"] = {"epsilon": pilot.epsilon, "delta": pilot.delta}
         rho = pilot.details.get("rho")
-        details["rho"] = None if rho is None else details["rho"] + rho
+        details["rho"] = None if rho is None or details["rho"] is None else details["rho"] + rho
         details.pop("margin", None)  # of two releases together it is not that of one
         epsilon, delta = epsilon + pilot.epsilon, delta + pilot.delta
     record = PrivacyRecord(
@@ -327,11 +343,15 @@ def map_origin(
     )
 
 
+def _key_of(sketch: Sketch) -> bytes:
+    """What tells a sketch from others, in this process alone."""
+    what = sketch.features.recipe_json().encode() + sketch.sums.tobytes() + sketch.weight.to_bytes(16)
+    return hashlib.blake2b(what, key=_KEY).digest()
+
+
 def _remember(sketch: Sketch, chosen: Mechanism) -> None:
     """Say so if this process released the same sketch before (a ledger remembers for longer)."""
-    what = sketch.features.recipe_json().encode() + sketch.sums.tobytes() + sketch.weight.to_bytes(16)
-    key = hashlib.blake2b(what, key=_KEY).digest()
-    before = _released.setdefault(key, [])
+    before = _released.setdefault(_key_of(sketch), [])
     before.append((chosen.epsilon, chosen.delta))
     if len(before) > 1:
         total = math.fsum(e for e, _ in before), math.fsum(d for _, d in before)

@@ -34,7 +34,7 @@ PRIME = int(
     16,
 )
 """Of RFC 3526, group 14; powers of 2 are the group."""
-_SECRET_BITS = 512
+_SECRET_BITS = 256  # RFC 7919 asks for 225 in a group of this size
 Answers = dict[tuple[str, str], bytes]
 
 
@@ -169,6 +169,7 @@ class Party:
         self._secret = secrets.randbits(_SECRET_BITS) | (1 << (_SECRET_BITS - 1))
         self._holder: Holder | None = None
         self._publics: dict[str, str] = {}
+        self._public = ""
 
     def to_json(self) -> dict[str, Any]:
         """All that this holder has to remember between the steps, as values of JSON; secret like the rows."""
@@ -189,7 +190,8 @@ class Party:
     @property
     def public(self) -> str:
         """The public key."""
-        return f"{pow(2, self._secret, PRIME):x}"
+        self._public = self._public or f"{pow(2, self._secret, PRIME):x}"
+        return self._public
 
     def join(self, publics: Mapping[str, str]) -> dict[str, bytes]:
         """After everybody has shown a key: sealed pieces for each other holder."""

@@ -182,7 +182,7 @@ def _parse(
     private = later.get("privacy") is not None
     # rows that came encoded, or under noise, have no box
     encoded = bool(getattr(features, "quantized", False))
-    _check_box(lower, upper, weight, private or encoded)
+    _check_box(lower, upper, weight, private or encoded, features.takes_missing)
     if "squared_weights" in later and not possible_squares(later["squared_weights"], weight, weight_bits):
         raise SketchFileError("no weights of this total can have these squares")
     extra = dict(later.pop("extra", {}))
@@ -228,9 +228,12 @@ def _arrays(body: memoryview, specification: Any) -> dict[str, npt.NDArray[Any]]
     return out
 
 
-def _check_box(lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], weight: int, boxless: bool) -> None:
+def _check_box(
+    lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], weight: int, boxless: bool, missing: bool
+) -> None:
     empty = np.isposinf(lower).all() and np.isneginf(upper).all()
-    full = np.isfinite(lower).all() and np.isfinite(upper).all() and (lower <= upper).all()
+    known = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)
+    full = (known | (np.isposinf(lower) & np.isneginf(upper) & missing)).all()
     unknown = np.isneginf(lower).all() and np.isposinf(upper).all()
     if not (full or (empty and weight == 0) or (unknown and boxless)):
         raise SketchFileError("the box is not a box")

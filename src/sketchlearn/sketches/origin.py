@@ -8,6 +8,7 @@ from typing import Any
 
 from sketchlearn.sketches.weights import WEIGHT_BITS
 
+_RARE = ("own_map", "sampled")  # fields that are written only where they say something
 ONE = 1 << WEIGHT_BITS
 """The weight of a row without a weight, in units of 2**-16."""
 
@@ -33,6 +34,8 @@ class Origin:
         The most rows of one user that the pass let in.
     own_map : bool
         The feature map was chosen by looking at these very rows: nobody can say that it is public.
+    sampled : float or None
+        The probability with which the pass took each row, by secret coins.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class Origin:
     user: str | None = None
     rows_per_user: int | None = None
     own_map: bool = False
+    sampled: float | None = None
 
     @classmethod
     def together(cls, origins: Sequence[Origin]) -> Origin:
@@ -64,24 +68,29 @@ class Origin:
             user=origins[0].user if bounded else None,
             rows_per_user=sum(b for b in bounds if b is not None) if bounded else None,
             own_map=any(origin.own_map for origin in origins),
+            sampled=origins[0].sampled if len({origin.sampled for origin in origins}) == 1 else None,
         )
 
     def without(self, other: Origin) -> Origin:
         """Of the rows that are left when others are taken out."""
         return replace(
-            self, by_content=self.by_content or other.by_content, own_map=self.own_map or other.own_map
-        )  # fmt: skip
+            self,
+            by_content=self.by_content or other.by_content,
+            own_map=self.own_map or other.own_map,
+            sampled=None,  # which coins are left is not known
+        )
 
     def to_json(self) -> dict[str, Any]:
-        """As values of JSON; `own_map` only where it is so."""
-        return {name: value for name, value in asdict(self).items() if name != "own_map" or value}
+        """As values of JSON; what is rare only where it is so."""
+        return {name: value for name, value in asdict(self).items() if name not in _RARE or value}
 
     @classmethod
     def from_json(cls, value: Any) -> Origin:
         """Inverse of :meth:`to_json`; ValueError for anything else."""
-        if not isinstance(value, dict) or {*value, "own_map"} != {f.name for f in fields(cls)}:
+        if not isinstance(value, dict) or {*value, *_RARE} != {f.name for f in fields(cls)}:
             raise ValueError("not a record of how rows were chosen")
         flags = (value["fractional"], value["by_content"], value.get("own_map", False))
+        share = value.get("sampled")
         user, bound, largest = value["user"], value["rows_per_user"], value["largest"]
         right = (
             all(isinstance(flag, bool) for flag in flags)
@@ -89,6 +98,7 @@ class Origin:
             and largest >= 0
             and (user is None or isinstance(user, str))
             and (bound is None or (type(bound) is int and bound >= 1))
+            and (share is None or (type(share) is float and 0.0 < share < 1.0))
         )
         if not right:
             raise ValueError("not a record of how rows were chosen")

@@ -209,6 +209,8 @@ class Source:
     """The column that says whose row it is."""
     max_rows_per_user: int | None = None
     """Batches say whose rows they are, and a pass takes so many of each user."""
+    share: float | None = None
+    """A pass takes this share of the rows, at random."""
     users_together: bool = False
     """Every user has all rows in one part."""
 
@@ -290,11 +292,12 @@ class Source:
         """Up to `rows` rows drawn at random; see :meth:`pilot`."""
         return self.pilot(rows, seed).rows
 
-    def pilot(self, rows: int = PILOT_ROWS, seed: int = 0) -> Pilot:
+    def pilot(self, rows: int = PILOT_ROWS, seed: int = 0, missing: bool = False) -> Pilot:
         """Up to `rows` rows drawn at random and their weights, without reading more than a part of large data.
 
         A million rows are looked at: divisible sources in 32 places spread evenly (files, row groups), arrays
-        everywhere, others in their first rows.  Rows that hold NaN, infinity or values beyond 1e30 are left out.
+        everywhere, others in their first rows.  Rows that hold NaN, infinity or values beyond 1e30 are left out (with
+        `missing`, NaN is an entry that is not there).
         Streams that can be read once keep what was looked at for the pass, and are looked at in their first rows.
         """
         parts: list[Part] = list(self.parts) or [Part("", self.batches)]
@@ -303,7 +306,7 @@ class Source:
         step = stride(self.length) if self.in_memory and self.length else 1
         if self.once is not None:
             parts = [Part("", lambda size: self.once.peek(size, rows))]  # type: ignore[union-attr]
-        reservoir = Reservoir(rows, seed)
+        reservoir = Reservoir(rows, seed, missing)
         for part in parts:
             seen = 0
             where = part.name
@@ -398,7 +401,7 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
         chosen.refuse(
             "rows opened with sl.read: give it there",
             "columns", "weight_column", "group_by", "where", "query", "dataset", "format", "dtype", "sample_weight",
-            "user", *TEXT_OPTIONS,
+            "user", "sample", *TEXT_OPTIONS,
         )  # fmt: skip
         return data
     for _, opener in _OPENERS:
@@ -410,7 +413,7 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
                 chosen.refuse("this data", *TEXT_OPTIONS)
             named = isinstance(chosen.user, str | int)
             user = None if chosen.user is None else str(chosen.user) if named else "an array"
-            bound = {"user": user, "max_rows_per_user": chosen.max_rows_per_user}
+            bound = {"user": user, "max_rows_per_user": chosen.max_rows_per_user, "share": chosen.sample}
             return replace(source, settings=chosen.settings(), **bound)  # type: ignore[arg-type]
     raise TypeError(
         f"can't read rows from {type(data).__name__}: give a path, a 2-D array, a frame, an Arrow stream, or an "

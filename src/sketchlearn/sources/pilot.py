@@ -71,7 +71,8 @@ class NoValidRowsError(ValueError):
 class Reservoir:
     """A pilot in the making: blocks of rows are added in order, and `count` rows at most are kept.
 
-    Rows that hold NaN, infinity or values beyond 1e30, and rows of weight zero, are left out.
+    Rows that hold NaN, infinity or values beyond 1e30, and rows of weight zero, are left out; with `missing`, NaN is an
+    entry that is not there.
 
     Examples
     --------
@@ -83,8 +84,8 @@ class Reservoir:
     (3, 1)
     """
 
-    def __init__(self, count: int, seed: int) -> None:
-        self._count = count
+    def __init__(self, count: int, seed: int, missing: bool = False) -> None:
+        self._count, self._missing = count, missing
         self._random = np.random.default_rng([seed, _STREAM])
         self._rows: npt.NDArray[Any] | None = None
         self._weights: Array = np.empty(0)
@@ -96,7 +97,7 @@ class Reservoir:
         """Look at the next rows."""
         own = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
         keys = self._random.random(len(rows))
-        valid = np.abs(rows) <= FARTHEST
+        valid = (np.abs(rows) <= FARTHEST) | (np.isnan(rows) & self._missing)
         good = valid.all(axis=1) & (own > 0)
         if not len(self._keys) and not good.any():
             some = valid.any(axis=0)
@@ -117,9 +118,9 @@ class Reservoir:
             self._rows, self._keys, self._weights = self._rows[kept], self._keys[kept], self._weights[kept]
 
     def _look(self, rows: npt.NDArray[Any]) -> None:
-        lower, upper = rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
+        lower, upper = (f.reduce(rows, axis=0).astype(np.float64) for f in (np.fmin, np.fmax))
         if self._box is not None:
-            lower, upper = np.minimum(lower, self._box[0]), np.maximum(upper, self._box[1])
+            lower, upper = np.fmin(lower, self._box[0]), np.fmax(upper, self._box[1])
         self._box = lower, upper
 
     def pilot(self) -> Pilot:
@@ -134,7 +135,7 @@ class Reservoir:
         return Pilot(rows, None if (weights == weights[0]).all() else weights, self._box)
 
 
-def choose(rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None, seed: int = 0) -> Pilot:
+def choose(rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None, seed: int = 0, missing: bool = False) -> Pilot:
     """The pilot of rows in memory.
 
     Examples
@@ -144,7 +145,7 @@ def choose(rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None, seed: i
     >>> choose(np.arange(5000.0)[:, None]).rows.shape
     (2000, 1)
     """
-    reservoir, step = Reservoir(PILOT_ROWS, seed), stride(len(rows))
+    reservoir, step = Reservoir(PILOT_ROWS, seed, missing), stride(len(rows))
     own = None if weights is None else np.asarray(weights, np.float64)[::step]
     looked = rows[::step]
     for start in range(0, len(looked), _BLOCK):

@@ -37,6 +37,7 @@ class ReadOptions(TypedDict, total=False):
     sample_weight: npt.ArrayLike | None
     user: str | int | npt.ArrayLike | None
     max_rows_per_user: int | None
+    sample: float | None
 
 
 TEXT_OPTIONS = ("delimiter", "decimal", "encoding")
@@ -79,6 +80,7 @@ class Selection:
     sample_weight: Any = None
     user: Any = None
     max_rows_per_user: int | None = None
+    sample: float | None = None
 
     @classmethod
     def of(cls, **options: Any) -> Selection:
@@ -196,6 +198,11 @@ def _check_user(options: dict[str, Any]) -> None:
         raise ValueError("user and max_rows_per_user go together: whose rows they are, and how many of each user count")
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
         raise ValueError(f"max_rows_per_user must be a positive integer, got {most!r}")
+    if options.get("sample") is not None:
+        if user is not None:
+            raise ValueError("sample and user don't go together: the coins are of single rows")
+        if options.get("weight_column") is not None or options.get("sample_weight") is not None:
+            raise ValueError("sample and weights don't go together: the coins are of rows of weight 1")
     if user is not None and (options.get("weight_column") is not None or options.get("sample_weight") is not None):
         raise ValueError("user and weights don't go together: a weight counts as so many rows of its user")
 

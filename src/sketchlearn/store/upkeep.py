@@ -6,7 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +19,16 @@ from sketchlearn.store.cells import Totals, cells_of, moments, sketches_of, time
 from sketchlearn.store.dataset import Dataset
 from sketchlearn.store.keys import Label, as_label, cell_of
 from sketchlearn.store.periods import Period, moment, readable
+from sketchlearn.store.publication import Publication, publish, published
 from sketchlearn.store.query import Query, Where, _Lookup
 from sketchlearn.store.store import StoreBase
 from sketchlearn.store.writing import now as this_moment
 from sketchlearn.store.writing import table_of
+
+if TYPE_CHECKING:
+    from sketchlearn.features.base import FeatureMap
+    from sketchlearn.privacy.ledger import Ledger
+    from sketchlearn.sketches.record import PrivacyRecord
 
 
 class Store(StoreBase):
@@ -208,6 +214,62 @@ class Store(StoreBase):
                 "SELECT noted, what, details FROM journal WHERE dataset = ? ORDER BY noted", [target.id]
             )
         return [{"at": readable(at), "what": what, **json.loads(details)} for at, what, details in found]
+
+    # -- private releases --------------------------------------------------------------------
+
+    def publish(
+        self,
+        name: str,
+        *,
+        epsilon: float,
+        periods: int,
+        first: Any,
+        delta: float = 0.0,
+        dataset: str | None = None,
+        records_per_user: int = 1,
+        features: FeatureMap | None = None,
+        public_map: bool = False,
+        pilot: PrivacyRecord | None = None,
+        ledger: Ledger | None = None,
+        ledger_name: str | None = None,
+    ) -> Publication:
+        """Begin a continual release: a private sketch of every period, and of any run of periods, under one guarantee.
+
+        Parameters
+        ----------
+        name : str
+            Of the publication.
+        epsilon, delta : float
+            The guarantee of everything that is ever released under this name.
+        periods : int
+            The largest number of buckets of the dataset, known beforehand.
+        first : date, time or text
+            Where the first period begins: a public date.
+        dataset : str, optional
+            Name of the dataset; its cells have a time.
+        records_per_user : int
+            The largest number of rows that one person may have, in all periods together.
+        features : FeatureMap, optional
+            The map of the dataset, where it knows what it was chosen from.
+        public_map, pilot, ledger
+            As in :func:`sketchlearn.privatize`.
+        ledger_name : str, optional
+            Name of the data in the ledger.
+
+        Returns
+        -------
+        Publication
+            Its ``advance()`` releases the periods that are over.
+        """
+        return publish(
+            self, name, self.dataset(dataset), epsilon=epsilon, delta=delta, periods=periods, first=first,
+            records_per_user=records_per_user, features=features, public_map=public_map, pilot=pilot, ledger=ledger,
+            ledger_name=ledger_name,
+        )  # fmt: skip
+
+    def published(self, name: str) -> Publication:
+        """A continual release that was begun before."""
+        return published(self, name)
 
     # -- copies ------------------------------------------------------------------------------
 

@@ -52,7 +52,10 @@ def units_of(source: Source, name: str | None) -> list[Unit]:
     return [
         Unit(
             identity.rsplit(" ", 2)[0] + suffix, identity + suffix,
-            replace(Source.of_parts(parts, source.names, source.grouped), settings=source.settings),
+            replace(
+                Source.of_parts(parts, source.names, source.grouped), settings=source.settings, user=source.user,
+                max_rows_per_user=source.max_rows_per_user, share=source.share,
+            ),
         )
         for identity, parts in files.items()
     ]  # fmt: skip

@@ -20,7 +20,6 @@ from sketchlearn.cli.app import (
     Encoding,
     Format,
     Json,
-    Missing,
     Output,
     Query,
     Where,
@@ -80,7 +79,14 @@ def register(app: typer.Typer) -> None:
             typer.Option("--first", help="For 'independence': columns of the first group, separated by commas."),
         ] = None,
         encode: Encode = False,
-        missing: Missing = "mean",
+        missing: Annotated[
+            str | None,
+            typer.Option(
+                "--missing",
+                help="Missing numbers: with --encode mean (the default), median or error; for pca, regression and cca "
+                "pairs: learn from the pairs of columns that are there.",
+            ),
+        ] = None,
         other_data: Annotated[
             str | None,
             typer.Option("--other-data", help="These are not the rows of a later private release: name of the data."),
@@ -114,6 +120,9 @@ def register(app: typer.Typer) -> None:
             raise usage("a map for a private release needs --rows and --epsilon (and --delta)")
         if rows is not None and bounds is None:
             raise usage("--rows and --epsilon need public bounds: --lower and --upper")
+        pairs = missing == "pairs"
+        if missing is not None and (not (encode or pairs) or (encode and missing not in ("mean", "median", "error"))):
+            raise usage(f"--missing is mean, median or error with --encode, or pairs without it, got {missing}")
         if other_data is not None and bounds is not None:
             raise usage(
                 "--other-data names the data that the map is chosen from: leave it out with --lower and --upper"
@@ -126,14 +135,16 @@ def register(app: typer.Typer) -> None:
             size = None
             if rows is not None and epsilon is not None:
                 size, words = _released_size(components, len(bounds[0]), epsilon, delta, rows, task)
-            phi = sketchlearn.design(bounds=bounds, n_components=components, task=task, seed=seed, size=size)
+            phi = sketchlearn.design(
+                bounds=bounds, n_components=components, task=task, seed=seed, size=size, missing=missing
+            )
             names = names_in(columns)
             phi = phi if names is None else phi.with_columns(names)
         else:
             assert data is not None
             text = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
             names = names_in(columns)
-            encoder = fitted_encoder(data, names, missing, format=format, text=text) if encode else None
+            encoder = fitted_encoder(data, names, missing or "mean", format=format, text=text) if encode else None
             options: dict[str, Any] = {
                 "columns": None if encode else names, "where": where, "query": query, "dataset": dataset,
                 "format": format, "dtype": dtype, "encoder": encoder, **text,
@@ -143,7 +154,9 @@ def register(app: typer.Typer) -> None:
             if first:
                 phi = _split(source, names_in(first, "--first") or [], seed)
             else:
-                phi = designed(source, components, task, seed, standardize, projection, encoder)
+                phi = designed(
+                    source, components, task, seed, standardize, projection, encoder, None if encode else missing
+                )
         if other_data is not None:
             phi = phi.chosen_from(f"other data: {other_data}")
         write_bytes(output, recipe_text(phi))

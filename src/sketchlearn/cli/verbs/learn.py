@@ -163,7 +163,10 @@ def register(app: typer.Typer) -> None:
         predictors: Annotated[
             list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
         ] = None,
-        penalty: Annotated[float, typer.Option("--penalty", help="Ridge penalty: 0 for least squares.")] = 0.0,
+        penalty: Annotated[
+            float | None,
+            typer.Option("--penalty", help="Ridge penalty; by default none, or chosen if entries are missing."),
+        ] = None,
         seed: Seed = 0,
         explain: Explain = False,
         as_json: Json = False,
@@ -179,7 +182,9 @@ def register(app: typer.Typer) -> None:
         columns = s.features.columns or tuple(str(i) for i in range(s.features.dim))
         chosen = None if names is None else column_numbers(names, columns)
         [wanted] = column_numbers([target], columns)
-        found = CompressiveLinearRegression(alpha=penalty, random_state=seed).fit_sketch(s, wanted, chosen)
+        found = CompressiveLinearRegression(alpha="auto" if penalty is None else penalty, random_state=seed).fit_sketch(
+            s, wanted, chosen
+        )
         line = f"{target} from {counted(found.n_features_in_, 'column')}: R² = {found.r2_:.4f}"
         _write(output, found, as_json, explain, line)
 

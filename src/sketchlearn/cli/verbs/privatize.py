@@ -54,6 +54,9 @@ def register(app: typer.Typer) -> None:
             int | None,
             typer.Option("--rows", help="The number of rows as a public number, for replace-one with chosen rows."),
         ] = None,
+        sample: Annotated[
+            float | None, typer.Option("--sample", help="The share of the rows that 'sketch --sample' took.")
+        ] = None,
         group: Annotated[
             list[str] | None,
             typer.Option("--group", help="Of a table: the groups as a public list, one option each."),
@@ -126,17 +129,17 @@ def register(app: typer.Typer) -> None:
         sketch = data[0]
         told: dict[str, Any]
         if not holds_sketches(data):
-            if group or public_map:
+            if group or (public_map and features is None):
                 raise usage("--group and --public-map are for sketches; of rows, the map is bought with the budget")
-            if rows is not None:
-                raise usage("--rows is for sketches")
+            if rows is not None or sample is not None:
+                raise usage("--rows and --sample are for sketches")
             reading = {
                 "columns": names_in(columns), "categories": categories_in(category), "bounds": bounds_in(bounds),
                 "user": user, "max_rows_per_user": max_rows_per_user, "where": where, "format": format,
             }  # fmt: skip
             told, text, noisy = release_rows(
                 data, features, components, task, seed, share, epsilon, delta, relation, records_per_user, book,
-                dataset, {name: value for name, value in reading.items() if value is not None},
+                dataset, public_map, {name: value for name, value in reading.items() if value is not None},
             )  # fmt: skip
             write_bytes(output, noisy.to_bytes())
             _no_ledger(book)
@@ -175,6 +178,7 @@ def register(app: typer.Typer) -> None:
             relation=relation,
             records_per_user=records_per_user,
             rows=rows,
+            sample=sample,
             public_map=public_map,
             ledger=book,
             dataset=dataset,

@@ -91,6 +91,9 @@ def register(app: typer.Typer) -> None:
         max_rows_per_user: Annotated[
             int | None, typer.Option("--max-rows-per-user", help="How many rows of one user count.")
         ] = None,
+        sample: Annotated[
+            float | None, typer.Option("--sample", help="Take each row with this probability, by secret coins.")
+        ] = None,
         where: Where = None,
         query: Query = None,
         dataset: Dataset = None,
@@ -149,6 +152,11 @@ def register(app: typer.Typer) -> None:
             (idle is not None, not follow, "--idle is for --follow"),
             (user is None, max_rows_per_user is not None, "--max-rows-per-user needs --user"),
             (user is not None, max_rows_per_user is None, "--user needs --max-rows-per-user"),
+            (
+                sample is not None,
+                append or follow,
+                "--sample draws anew in every run: not with --append or --follow",
+            ),
             (user is not None, append or follow, "--user needs all rows at once: not with --append or --follow"),
             ("-" in data, len(data) > 1, "standard input (-) can't be combined with files"),
             (output == "-", as_json, "-o - and --json would both write to standard output"),
@@ -175,14 +183,14 @@ def register(app: typer.Typer) -> None:
             return Selection.for_map(
                 phi, columns=None if encode else names, weight_column=weight_column, group_by=group_by, where=where,
                 query=query, dataset=dataset, format=format, dtype=dtype, user=user,
-                max_rows_per_user=max_rows_per_user, encoder=encoder if phi is None else None, **text,
+                max_rows_per_user=max_rows_per_user, sample=sample, encoder=encoder if phi is None else None, **text,
             )  # fmt: skip
 
         plain = output != "-" and (Path(output).is_file() or not Path(output).exists())
         with locked(output, wait) if plain else nullcontext():
             run = Run(
                 None if output == "-" else Path(output), group_by is not None, append, restart, follow,
-                0.0 if user is not None else checkpoint_every, force,
+                0.0 if user is not None or sample is not None else checkpoint_every, force,
                 write=lambda content: write_bytes(output, content),
                 say=lambda *parts: note(joined(parts)),
             )  # fmt: skip

@@ -27,6 +27,7 @@ from sketchlearn.cli.app import (
     write_bytes,
 )
 from sketchlearn.cli.help import examples
+from sketchlearn.cli.store_private import add_private
 
 Place = Annotated[str, typer.Argument(help="DuckDB file, or postgresql://user@host/database.")]
 Named = Annotated[str | None, typer.Option("--dataset", help="Name of the dataset; not needed if there is one only.")]
@@ -45,6 +46,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(store, name="store")
     for add in (_filling, _upkeep, _asking, _serving):
         add(store)
+    add_private(store, _opened)
 
 
 def _opened(place: str) -> Any:

@@ -9,12 +9,11 @@ import numpy.typing as npt
 
 from sketchlearn.decoders.certificate import repair
 from sketchlearn.decoders.certificate.examine import Examination, examine
-from sketchlearn.decoders.certificate.scores import SPLIT, split_test
-from sketchlearn.decoders.certificate.tangent import Tangent
+from sketchlearn.decoders.certificate.tangent import HALF_A_ROW
 from sketchlearn.decoders.certificate.whitened import DENSE, FEW, Array, Whitened
 from sketchlearn.decoders.families import SHARED, Family
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.state import State
+from sketchlearn.decoders.state import LIGHTEST, NARROWEST, State
 from sketchlearn.decoders.verdicts import FEWEST_ROWS
 
 _FEWEST = 500  # frequencies that are looked at if there are so many,
@@ -22,10 +21,7 @@ _PER_PARAMETER = 1.5  # and as many per parameter, if that is more
 _NOISY = 0.3  # additive noise over that of rows from which on every frequency tells something new,
 _MOST = 10**9  # multiply-adds of the normal equations that are spent on more of them then
 _MANY = 800  # parameters beyond which one frequency each must do, and nothing is repaired
-_LEAST_STRAY = 0.5  # rows: what has fewer is nothing
 _MOST_PARAMETERS = 4000  # beyond this there is no certificate: the normal equations would take minutes
-_EVERY = 3000  # frequencies up to which coarse to fine looks at all of them
-_LIGHTEST, _NARROWEST = 1e-9, 1e-12  # weight and variance of a component, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +98,7 @@ class Certifier:
         work = repair.copy(problem)
         explained = repair.grow(work, self.problem.box, self.rng, k // 2 + 3)
         order = np.argsort(-work.state.weights)
-        order = order[: max(k, int((work.state.weights * problem.n >= _LEAST_STRAY).sum()))]
+        order = order[: max(k, int((work.state.weights * problem.n >= HALF_A_ROW).sum()))]
         full = work.state.select(order)
         repair.shrink(work, k)
         out = Certified(work.state, examine(work, self.problem.box, self.rng))
@@ -121,18 +117,14 @@ class Certifier:
     def from_scratch(self, k: int) -> Certified | None:
         """Coarse to fine, whatever the search has found; None if so many components explain nothing."""
         first = State.shared(np.ones(1), np.zeros((1, self.problem.dim)), 1.0)
-        problem = self.whitened(first, everything=self.problem.size <= _EVERY)
+        problem = self.whitened(first, everything=True)
         if not repair.coarse_to_fine(problem, k, self.problem.box, self.rng) or problem.state.k < k:
             return None
         return Certified(problem.state, examine(problem, self.problem.box, self.rng))
 
-    def whole_components(self, state: State) -> npt.NDArray[np.bool_]:
-        """Which components pass the split test as they are: on data of another shape none does."""
-        return np.asarray(split_test(Tangent(self.whitened(_possible(state))))[0] < SPLIT)
-
 
 def _possible(state: State) -> State:
     """The state with positive weights that sum to 1, and widths above zero."""
-    a = np.maximum(state.weights, _LIGHTEST)
-    shapes = np.maximum(state.shapes, _NARROWEST) if state.shapes.ndim == 1 else state.shapes
+    a = np.maximum(state.weights, LIGHTEST)
+    shapes = np.maximum(state.shapes, NARROWEST) if state.shapes.ndim == 1 else state.shapes
     return State(state.family, a / a.sum(), state.means, shapes)

@@ -24,12 +24,11 @@ from scipy.linalg import solve_triangular
 from sketchlearn.decoders.certificate.findings import DETERMINED, EXPLAINED, RESOLVED, TESTS, Exam, Finding
 from sketchlearn.decoders.certificate.scores import SPLIT, missing_limit, search_missing, split_test
 from sketchlearn.decoders.certificate.tangent import F32, Tangent, remainders
-from sketchlearn.decoders.certificate.whitened import Array, Whitened
+from sketchlearn.decoders.certificate.whitened import APART, Array, Whitened
 
 RESIDUAL = 4.0  # standard deviations up to which chance explains it
 COORDINATE, DISTANCE = 0.5, 1.0  # widths: standard error of a coordinate, root mean square distance of a mean
 REACH = 1.5  # radians
-_AWAY = 4.0  # widths from all others: where the smallest cluster is looked for
 _SURE, _EVERYWHERE = 2.5, 0.98  # with which the smallest cluster is seen, and at which share of the places in the box
 
 
@@ -208,7 +207,7 @@ def examine(
     limit = missing_limit(tangent, noise, box, rng)
     missing, at, error, places, errors = search_missing(tangent, noise, box, rng)
     split, closest = split_test(tangent)
-    away = np.sqrt(((places[:, None] - state.means) ** 2).sum(2)).min(1) > _AWAY * state.width
+    away = np.sqrt(((places[:, None] - state.means) ** 2).sum(2)).min(1) > APART * state.width
     errors = errors[away] if away.any() else errors
     coordinate = (means_std / state.widths[:, None]).max(1)[:core]
     distance = (np.sqrt((means_std**2).sum(1)) / state.widths)[:core]

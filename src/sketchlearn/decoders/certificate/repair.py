@@ -12,11 +12,10 @@ import numpy as np
 from sketchlearn.decoders.certificate.examine import RESIDUAL, residual_test
 from sketchlearn.decoders.certificate.scores import missing_limit, search_missing
 from sketchlearn.decoders.certificate.tangent import Tangent, remainders
-from sketchlearn.decoders.certificate.whitened import Array, Whitened
+from sketchlearn.decoders.certificate.whitened import APART, Array, Whitened
 from sketchlearn.decoders.state import State
 
 _HARDER = 400, 160  # places and climbers
-_NEAR = 4.0  # widths within which a component that goes leaves its rows to its neighbour
 _FIRST_RADIUS, _GROWTH = 1.5, 2.0  # frequencies that the first round of coarse to fine sees, and how it goes on
 
 Box = tuple[Array, Array]
@@ -90,7 +89,7 @@ def without(state: State, l: int) -> State:
         distances = ((means - means[l]) ** 2).sum(1)
         distances[l] = np.inf
         near = int(np.argmin(distances))
-        if distances[near] < (_NEAR * state.width) ** 2:
+        if distances[near] < (APART * state.width) ** 2:
             total = weights[l] + weights[near]
             means[near] = (weights[l] * means[l] + weights[near] * means[near]) / total
             weights[near] = total

@@ -12,14 +12,14 @@ import numpy as np
 
 from sketchlearn.decoders.certificate.tangent import F32, Tangent
 from sketchlearn.decoders.certificate.whitened import Array, Whitened, real
+from sketchlearn.decoders.noise import PROBES
 from sketchlearn.decoders.state import State
 
 SPLIT = 8.0  # standard deviations up to which chance explains it
-_TRACE = 5.0  # the same for a single number
 _POWER = 1.64  # with which the closest pair is seen in 95 % of the cases
 _PLACES, _CLIMBERS = 180, 32  # where a missing component is looked for
-_PROBES = 16  # random signs that measure traces
-_SEARCHES, _RARE = 12, 5.0  # in noise alone, and standard deviations above their mean that chance does not reach
+_RARE = 5.0  # standard deviations that chance does not reach in a single number, among all components and searches
+_SEARCHES = 12  # in noise alone
 
 
 def least_limit(d: int) -> float:
@@ -230,7 +230,7 @@ def _split_evenly(tangent: Tangent) -> tuple[Array, Array]:
     scores, information = np.zeros(k), np.zeros(k)
     if d > 1:
         kernel = (w @ w.T) ** 2 - np.outer(r2, r2) / d
-        probes = np.random.default_rng(0).choice([-1.0, 1.0], (m, _PROBES))
+        probes = np.random.default_rng(0).choice([-1.0, 1.0], (m, PROBES))
         freedom, e = d * (d + 1) // 2 - 1, 1.0
         powers: list[float] = []
         for l in range(k):
@@ -240,7 +240,7 @@ def _split_evenly(tangent: Tangent) -> tuple[Array, Array]:
                 once = root * (kernel @ (root * probes))
                 twice = root * (kernel @ (root * once))
                 parts = once * once, once * twice, twice * twice
-                powers = [float(o @ np.diag(kernel)), *(float(part.sum()) / _PROBES for part in parts)]
+                powers = [float(o @ np.diag(kernel)), *(float(part.sum()) / PROBES for part in parts)]
                 e = float((rest[:, l] * o) @ np.diag(kernel)) / max(powers[0], 1e-300)
             first, second, third, fourth = (max(x, 0.0) * state.weights[l] ** (2 * i + 2) for i, x in enumerate(powers))
             c = sampling[l]
@@ -256,7 +256,7 @@ def _split_evenly(tangent: Tangent) -> tuple[Array, Array]:
         share = np.einsum("jl,jl->l", rest, (g * g)[:m] + (g * g)[m:]) / np.maximum(along, 1e-300)
         noise = along**2 * sampling + along * share
         trace = np.abs(tangent.left @ g) * np.sqrt(problem.n / np.maximum(noise, 1e-300))
-        scores = np.maximum(scores, SPLIT / _TRACE * trace)
+        scores = np.maximum(scores, SPLIT / _RARE * trace)
         if d == 1:
             information = along**2 / np.maximum(noise, 1e-300)
     freedom = max(d * (d + 1) // 2, 1)

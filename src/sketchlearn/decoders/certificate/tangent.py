@@ -9,14 +9,14 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotri
 
+from sketchlearn.decoders import noise
 from sketchlearn.decoders.certificate.whitened import Array, Whitened, simplex_basis
 
 F32 = npt.NDArray[np.float32]
 T = TypeVar("T", np.float32, np.float64)
 
-_DRAWS = 200  # rows that measure the noise
-_LIGHTEST = 0.5  # rows: a component with fewer explains nothing by moving
-_JITTER = 1e-11  # of the normal equations, whose diagonal is 1
+DRAWS = 200  # rows that measure the noise: variances to 10 %
+HALF_A_ROW = 0.5  # a component with less explains nothing by moving
 
 
 class Tangent:
@@ -32,7 +32,7 @@ class Tangent:
         columns, model = problem.tangents(state)
         columns = problem.white(columns)
         k, d = state.means.shape
-        columns[:, : k * d] *= np.repeat(state.weights * problem.n >= _LIGHTEST, d)
+        columns[:, : k * d] *= np.repeat(state.weights * problem.n >= HALF_A_ROW, d)
         self.parameters = columns.shape[1]
         if problem.released:
             columns = np.column_stack([columns, problem.white(model)])
@@ -41,7 +41,7 @@ class Tangent:
         columns /= self.scale
         self.columns = columns
         normal = columns.T @ columns
-        normal[np.diag_indices_from(normal)] += _JITTER
+        normal[np.diag_indices_from(normal)] += noise.ROUNDING
         self._factor = cho_factor(normal, lower=True, overwrite_a=True, check_finite=False)
         self.model = model
         self.residual = problem.white(problem.y - model)
@@ -103,7 +103,7 @@ class Tangent:
         return 0.5 * float(error.reshape(len(sizes), -1).min(1).max())
 
 
-def remainders(problem: Whitened, rng: np.random.Generator, count: int = _DRAWS) -> F32:
+def remainders(problem: Whitened, rng: np.random.Generator, count: int = DRAWS) -> F32:
     """Whitened noise of rows drawn from the mixture, without what counts for weights and means, (2 m, count)."""
     state, w = problem.state, problem.w
     k, d = state.means.shape

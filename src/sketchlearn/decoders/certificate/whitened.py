@@ -37,6 +37,7 @@ T = TypeVar("T", np.float32, np.float64)
 DENSE = 300  # frequencies up to which all of R is used,
 FEW = 5  # or dimensions
 _STEPS, _FEW_STEPS, _MANY = 6, 1, 500  # Gauss-Newton steps, for few and for many parameters
+APART = 4.0  # widths beyond which two components share no rows
 _FURTHEST = 5.0  # standard deviations of the data that a mean may go in one step
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders import decode
 from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_component, shares_of
-from sketchlearn.decoders.registry import decoders_of
+from sketchlearn.decoders.classifier.worth import worth
+from sketchlearn.decoders.evidence import beyond_box
+from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.solution import Code, MixtureSolution
 from sketchlearn.decoders.verdicts import FEWEST_ROWS
 from sketchlearn.features.characteristic import characteristic
@@ -21,10 +25,9 @@ from sketchlearn.sketches.table import SketchTable
 
 Array = npt.NDArray[np.float64]
 
-# added to variances: of naive Bayes a part of the largest one, as in scikit-learn's GaussianNB; of matrices a part of
-# each column's own, which singular ones need
+# added to variances, in parts of each column's own: little for naive Bayes (scikit-learn's GaussianNB adds a part of
+# the largest one, which drowns narrow columns), more for matrices, which may be singular
 _FLOOR, _MATRIX_FLOOR = 1e-9, 1e-7
-_DRAWS = 2000
 
 
 def decode_moments(
@@ -69,10 +72,9 @@ def decode_moments(
     moments, counts = class_moments(table, class_weights, name), counts_of(table)
     within = np.tensordot(moments.shares, np.stack(moments.covariances), 1)
     variances = np.diag(moments.pooled()[0])
-    floor = _FLOOR * (float(variances.max()) or 1.0)
-    floors = np.diag(np.maximum(_MATRIX_FLOOR * variances, floor if not variances.all() else 0.0))
+    units = np.where(variances > 0, variances, float(variances.max()) or 1.0)
+    floors = np.diag(np.where(variances > 0, _MATRIX_FLOOR, _FLOOR) * units)
     d = len(within)
-    short = [label for label, n in zip(table, counts, strict=True) if n <= (d if shape == "full" else 1)]
     covariances = []
     for covariance, n in zip(moments.covariances, counts, strict=True):
         if shape == "tied":
@@ -81,17 +83,21 @@ def decode_moments(
             covariance = covariance * (n / (n - 1.0) if n > 1 else 1.0)
         mean_variance = float(np.trace(covariance)) / d
         shrunk = (1.0 - shrinkage) * covariance + shrinkage * mean_variance * np.eye(d)
-        covariances.append(np.diag(shrunk) + floor if shape == "diag" else shrunk + floors)
-    mixtures = tuple(
-        Mixture(np.ones(1), mean[None], covariance[None])
-        for mean, covariance in zip(moments.means, covariances, strict=True)
-    )
-    if short and shape != "tied":
-        code = Code.UNDETERMINED
-        verdict = f"too few rows for a density of its own: class {', '.join(map(str, short[:5]))}"
-    else:
-        code, verdict = Code.RELIABLE, "the sketches hold the classes' moments: the same rule as from the rows"
-    return _solution(table, name, MixtureRule(np.log(moments.shares), mixtures), rng, code, verdict, trace)
+        covariances.append(np.diag(shrunk) + _FLOOR * units if shape == "diag" else shrunk + floors)
+    mixtures = _normal(moments.means, covariances)
+    # columns that are none, or drawn to their mean variance, have fewer numbers of their own
+    free = float(np.trace(np.linalg.solve(covariances[0], (1.0 - shrinkage) * within))) if shape == "tied" else d
+    numbers = {"tied": free, "diag": 2.0 * d, "full": 0.5 * d * (d + 3.0)}[shape] * (len(counts) - 1)
+    rule = MixtureRule(np.log(moments.shares), mixtures)
+    laws = _normal(moments.means, moments.covariances)
+    found = _solution(table, name, rule, laws, shape == "tied", numbers, rng, trace)
+    pairs = list(zip(laws, table.values(), strict=True))
+    if any(beyond_box(law, sketch) for law, sketch in pairs):  # then it is not known how often normal classes are told
+        found = replace(found, facts={**found.facts, "expected_error": float("nan")})
+    far = next((doubt for law, sketch in pairs if (doubt := beyond_box(law, sketch, far_only=True))), "")
+    if found.reliable and shape != "tied" and far:
+        return replace(found, code=Code.MISFIT, verdict=f"not certified: the classes are no normal laws: {far}")
+    return found
 
 
 decode_lda = partial(decode_moments, shape="tied")
@@ -129,13 +135,13 @@ def decode_class_mixtures(
     """
     characteristic(table.features, "a mixture a class")
     counts_of(table)
-    decoder = decoders_of("gmm").choose("auto")
     found: list[MixtureSolution] = []
     short = [str(label) for label, sketch in table.items() if sketch.count < FEWEST_ROWS * k]
     for sketch in table.values():
         fitting = int(np.clip(sketch.count // FEWEST_ROWS, 1, k))
-        solution = decoder(sketch, fitting, rng=rng, trace=trace, covariance_type=covariance_type)
-        assert isinstance(solution, MixtureSolution)
+        solution = decode(sketch, fitting, task="gmm", random_state=rng, covariance_type=covariance_type)
+        if trace is not None:
+            trace += solution.trace
         found.append(solution)
     doubtful = [str(label) for label, s in zip(table, found, strict=True) if not s.reliable]
     code = Code.RELIABLE if not doubtful else max((s.code for s in found if not s.reliable), key=_severity)
@@ -149,39 +155,51 @@ def decode_class_mixtures(
         code = max(code, Code.UNDETERMINED, key=_severity)
         verdict = f"too few rows for {k} component{'s' * (k != 1)}: class {', '.join(short[:5])}; {verdict}"
     rule = MixtureRule(np.log(shares_of(table, class_weights)), tuple(s.mixture for s in found))
-    return _solution(table, "mixture", rule, rng, code, verdict, trace, max(s.ratio for s in found))
+    each = [GAUSSIANS[covariance_type].parameters(len(s.weights), table.features.dim) for s in found]
+    model = _solution(table, "mixture", rule, rule.mixtures, False, float(sum(each) - max(each)), rng, trace)
+    if code is not Code.RELIABLE:
+        model = replace(model, code=code, verdict=verdict)
+    return replace(model, ratio=max(s.ratio for s in found))
 
 
 def _severity(code: Code) -> int:
     return list(Code).index(code)
 
 
+def _normal(means: Array, covariances: list[Array]) -> tuple[Mixture, ...]:
+    pairs = zip(means, covariances, strict=True)
+    return tuple(Mixture(np.ones(1), mean[None], covariance[None]) for mean, covariance in pairs)
+
+
 def _solution(
     table: SketchTable,
     name: str,
     rule: MixtureRule,
+    laws: tuple[Mixture, ...],
+    shared: bool,
+    parameters: float,
     rng: np.random.Generator,
-    code: Code,
-    verdict: str,
     trace: list[dict[str, Any]] | None,
-    ratio: float = float("nan"),
 ) -> ClassifierModel:
-    typical = []
-    for mixture in rule.mixtures:
-        winners = rule.scores(mixture.sample(_DRAWS, rng)[0]).argmax(1)
-        typical.append(np.bincount(winners, minlength=len(rule.mixtures)) / _DRAWS)
-    shares = np.exp(rule.log_priors)
-    error = float(1.0 - shares @ np.diag(typical))
+    """The rule with what it is worth, if the classes have these laws and differ in so many numbers."""
+    counts, shares = counts_of(table), np.exp(rule.log_priors)
+    found = worth(rule, laws, counts, shared, rng)
+    error = float(1.0 - shares @ np.diag(found.typical))
+    doubt = found.doubt(parameters, 1.0 / float(np.sum(shares**2 / counts)))
+    code, verdict = Code.RELIABLE, "the densities tell the classes apart, in new rows of theirs as well"
+    if len(counts) < 2:
+        code, verdict = Code.UNDETERMINED, "all rows are of one class: there is nothing to tell apart"
+    elif doubt:
+        code, verdict = Code.UNDETERMINED, f"not certified: {doubt}"
     return ClassifierModel(
         task="classifier",
         decoder=name,
         residual=error,
-        ratio=ratio,
         code=code,
         verdict=verdict,
         trace=trace or [],
         rule=rule,
-        counts=counts_of(table),
-        typical=np.array(typical),
-        facts={"expected_error": error},
+        counts=counts,
+        typical=found.typical,
+        facts={"expected_error": error, "gain": found.gain, "gain_left": found.left},
     ).labelled(table.groups)

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.lowrank.solution import full_matrix
-from sketchlearn.decoders.noise import added_variance
+from sketchlearn.decoders.noise import CHANCE, added_variance
 from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.verdicts import HELD
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.models.mixture import Mixture
@@ -138,7 +139,8 @@ def decode_ridge(
     spread = float(moments.shares @ (1.0 - moments.shares))
     noise = _release_noise(table, moments.shares)
     found: _Fit | None = None
-    for band, chosen in bands_of(table.features):
+    bands = bands_of(table.features)
+    for band, chosen in bands:
         at = np.ix_(chosen, chosen)
         fit = _fit(total[at], across[chosen], spread, n, None if alpha is None else alpha / n, band, chosen, noise)
         if trace is not None and fit is not None:
@@ -151,7 +153,7 @@ def decode_ridge(
     weights = np.zeros((len(total), len(counts)))
     weights[found.chosen] = found.coefficients
     intercepts = moments.shares - moments.mean @ weights
-    code, verdict = _verdict(found, spread, n)
+    code, verdict = _verdict(found, spread, n, len(bands))
     rule = LinearRule(table.features, weights, intercepts)
     return ClassifierModel(
         task="classifier",
@@ -289,16 +291,27 @@ def _fit(
     return _Fit(vectors @ (shrink[:, None] * rotated), level, gcv, criterion, residual, parameters, band, chosen)
 
 
-def _verdict(fit: _Fit, spread: float, n: float) -> tuple[Code, str]:
+def _verdict(fit: _Fit, spread: float, n: float, tried: int) -> tuple[Code, str]:
+    """What a fit is worth, which is the best of those with so many bands of frequencies.
+
+    If classes are alike, the share of the variance that is explained in the rows that were seen, which cross-validation
+    takes to be twice the parameters over the rows too much, is about chi-squared over the rows.
+    """
+    from scipy.special import gammaincc
+
     if spread <= 0:
         return Code.UNDETERMINED, "all rows are of one class: there is nothing to tell apart"
     explained = 1.0 - fit.gcv / spread
     if explained <= 0.0:
         return Code.MISFIT, "the features don't tell the classes apart: no better than the classes' shares"
-    if fit.parameters + 1.0 > 0.5 * n:
-        return (
-            Code.UNDETERMINED,
-            f"few rows for so rich a rule: {fit.parameters:.0f} effective parameters for {n:.0f} rows",
+    p = tried * float(gammaincc(0.5 * max(fit.parameters, 1.0), 0.5 * n * explained + fit.parameters))
+    if p > CHANCE:
+        return Code.UNDETERMINED, f"the classes may be told apart by chance only (p = {min(p, 1.0):.2g})"
+    seen = 1.0 - fit.residual / spread
+    if explained < HELD * seen:  # scores of new rows are farther from their class than its probabilities say
+        return Code.UNDETERMINED, (
+            f"few rows for so rich a rule: {fit.parameters:.0f} effective parameters for {n:.0f} rows explain "
+            f"{seen:.1%} of the indicators' variance there, and {explained:.1%} in new rows (cross-validated)"
         )
     verdict = (
         f"least squares as from the rows; about {explained:.1%} of the indicators' variance is explained "

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchlearn.decoders.families.base import Array, Family, Real
+from sketchlearn.decoders.noise import PROBES
 from sketchlearn.features.operator import Operator
 
 if TYPE_CHECKING:
     from sketchlearn.decoders.families.factors import Factors
 
-_FLOOR = 1e-3  # least eigenvalue of a covariance relative to the pooled one, where there is a penalty
-_LEAST = 1e-3  # least curvature relative to the mean one: coordinates that the sketch hardly sees move no further
-_PROBES = 24  # random signs from which curvatures of a family without closed form are measured: 30 % error
+_LEAST = 1e-3  # of the mean or pooled one: eigenvalues where there is a penalty, and curvatures, are no smaller
 _LIGHTEST = 0.05  # of the mean weight: lighter components move as if they weighed that much
 
 
@@ -129,11 +128,11 @@ class PlainChart(Chart):
         h_t = a2[:, None] * operator.quadratic_adjoint(e2, "diag")
         h_p, signs = np.zeros(self.base.shape), np.random.default_rng(0)
         rows = np.sqrt(e2 * a2[:, None].astype(e2.dtype))
-        for _ in range(_PROBES if h_p.size else 0):
+        for _ in range(PROBES if h_p.size else 0):
             probe = rows * signs.choice(np.array([-1.0, 1.0], e2.dtype), e2.shape)
             if self.family.shared:
                 probe = probe.sum(0, keepdims=True)
-            h_p += np.asarray(self.family.damping_vjp(self.base, operator, probe), np.float64) ** 2 / _PROBES
+            h_p += np.asarray(self.family.damping_vjp(self.base, operator, probe), np.float64) ** 2 / PROBES
         return floored(np.asarray(h_t, np.float64)), h_p.reshape(h_p.shape) if not h_p.size else _by_number(h_p)
 
 
@@ -149,7 +148,7 @@ class AxisChart(Chart):
     def __init__(self, family: Family, frame: Frame) -> None:
         super().__init__(family, frame)
         self.pool = family.pooled(frame.shapes, frame.weights)
-        self.base = np.maximum(frame.shapes, _FLOOR * self.pool) if frame.strength > 0 else frame.shapes
+        self.base = np.maximum(frame.shapes, _LEAST * self.pool) if frame.strength > 0 else frame.shapes
         self.width = np.sqrt(self.base)
         self.columns = self.width[:, None] if self.width.ndim == 1 else self.width
         low, high = frame.log_widths
@@ -213,9 +212,9 @@ class MatrixChart(Chart):
         inverse = np.linalg.inv(root)
         relative = inverse @ s @ inverse.T
         values, vectors = np.linalg.eigh(0.5 * (relative + np.swapaxes(relative, -1, -2)))
-        if (values >= _FLOOR).all():
+        if (values >= _LEAST).all():
             return s
-        clipped = (vectors * np.maximum(values, _FLOOR)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+        clipped = (vectors * np.maximum(values, _LEAST)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
         return np.asarray(root @ clipped @ root.T)
 
     def shapes(self, p: Array) -> tuple[Array, Any]:

@@ -3,11 +3,11 @@
 :data:`POLICY` lists its stages.  A greedy search finds k round components of one width; message passing helps where a
 small sketch stays unexplained.  What comes near the noise floor is examined in the metric of the sampling noise and
 repaired where a test says that a cluster is missing (:mod:`sketchlearn.decoders.certificate`); then components get
-widths of their own.  The first state that passes the certificate is the answer.  If some components are clusters and
-others are not, the search has failed, and repair starts from those that are, or from coarse scales.  Otherwise the
-model is wrong, as on most real data: over-complete mixtures, with a diagonal plus a few factors as covariance of each
-component, are fitted several times, with shrinkage scaled to the misfit, and pooled.  Whatever was found, far rows
-that carry much of the cost are added to it where the map has frequencies that show them (:data:`AFTERWARDS`).
+widths of their own.  The first state that passes the certificate is the answer.  Where a search may fail on the right
+model, it starts again from coarse scales.  Otherwise the model is wrong, as on most real data: over-complete mixtures,
+with a diagonal plus a few factors as covariance of each component, are fitted several times, with shrinkage scaled to
+the misfit, and pooled.  Whatever was found, far rows that carry much of the cost are added to it where the map has
+frequencies that show them (:data:`AFTERWARDS`).
 
 k-means (or k-medians) on the decoded mixture gives the centres; where additive noise hides them, on that and on others
 that are as likely (:mod:`sketchlearn.decoders.kmeans.posterior`).
@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.budget import AGREE, RESTARTS, STEPS
 from sketchlearn.decoders.certificate import Certified, Certifier
 from sketchlearn.decoders.drive import Run, Stage, drive
 from sketchlearn.decoders.families import SPHERICAL
@@ -49,18 +49,12 @@ from sketchlearn.models.start import as_centers
 from sketchlearn.sketches.value import Sketch
 
 # Each line: a name, its value, its unit and why.  benchmarks/ablation.py says what each is worth.
-CLUSTERS_MISSING = 100.0  # misfit over noise floor from which on a cluster must be missing: searches go on
-RESTARTS, MORE_RESTARTS, NOISY_RESTARTS = 3, 10, 6  # searches: usually, while clusters are missing, in additive noise
-AGREE = 1.05  # ratio of two misfits that close: both searches have found what there is
-ENOUGH = 4.0  # frequencies per number of the model that the search looks at
-SCARCE = 4.0  # frequencies per number of the model below which a search may fail on the right model
+HOPELESS = 100.0  # misfit over noise floor beyond which a fit says nothing of the noise that it leaves
+ENOUGH = 4.0  # frequencies per number of the model: the search looks at as many, with fewer it may fail
 SMALL = 200  # k d up to which starting from coarse scales takes seconds
+MANY_SCALES = 66.0  # longest frequency, over one standard deviation of the data: other maps resolve a twentieth of it
 MESSAGES = 2000  # k d up to which message passing takes seconds
-MANY_SCALES = 66.0  # longest frequency, over one standard deviation of the data, of a map made for clusters in groups
-WHOLE, FEW_WHOLE = 0.4, 0.1  # share of components that must be clusters for repair to start from them; if scarce
-ROWS_PER_COMPONENT = 20  # rows below which nothing can be said of shapes
 DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
-STEPS, WHOLE_STEPS = 100, 30  # L-BFGS iterations: of a refinement, after a search
 FAR = 15.0  # standard deviations of a column: no normal row lies as far, and maps have low frequencies from there on
 
 
@@ -112,15 +106,12 @@ class Decoding(Run):
         self.start = None if start is None else problem.normalised(start)
         self.certifier = Certifier(problem, rng)
         self.enough = int(ENOUGH * k * (problem.dim + 1) / max(problem.telling, 1e-3))
-        self.scarce = problem.size < SCARCE * k * (problem.dim + 1)
-        self.many_rows = problem.n >= ROWS_PER_COMPONENT * k
+        self.scarce = problem.size < ENOUGH * k * (problem.dim + 1)
+        self.many_rows = problem.n >= verdicts.FEWEST_ROWS * k
         self.small_sketch = problem.drowned or problem.size < 1.2 * self.enough
-        self.repaired_whole = False
-        self.whole: npt.NDArray[np.bool_] = np.zeros(k, bool)
         self.low: Low | None = None
         self.found: Found
         self.best: Fit
-        self.widths: State
 
     @property
     def unexplained(self) -> bool:
@@ -148,29 +139,24 @@ def greedy_search(run: Decoding) -> Fit:
         chosen = problem.operator.sample(run.enough, run.rng)
         part = problem.subset(chosen) if len(chosen) < problem.size else problem
         found = best_of_searches(part, k, run.rng, run.start)
-        run.found = Found.of(problem, _refined(problem, found.state, WHOLE_STEPS), found.rounds)
+        run.found = Found.of(problem, _refined(problem, found.state), found.rounds)
     run.best = Fit.of(run.found)
     return run.best
 
 
 def best_of_searches(problem: Problem, k: int, rng: np.random.Generator, start: Array | None) -> Found:
-    """Greedy searches, until one explains the sketch or two agree."""
-    best: Found | None = None
-    values: list[float] = []
-    # under additive noise wrong centres can come near the floor: the lowest misfit of several searches counts
-    fewest = NOISY_RESTARTS if problem.drowned else 1
-    for attempt in range(MORE_RESTARTS):
-        agree = len(values) > max(1, fewest - 1) and sorted(values)[1] < AGREE * min(values)
-        if best is not None and (agree or (attempt >= max(RESTARTS, fewest) and best.ratio < CLUSTERS_MISSING)):
-            break  # close enough, or the searches agree: the model is wrong, not the search
-        found = search(problem, k, rng, start=start if attempt == 0 else None, effort=1 + attempt % RESTARTS)
-        values.append(found.value)
-        if best is None or found.value < best.value:
-            best = found
-        if best.explained and attempt >= fewest - 1:
+    """Greedy searches, until one explains the sketch or two agree: then the model is wrong, not the search.
+
+    Under additive noise wrong centres can come near the floor: the lowest misfit of all counts.
+    """
+    tried: list[Found] = []
+    for attempt in range(RESTARTS):
+        tried.append(search(problem, k, rng, start=start if attempt == 0 else None, effort=1 + attempt % 3))
+        values = sorted(found.value for found in tried)
+        agree = attempt > 0 and values[1] < AGREE * values[0]
+        if not problem.drowned and (agree or tried[-1].explained):
             break
-    assert best is not None
-    return best
+    return min(tried, key=lambda found: found.value)
 
 
 def message_passing(run: Decoding) -> Fit | None:
@@ -178,7 +164,7 @@ def message_passing(run: Decoding) -> Fit | None:
     problem, k = run.problem, run.k
     state, _ = best_of_runs(Passing(problem, k, run.rng), restarts=2)
     width = min(float(state.weights @ state.shapes / state.weights.sum()), widest(problem, k))
-    state = _refined(problem, State.shared(state.weights, state.means, width), STEPS)
+    state = _refined(problem, State.shared(state.weights, state.means, width))
     if not state.value < run.found.value:
         return None
     run.found = Found.of(problem, state, run.found.rounds)
@@ -186,9 +172,9 @@ def message_passing(run: Decoding) -> Fit | None:
     return run.best
 
 
-def _refined(problem: Problem, state: State, steps: int) -> State:
+def _refined(problem: Problem, state: State) -> State:
     largest = max(widest(problem, state.k), float(state.shapes[0]))
-    return refine_shared(problem, state, steps, free=True, largest=largest, lightest=1e-3)
+    return refine_shared(problem, state, STEPS, free=True, largest=largest, lightest=1e-3)
 
 
 def examined(run: Decoding) -> Fit:
@@ -209,7 +195,7 @@ def noise_weighted_search(run: Decoding) -> Fit | None:
     problem, found = run.problem, run.found
     renewed = noise.renewed_weights(problem, problem.left(found.state), noise.RENEWED_LEAST)
     closer = problem.reweighted(problem.u / problem.u.max() * renewed)
-    again = search(closer, run.k, run.rng, start=found.state.means, replacements=8)
+    again = search(closer, run.k, run.rng, start=found.state.means)
     value = problem.misfit(again.state)
     if value > 1.1 * found.value:
         return None
@@ -232,24 +218,12 @@ def own_widths(run: Decoding) -> Fit:
     variance = float(found.shapes[0])
     start = State(SPHERICAL, found.weights, found.means, np.full(run.k, max(variance, 1e-6)))
     own = refine(problem, start, STEPS, largest=10 * max(variance, 1e-4))
-    run.widths = own
     fit = Fit(own.mixture(), own.value, problem.floor(own)[0], "own widths")
     if run.k > 1 and fit.ratio < verdicts.CLUSTERS and run.certifier.can(run.k, SPHERICAL):
         fit = _certified(run, run.certifier.certify(own, mend=False), "own widths", fit)
     if fit.accepted or run.unexplained:
         run.best = fit if run.many_rows else replace(fit, path="own widths, few rows")
     return fit
-
-
-def repaired_from_clusters(run: Decoding) -> Fit | None:
-    """Repair that starts from the components that are clusters as they are."""
-    run.repaired_whole = True
-    variance = float(np.median(run.widths.shapes[run.whole]))
-    made = run.certifier.certify(State.shared(run.widths.weights, run.widths.means, variance))
-    if not made.passed:
-        return None
-    run.best = _certified(run, made, "shared width", Fit.of(run.found))
-    return run.best
 
 
 def coarse_to_fine(run: Decoding) -> Fit | None:
@@ -315,15 +289,6 @@ def _if(condition: bool, why: str) -> str:
     return why if condition else ""
 
 
-def _whole(run: Decoding) -> str:
-    """Whether so many components are clusters that the search has failed, and not the model."""
-    if not (_searchable(run) and run.unexplained and run.many_rows):
-        return ""
-    run.whole = run.certifier.whole_components(run.widths)
-    share = float(run.whole.mean())
-    return _if(share >= (FEW_WHOLE if run.scarce else WHOLE), f"{100 * share:.0f} % of the components are clusters")
-
-
 def _searchable(run: Decoding) -> bool:
     return run.certifier.can(run.k)
 
@@ -333,11 +298,8 @@ def _from_scratch(run: Decoding) -> str:
         return ""
     if run.scarce:
         return "the sketch is small: a search may fail on the right model"
-    if run.size > SMALL:
-        return ""
-    if float(run.problem.radii.max()) > MANY_SCALES:
-        return "the map has many scales: clusters may lie in groups"
-    return _if(run.repaired_whole, "repair failed, and the problem is small")
+    many = run.size <= SMALL and float(run.problem.radii.max()) > MANY_SCALES
+    return _if(many, "the map has many scales: clusters may lie in groups")
 
 
 POLICY: tuple[Stage[Decoding], ...] = (
@@ -355,12 +317,11 @@ POLICY: tuple[Stage[Decoding], ...] = (
     Stage("certificate", lambda run: _if(not run.unexplained and _searchable(run), "the misfit is low"), examined),
     Stage(
         "noise-weighted search",
-        lambda run: _if(run.found.ratio < CLUSTERS_MISSING, "small clusters may hide in the noise"),
+        lambda run: _if(run.found.ratio < HOPELESS, "small clusters may hide in the noise"),
         noise_weighted_search,
     ),
     Stage("repair", lambda run: _if(not run.unexplained and _searchable(run), "a test failed"), repaired),
     Stage("own widths", lambda run: _if(_searchable(run), "one width does not explain the sketch"), own_widths),
-    Stage("repair from clusters", _whole, repaired_from_clusters),
     Stage("coarse to fine", _from_scratch, coarse_to_fine),
     Stage(
         "over-complete mixture",

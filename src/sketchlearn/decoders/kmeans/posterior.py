@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.decoders import noise
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import best_of_runs
@@ -19,7 +20,6 @@ from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.models.mixture import Mixture
 
 _RUNS, _ROUNDS = 3, 20
-_LIKELY = 3.0  # standard deviations by which the misfit of a run may be above that next to the fit
 
 
 def believed(problem: Problem, mixture: Mixture, rng: np.random.Generator) -> Mixture:
@@ -31,7 +31,7 @@ def believed(problem: Problem, mixture: Mixture, rng: np.random.Generator) -> Mi
     nearest = passing.run(state, _ROUNDS)
     # the state with the smallest misfit is close to the fit: where messages settle is what they believe
     runs = [passing.fit(state), other]
-    limit = nearest.value * (1.0 + _LIKELY * problem.floor(nearest)[1])
+    limit = nearest.value * (1.0 + noise.DEVIATIONS * problem.floor(nearest)[1])
     return pooled([run for run in runs if run.value < limit] or [nearest])
 
 

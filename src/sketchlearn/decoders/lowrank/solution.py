@@ -93,7 +93,8 @@ def decode_second_moment(
     """
     features = second_moment(sketch.features, "a second moment")
     rank = max(1, min(rank, features.dim))
-    weight, count = float(sketch.weight), sketch.effective_count
+    weight = float(sketch.weight)
+    count = sketch.effective_count * features.seen_share(sketch.sums, weight)
     sums = sums_with_shrunk_mean(sketch, features)
     mean = features.row_mean_from_sums(sums, weight)
     if centred:

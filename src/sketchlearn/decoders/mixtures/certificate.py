@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders import verdicts
+from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.families import TIED
 from sketchlearn.decoders.metric import unwhiten
 from sketchlearn.decoders.mixtures.setting import Setting
@@ -17,7 +17,7 @@ from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.models.mixture import Mixture
 
-_LIMITS = (1.5, 4.0)  # misfit over noise floor beyond which the model is taken to be wrong, at least and at most
+_LIMITS = (noise.SLACK, 4.0)  # misfit over noise floor beyond which the model is wrong, at least and at most
 _DEVIATIONS = 6.0  # and in between: 1 plus this many standard deviations (the tail is that of a chi-square law)
 _PAIRS = 400  # frequencies whose correlations are looked at
 _INFORMATION = 2.0  # pseudo-rows' worth of evidence below which a direction counts as unresolved
@@ -64,7 +64,7 @@ def certify(setting: Setting, state: State) -> Certificate:
 
 def finish(setting: Setting, state: State) -> Certificate:
     """Refine on the whole sketch with weights from the noise that is left, which are then renewed once."""
-    state = replace(state, weights=np.maximum(state.weights, 1e-5))
+    state = replace(state.revived(), value=state.value)
     if not setting.explained(state):  # too far away for those weights
         state = refine(setting.whole, state, 600, strength=setting.strength, **setting.limits)
     for steps in (600, 300):

@@ -24,7 +24,6 @@ from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.decoders.state import State
 
 _FREQUENCIES, _PARAMETERS = 1600, 1500  # the step takes a second or two at these
-_ROUNDS = 3
 
 
 def efficient(problem: Problem, solution: MixtureSolution, rng: np.random.Generator) -> MixtureSolution | None:
@@ -39,7 +38,7 @@ def efficient(problem: Problem, solution: MixtureSolution, rng: np.random.Genera
     z = view.mean * np.exp(-1j * (w @ problem.center))
     state = State(family, solution.weights, problem.normalised(solution.means), shapes)
     work = Whitened(w * problem.scale, z, problem.n, state, 0.5 * view.added, dense=True)
-    work.settle(_ROUNDS)
+    work.settle(3)
     tangent = Tangent(work)
     if not residual_test(tangent, remainders(work, rng)) < RESIDUAL:
         return None

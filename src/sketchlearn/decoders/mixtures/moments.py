@@ -8,16 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.metric import with_width
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.decoders.solution import Code, MixtureSolution
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
-
-# eigenvalues of the correlation matrix that are rounding, and what they become: densities need some width everywhere,
-# and rounding divided by it is what collinear predictors add to predictions
-_NONE, _WIDTH = 1e-11, 1e-8
 
 
 def decode_gaussian_moments(
@@ -65,7 +62,7 @@ def decode_gaussian_moments(
         raise ValueError(f"second moments tell one component, not {k}: sketch with a map of sl.design(..., task='gmm')")
     weight, count = float(sketch.weight), sketch.effective_count
     covariance = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
-    covariance = _positive(covariance, phi.precision_from_sums(sketch.sums, weight)) * (count / max(count - used, 1.0))
+    covariance = with_width(covariance, phi.precision_from_sums(sketch.sums, weight)) * (count / max(count - used, 1.0))
     shapes = {
         "full": covariance[None],
         "tied": covariance,
@@ -94,16 +91,3 @@ def decode_gaussian_moments(
         covariance_type=covariance_type,
         deviation=float("nan"),
     )
-
-
-def _positive(covariance: Array, noise: Array) -> Array:
-    """The covariance with some width in directions that have none."""
-    variances = np.diag(covariance)
-    least = 1e-24 * (float(variances.max(initial=0.0)) or 1.0)
-    spread = np.sqrt(np.maximum(variances, np.maximum(8.0 * noise, least)))
-    values, vectors = np.linalg.eigh(covariance / np.outer(spread, spread))
-    none = values < max(_NONE, 8.0 * len(noise) * float((noise / spread**2).max()))
-    if not none.any():
-        return covariance
-    values = np.where(none, np.maximum(_WIDTH, values), values)
-    return np.asarray((vectors * values) @ vectors.T * np.outer(spread, spread))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.decoders.budget import GAIN, PATIENCE
 from sketchlearn.decoders.families import DIAGONAL, FULL, SPHERICAL
 from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.state import State, merged_pairs, reduced
@@ -12,14 +13,13 @@ from sketchlearn.decoders.steps.weights import prune_indices, reweighted
 
 STARTS, ROUNDS = 4, 12  # searches, and rounds of splitting and merging after each, at most
 _MULTIPLES = (1, 2, 3, 2)  # components of each search, in multiples of k
-_PATIENCE = 2  # rounds without progress
 
 
 def from_start(setting: Setting, begin: State, rounds: int) -> State | None:
     """An earlier model, refined; None if it has too few components."""
     if begin.k < setting.k:
         return None
-    begin = reduced(begin.with_weights(np.maximum(begin.weights, 1e-4)), setting.k)
+    begin = reduced(begin.revived(), setting.k)
     return split_and_merge(setting, setting.improve(begin.to(setting.family), 150), rounds)
 
 
@@ -29,7 +29,7 @@ def explore(setting: Setting, starts: int, rounds: int) -> State:
     stale = 0
     for attempt, multiple in enumerate(_MULTIPLES[: max(starts, 1)]):
         state = split_and_merge(setting, first_fit(setting, multiple, 1 + attempt // 2), rounds)
-        stale = stale + 1 if best is not None and state.value > 0.98 * best.value else 0
+        stale = stale + 1 if best is not None and state.value > GAIN * best.value else 0
         if best is None or state.value < best.value:
             best = state
         if setting.k == 1 or setting.explained(best) or stale >= 2:
@@ -41,12 +41,11 @@ def explore(setting: Setting, starts: int, rounds: int) -> State:
 def first_fit(setting: Setting, multiple: int, effort: int) -> State:
     """Search with a shared width, then own widths, then the family asked for."""
     count = setting.k * multiple
-    found = search(setting.searching, count, setting.rng, effort=effort, replacements=20 if multiple == 1 else 6)
+    found = search(setting.searching, count, setting.rng, effort=effort)
     setting.rounds += found.rounds
     variance = max(float(found.state.shapes[0]), 1.01 * setting.smallest)
     state = State(SPHERICAL, found.state.weights, found.state.means, np.full(count, variance))
-    state = setting.improve(state, 40)
-    state = state.with_weights(np.maximum(state.weights, 1e-5))
+    state = setting.improve(state, 40).revived()
     if count > setting.k:
         state = reduced(state, setting.k)
     elif setting.family is FULL and state.dim > 2:
@@ -58,7 +57,7 @@ def split_and_merge(setting: Setting, state: State, rounds: int) -> State:
     """Rounds of adding a component where the sketch is not explained and giving one up elsewhere."""
     failures = 0
     for _ in range(rounds if setting.k > 1 else 0):
-        if setting.exploring.explains(state, setting.k) or failures >= _PATIENCE:
+        if setting.exploring.explains(state, setting.k) or failures >= PATIENCE:
             break
         setting.rounds += 1
         better = _one_round(setting, state, failures)
@@ -72,12 +71,12 @@ def _one_round(setting: Setting, state: State, failures: int) -> State | None:
     grown = []
     for candidate in _larger(setting, state, failures):
         candidate = reweighted(setting.exploring, candidate)
-        grown.append(setting.improve(candidate.with_weights(np.maximum(candidate.weights, 1e-4)), 25))
+        grown.append(setting.improve(candidate, 25))
     grown.sort(key=lambda g: g.value)
     for candidate in grown[:2]:
         options = [setting.improve(option, 25) for option in _smaller(setting, candidate)]
         best = setting.improve(min(options, key=lambda o: o.value), 80)
-        if best.value < 0.99 * state.value:
+        if best.value < GAIN * state.value:
             return best
     return None
 
@@ -107,7 +106,7 @@ def _smaller(setting: Setting, state: State) -> list[State]:
     keep, weights = prune_indices(*p.gram(state), setting.k)
     if len(keep) == setting.k:
         out.append(state.select(keep, weights))
-    state = state.with_weights(np.maximum(state.weights, 1e-6))
+    state = state.revived()
     pairs, _, centers, joint = merged_pairs(state)
     merged = state.shapes if family.shared else family.from_covariances(joint, np.ones(len(joint)))
     cosine, sine, model = (x.copy() for x in p.atoms(state))

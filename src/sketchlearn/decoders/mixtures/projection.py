@@ -23,7 +23,7 @@ def project(setting: Setting, certificate: Certificate) -> tuple[Certificate, St
         return certificate, None
     k = setting.k
     x = _draw(rich, setting.rng, 20_000 + 2_000 * k)
-    merged = reduced(rich.with_weights(np.maximum(rich.simplex, 1e-6)), k).to(setting.family)
+    merged = reduced(rich.revived(), k).to(setting.family)
     candidates = [_maximum_likelihood(x, start) for start in (certificate.state, merged)]
     best = max(candidates, key=lambda found: found[1])[0]
     # a search that failed, and not the model: then the sketch itself is the better judge
@@ -40,11 +40,11 @@ def _richer(setting: Setting) -> State | None:
     count = min(max(3 * setting.k, 6), m // ((d + 1) * (d + 2) // 2))
     if count <= 1:
         return None
-    found = search(setting.searching, count, setting.rng, replacements=8).state
+    found = search(setting.searching, count, setting.rng).state
     variance = max(float(found.shapes[0]), 1.01 * setting.smallest)
-    state = State(DIAGONAL, np.maximum(found.weights, 1e-4), found.means, np.full((count, d), variance))
-    state = refine(setting.whole, state, 60, strength=setting.strength, **setting.limits)
-    state = state.with_weights(np.maximum(state.weights, 1e-4)).to(FULL)
+    state = State(DIAGONAL, found.weights, found.means, np.full((count, d), variance))
+    state = refine(setting.whole, state.revived(), 60, strength=setting.strength, **setting.limits)
+    state = state.revived().to(FULL)
     # the richer model is wrong too: shrink in proportion to what it leaves unexplained
     strength = max(setting.strength, 0.1 * 2.0 * setting.whole.misfit(state) / m)
     return refine(setting.whole, state, 300, strength=strength, **setting.limits)

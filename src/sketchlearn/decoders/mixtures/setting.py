@@ -13,8 +13,6 @@ from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 
-PSEUDO_ROWS = 1.0
-
 
 @dataclass(eq=False)
 class Setting:
@@ -84,8 +82,7 @@ class Setting:
 
     def improve(self, state: State, steps: int) -> State:
         """Refine on the exploring part of the sketch."""
-        start = state.with_weights(np.maximum(state.weights, 1e-5))
-        return refine(self.exploring, start, steps, strength=self.exploring_strength, **self.limits)
+        return refine(self.exploring, state.revived(), steps, strength=self.exploring_strength, **self.limits)
 
     def explained(self, state: State) -> bool:
         """Is the misfit on the exploring part about what noise leaves?"""
@@ -96,10 +93,10 @@ class Setting:
         """The whole problem with weights from the noise that the model leaves, and the strength of one pseudo-row."""
         raw = noise.renewed_weights(self.whole, self.whole.left(state), noise.RENEWED_LEAST)
         raw[-1] = noise.weight_of_total(self.base, noise.RENEWED_LEAST)
-        return self.whole.reweighted(raw), PSEUDO_ROWS / (2.0 * self.base.n * float(raw.sum()))
+        return self.whole.reweighted(raw), 1.0 / (2.0 * self.base.n * float(raw.sum()))
 
 
 def _with_total(problem: Problem, raw: Array) -> tuple[Problem, float]:
     """The problem with the equation "weights sum to 1", and the strength of one pseudo-row."""
     weight = noise.weight_of_total(problem, noise.LEAST_VARIANCE)
-    return problem.with_total(raw, weight), PSEUDO_ROWS / (2.0 * problem.n * (float(raw.sum()) + weight))
+    return problem.with_total(raw, weight), 1.0 / (2.0 * problem.n * (float(raw.sum()) + weight))

@@ -78,7 +78,7 @@ def _decode(
 ) -> StableSolution:
     problem = robust_problem(sketch, family.scatter_type)
     run, setting = Run(), Setting.of(problem, family, k, rng, largest=_WIDEST)
-    search = (f"search for {k} stable components", lambda: explore(setting, STARTS, ROUNDS))
+    search = (f"search for {k} stable component{'s' * (k > 1)}", lambda: explore(setting, STARTS, ROUNDS))
     best = run.best_of([search], lambda found: problem.floor(found)[0], noise.SLACK)
     if trace is not None:
         trace += run.trace

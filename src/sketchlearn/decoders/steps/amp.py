@@ -9,25 +9,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.decoders.budget import AGREE, GAIN, PATIENCE, RESTARTS, STEPS
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.state import State
+from sketchlearn.decoders.state import LIGHTEST, NARROWEST, State
 from sketchlearn.decoders.steps.greedy import search, widest
 from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.steps.refine import refine, refine_shared
 
-RESTARTS, ROUNDS = 6, 40
-STEPS = 100
-"""L-BFGS iterations of a last descent."""
-NARROWEST = 1e-8
-"""Variance of points, in units of the data's own."""
-LIGHTEST = 1e-12
-"""Weight of components that a descent has emptied."""
+ROUNDS = 40
 _STAGES = 4, 8, 16  # rounds after which a descent is tried
-_REPAIRS, _GAIN = 3, 0.98  # fruitless repairs before a restart, and their least gain
-_BUDGET, _FEWEST, _MOST = 20_000, 600, 2000  # iterations times components before the last run, and iterations
-_CROWDED = 3  # runs where most of the noise was added
-_AGREE = 1.02  # two runs with misfits that close have found what there is
+_MOST = 1000  # iterations of messages before the last run
 
 
 def best_of_runs(
@@ -44,8 +36,8 @@ def best_of_runs(
         if best is None or state.value < best.value:
             best = state
         # under additive noise wrong centres can come near the floor: the lowest misfit of several runs counts
-        enough = len(values) >= (_CROWDED if problem.drowned else 1) and problem.explains(best)
-        agree = len(values) > 1 and sorted(values)[1] < _AGREE * min(values)
+        enough = len(values) >= (PATIENCE if problem.drowned else 1) and problem.explains(best)
+        agree = len(values) > 1 and sorted(values)[1] < AGREE * min(values)
         if enough or (agree and not problem.drowned) or _spent(passing):
             break
     assert best is not None
@@ -57,7 +49,7 @@ def descended(problem: Problem, state: State, *, free: bool = True, polish: bool
     variance = float(np.mean(state.shapes))
     state = State.shared(state.weights, state.means, variance)
     if polish:
-        start = state.with_weights(np.maximum(state.weights, 1e-6))
+        start = state.revived()
         largest = max(4.0 * variance, widest(problem, state.k))
         state = refine_shared(problem, start, STEPS, free=free, largest=largest, lightest=1e-3)
     widths = np.full(state.k, max(float(state.shapes[0]), NARROWEST))
@@ -67,8 +59,8 @@ def descended(problem: Problem, state: State, *, free: bool = True, polish: bool
 
 def with_own_widths(problem: Problem, state: State, steps: int = STEPS) -> State:
     """The state with a width of its own for each component, if that explains more."""
-    start = State(SPHERICAL, np.maximum(state.weights, 1e-6), state.means, np.maximum(state.shapes, 1e-6))
-    found = refine(problem, start, steps, largest=max(10.0 * float(state.shapes.max()), 1e-4))
+    start = State(SPHERICAL, state.weights, state.means, np.maximum(state.shapes, 1e-6))
+    found = refine(problem, start.revived(), steps, largest=max(10.0 * float(state.shapes.max()), 1e-4))
     if not (np.isfinite(found.value) and found.value < state.value):
         return state
     return State(SPHERICAL, np.maximum(found.weights, LIGHTEST), found.means, found.shapes, found.value)
@@ -80,9 +72,9 @@ def _attempt(problem: Problem, passing: Passing, rounds: int, descend: bool) -> 
         return passing.run(passing.somewhere(), rounds)
     best = _staged(problem, passing, rounds)
     failures = 0
-    while failures < _REPAIRS and not problem.explains(best) and not _spent(passing):
+    while failures < PATIENCE and not problem.explains(best) and not _spent(passing):
         state = _polished(problem, passing.run(passing.released(best, failures), rounds))
-        failures = 0 if state.value < _GAIN * best.value else failures + 1
+        failures = 0 if state.value < GAIN * best.value else failures + 1
         if state.value < best.value:
             best = state
     return best
@@ -113,4 +105,4 @@ def _polished(problem: Problem, state: State) -> State:
 
 def _spent(passing: Passing) -> bool:
     """Whether the budget of iterations is spent."""
-    return passing.iterations > min(max(_BUDGET // passing.k, _FEWEST), _MOST)
+    return passing.iterations > _MOST

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchlearn.decoders import noise
+from sketchlearn.decoders.budget import FEW_STEPS, PATIENCE, STEPS
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.messages import propose
@@ -26,8 +27,7 @@ from sketchlearn.features.operator import F32
 
 _NOTHING = 1e-30  # masses below are rounding in float32
 _GROWTH = 0.25  # of k: components added per round
-_STEPS = 15  # L-BFGS iterations per round
-_PATIENCE = 4  # rounds without progress before giving up
+_ROUNDS = 60  # at most
 _NEAR = 0.3  # share of the particles that start near known components once there are k
 _DISTINCT = 0.8  # correlation of atoms above which two candidates are one
 
@@ -84,9 +84,12 @@ def search(
     *,
     start: Array | None = None,
     effort: int = 1,
-    replacements: int = 20,
+    replacements: int = _ROUNDS,
 ) -> Found:
-    """Find k components; `start` warm-starts from some means, `replacements` bounds the rounds after k are there."""
+    """Find k components; `start` warm-starts from some means, `effort` multiplies the particles.
+
+    `replacements` bounds the rounds after all components are there.
+    """
     radius = problem.effective_radius(k)
     first, largest = 1.0 / radius**2, widest(problem, k)
     levels = _levels(radius)
@@ -101,7 +104,7 @@ def search(
         full = state.k >= k
         state = refine_shared(problem, state, 30, free=full, largest=largest)
     failures, wider, full_rounds, round_ = 0, 1, 0, 0
-    for round_ in range(1, int(12 / _GROWTH) + replacements + 1):
+    for round_ in range(1, _ROUNDS + 1):
         if full and problem.explains(state, k):
             break
         variance = float(state.shapes[0])
@@ -118,10 +121,10 @@ def search(
             moved = reweighted(problem, union)
             if (moved.weights > 0).any():
                 moved = moved.select(moved.weights > 0)
-                union = refine_shared(problem, moved, _STEPS, free=False, largest=largest)
+                union = refine_shared(problem, moved, FEW_STEPS, free=False, largest=largest)
         trial = prune(problem, union, k)
         free = trial.k >= k or full or round_ > int(np.ceil(1 / _GROWTH)) + 3
-        trial = refine_shared(problem, trial, (2 if free else 1) * _STEPS, free=free, largest=largest)
+        trial = refine_shared(problem, trial, (2 if free else 1) * FEW_STEPS, free=free, largest=largest)
         if not full:
             state, full = trial, free
         elif trial.value < state.value * (1.0 - 1e-3):
@@ -129,11 +132,10 @@ def search(
         else:
             failures += 1
             wider = min(2 * wider, 4)
-        if full:
-            full_rounds += 1
-            if failures >= _PATIENCE or full_rounds > replacements:
-                break
-    state = refine_shared(problem, state, 100, free=True, largest=largest, lightest=1e-3)
+        full_rounds += full
+        if failures >= PATIENCE or full_rounds > replacements:
+            break
+    state = refine_shared(problem, state, STEPS, free=True, largest=largest, lightest=1e-3)
     return Found(completed(state, k, rng), *problem.floor(state, k), round_)
 
 

@@ -21,11 +21,11 @@ from sketchlearn.decoders.steps.weights import losses
 from sketchlearn.features.operator import F32
 from sketchlearn.kernels import amp, tiers
 
-_GRID, _SPAN, _REACH = 32, 4.0, 4.0  # points of the grid, its half width, and the widest phase that says something
-_FIRST, _INNER = 20, 10  # iterations before the first EM step, and between two
-_SETTLED, _RESETTLED = 8, 5  # rounds before weights and single widths are tuned: at first, after a release of several
+_GRID, _SPAN = 32, 4.0  # points of the grid, and its half width: wider phases say nothing
+_INNER = 10  # iterations between two EM steps; twice as many before the first
+_SETTLED = 8  # rounds before weights and single widths are tuned
 _PATIENCE = 10  # rounds without a better state
-_EM_STEPS, _BACKTRACKS = 4, 5
+_EM_STEPS = 4  # of weights in a round, and halvings of each
 _SURPLUS = 0.5  # share of the unexplained residual that counts as noise
 _LEAST_INFORMATION = 0.02  # of a message, in units of d / m
 _TINY_NOISE = 1e-9
@@ -97,13 +97,13 @@ class Passing:
         variances[free], widths[free] = 1.0, np.median(widths)
         weights[free] = np.maximum(weights[free], 0.5 / k)
         weights /= weights.sum()
-        settle = _RESETTLED * (count > 1)
+        settle = _SETTLED * (count > 1)
         return Messages(means, variances, weights, widths, damping=self.damping, settle=settle, patience=_PATIENCE // 2)
 
     def run(self, state: Messages, rounds: int) -> State:
         """The state with the smallest residual of some more rounds; `state` is that after the last of them."""
         if not state.round:
-            self._iterate(state, _FIRST)
+            self._iterate(state, 2 * _INNER)
         best, least, waited = replace(state), self._misfit(state)[0], 0
         last = least
         for _ in range(rounds):
@@ -164,7 +164,7 @@ class Passing:
         self._loops.atoms(self.phases, self.nothing, self.zero, self.cosine, self.sine, self.model)
         amp.interference(self.cosine, self.sine, spread, amplitude, self.sums)
         amp.moments(
-            self.cosine, self.sine, spread, amplitude, self.sums, self.problem.z, nugget, self.spans, _REACH,
+            self.cosine, self.sine, spread, amplitude, self.sums, self.problem.z, nugget, self.spans, _SPAN,
             self.grid, self.shift, self.left,
         )  # fmt: skip
         learned = np.clip(1.0 - self.left.mean(1, dtype=np.float64), _LEAST_INFORMATION * min(d / m, 1.0), 1.0 - 1e-6)
@@ -197,7 +197,7 @@ class Passing:
             else:
                 step = np.full(self.k, -slope.sum() / max(float(bend.sum()), 1e-30))
             step = np.clip(step, -0.5 * largest, 0.5 * largest)
-            for _ in range(_BACKTRACKS):
+            for _ in range(_EM_STEPS):
                 widths = np.clip(state.widths + step, 0.0, largest)
                 if self._expected(state.weights, widths, lost)[0] <= value:
                     state.widths = widths
@@ -211,7 +211,7 @@ class Passing:
         value, _, _, slope, bend = self._expected(state.weights, state.widths, lost)
         slope = slope - slope @ state.weights
         step = np.clip(-slope / np.maximum(bend * state.weights, 1e-12), -1.0, 1.0)
-        for _ in range(_BACKTRACKS):
+        for _ in range(_EM_STEPS):
             weights = state.weights * np.exp(step)
             weights /= weights.sum()
             if self._expected(weights, state.widths, lost)[0] <= value:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sketchlearn.decoders.budget import STEPS
 from sketchlearn.decoders.families import DIAGONAL, Factors
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
@@ -19,10 +20,9 @@ from sketchlearn.threads import in_parallel, limited
 
 EXTRA = 10  # components besides two a cluster: few clusters need more to show their shapes
 SHRINKAGE = 0.1  # of the misfit per number: strength of the penalty on covariances
-STEPS, ALL_STEPS, DIAGONAL_STEPS, AXES_STEPS = 100, 150, 60, 40  # L-BFGS iterations: factors, all factors, before them
+REPLACEMENTS = 4  # rounds of the search with all components: the model is wrong, and more would follow the noise
+FIRST_STEPS = 40  # L-BFGS iterations that find axes and diagonals, before the factors
 PARALLEL = 2**20  # multiply-adds of an iteration below which threads wait for the interpreter
-REPLACEMENTS = 4  # rounds of the search after all components are there
-LIGHTEST = 1e-4  # weight of a component that is not given up
 
 
 def over_complete_fits(problem: Problem, found: State, count: int, rng: np.random.Generator) -> list[State]:
@@ -38,8 +38,7 @@ def over_complete_fits(problem: Problem, found: State, count: int, rng: np.rando
     def fitted(own: np.random.Generator) -> State:
         part = _turned(problem, axes)
         start = search(part, components, own, replacements=REPLACEMENTS).state
-        steps = ALL_STEPS if 10 < d <= 20 else STEPS
-        return _with_factors(part, start, rank, DIAGONAL_STEPS, steps, own).turned(axes.T)
+        return _with_factors(part, start, rank, STEPS, own).turned(axes.T)
 
     with limited(None if problem.size * components * d > PARALLEL else 1):
         return in_parallel(fitted, rng.spawn(count))
@@ -60,7 +59,7 @@ def _axes(problem: Problem, found: State, rank: int, rng: np.random.Generator) -
     """
     if problem.dim == 1:
         return np.eye(1)
-    fit = _with_factors(problem, found, rank, AXES_STEPS, AXES_STEPS, rng)
+    fit = _with_factors(problem, found, rank, FIRST_STEPS, rng)
     average = np.tensordot(fit.simplex, fit.covariances, 1)
     return np.ascontiguousarray(np.linalg.eigh(average)[1].T)
 
@@ -72,17 +71,15 @@ def _turned(problem: Problem, axes: Array) -> Problem:
     return replace(problem, operator=problem.operator.transformed(axes), box=(middle - half, middle + half))
 
 
-def _with_factors(problem: Problem, found: State, rank: int, first: int, steps: int, rng: np.random.Generator) -> State:
+def _with_factors(problem: Problem, found: State, rank: int, steps: int, rng: np.random.Generator) -> State:
     """Diagonals, then some factors, shrunk to the pooled diagonal in proportion to the misfit."""
     widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
     k, d = found.means.shape
-    start = State(
-        DIAGONAL, np.maximum(found.weights, LIGHTEST), found.means, np.full((k, d), max(float(found.shapes[0]), 1e-6))
-    )
-    fit = refine(problem, start, first, largest=widest)
+    start = State(DIAGONAL, found.weights, found.means, np.full((k, d), max(float(found.shapes[0]), 1e-6)))
+    fit = refine(problem, start.revived(), FIRST_STEPS, largest=widest)
     if not rank:
         return fit
-    family, weights = Factors(rank), np.maximum(fit.weights, LIGHTEST)
-    start = State(family, weights, fit.means, family.widened(fit.shapes, weights, rng))
+    family, fit = Factors(rank), replace(fit.revived(), value=fit.value)
+    start = State(family, fit.weights, fit.means, family.widened(fit.shapes, fit.weights, rng))
     strength = SHRINKAGE * 2.0 * fit.value / problem.size
     return refine(problem, start, steps, largest=widest, strength=strength)

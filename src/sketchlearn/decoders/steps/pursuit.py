@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.decoders.budget import STEPS
 from sketchlearn.decoders.families import POINTS, Family
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
@@ -23,7 +24,6 @@ from sketchlearn.decoders.steps.weights import heaviest, reweighted
 from sketchlearn.features.operator import F32
 
 _INNER, _FINAL = 60, 600  # iterations of a descent within the loop and at the end
-_ASCENT = 100  # iterations of an ascent, at most
 
 Places = Callable[[State], Array]
 """Where step 1 may start, given what was found so far."""
@@ -99,8 +99,7 @@ def splitting(
         state = State(family, np.tile(state.weights / 2, 2), means, shapes)
         if state.k > k:
             state = heaviest(problem, state, k)
-        state = reweighted(problem, state)
-        state = state.with_weights(np.maximum(state.weights, 1e-4))
+        state = reweighted(problem, state).revived()
         state = refine(problem, state, _FINAL if state.k == k else _INNER, saddles=True, **limits)
     return state
 
@@ -174,7 +173,7 @@ def ascend(
                 gradient[d:] = np.asarray(family.damping_vjp(own, operator, pull[None])).ravel()
             return -height / scale, -gradient * unit / scale
 
-        v, value, _ = lbfgs(objective, start / unit, lower / unit, upper / unit, _ASCENT, 10, 1e-9)
+        v, value, _ = lbfgs(objective, start / unit, lower / unit, upper / unit, STEPS, 10, 1e-9)
         if -value > top:
             x, top = v * unit, -value
             best = x[None, :d], shape if frozen else x[d:].reshape(shape.shape)

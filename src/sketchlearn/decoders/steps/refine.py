@@ -17,8 +17,6 @@ from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.lbfgs import lbfgs, wolfe
 
 _CHUNK = 150  # iterations in one chart
-_MEMORY = 15  # pairs of L-BFGS
-_TOLERANCE = 1e-8  # relative gain of an iteration that ends a chunk
 _UNIT = 1e-3  # of the energy of the sketch: the unit of the objective
 _GAIN = 1e-3  # relative gain below which a chunk that ended early is the last
 
@@ -107,9 +105,7 @@ def refine(
     while steps > 0:
         objective = Objective(problem, state, smallest, largest, strength, boxed)
         before = objective(objective.start)[0]
-        v, after, done = descend(
-            objective, objective.start, objective.lower, objective.upper, min(_CHUNK, steps), _MEMORY, _TOLERANCE
-        )
+        v, after, done = descend(objective, objective.start, objective.lower, objective.upper, min(_CHUNK, steps))
         if not after <= before + 1e-9 * abs(before):  # a failed line search: keep what was there
             return replace(state, value=problem.misfit(state))
         state = objective.state(v)

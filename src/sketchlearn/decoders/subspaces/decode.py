@@ -37,7 +37,6 @@ Index = npt.NDArray[np.intp]
 _FLATS = 4  # free flat components for each subspace, to begin with
 _LADDER = (6, 10, 16)  # components inside a subspace, if one will not do
 _POINTS = 6000  # that are drawn from a mixture
-_STARTS = 10  # of k-subspaces
 _KNOWN = 2.0  # degrees: what a subspace should be known to
 _APART = 5.0  # errors that two subspaces should be apart
 _TRIES = 4  # beginnings at most
@@ -176,7 +175,7 @@ class _Run(Run):
         )
         flats, _ = fit_flats(self.problem, loose)
         points, _ = flats.draw(_POINTS, rng)
-        bases, owner, left = k_subspaces(points, k, dim, rng, _STARTS)
+        bases, owner, left = k_subspaces(points, k, dim, rng)
         return points, owner, bases, float(np.clip(left / max(d - dim, 1), 1e-4, 0.5))
 
     def fitted(self, points: Array, owner: Index, before: Array, c: int, variance: float, why: str) -> _Found:

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.certificate.tangent import DRAWS
 from sketchlearn.decoders.certificate.whitened import real
+from sketchlearn.decoders.noise import ROUNDING
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.subspaces.flats import Flats
-
-_DRAWS = 400  # rows that measure the noise
-_SAMPLES = 200  # of errors
-_ROUNDING = 1e-9  # relative, of the normal equations
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,21 +46,21 @@ def errors_of(problem: Problem, flats: Flats, rng: np.random.Generator) -> Error
     scale = np.sqrt(np.einsum("mp,mp->p", columns, columns)) + 1e-30
     columns /= scale
     normal = columns.T @ columns
-    normal[np.diag_indices_from(normal)] += _ROUNDING * len(normal)
-    rows, _ = flats.draw(_DRAWS, rng)
+    normal[np.diag_indices_from(normal)] += ROUNDING * len(normal)
+    rows, _ = flats.draw(DRAWS, rng)
     noise = real(np.exp(1j * (w @ rows.T)) - model[:, None])
     noise += np.tile(np.sqrt(0.5 * problem.added * problem.n), 2)[:, None] * rng.standard_normal(noise.shape)
     noise *= root
     change = np.linalg.solve(normal, columns.T @ noise)
     noise -= columns @ change
-    floor = float((noise * noise).sum()) / _DRAWS / problem.n
+    floor = float((noise * noise).sum()) / DRAWS / problem.n
     products = noise.T @ noise
-    off = products[~np.eye(_DRAWS, dtype=bool)]
-    deviation = float(np.sqrt(2.0 * np.mean(off**2))) / float(np.trace(products) / _DRAWS)
+    off = products[~np.eye(DRAWS, dtype=bool)]
+    deviation = float(np.sqrt(2.0 * np.mean(off**2))) / float(np.trace(products) / DRAWS)
     turns = (change / scale[:, None])[: g * (d - r) * r]
-    mixed = turns @ rng.standard_normal((_DRAWS, _SAMPLES)) / np.sqrt(_DRAWS * problem.n)
-    mixed = mixed.reshape(g, d - r, r, _SAMPLES).transpose(0, 3, 1, 2)
-    largest = np.linalg.norm(mixed, 2, axis=(2, 3)) if d > r else np.zeros((g, _SAMPLES))
+    mixed = turns @ rng.standard_normal((DRAWS, DRAWS)) / np.sqrt(DRAWS * problem.n)
+    mixed = mixed.reshape(g, d - r, r, DRAWS).transpose(0, 3, 1, 2)
+    largest = np.linalg.norm(mixed, 2, axis=(2, 3)) if d > r else np.zeros((g, DRAWS))
     return Errors(floor, deviation, np.arctan(np.sqrt(np.mean(largest**2, axis=1))))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.budget import STEPS
 from sketchlearn.decoders.families import Factors
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
@@ -19,7 +20,6 @@ from sketchlearn.decoders.steps.lbfgs import lbfgs
 
 _LIGHTEST = 6.0  # logarithm of the ratio of weights at most, from the mean of the logarithms
 _THINNEST, _THICKEST = 1e-6, 1.0  # variances across, in units of those inside
-_STEPS = 200  # L-BFGS iterations
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,5 +119,7 @@ def fit_flats(problem: Problem, start: Flats) -> tuple[Flats, float]:
     lower, upper = (start.from_vector(np.full(len(x), side)) for side in (-np.inf, np.inf))
     lower.log_weights[:], upper.log_weights[:] = middle - _LIGHTEST, middle + _LIGHTEST
     lower.log_variance[:], upper.log_variance[:] = np.log(_THINNEST), np.log(_THICKEST)
-    found, value, _ = lbfgs(lambda v: misfit(problem, start.from_vector(v)), x, lower.vector(), upper.vector(), _STEPS)
+    found, value, _ = lbfgs(
+        lambda v: misfit(problem, start.from_vector(v)), x, lower.vector(), upper.vector(), 2 * STEPS
+    )
     return start.from_vector(found), value / problem.n

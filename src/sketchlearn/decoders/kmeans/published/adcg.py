@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchlearn.decoders.kmeans.published.outcome import GAIN, PATIENCE, STEPS, highest, nothing, published
+from sketchlearn.decoders.budget import FEW_STEPS, GAIN, PATIENCE
+from sketchlearn.decoders.kmeans.published.outcome import highest, nothing, published
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine_shared
@@ -51,5 +52,5 @@ def corrected(problem: Problem, state: State) -> State:
         keep = state.weights > 1e-6 * state.weights.max(initial=0.0)
         if not keep.any():
             return State(state.family, np.full(1, 1e-6), state.means[:1], state.shapes, problem.energy)
-        state = refine_shared(problem, state.select(keep), STEPS, free=False, largest=1.0)
+        state = refine_shared(problem, state.select(keep), FEW_STEPS, free=False, largest=1.0)
     return state

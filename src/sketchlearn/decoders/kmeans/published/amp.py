@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.decoders.budget import RESTARTS
 from sketchlearn.decoders.kmeans.published import outcome
 from sketchlearn.decoders.solution import ClusterSolution
-from sketchlearn.decoders.steps.amp import RESTARTS, ROUNDS, best_of_runs
+from sketchlearn.decoders.steps.amp import ROUNDS, best_of_runs
 from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.sketches.value import Sketch
 

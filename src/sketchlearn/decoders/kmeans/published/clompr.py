@@ -19,8 +19,7 @@ from sketchlearn.decoders.kmeans.partition import Partition, nearest_cost
 from sketchlearn.decoders.kmeans.published import outcome
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import ClusterSolution
-from sketchlearn.decoders.state import State
-from sketchlearn.decoders.steps.amp import LIGHTEST
+from sketchlearn.decoders.state import LIGHTEST, State
 from sketchlearn.decoders.steps.pursuit import clompr
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch

@@ -13,8 +13,8 @@ from sketchlearn.decoders.kmeans.partition import Partition, check_criterion, pa
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import ClusterSolution
-from sketchlearn.decoders.state import State
-from sketchlearn.decoders.steps.amp import LIGHTEST, descended
+from sketchlearn.decoders.state import LIGHTEST, State
+from sketchlearn.decoders.steps.amp import descended
 from sketchlearn.decoders.steps.pursuit import best_point
 from sketchlearn.decoders.steps.weights import completed, prune
 from sketchlearn.features.characteristic import characteristic
@@ -22,8 +22,6 @@ from sketchlearn.sketches.value import Sketch
 
 Algorithm = Callable[..., tuple[State, int]]
 
-STEPS = 20  # L-BFGS iterations of a descent within a loop
-GAIN, PATIENCE = 0.99, 3  # rounds that leave more of the misfit are without progress, and how many of them end a loop
 LIGHT = 1e-3  # of the mean or the largest weight: lighter components are dropped
 _EQUATIONS, _KNOWN = 2.5, 0.5  # fewest numbers of the sketch for one of the model, largest relative error of a weight
 _OPTIONS = (

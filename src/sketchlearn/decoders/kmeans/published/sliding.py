@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders import noise
+from sketchlearn.decoders.budget import FEW_STEPS
 from sketchlearn.decoders.kmeans.published import outcome
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import ClusterSolution
@@ -171,5 +172,5 @@ class _Measure:
         low, high = (np.broadcast_to(b, (k, d)) / unit_c for b in problem.box)
         lower, upper = np.append(low.ravel(), np.zeros(k)), np.append(high.ravel(), np.full(k, np.inf))
         start = np.clip(np.append((self.state.means / unit_c).ravel(), weights / self.unit_a), lower, upper)
-        v = lbfgs(objective, start, lower, upper, outcome.STEPS)[0]
+        v = lbfgs(objective, start, lower, upper, FEW_STEPS)[0]
         self.state = State.shared(v[k * d :] * self.unit_a, v[: k * d].reshape(k, d) * unit_c, self.variance)

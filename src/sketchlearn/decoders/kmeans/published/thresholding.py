@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchlearn.decoders.kmeans.published.outcome import GAIN, PATIENCE, STEPS, nothing, published
+from sketchlearn.decoders.budget import FEW_STEPS, GAIN, PATIENCE
+from sketchlearn.decoders.kmeans.published.outcome import nothing, published
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.greedy import climb, pick
@@ -46,7 +47,7 @@ def decode_thresholding(
         keep = np.sort(heaviest[union.weights[heaviest] > 0])
         if not len(keep):
             break
-        state = refine_shared(problem, union.select(keep), STEPS, free=False, largest=1.0)
+        state = refine_shared(problem, union.select(keep), FEW_STEPS, free=False, largest=1.0)
         waited = 0 if state.value < GAIN * best.value else waited + 1
         best = min(state, best, key=lambda s: s.value)
     return best, done

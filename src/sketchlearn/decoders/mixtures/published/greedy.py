@@ -22,7 +22,7 @@ from sketchlearn.decoders.mixtures.default import mixture_problem
 from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution
-from sketchlearn.decoders.state import State
+from sketchlearn.decoders.state import LIGHTEST, State
 from sketchlearn.decoders.steps.pursuit import ascend, clompr, first_variance, normal_places, splitting
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.sketches.value import Sketch
@@ -147,7 +147,7 @@ def _decode(
     attempts = ((f"{name}, run {i + 1}", partial(algorithm, problem, family, smallest)) for i in range(starts))
     with single_blas_thread:
         found = run.best_of(attempts, lambda state: problem.floor(state)[0], noise.SLACK)
-        certificate = certify(setting, found.with_weights(np.maximum(found.weights, 1e-6)))
+        certificate = certify(setting, found.with_weights(np.maximum(found.weights, LIGHTEST)))
     setting.rounds = len(run.trace)
     if trace is not None:
         trace += run.trace

@@ -1,0 +1,104 @@
+"""What must speak for a model besides a small misfit: rows enough for its numbers, the box of the rows, and a gain.
+
+A sketch is an average.  Averages don't show a few rows far away, or how narrow a column is that counts little, and a
+rich model explains any average of few rows.  These tests use what else is known.  They give a doubt in words, or
+nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.decoders.families import GAUSSIANS
+from sketchlearn.decoders.metric import has_box
+from sketchlearn.decoders.noise import Averages
+from sketchlearn.decoders.solution import Code, MixtureSolution, Solution
+from sketchlearn.decoders.verdicts import FEWEST_ROWS, of_few_rows
+from sketchlearn.models.mixture import Mixture
+
+Array = npt.NDArray[np.float64]
+
+ROWS_EACH = 5.0
+"""Rows for each free number of a density: p numbers from n rows cost about p / 2n nats a row (Akaike 1974)."""
+_OUTSIDE = 1e-4  # probability with which the true law is refused for its extreme rows
+
+
+def examined(found: Solution, sketch: Averages, k: int) -> Solution:
+    """A reliable model of k groups of rows, or the model with the doubt that these tests give."""
+    if found.code is not Code.RELIABLE:
+        return found
+    rows = float(sketch.effective_count)
+    if rows < FEWEST_ROWS * k:
+        code, verdict = of_few_rows(rows, k)
+        return replace(found, code=code, verdict=verdict)
+    if not isinstance(found, MixtureSolution) or found.decoder == "moments":
+        return found
+    mixture = found.mixture
+    code, doubt = Code.UNDETERMINED, too_few_rows(GAUSSIANS[found.covariance_type].parameters(k, mixture.dim) - 1, rows)
+    if not doubt:
+        code, doubt = Code.MISFIT, beyond_box(mixture, sketch)
+    if not doubt:
+        return found
+    verdict = f"not certified: the misfit is {found.ratio:.2f} times the noise floor, but {doubt}"
+    return replace(found, code=code, verdict=verdict, means_std=None, weights_std=None)
+
+
+def too_few_rows(parameters: int, rows: float) -> str:
+    """A doubt, where a density has too many free numbers for so many rows.
+
+    Examples
+    --------
+    >>> from sketchlearn.decoders.evidence import too_few_rows
+    >>> too_few_rows(5, 1000.0)
+    ''
+    >>> too_few_rows(50, 200.0)
+    '200 rows are few for 50 free numbers: new rows lose 0.12 nats each by that'
+    """
+    if rows >= ROWS_EACH * parameters:
+        return ""
+    lost = parameters / (2.0 * rows)
+    return f"{rows:.6g} rows are few for {parameters} free numbers: new rows lose {lost:.2g} nats each by that"
+
+
+def beyond_box(mixture: Mixture, sketch: Averages, *, far_only: bool = False) -> str:
+    """A doubt, where the largest or smallest value of a column is none that so many rows of the mixture would have.
+
+    The largest of n values has the distribution function ``F ** n``.  `far_only` looks for values that are too far, and
+    not for columns that are too narrow.  Of rows that were subtracted the box still tells.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.decoders.evidence import beyond_box
+    >>> X = np.random.default_rng(0).normal(size=(1000, 1))
+    >>> phi = sl.FourierFeatures.draw(dim=1, size=10, scale=1.0)
+    >>> normal = sl.Mixture(np.ones(1), np.zeros((1, 1)), np.ones(1))
+    >>> beyond_box(normal, sl.sketch(X, phi))
+    ''
+    >>> beyond_box(normal, sl.sketch(np.append(X, [[9.0]], axis=0), phi))
+    'no row of the model is as far out as 9 in column 0'
+    """
+    if not has_box(sketch) or not sketch.effective_count > 1:
+        return ""
+    from scipy.special import ndtr
+
+    n = float(sketch.effective_count)
+    spread = np.sqrt(np.maximum(np.diagonal(mixture.full_covariances(), axis1=1, axis2=2), 1e-300))
+    limit = _OUTSIDE / (4 * mixture.dim)
+    for end, sign in ((sketch.upper, 1.0), (sketch.lower, -1.0)):
+        reach = sign * (end - mixture.means) / spread
+        beyond = np.minimum(mixture.weights @ ndtr(-reach), 1.0)
+        inside = mixture.weights @ ndtr(reach)
+        with np.errstate(divide="ignore"):
+            too_far = -np.expm1(n * np.log1p(-beyond)) < limit
+            too_near = n * np.log(inside) < np.log(limit)
+        if too_far.any():
+            j = int(np.argmax(too_far))
+            return f"no row of the model is as far out as {end[j]:.4g} in column {j}"
+        if too_near.any() and not far_only:
+            j = int(np.argmax(too_near))
+            return f"rows of the model would go beyond {end[j]:.4g} in column {j}, and none did"
+    return ""
