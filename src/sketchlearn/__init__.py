@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from sketchlearn.comparison import (
         Comparison,
         DetectionErrors,
+        Discrepancy,
         Independence,
         Score,
         compare,
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
         goodness_of_fit,
         independence,
         mean_kernel,
+        mmd,
         score,
         synthesize,
     )
-    from sketchlearn.decoders import Mixture, Solution, Sweep, decode, sweep
+    from sketchlearn.decoders import Mixture, Solution, Sweep, decode, decoding_budget, sweep
     from sketchlearn.designs import design, design_independence
     from sketchlearn.engines.append import append
     from sketchlearn.engines.follow import follow
@@ -79,6 +81,7 @@ _ROOMS = {
     "comparison": (
         "Comparison",
         "DetectionErrors",
+        "Discrepancy",
         "Independence",
         "Score",
         "compare",
@@ -88,10 +91,11 @@ _ROOMS = {
         "goodness_of_fit",
         "independence",
         "mean_kernel",
+        "mmd",
         "score",
         "synthesize",
     ),
-    "decoders": ("Mixture", "Solution", "Sweep", "decode", "sweep"),
+    "decoders": ("Mixture", "Solution", "Sweep", "decode", "decoding_budget", "sweep"),
     "designs": ("design", "design_independence"),
     "engines.append": ("append",),
     "engines.follow": ("follow",),
@@ -166,6 +170,7 @@ __all__ = [
     "CompressiveVerifier",
     "DataWarning",
     "DetectionErrors",
+    "Discrepancy",
     "DuplicateRowsError",
     "EmbeddedFeatures",
     "Encoder",
@@ -198,6 +203,7 @@ __all__ = [
     "compare",
     "datasets",
     "decode",
+    "decoding_budget",
     "design",
     "design_independence",
     "detection_errors",
@@ -210,6 +216,7 @@ __all__ = [
     "local",
     "mean_kernel",
     "merge",
+    "mmd",
     "plots",
     "privatize",
     "profile",

@@ -40,9 +40,10 @@ def test_other_shapes_take_the_richer_model():
     labels = rng.integers(5, size=10_000)
     X = centers[labels] + axes[labels] * rng.normal(size=(10_000, 4))
     solution = sl.decode(sl.sketch(X, sl.design(X[:1000], n_components=5)), 5, random_state=0, n_decodes=1)
-    assert "pooled fits" in solution.decoder
+    assert "one fit of" in solution.decoder
     assert not solution.reliable
-    assert "not certified" in solution.verdict
+    assert solution.code in ("good", "doubtful")
+    assert "Not certified" in solution.verdict
     assert _relative_cost(X, solution.centers) < 1.02
 
 

@@ -308,7 +308,7 @@ def test_bad_arguments_are_refused(moons, fitted):
     with pytest.raises(TypeError, match="one Sketch a class"):
         fitted.fit_sketch(fitted.sketch_[0])
     with pytest.raises(TypeError, match="products"):
-        sl.CompressiveClassifier().fit_sketch({0: sl.sketch(X, sl.design(X, n_components=2))})
+        sl.CompressiveClassifier("ridge").fit_sketch({0: sl.sketch(X, sl.design(X, n_components=2))})
     with pytest.raises(ValueError, match="no class"):
         sl.CompressiveClassifier().fit_sketch({0: fitted.sketch_[0], None: fitted.sketch_[1]})
     with pytest.raises(TypeError, match="table"):

@@ -271,6 +271,22 @@ def test_a_locked_file_is_waited_for_and_then_named(tmp_path):
     assert sl.Store(place).query().count == 20
 
 
+def test_roll_ups_at_the_same_time_lose_nothing_and_add_nothing_twice(place):
+    from concurrent.futures import ThreadPoolExecutor
+
+    sl.Store(place).create(PHI, time="ts", every="1d", group_by=["shop", "kind"])
+
+    def work(number):
+        store = sl.Store(place)
+        for part in range(3):
+            store.ingest(rows(40, 3 * number + part), source=f"{number} {part}", workers=1)
+            store.rollup("1mo", keep_sources=True)
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+    assert sl.Store(place).query().sketch() == of(pa.concat_tables([rows(40, i) for i in range(18)]))
+
+
 def test_something_else_is_refused(tmp_path):
     foreign = tmp_path / "x.duckdb"
     foreign.write_bytes(b"not a database" * 1000)

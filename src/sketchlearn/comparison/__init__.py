@@ -2,6 +2,7 @@
 
 from sketchlearn.comparison.columns import ColumnChange, moved_columns
 from sketchlearn.comparison.detection import DetectionErrors, detection_errors
+from sketchlearn.comparison.discrepancy import Discrepancy, mmd
 from sketchlearn.comparison.distances import distances, mean_kernel
 from sketchlearn.comparison.drift import Alarm, drift
 from sketchlearn.comparison.one_sample import goodness_of_fit
@@ -17,6 +18,7 @@ __all__ = [
     "ColumnChange",
     "Comparison",
     "DetectionErrors",
+    "Discrepancy",
     "Independence",
     "Score",
     "changes",
@@ -27,6 +29,7 @@ __all__ = [
     "goodness_of_fit",
     "independence",
     "mean_kernel",
+    "mmd",
     "moved_columns",
     "score",
     "synthesize",

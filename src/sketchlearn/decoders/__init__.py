@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.decoders.budget import decoding_budget, spending
 from sketchlearn.decoders.registry import DECODERS, decoders_of, register_decoder
 from sketchlearn.decoders.solution import (
     ClusterSolution,
@@ -48,6 +49,7 @@ __all__ = [
     "as_generator",
     "check_components",
     "decode",
+    "decoding_budget",
     "register_decoder",
     "sweep",
 ]
@@ -117,7 +119,7 @@ def decode(
         options["start"] = start
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     begin = perf_counter()
-    with single_blas_thread:  # many small products: more than one thread only costs
+    with single_blas_thread, spending() as budget:  # many small products: more than one thread only costs
         options |= {"rng": as_generator(random_state), "trace": []}
         if isinstance(sketch, Sketch) and getattr(sketch.features, "dither", None) is not None:
             from sketchlearn.decoders.harmonics import decode_cleaned
@@ -130,6 +132,8 @@ def decode(
         staged = any("stage" in step for step in found.trace)
         records = found.trace if staged else [_record(found, seconds)]
         found = replace(found, trace=records if trace else [])
+        if budget.cut and found.code is not Code.RELIABLE:
+            found = replace(found, code=Code.UNFINISHED, verdict=f"{budget.words}; the best so far: {found.verdict}")
         if start is not None:
             found = in_order_of(found, start, sketch.features.dim)
     if isinstance(found, Model):

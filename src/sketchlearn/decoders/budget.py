@@ -1,4 +1,19 @@
-"""What searches and descents may cost: every decoder and step without a reason of its own uses these numbers."""
+"""What a decoding may cost, and what it has cost: one count for all decoders.
+
+Work is counted in multiply-adds of a product of matrices, not timed: results are the same on a slow, a fast and a busy
+machine.  A second is what one core does in about that time.  Loops ask :func:`over` and stop with the best so far;
+stages that are known to cost more than is left are not begun (:func:`affords`).  The solution then says what was
+stopped or left out.
+
+The numbers at the top are what searches and descents do at most: every decoder and step without a reason of its own
+uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 STEPS = 100
 """L-BFGS iterations of a descent from which others go on: the misfit is then within a percent of its minimum."""
@@ -12,3 +27,139 @@ GAIN = 0.99
 """A round that leaves more than this share of the misfit is without progress."""
 AGREE = 1.05
 """Ratio of two misfits up to which two searches have found the same: the model is wrong then, not the search."""
+
+SECOND = 1.4e10
+"""Multiply-adds of a second of one core; six decodings took between 0.6 and 1.5 times as long as they were counted."""
+SECONDS = 60.0
+"""The budget of one decoding, unless told."""
+
+
+class Budget:
+    """Work that may be done, that was done, and what was stopped or left out for lack of it.
+
+    Examples
+    --------
+    >>> from sketchlearn.decoders.budget import SECOND, Budget
+    >>> budget = Budget(2.0)
+    >>> budget.charge(1.5 * SECOND)
+    >>> budget.affords(1.0 * SECOND, "messages"), budget.words
+    (False, 'unfinished: within the budget of 2 s of CPU there was no time for messages')
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.spent = seconds, 0.0
+        self.cut: dict[str, None] = {}
+
+    @property
+    def left(self) -> float:
+        """Multiply-adds that are left."""
+        return self.seconds * SECOND - self.spent
+
+    def charge(self, work: float) -> None:
+        """Count some work."""
+        self.spent += work
+
+    def over(self, what: str) -> bool:
+        """Whether nothing is left; `what` is then stopped."""
+        if self.left > 0:
+            return False
+        self.cut[what] = None
+        return True
+
+    def affords(self, work: float, what: str) -> bool:
+        """Whether so much work is left; if not, `what` is left out."""
+        if work <= self.left:
+            return True
+        self.cut[what] = None
+        return False
+
+    def shares(self, count: int) -> list[Budget]:
+        """What is left in equal parts, for work side by side; :meth:`absorb` counts them."""
+        return [Budget(self.left / count / SECOND) for _ in range(count)]
+
+    def absorb(self, shares: list[Budget]) -> None:
+        """Count what was done in shares."""
+        for share in shares:
+            self.spent += share.spent
+            self.cut |= share.cut
+
+    @property
+    def words(self) -> str:
+        """What was stopped or left out; empty if nothing was."""
+        if not self.cut:
+            return ""
+        return f"unfinished: within the budget of {self.seconds:.3g} s of CPU there was no time for " + ", ".join(
+            self.cut
+        )
+
+
+_SECONDS: ContextVar[float] = ContextVar("seconds", default=SECONDS)
+_RUNNING: ContextVar[Budget | None] = ContextVar("running", default=None)
+
+
+@contextmanager
+def decoding_budget(seconds: float) -> Iterator[None]:
+    """Inside, each decoding may cost about so many seconds of one core; 60 by default.
+
+    Parameters
+    ----------
+    seconds : float
+        Of the work that is counted; infinity for no limit.  Past it, decoders return the best so far, with the code
+        ``"unfinished"`` unless the certificate passes anyway, and the verdict says what there was no time for.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> X = np.random.default_rng(0).exponential(size=(3000, 8))
+    >>> with sl.decoding_budget(0.01):
+    ...     model = sl.CompressiveKMeans(10, random_state=0).fit(X)
+    >>> str(model.solution_.code)
+    'unfinished'
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        raise ValueError(f"a budget is a positive number of seconds, got {seconds!r}")
+    token = _SECONDS.set(float(seconds))
+    try:
+        yield
+    finally:
+        _SECONDS.reset(token)
+
+
+@contextmanager
+def spending(budget: Budget | None = None) -> Iterator[Budget]:
+    """Work inside counts for this budget, or for that of the decoding that is under way, or for a new one."""
+    budget = budget or _RUNNING.get() or Budget(_SECONDS.get())
+    token = _RUNNING.set(budget)
+    try:
+        yield budget
+    finally:
+        _RUNNING.reset(token)
+
+
+def running() -> Budget:
+    """The budget that work counts for now; one without limit outside of a decoding."""
+    return _RUNNING.get() or Budget(float("inf"))
+
+
+def seconds() -> float:
+    """What a decoding may cost that is not yet under way."""
+    return _SECONDS.get()
+
+
+def charge(work: float) -> None:
+    """Count some work."""
+    budget = _RUNNING.get()
+    if budget is not None:
+        budget.spent += work
+
+
+def over(what: str) -> bool:
+    """Whether the budget is spent, so that `what` should stop with the best so far."""
+    budget = _RUNNING.get()
+    return budget is not None and budget.over(what)
+
+
+def affords(work: float, what: str) -> bool:
+    """Whether the budget allows so much more work, for `what`."""
+    budget = _RUNNING.get()
+    return budget is None or budget.affords(work, what)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Generic, Protocol, TypeVar
 
+from sketchlearn.decoders.budget import affords
 from sketchlearn.decoders.state import State
 
 R = TypeVar("R", bound="Run")
@@ -80,13 +81,15 @@ class Stage(Generic[R]):
     name: str
     applies: Callable[[R], str]
     step: Callable[[R], Outcome | None]
+    cost: Callable[[R], float] | None = None
+    """Multiply-adds that it takes at least, about; None for stages that always run: they stop when nothing is left."""
 
 
 def drive(policy: Iterable[Stage[R]], run: R) -> None:
     """Run the stages that apply until the outcome of one is accepted."""
     for stage in policy:
         why = stage.applies(run)
-        if not why:
+        if not why or (stage.cost is not None and not affords(stage.cost(run), f"the stage {stage.name!r}")):
             continue
         begin = perf_counter()
         outcome = stage.step(run)

@@ -96,6 +96,11 @@ class Cleaned:
         """Record of a release."""
         return self.sketch.privacy
 
+    @property
+    def noise(self) -> float:
+        """Variance that every average is known to carry beyond sampling."""
+        return self.sketch.noise
+
 
 def characteristic_values(features: PhaseMap, mixture: Mixture, spread: Array) -> tuple[Complex, Complex, Array]:
     """Of a mixture whose means are known up to `spread` (k,): its averages, their harmonics, and variances of those."""

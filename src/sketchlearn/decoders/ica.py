@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
+from sketchlearn.decoders.budget import SECOND, charge, over, running
 from sketchlearn.decoders.noise import CHANCE, DEVIATIONS, PROBES
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
@@ -26,6 +27,7 @@ Array = npt.NDArray[np.float64]
 
 _RIDGE = 1e-4  # of the mean variance: directions that are nearly combinations of others
 _ROUNDS, _BLOCK = 30, 256
+_METRICS, _TYPICAL = 3, 30  # metrics of a start, and rounds of its three fits together, as they usually are
 _LIMIT = 2.5  # misfit over noise floor that is let pass: eighth moments behind the floor are only roughly known
 _FLAT = 1e-7  # variance of whitened rows that is none
 _LEAST = -2.0  # excess kurtosis of a law with two values, the smallest there is
@@ -70,14 +72,14 @@ def decode_ica(
     """
     phi = quartic(sketch.features, "independent component analysis")
     count = sketch.effective_count
-    cumulants, directions, root, mean = _whitened(sketch, phi)
+    cumulants, directions, root, mean = _whitened(sketch, phi, affordable(phi.size, phi.dim))
     d = directions.shape[1]
     near = phi.radius < usual_radius(phi.dim)
     best = _explained(cumulants, directions, np.eye(d), count, rng, near)
     for _ in range(starts):
         if trace is not None:
             trace.append({"ratio": best.ratio, "rounds": best.rounds})
-        if not best.ratio > _LIMIT or d == 1:
+        if not best.ratio > _LIMIT or d == 1 or over("other starts"):
             break
         turned = np.linalg.qr(rng.normal(size=(d, d)))[0]
         found = _explained(cumulants, directions, turned, count, rng, near)
@@ -119,13 +121,47 @@ def decode_ica(
 # -- the sketch --------------------------------------------------------------------------------------
 
 
-def _whitened(sketch: Sketch, phi: QuarticFeatures) -> tuple[Array, Array, Array, Array]:
-    """Cumulants (m,) along unit directions (m, r), the root of the covariance (d, r) and the mean of the map's rows."""
+def work(m: int, d: int) -> float:
+    """Multiply-adds of one start with m directions in d columns: large products, which run twice as fast as others."""
+    turns = 0.5 * d * (d + 1)
+    return 0.5 * (_METRICS * m**3 / 6.0 + _TYPICAL * (0.5 * m**2 * turns + m * turns**2))
+
+
+def affordable(m: int, d: int) -> int:
+    """How many of m directions the budget allows; ValueError, with what it does allow, if they are too few."""
+    limit, least = running().left, min(fewest_directions(d), m)
+    if work(m, d) <= limit:
+        return m
+    if work(least, d) > limit:
+        widest = next((c for c in range(d - 1, 1, -1) if work(fewest_directions(c), c) <= limit), 1)
+        raise ValueError(
+            f"independent components of {d} columns take about {work(least, d) / SECOND:.0f} s of CPU, more than the "
+            f"budget of {limit / SECOND:.3g} s allows: up to {widest} columns can be separated within it (leave "
+            "columns out or project them on principal components first); sl.decoding_budget(seconds) allows more"
+        )
+    low, high = least, m
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if work(middle, d) <= limit else (low, middle)
+    return low
+
+
+def fewest_directions(d: int) -> int:
+    """Directions that determine a covariance of d columns."""
+    return d * (d + 1) // 2 + d
+
+
+def _whitened(sketch: Sketch, phi: QuarticFeatures, count: int) -> tuple[Array, Array, Array, Array]:
+    """Cumulants (m,) along unit directions (m, r), the root of the covariance (d, r) and the mean of the map's rows.
+
+    Of the directions of the map, `count` are looked at, the same ones in every decoding.
+    """
     moments = phi.moments_from_sums(sketch.sums, float(sketch.weight))
-    e1, e2, e3, e4 = moments.first, moments.second, moments.third, moments.fourth
+    chosen = np.sort(np.random.default_rng(phi.size).permutation(phi.size)[:count])
+    e1, e2, e3, e4 = (x[chosen] for x in (moments.first, moments.second, moments.third, moments.fourth))
     variance = e2 - e1**2
     cumulants = e4 - 4.0 * e1 * e3 + 6.0 * e1**2 * e2 - 3.0 * e1**4 - 3.0 * variance**2
-    units = phi.directions / phi.lengths[:, None]
+    units = phi.directions[chosen] / phi.lengths[chosen, None]
     covariance = _covariance(units, variance)
     values, vectors = np.linalg.eigh(covariance)
     keep = values > _FLAT * max(float(values[-1]), 1e-300)
@@ -142,8 +178,8 @@ def _covariance(units: Array, variances: Array) -> Array:
     """The covariance whose quadratic forms along directions are these variances."""
     d = units.shape[1]
     i, j = np.triu_indices(d)
-    if len(units) < len(i) + d:
-        raise ValueError(f"{len(units)} directions are too few for {d} columns: draw at least {len(i) + d}")
+    if len(units) < fewest_directions(d):
+        raise ValueError(f"{len(units)} directions are too few for {d} columns: draw at least {fewest_directions(d)}")
     forms = units[:, i] * units[:, j] * np.where(i == j, 1.0, 2.0)
     found = np.linalg.lstsq(forms, variances, rcond=None)[0]
     covariance = np.zeros((d, d))
@@ -306,8 +342,10 @@ def _turned(cumulants: Array, V: Array, rotation: Array, metric: _Metric) -> tup
     target = metric.whiten(cumulants)
     damping, rounds = 1e-3, 0
     kurtosis, value = _kurtosis(target, V @ rotation, metric)
-    while rounds < _ROUNDS:
+    m, p = len(V), d * (d + 1) / 2
+    while rounds < _ROUNDS and not (rounds and over("more rounds of the fit")):
         rounds += 1
+        charge(0.5 * (0.5 * m * m * p + m * p * p))
         whole = metric.whiten(_linearised(V @ rotation, kurtosis))
         left = target - whole[:, :d] @ kurtosis
         normal, slope = whole.T @ whole, whole.T @ left

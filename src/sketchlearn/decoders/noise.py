@@ -57,6 +57,10 @@ class Averages(Protocol):
     def lower(self) -> Any: ...
     @property
     def upper(self) -> Any: ...
+    @property
+    def privacy(self) -> Any: ...
+    @property
+    def noise(self) -> Any: ...
 
 
 class Noisy(Protocol):
@@ -80,6 +84,8 @@ def sampling_variance(power: Array) -> Array:
 
 def added_variance(sketch: Averages) -> Array:
     """Variance of each average beyond that of sampling rows with ideal features, (m,)."""
+    if sketch.features.as_second_moment is not None and sketch.privacy is None and not np.any(sketch.noise):
+        return np.zeros(sketch.features.size)  # (nothing is added, and the rest takes many times the sketch)
     ideal = sketch.features.ideal_variances(sketch.mean, sketch.sums, float(sketch.weight))
     return np.maximum(sketch.variances - ideal / sketch.effective_count, 0.0)
 

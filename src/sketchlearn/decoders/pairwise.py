@@ -67,7 +67,7 @@ def fit_pairs(
     >>> S, x, t = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]]), np.array([0, 1]), np.array([2])
     >>> fits = [fit_pairs(S, np.full((3, 3), f), x, t, np.zeros(2), 400.0, 0.0) for f in (1.0, 0.5)]
     >>> fits[0].coefficients, [fit.errors.round(3).tolist() for fit in fits]
-    (array([[0.5, 0. ]]), [[[0.043, 0.043]], [[0.079, 0.071]]])
+    (array([[0.5, 0. ]]), [[[0.043, 0.043]], [[0.061, 0.061]]])
     """
     scale = np.sqrt(np.maximum(np.diag(S), 0.0))
     inverse = np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)

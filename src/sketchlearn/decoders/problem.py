@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import isotonic_regression
 
-from sketchlearn.decoders import noise
+from sketchlearn.decoders import budget, noise
 from sketchlearn.decoders.families import Family
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.state import State
@@ -25,6 +25,7 @@ from sketchlearn.models.mixture import Mixture
 Array = npt.NDArray[np.float64]
 _MANY_COLUMNS = 200  # beyond, normal equations are used: singular values take ten times as long
 _TILE, _SMALLEST_TILE = 2**17, 256  # numbers of a tile, which should stay in the cache, and its fewest frequencies
+_ATOM = 12  # multiply-adds that a cosine, a sine and their sums take as long as
 _LOW, _LOW_SHARE = 0.5, 0.3  # frequencies that see the data as one blob, and the most that all of them may weigh
 
 
@@ -208,6 +209,14 @@ class Problem:
             return moved.stretched(1.0 / diagonal)
         return moved.mapped(np.asarray(np.linalg.inv(self.metric), np.float64))
 
+    def inverse(self, mixture: Mixture) -> Mixture:
+        """A mixture in the units of the rows as one of this problem."""
+        if self.metric is not None:
+            diagonal = np.diag(self.metric)
+            plain = (self.metric == np.diag(diagonal)).all()
+            mixture = mixture.stretched(diagonal) if plain else mixture.mapped(self.metric)
+        return mixture.scaled(1.0 / self.scale, -self.center / self.scale)
+
     # -- the model -----------------------------------------------------------------------------
 
     def _space(self, k: int) -> tuple[F32, F32, F32, F32]:
@@ -215,12 +224,17 @@ class Problem:
             self._buffers[k] = _buffers(k, self.size)
         return self._buffers[k]
 
+    def _charge(self, products: int, numbers: int = 0) -> None:
+        """Count the work of so many atoms and of the numbers of their shapes, at all frequencies."""
+        budget.charge(self.size * (products * (self.dim + _ATOM) + numbers))
+
     def damping(self, state: State) -> F32:
         """Logarithms of the envelopes, (k, m) or (1, m)."""
         return np.asarray(state.family.damping(state.shapes, self.operator), np.float32)
 
     def atoms(self, state: State) -> tuple[F32, F32, F32]:
         """Atoms (cosine and sine parts, (k, m)) and the weighted model (2, m); buffers that the next call reuses."""
+        self._charge(state.k, state.shapes.size)
         phases = self.operator.forward(state.means)
         cosine, sine, model, _ = self._space(len(phases))
         self._loops.atoms(phases, self.damping(state), np.asarray(state.weights, np.float32), cosine, sine, model)
@@ -238,6 +252,7 @@ class Problem:
     def slopes(self, family: Family, weights: Array, means: Array, shapes: Array) -> tuple[float, Array, Array, Array]:
         """Misfit of a mixture, and its gradient in weights, means and shapes."""
         k = len(means)
+        self._charge(2 * k, 2 * shapes.size)
         means32, weights32 = means.astype(np.float32), weights.astype(np.float32)
         by_weight, by_mean, by_shape = np.zeros(k), np.zeros(means.shape), np.zeros(shapes.shape)
         value = 0.0
@@ -280,6 +295,7 @@ class Problem:
         That is products of atoms and weighted residual (k,), -1/2 of the slope in the weights, and their pull on the
         means (k, d), -1/2 of the slope in these for weights of 1.
         """
+        self._charge(2 * len(means))
         phases = self.operator.forward(means)
         cosine, _, weighted, along = self._space(len(phases))
         squares = self.operator.squared_norms
@@ -291,6 +307,7 @@ class Problem:
 
     def correlation(self, points: Any, target: F32) -> tuple[F32, F32]:
         """Re<exp(i w·x), target> for some points, (k,), and its gradient, (k, d)."""
+        self._charge(2 * len(points))
         phases = self.operator.forward(points)
         along = np.empty(len(phases), np.float32)
         self._loops.correlate(phases, target, along)

@@ -43,6 +43,12 @@ class State:
         """Round components of one width."""
         return cls(SHARED, weights, means, np.array([variance]), value)
 
+    @classmethod
+    def of(cls, mixture: Mixture) -> State:
+        """The components of a Gaussian mixture."""
+        family = (SPHERICAL, DIAGONAL, FULL)[mixture.covariances.ndim - 1]
+        return cls(family, mixture.weights, mixture.means, mixture.covariances)
+
     @property
     def k(self) -> int:
         """Number of components."""

@@ -125,7 +125,10 @@ def _reason(because: str, solution: Solution) -> str:
     """Why a number is recommended, in words that agree with the verdict of its final fit."""
     if solution.code is Code.RELIABLE:
         return f"{because}; its fit is certified"
-    return f"{because}; its fit is not certified"
+    good = ""
+    if solution.code is Code.GOOD:
+        good = f", though its cost is near the least ({100 * solution.excess_cost_bound:.2g} % above at most)"  # type: ignore[attr-defined]
+    return f"{because}; its fit is not certified{good}"
 
 
 def numbers_of_components(sketch: Sketch, ks: Iterable[int]) -> list[int]:

@@ -20,11 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from sketchlearn.decoders.description import FREQUENCIES, describe
-from sketchlearn.decoders.kmeans.partition import DRAWS
+from sketchlearn.decoders.kmeans.partition import DRAWS, squared_distances
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.noise import SLACK
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import Code, Solution
+from sketchlearn.decoders.steps.far import Low, far_components
 from sketchlearn.decoders.steps.greedy import Found, search
 from sketchlearn.decoders.sweep import CERTIFIED, Sweep, SweepRow, numbers_of_components, watched
 from sketchlearn.decoders.sweep_gmm import sweep_gmm
@@ -36,6 +37,7 @@ from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Array, Mixture
 from sketchlearn.sketches.value import Sketch
 
+_STARTS = 3  # random starts of k-means for the costs
 _DRAWS = 4000  # rows drawn from the mixture that stands for the data; evidence counts as that of so many rows at most
 _KNOWN = 100  # rows for each cluster from which on its variance is known to 14 %: then a certificate overrules
 _TRIES = 3  # numbers that are decoded to the end in search of a certificate
@@ -55,18 +57,33 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator,
         found.append(_next(problem, k, rng, found[-1] if found else None))
     models = [problem.mixture(f.state.with_weights(np.maximum(f.state.weights, 1e-12)).mixture()) for f in found]
     explained = next((model for f, model in zip(found, models, strict=True) if f.ratio <= SLACK), None)
-    draws = problem.normalised(_stand_in(sketch, explained).sample(DRAWS, 0)[0])
-    draws = draws[np.random.default_rng(0).permutation(len(draws))]
-    few = draws[:_DRAWS]
+    draws, weights, few = _rows_like(sketch, problem, _stand_in(sketch, explained), found[-1].state.means)
     n, rows, evidence, centers = min(sketch.effective_count, float(_DRAWS)), [], [], None
     for k, f in zip(numbers, found, strict=True):
-        centers, cost = _cells(draws, f.state.means, centers)
+        centers, cost = _cells(draws, weights, f.state.means, centers)
         code = Code.UNCERTIFIED if f.ratio <= CLUSTERS else Code.MISFIT
         evidence.append(completed_likelihood(few, centers, n))
         rows.append(SweepRow(k, f.value, f.ratio, cost * problem.scale**2, evidence[-1].criterion, code))
     allowed = [i for i, row in enumerate(rows) if row.k * FEWEST_ROWS <= sketch.effective_count] or [0]
     best = rows[_fewest([evidence[i] for i in allowed], n)]
     return _concluded(sketch, rows, best, tuple(models), rng)
+
+
+def _rows_like(sketch: Sketch, problem: Problem, mixture: Mixture, centers: Array) -> tuple[Array, Array, Array]:
+    """Rows that stand for those of the sketch (normalised) with weights, and some of them that are all alike.
+
+    Far rows that low frequencies show are among them, by their weights.
+    """
+    own = np.random.default_rng(0)
+    low = None if problem.drowned else Low.of(sketch, problem)
+    inner = problem.inverse(mixture)
+    far = far_components(low, inner, centers) if low is not None and low.tells(inner) else None
+    if far is None:
+        draws = problem.normalised(mixture.sample(DRAWS, 0)[0])
+        draws = draws[own.permutation(len(draws))]
+        return draws, np.full(len(draws), 1.0 / len(draws)), draws[:_DRAWS]
+    x, w, _ = far.mixture.weighted_points(DRAWS, own)
+    return x, w / w.sum(), x[own.choice(len(x), _DRAWS, p=w / w.sum())]
 
 
 def _stand_in(sketch: Sketch, explained: Mixture | None) -> Mixture:
@@ -143,18 +160,20 @@ def _fewest(evidence: list[Evidence], n: float) -> int:
     raise AssertionError("the best one is not worse than itself")
 
 
-def _cells(draws: Array, means: Array, last: Array | None) -> tuple[Array, float]:
+def _cells(draws: Array, weights: Array, means: Array, last: Array | None) -> tuple[Array, float]:
     """Centres by k-means on the draws, and their mean cost, which is never above that of fewer centres.
 
     From the means that were found, from k-means++, and from the last centres and the draws that are farthest from them.
     """
-    x, weights = np.ascontiguousarray(draws, np.float32), np.full(len(draws), 1.0 / len(draws))
+    x = np.ascontiguousarray(draws, np.float32)
     k = len(means)
-    starts = [means, lloyd.seed_centers(x, weights, k, np.random.default_rng(k).uniform(size=(k, 2 + int(np.log(k)))))]
+    own = np.random.default_rng(k)
+    tries = [own.uniform(size=(k, 2 + int(np.log(k)))) for _ in range(_STARTS)]
+    starts = [means, *(lloyd.seed_centers(x, weights, k, uniforms) for uniforms in tries)]
     if last is not None:
         more = last
         for _ in range(k - len(last)):
-            apart = ((draws[:, None, :] - more[None]) ** 2).sum(2).min(1)
+            apart = weights * squared_distances(draws, more).min(1)
             more = np.concatenate([more, draws[[int(apart.argmax())]]])
         starts.append(more)
     best: tuple[Array, float] | None = None
@@ -162,7 +181,7 @@ def _cells(draws: Array, means: Array, last: Array | None) -> tuple[Array, float
         centers = np.ascontiguousarray(start, np.float32)
         lloyd.lloyd(x, weights, centers, 100, 1e-6)
         placed = centers.astype(np.float64)
-        cost = float(((draws[:, None, :] - placed[None]) ** 2).sum(2).min(1).mean())
+        cost = float(weights @ squared_distances(draws, placed).min(1))
         if best is None or cost < best[1]:
             best = placed, cost
     assert best is not None

@@ -100,11 +100,8 @@ def of_clusters(
 
 def _misfit(k: int, plain: float, path: str) -> Verdict:
     return Code.MISFIT, (
-        f"not certified: with {k} round components the misfit is {plain:.3g} times the noise "
-        "floor. Either clusters are missing (try more components, a larger sketch or another seed), or they are not "
-        "round Gaussians (columns in different units should be standardised), as on most real data; the centres "
-        f"then come from a richer model ({path}) and are usually close to "
-        "those of k-means"
+        f"not certified as {k} round clusters (the misfit is {plain:.3g} times the noise floor), as on most real data: "
+        f"some are missing, or they are not round Gaussians; the centres come from {path}"
     )
 
 

@@ -23,7 +23,7 @@ def default_size(n_components: int, dim: int, task: str = "kmeans", *, covarianc
     """Number of features that :func:`sketchlearn.design` takes for a pilot sample if none is asked for.
 
     Ten per coordinate of the centres for k-means (twice that for a map from bounds or a guessed scale), ten per
-    parameter of a mixture, fifteen of a stable one, all products of up to 2000 columns for principal components and
+    parameter of a mixture, fifteen of a stable one, all products of up to 5000 columns for principal components and
     ``8 * n_components * dim`` of more; a hundred at least, except for quadratic features.
 
     Examples

@@ -280,6 +280,7 @@ def design_request(
     projection: int | Projection | None = None,
     drawn: tuple[str, bool, int | None] = ("dense", False, None),
     level: int = 4,
+    any_units: bool = False,
 ) -> FeatureMap:
     """The map for a request whose sample is a pilot: what all doors have in common.
 
@@ -299,6 +300,8 @@ def design_request(
         How the frequencies are drawn.
     level : int
         Whose line warnings are about, counted from here.
+    any_units : bool
+        Whether what is learned divides columns by their spread itself: then there is no warning of their units.
 
     Examples
     --------
@@ -332,8 +335,9 @@ def design_request(
     if asked.sample is not None:
         compared = task.units == "distances" or request.covariance_type == "spherical"
         compared |= task.units in ("columns", "unlike") and asked.standardize is False
+        compared &= units is None and not (asked.standardize or any_units)
         if task.outliers or compared:
-            warn_of(asked.rows(), names, compared and units is None and not asked.standardize, level, task.outliers)
+            warn_of(asked.rows(), names, compared, level, task.outliers)
     if few is not None:
         phi = phi.with_projection(few)
     if names is not None and len(names) == phi.inputs:

@@ -1,9 +1,9 @@
 """Quadratic maps for principal components and regression: how many features, about which point, how far.
 
 Size.  All d (d + 1) / 2 products of columns take d^2 / 2 operations a row, lose nothing, and are decoded by one
-eigendecomposition.  They are kept up to 2000 columns, where they are 16 MB.  m random features take m d operations a
-row: always more, unless fewer than d / 2 of them would do.  They only make a smaller sketch, and are for more columns,
-for releases, and for those who ask for a size.
+eigendecomposition.  They are kept up to 5000 columns, where they are 100 MB and their eigenvectors take about
+15 s.  m random features take m d operations a row: always more, unless fewer than d / 2 of them would do.  They only
+make a smaller sketch, and are for more columns, for releases, and for those who ask for a size.
 
 Random features.  k components of d columns have ``k d - k (k - 1) / 2`` parameters.  Exactly low-rank data needs about
 twice as many features; full-rank data needs more, for the tail of its spectrum acts as noise: with ``8 k d`` the risk
@@ -37,7 +37,7 @@ SIZE = 8
 """Features per component and column."""
 ALL_PRODUCTS = {"task": "regression", "n_components": 1, "size": None}
 """What to ask for where a model is learned from the moments of few columns, whose units don't matter then."""
-_EXACT_COLUMNS = 2000  # all products are kept up to here: 16 MB
+_EXACT_COLUMNS = 5000  # all products are kept up to here: 100 MB, and 15 s for their eigenvectors
 _RELEASED_COLUMNS = 511  # the same with public bounds: noise of a matrix takes seconds
 _ORTHOGONAL_COLUMNS = 2048  # bases up to here take seconds to draw
 
@@ -65,7 +65,7 @@ def design_pca(
     bounds : (lower, upper), optional
         Public bounds of the columns: rows are clipped to the ball around the box and summed exactly.
     size : int, optional
-        Number of random features; by default all products of up to 2000 columns (511 with bounds), then
+        Number of random features; by default all products of up to 5000 columns (511 with bounds), then
         ``8 * n_components * d``.
     seed : int
         Seed of the directions.
@@ -108,7 +108,7 @@ def design_regression(
 ) -> tuple[QuadraticFeatures, str]:
     """A quadratic map for regression of any columns on any others (targets are columns too), and why.
 
-    All products of columns up to 2000 columns, unless `size` asks for fewer; beyond that a compressed map, from
+    All products of columns up to 5000 columns, unless `size` asks for fewer; beyond that a compressed map, from
     which principal-component regression is accurate where few components carry the data.
 
     Examples
@@ -125,7 +125,7 @@ def design_regression(
 
 
 def pca_size(k: int, d: int, covariance_type: str | None = None) -> int:
-    """All products of columns up to 2000 columns; beyond, eight features per component and column."""
+    """All products of columns up to 5000 columns; beyond, eight features per component and column."""
     return d * (d + 1) // 2 if d <= _EXACT_COLUMNS else SIZE * k * d
 
 
@@ -155,7 +155,7 @@ def design_pairwise(
     >>> design_pairwise([[1.0, np.nan], [np.nan, 2.0]])[0]
     PairwiseFeatures(dim=2, size=3, center=...)
     """
-    d, center, radius, origin = _place(sample, dim, bounds, weights)
+    d, center, radius, origin = _place(sample, dim, bounds, weights, missing=True)
     phi = PairwiseFeatures.draw(d, center=center, radius=radius)
     return phi, f"all {phi.size} products of {d} columns, each from the rows that hold both; {origin}"
 
@@ -190,12 +190,13 @@ def _place(
     dim: int | None,
     bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None,
     weights: Array | None,
+    missing: bool = False,
 ) -> tuple[int, npt.NDArray[np.float64] | None, float | None, str]:
     if sample is not None and bounds is not None:
         raise ValueError("give a sample or bounds, not both")
     if sample is not None:
         rows = np.asarray(sample, np.float64)
-        if rows.ndim != 2 or not len(rows) or np.isinf(rows).any():
+        if rows.ndim != 2 or not len(rows) or not (np.isfinite(rows) | (np.isnan(rows) & missing)).all():
             raise ValueError(f"the pilot sample must be finite rows and columns, got shape {rows.shape}")
         return rows.shape[1], _near_mean(rows, weights), None, f"centred near the mean of {len(rows)} pilot rows"
     if bounds is not None:

@@ -5,6 +5,7 @@ from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.features.fourier import FourierFeatures
+from sketchlearn.features.kernel_laws import CauchyLaw, LaplaceLaw, MaternLaw, register_law
 from sketchlearn.features.monitoring import MonitoringFeatures
 from sketchlearn.features.operator import DenseOperator, Operator
 from sketchlearn.features.pairwise import PairwiseFeatures
@@ -26,6 +27,7 @@ from sketchlearn.features.split import SplitFeatures
 __all__ = [
     "AdaptedLaw",
     "Category",
+    "CauchyLaw",
     "CharacteristicMap",
     "DenseOperator",
     "EmbeddedFeatures",
@@ -34,6 +36,8 @@ __all__ = [
     "FoldedLaw",
     "FourierFeatures",
     "GaussianLaw",
+    "LaplaceLaw",
+    "MaternLaw",
     "MixedLaw",
     "MonitoringFeatures",
     "MultiscaleLaw",
@@ -48,4 +52,5 @@ __all__ = [
     "SplitFeatures",
     "WeightedLaw",
     "register",
+    "register_law",
 ]

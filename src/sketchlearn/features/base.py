@@ -25,7 +25,7 @@ from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fingerprint import check_fingerprint, digest
 from sketchlearn.features.projection import Projection
-from sketchlearn.features.recipe_arrays import decode_array, encode_array
+from sketchlearn.features.recipe_arrays import decode_array, differences, encode_array, real_parts
 from sketchlearn.features.sum_algebra import SumAlgebra
 from sketchlearn.kernels import GRID_BITS, Plan, RowSums, Summer, prepare
 from sketchlearn.limits import check
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 Recipe = dict[str, Any]
 _M = TypeVar("_M", bound="FeatureMap")
 _WORDS_ALONE = {"columns", "reason", "provenance", "_expected", "_embedded"}  # fields without constants of rows
-_WORDS = 80  # letters of a field of a recipe that are worth showing
 
 
 def unchanged(parameters: Recipe) -> Recipe:
@@ -66,8 +65,7 @@ class FeatureMap(SumAlgebra, ABC):
         Why this kind, size and scale were chosen, in words, if :func:`sketchlearn.design` chose them.  No part of the
         recipe: maps that differ in it alone are equal.  Map files keep it, sketches don't.
     provenance : str
-        What the map was chosen from, as far as it is known: ``"public bounds"``, ``"other data: ..."``, ``"a sample"``
-        or ``""``.  A private release needs to know.  Kept where `reason` is.
+        What it was chosen from, if known: ``"public bounds"``, ``"other data: ..."``, ``"a sample"``; kept as `reason`.
 
     Examples
     --------
@@ -220,16 +218,11 @@ class FeatureMap(SumAlgebra, ABC):
     def chosen_from(self: _M, provenance: str) -> _M:
         """The map with a record of what it was chosen from.
 
-        Maps that :func:`sketchlearn.design` makes have it: ``"public bounds"``, or ``"a sample"`` of some rows.  Where
-        these were not the rows of a later release, give their name: ``"other data: census of 2011"``.  Then
-        :func:`sketchlearn.privatize` needs no ``public_map=True``, and the record of the release names them.
-
         Examples
         --------
         >>> import sketchlearn as sl
-        >>> phi = sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=3)
-        >>> phi.chosen_from("other data: census of 2011") == phi
-        True
+        >>> sl.FourierFeatures.draw(dim=2, size=8).chosen_from("other data: census of 2011").provenance
+        'other data: census of 2011'
         """
         return self._with(provenance=str(provenance))
 
@@ -316,22 +309,7 @@ class FeatureMap(SumAlgebra, ABC):
         """What distinguishes two maps, in words (empty if nothing does)."""
         if self.kind != other.kind:
             return f"one has {self.kind} features, the other {other.kind} ones"
-        mine, theirs = self.recipe(), other.recipe()
-        parts, arrays = [], []
-        for key in sorted(set(mine) | set(theirs)):
-            a, b = mine.get(key), theirs.get(key)
-            if a != b:
-                long = any(
-                    len(json.dumps(v)) > _WORDS or isinstance(v, list) or (isinstance(v, dict) and "f8" in v)
-                    for v in (a, b)
-                )  # lists and arrays say nothing to people
-                if long:
-                    arrays.append(key)
-                else:
-                    parts.append(f"{key} {_plain(a)} vs {_plain(b)}")
-        if arrays:
-            parts.append(f"other values of {', '.join(arrays)}")
-        return ", ".join(parts)
+        return differences(self.recipe(), other.recipe())
 
     def describe(self) -> str:
         """One line for people."""
@@ -430,7 +408,7 @@ class FeatureMap(SumAlgebra, ABC):
         By default the features in units of 2**-22, one row at a time, so that the shape of a batch changes no bit.
         Maps whose sums must agree between machines compute these integers in a fixed order of operations.
         """
-        units = [np.rint(_parts(self(row[None]))[0] * 2.0**GRID_BITS) for row in X]
+        units = [np.rint(real_parts(self(row[None]))[0] * 2.0**GRID_BITS) for row in X]
         return np.array(units).reshape(len(units), *self.sums_shape).astype(np.int64)
 
     # -- sums --------------------------------------------------------------------------------
@@ -514,14 +492,3 @@ def _rebuild(
     phi = FeatureMap.from_recipe(recipe)
     phi = phi if embedded is None else phi.with_random_array(embedded)
     return (phi if expected is None else phi.expecting(expected)).explained(reason).chosen_from(provenance)
-
-
-def _parts(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Real and imaginary parts one after the other, for complex numbers."""
-    return np.concatenate([values.real, values.imag], axis=1) if np.iscomplexobj(values) else values
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return value["law"] if isinstance(value, dict) and set(value) == {"law"} else value

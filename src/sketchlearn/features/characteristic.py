@@ -47,6 +47,41 @@ class CharacteristicMap(FeatureMap):
     def operator(self, scale: float = 1.0, dtype: npt.DTypeLike = np.float32) -> Operator:
         """Products with the frequencies times `scale`, forward and adjoint."""
 
+    def kernel(self, x: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Array:
+        """The kernel that the map approximates, between rows: the average of ``cos(w·(x - y))`` over its frequencies.
+
+        Distances of sketches of this map are maximum mean discrepancies of this kernel (:func:`sketchlearn.mmd`).
+
+        Parameters
+        ----------
+        x : array (n, dim)
+            Rows.
+        y : array (k, dim), optional
+            Other rows; by default those of `x`.
+
+        Returns
+        -------
+        ndarray (n, k)
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> phi = sl.FourierFeatures.draw(dim=2, size=4000, scale=2.0, radial="gaussian")
+        >>> phi.kernel([[0.0, 0.0]], [[0.0, 0.0], [0.0, 2.0]]).round(1)
+        array([[1. , 0.6]])
+        """
+        operator = self.operator(dtype=np.float64)
+        rows, others = (self._rows_of(v) for v in (x, x if y is None else y))
+        middle = rows.mean(axis=0) if len(rows) else 0.0  # phases of far rows lose digits
+        a, b = (operator.forward(v - middle) for v in (rows, others))
+        return np.asarray((np.cos(a) @ np.cos(b).T + np.sin(a) @ np.sin(b).T) / self.size)
+
+    def _rows_of(self, values: npt.ArrayLike) -> Array:
+        rows = np.asarray(values, np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.dim or not np.isfinite(rows).all():
+            raise ValueError(f"expected finite rows with {self.dim} columns, got an array of shape {rows.shape}")
+        return rows
+
     def ideal_variances(self, mean: npt.NDArray[Any], sums: npt.NDArray[Any], weight: float) -> Array:
         """Variances of ``exp(i w·x)`` over rows with these averages: those of ideal features, (size,)."""
         return np.maximum(1.0 - np.abs(mean) ** 2, 0.0)

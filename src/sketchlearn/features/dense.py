@@ -107,3 +107,17 @@ def positive(value: object, name: str) -> float:
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be positive and finite, got {number!r}")
     return number
+
+
+def one_scale(
+    scale: float | npt.ArrayLike, dim: int, whitening: npt.ArrayLike | None
+) -> tuple[float, npt.ArrayLike | None]:
+    """One scale and a whitening, for a scale or one for each column."""
+    if not np.ndim(scale):
+        return scale, whitening  # type: ignore[return-value]  # checked with the map
+    if whitening is not None:
+        raise ValueError("scale: one number with a whitening, or one a column without")
+    each = finite(scale, ((dim,),), "scale")
+    if not (each > 0).all():
+        raise ValueError(f"scale: every column needs a positive one, got {each.min():.6g}")
+    return 1.0, np.diag(1.0 / each)

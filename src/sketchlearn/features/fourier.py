@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from sketchlearn.features import dense, low, portable, structured
 from sketchlearn.features.base import register
-from sketchlearn.features.operator import DenseOperator, Operator
+from sketchlearn.features.operator import COPIED_ENTRIES, DenseOperator, Operator
 from sketchlearn.features.phases import PhaseMap
 from sketchlearn.features.radial import LAWS, RadialLaw, probabilities
 from sketchlearn.features.reading import check_per_row
@@ -101,7 +101,7 @@ class FourierFeatures(PhaseMap):
         cls,
         dim: int,
         size: int,
-        scale: float = 1.0,
+        scale: float | npt.ArrayLike = 1.0,
         radial: str | RadialLaw = "adapted",
         seed: int = 0,
         *,
@@ -120,11 +120,11 @@ class FourierFeatures(PhaseMap):
         ----------
         dim, size : int
             Columns of the data, number of features.
-        scale : float
-            Kernel scale, in the units of the data (after `whitening`).
+        scale : float or array (dim,)
+            Kernel scale, in the units of the data (after `whitening`); or one a column, which makes a `whitening`.
         radial : str or RadialLaw
-            ``"gaussian"``, ``"folded"``, ``"adapted"``, ``"weighted"``, ``"multiscale"`` or a law with its
-            own parameters.
+            ``"gaussian"``, ``"folded"``, ``"adapted"``, ``"weighted"``, ``"multiscale"``, ``"laplace"``, ``"matern"``,
+            ``"cauchy"``, or a law with its own parameters.
         seed : int
             The same seed and parameters give the same frequencies on any machine.
         directions : {"orthogonal", "iid"}
@@ -136,16 +136,15 @@ class FourierFeatures(PhaseMap):
         whitening : array (dim, dim), optional
             Matrix A: the features become ``exp(i w·(A x))``; `frequencies` are those of x itself.
         structure : {"dense", "hadamard", "gr2", "fastfood", "auto"}
-            Frequencies drawn one by one, or blocks of Walsh-Hadamard transforms: ``d log d`` operations a row
-            instead of ``d**2``, a few bytes a frequency.  ``"auto"`` takes ``"hadamard"`` where it is faster.
-            Structured blocks have orthogonal or uniform directions of their own: `directions` is not used.
+            Frequencies drawn one by one, or blocks of Walsh-Hadamard transforms: ``d log d`` operations a row instead
+            of ``d**2``, with directions of their own.  ``"auto"`` takes ``"hadamard"`` where it is faster.
         quantized : bool
             Keep only the signs of cosine and sine, of phases with a random dither: two bits a feature.
         features_per_row : int, optional
             Each row contributes so many of the features, one group of them that follows from its content; with
             structured features a multiple of the length of a block.
         octaves : int
-            So many octaves below the radial law have frequencies, for far rows; of dense, plain features only.
+            Octaves below the radial law that have frequencies, for far rows; of dense, plain features only.
 
         Examples
         --------
@@ -159,12 +158,13 @@ class FourierFeatures(PhaseMap):
                 raise ValueError(f"radial={radial!r}: choose one of {', '.join(LAWS)}")
             radial = LAWS[radial]()
         centre = None if center is None else dense.finite(center, ((dim,),), "center")
+        width, whitening = dense.one_scale(scale, dim, whitening)
         matrix = None if whitening is None else dense.finite(whitening, ((dim, dim),), "whitening")
         if centre is not None:
             # exact in float32, so that float32 and float64 rows are centred alike
             with np.errstate(over="ignore"):
                 centre = dense.finite(centre.astype(np.float32), ((dim,),), "center in float32")
-        phi = cls(dim, size, scale, radial, directions, radii, seed, centre, matrix, octaves=octaves)._validated()
+        phi = cls(dim, size, width, radial, directions, radii, seed, centre, matrix, octaves=octaves)._validated()
         return phi.redrawn(structure=structure, quantized=quantized, features_per_row=features_per_row)
 
     def redrawn(
@@ -351,7 +351,7 @@ class FourierFeatures(PhaseMap):
     @cached_property
     def norms(self) -> npt.NDArray[np.float64]:
         """Euclidean norms of the frequencies, (size,)."""
-        if self.structure == "dense":
+        if self.structure == "dense" and self.size * self.dim <= COPIED_ENTRIES:
             return np.sqrt((self.frequencies**2).sum(1))
         return np.sqrt(self.operator(dtype=np.float64).squared_norms)
 
@@ -366,7 +366,7 @@ class FourierFeatures(PhaseMap):
         (1, 8)
         """
         if self.structure == "dense":
-            return DenseOperator.of(self.frequencies * scale, dtype)
+            return DenseOperator.of_half_turns(self.half_turns, scale, dtype)
         return structured.StructuredOperator(self._blocks, self._stretch.astype(np.float64), scale, dtype)
 
     @property
@@ -453,9 +453,9 @@ class FourierFeatures(PhaseMap):
         numbers: dict[str, Any] = {}
         if self.structure == "dense":
             kind = "fourier" if self.dither is None else "signs"
-            w = self.frequencies
-            squares = np.ascontiguousarray((w * w).T)
-            arrays |= {"half_turns": self.half_turns, "rms": np.sqrt(portable.total(squares) / self.size)}
+            columns = (self.half_turns[:, i].astype(np.float64) * math.pi for i in range(self.dim))
+            squares = np.array([float(portable.total(w * w)) for w in columns])
+            arrays |= {"half_turns": self.half_turns, "rms": np.sqrt(squares / self.size)}
         else:
             kind, blocks = "hadamard", self._blocks
             numbers["p"] = blocks.p
@@ -474,7 +474,7 @@ class FourierFeatures(PhaseMap):
         """Turns averages of centred features into averages of ``exp(i w·x)``."""
         if self.center is None:
             return None
-        if self.structure == "dense":
+        if self.structure == "dense" and self.size * self.dim <= COPIED_ENTRIES:
             return np.exp(1j * (self.frequencies @ self.center))
         return np.exp(1j * self.operator(dtype=np.float64).forward(self.center[None])[0])
 

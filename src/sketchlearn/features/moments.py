@@ -100,9 +100,12 @@ class MomentSums(SecondMomentMap):
         """
         quadratic, linear = self._averages(sums, weight)
         if self.is_exact:
-            i, j = np.triu_indices(self.dim)
-            square = pairs.product(linear[:, i], linear[:, j])
-            return np.asarray(pairs.add(quadratic, -square)[0])
+            out, at = np.empty(self.size), 0
+            for i, count in enumerate(range(self.dim, 0, -1)):  # row by row: pairs of all products are many numbers
+                square = pairs.product(linear[:, i : i + 1], linear[:, i:])
+                out[at : at + count] = pairs.add(quadratic[:, at : at + count], -square)[0]
+                at += count
+            return out
         return np.asarray(quadratic[0] * self._feature_factors - self._of_centred(linear[:1])[0])
 
     def precision_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:

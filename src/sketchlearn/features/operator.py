@@ -7,6 +7,7 @@ itself again for some of the frequencies, in other units or in another metric.  
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
@@ -22,6 +23,8 @@ Index = npt.NDArray[np.intp]
 _DOUBLE_ENTRIES = 2**24  # integer directions are kept in float64 up to here, in float32 up to 8 times as many,
 _SINGLE_ENTRIES = 2**27  # and beyond that as the bytes they are drawn as
 _MATRIX_ENTRIES = 2**26  # operators are turned into matrices up to here: 256 MB
+COPIED_ENTRIES = 2**22
+"""Of a matrix of frequencies, up to which it is kept in double precision, transposed and squared too: 16 MB."""
 _BLOCK = 2**22  # entries of the frequencies that are looked at together
 
 
@@ -192,6 +195,14 @@ class DenseOperator(Operator):
         """From frequencies in the units of the points."""
         return cls(np.ascontiguousarray(frequencies, dtype))
 
+    @staticmethod
+    def of_half_turns(turns: F32, scale: float, dtype: npt.DTypeLike) -> Operator:
+        """From frequencies in half-turns; large ones are kept as they are."""
+        if turns.size <= COPIED_ENTRIES:
+            return DenseOperator.of(turns.astype(np.float64) * math.pi * scale, dtype)
+        wide = WidenedOperator(turns, math.pi * scale)
+        return wide if np.dtype(dtype) == np.float64 else wide.astype(dtype)
+
     @property
     def shape(self) -> tuple[int, int]:
         return self._matrix.shape  # type: ignore[return-value]
@@ -205,18 +216,29 @@ class DenseOperator(Operator):
         return np.ascontiguousarray(self._matrix.T)
 
     def forward(self, points: npt.ArrayLike) -> Real:
-        return np.asarray(points, self.dtype) @ self._transposed
+        return np.asarray(points, self.dtype) @ (self._matrix.T if self._large else self._transposed)
 
     def adjoint(self, values: Real) -> Real:
         return np.asarray(values, self.dtype) @ self._matrix
 
     @cached_property
     def squared_norms(self) -> Real:
-        return np.asarray(self._squares.sum(1))
+        return np.concatenate([(block * block).sum(1) for _, block in self._blocks()])
 
     @cached_property
     def _squares(self) -> Real:
         return self._matrix * self._matrix
+
+    @property
+    def _large(self) -> bool:
+        """Whether copies in other forms would take more memory than they save time."""
+        return self._matrix.size > COPIED_ENTRIES
+
+    def _blocks(self) -> Iterator[tuple[slice, Real]]:
+        """Some of the frequencies at a time."""
+        step = max(1, _BLOCK // max(self.shape[1], 1))
+        for i in range(0, max(len(self._matrix), 1), step):
+            yield slice(i, i + step), self._matrix[i : i + step]
 
     @property
     def _wide(self) -> bool:
@@ -234,6 +256,8 @@ class DenseOperator(Operator):
         s = np.asarray(covariances, self.dtype)
         if s.ndim < 2:
             return super().quadratic(s)
+        if s.ndim == 2 and self._large:
+            return np.concatenate([s @ (block * block).T for _, block in self._blocks()], 1)
         if s.ndim == 2:
             return np.asarray(s @ self._squares.T)
         if self._wide:
@@ -245,8 +269,12 @@ class DenseOperator(Operator):
         v = np.asarray(values, self.dtype)
         if like == "spherical":
             return np.asarray(v @ self.squared_norms)
+        if like == "diag" and self._large:
+            return np.asarray(sum(v[:, at] @ (block * block) for at, block in self._blocks()))
         if like == "diag":
             return np.asarray(v @ self._squares)
+        if self._wide and self._large:
+            return np.stack([sum((row[at] * block.T) @ block for at, block in self._blocks()) for row in v])
         if self._wide:
             return np.stack([(row * self._transposed) @ self._matrix for row in v])
         d = self.shape[1]
@@ -268,10 +296,74 @@ class DenseOperator(Operator):
 
     def transformed(self, matrix: Real) -> DenseOperator:
         inverse = np.linalg.inv(np.asarray(matrix, np.float64))
-        return DenseOperator((self._matrix.astype(np.float64) @ inverse).astype(self.dtype))
+        if not self._large:
+            return DenseOperator((self._matrix.astype(np.float64) @ inverse).astype(self.dtype))
+        out = np.empty_like(self._matrix)
+        for at, block in self._blocks():
+            out[at] = block.astype(np.float64) @ inverse
+        return DenseOperator(out)
 
     def astype(self, dtype: npt.DTypeLike) -> DenseOperator:
         return self if self.dtype == dtype else DenseOperator(self._matrix.astype(dtype))
+
+
+class WidenedOperator(Operator):
+    """A large matrix in single precision, of which a block at a time is seen in double precision, its columns scaled.
+
+    As exact as the whole in double precision, which would be twice as large as what is kept anyway.
+    """
+
+    def __init__(self, matrix: F32, factors: Real | float) -> None:
+        self._matrix, self._factors = matrix, np.broadcast_to(np.asarray(factors, np.float64), matrix.shape[1:])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._matrix.shape  # type: ignore[return-value]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float64)
+
+    def _blocks(self) -> Iterator[tuple[slice, Real]]:
+        step = max(1, _BLOCK // (8 * self.shape[1]))  # temporaries twice as wide
+        for i in range(0, len(self._matrix), step):
+            yield slice(i, i + step), self._matrix[i : i + step].astype(np.float64) * self._factors
+
+    def forward(self, points: npt.ArrayLike) -> Real:
+        x = np.asarray(points, np.float64)
+        return np.concatenate([x @ block.T for _, block in self._blocks()], 1)
+
+    def adjoint(self, values: Real) -> Real:
+        return np.asarray(sum(values[:, at] @ block for at, block in self._blocks()))
+
+    @cached_property
+    def squared_norms(self) -> Real:
+        return np.concatenate([(block * block).sum(1) for _, block in self._blocks()])
+
+    def frequencies(self) -> Real:
+        return np.concatenate([block for _, block in self._blocks()])
+
+    def rows(self, index: Index) -> Operator:
+        chosen = self._matrix[np.asarray(index, np.intp)]
+        chosen[np.asarray(index) < 0] = 0
+        if chosen.size > COPIED_ENTRIES:
+            return WidenedOperator(chosen, self._factors)
+        return DenseOperator(chosen.astype(np.float64) * self._factors)
+
+    def scaled(self, factor: float) -> Operator:
+        return WidenedOperator(self._matrix, self._factors * factor)
+
+    def transformed(self, matrix: Real) -> Operator:
+        diagonal = np.diag(matrix)
+        if (np.asarray(matrix) == np.diag(diagonal)).all():
+            return WidenedOperator(self._matrix, self._factors / diagonal)
+        return DenseOperator(self.frequencies()).transformed(matrix)
+
+    def astype(self, dtype: npt.DTypeLike) -> Operator:
+        out = np.empty(self.shape, dtype)
+        for at, block in self._blocks():
+            out[at] = block
+        return DenseOperator(out)
 
 
 class DerivedOperator(Operator):

@@ -33,7 +33,7 @@ class RadialLaw(ABC):
 
     @abstractmethod
     def second_moment(self, dim: int) -> float:
-        """E[R^2]."""
+        """E[R^2]; `dim` for a law whose kernel has a length scale of its own, which `scale` is then."""
 
     def importance(self, radius: Array, dim: int) -> Array:
         """Weight w of a frequency in the weighted kernel (features are to be divided by it)."""
@@ -51,7 +51,7 @@ class RadialLaw(ABC):
     def from_recipe(recipe: dict[str, Any]) -> RadialLaw:
         """Inverse of :meth:`to_recipe`; ValueError if it is not one."""
         if not isinstance(recipe, dict) or recipe.get("law") not in LAWS:
-            raise ValueError(f"unknown radial law {recipe!r}")
+            raise ValueError(f"unknown radial law {recipe!r} (one of your own: register_law makes it known)")
         cls = LAWS[recipe["law"]]
         parameters = {k: v for k, v in recipe.items() if k != "law"}
         if set(parameters) != {f.name for f in fields(cls)}:

@@ -1,12 +1,15 @@
-"""Arrays as fields of a recipe."""
+"""Fields of a recipe: arrays as JSON, and what distinguishes two recipes."""
 
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+_WORDS = 80  # letters of a field of a recipe that are worth showing
 
 
 def encode_array(array: npt.NDArray[np.float64] | None) -> dict[str, Any] | None:
@@ -34,3 +37,34 @@ def decode_array(value: Any, shapes: tuple[tuple[int, ...], ...] | None, name: s
     if not np.isfinite(array).all():
         raise ValueError(f"recipe field {name!r} holds NaN or infinity")
     return array
+
+
+def differences(mine: dict[str, Any], theirs: dict[str, Any]) -> str:
+    """What distinguishes two recipes, in words (empty if nothing does)."""
+    parts, arrays = [], []
+    for key in sorted(set(mine) | set(theirs)):
+        a, b = mine.get(key), theirs.get(key)
+        if a != b:
+            long = any(
+                len(json.dumps(v)) > _WORDS or isinstance(v, list) or (isinstance(v, dict) and "f8" in v)
+                for v in (a, b)
+            )  # lists and arrays say nothing to people
+            if long:
+                arrays.append(key)
+            else:
+                parts.append(f"{key} {_plain(a)} vs {_plain(b)}")
+    if arrays:
+        parts.append(f"other values of {', '.join(arrays)}")
+    return ", ".join(parts)
+
+
+def _plain(value: Any) -> Any:
+    """A field of a recipe for people: of a law its name."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return value["law"] if isinstance(value, dict) and set(value) == {"law"} else value
+
+
+def real_parts(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Real and imaginary parts one after the other, for complex numbers."""
+    return np.concatenate([values.real, values.imag], axis=1) if np.iscomplexobj(values) else values

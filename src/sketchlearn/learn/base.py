@@ -400,7 +400,10 @@ class SketchEstimator(DeclaredParameters, ABC):
             sample=pilot.rows, weights=pilot.weights, seed=seed, looked_at=pilot.box,
             missing="pairs" if self._pairs else None, **asked,
         )  # fmt: skip
-        return design_request(request, rows.names, designer=self._designed, projection=few, level=5)
+        return design_request(
+            request, rows.names, designer=self._designed, projection=few, level=5,
+            any_units=bool(getattr(self, "standardize", False)),
+        )  # fmt: skip
 
     def _designed(self, request: Request) -> tuple[FeatureMap, str]:
         phi = self.design_features(request)

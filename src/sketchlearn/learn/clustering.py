@@ -38,6 +38,8 @@ class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows): 
     centers_std_: Array | None
     weights_std_: Array | None
     inertia_: float
+    excess_cost_: float
+    excess_cost_bound_: float
 
     def __init__(
         self,
@@ -153,6 +155,9 @@ class CompressiveKMeans(SketchedClustering):
         sampling.
     inertia_ : float
         Estimated sum of squared distances, from the sketch alone.
+    excess_cost_, excess_cost_bound_ : float
+        Estimated excess of the cost over the best k-means on all rows, .01 for one per cent, and a bound that held for
+        nine in ten data sets; NaN for private sketches and others without the box of the rows.
     labels_ : ndarray (n_samples,)
         Labels of the rows given to `fit`, by a second pass when first asked for.
     sketch_ : Sketch

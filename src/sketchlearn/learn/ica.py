@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.accepts import NOTHING, Accepts, choice, real, whole
+from sketchlearn.decoders.budget import spending
 from sketchlearn.designs.ica import design_ica
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
@@ -136,7 +137,12 @@ class CompressiveICA(Transforms):
         return {"task": self.task, "n_components": 1}
 
     def design_features(self, request: Request) -> FeatureMap:
-        """Rows are clipped where the estimator says, if it does."""
+        """Rows are clipped where the estimator says; what the budget does not allow is refused before the pass."""
+        from sketchlearn.decoders.ica import affordable, fewest_directions  # (imports SciPy)
+
+        columns = request.weighted()[0].shape[1]
+        with spending():
+            affordable(fewest_directions(columns), columns)
         if self.radius == "auto":
             return super().design_features(request)
         rows, weights = request.weighted()

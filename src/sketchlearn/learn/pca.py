@@ -45,7 +45,7 @@ class CompressivePCA(Transforms):
     features : QuadraticFeatures, optional
         The map to sketch with; by default one of `sketch_size` features.
     sketch_size : int, optional
-        Features of the sketch; by default all products of up to 2000 columns, which is less work than random
+        Features of the sketch; by default all products of up to 5000 columns, which is less work than random
         features; beyond that ``8 * n_components * n_features``.  Ask for fewer to keep a smaller sketch.
     decoder : str
         ``"auto"``, ``"burer-monteiro"``, ``"greedy"``, ``"positive"``, ``"nuclear"``, ``"thresholding"``,

@@ -25,6 +25,10 @@ class Code(StrEnum):
 
     RELIABLE = "reliable"
     """The misfit is what noise leaves, and the sketch determines every part of the model."""
+    GOOD = "good"
+    """The model does not explain the data, but what it costs is near the best: k-means of rows of any shape."""
+    DOUBTFUL = "doubtful"
+    """What the model costs may be far above the best."""
     MISFIT = "misfit"
     """More is left than noise explains: the model is wrong, or parts of it were not found."""
     UNDETERMINED = "undetermined"

@@ -138,11 +138,9 @@ def header(heading: str, below: str) -> str:
 def _verdict(model: Model) -> str:
     if not model.verdict:
         return ""
-    title = model.praise if model.reliable else "Read with care"
-    return (
-        f"<section class='verdict{' good' * bool(model.reliable)}'><h2>{escape(title)}</h2>"
-        f"<p>{escape(model.verdict)}.</p></section>"
-    )
+    good = bool(model.reliable) or model.code is Code.GOOD
+    title = model.praise if model.reliable else "The centres are good" if good else "Read with care"
+    return f"<section class='verdict{' good' * good}'><h2>{escape(title)}</h2><p>{escape(model.verdict)}.</p></section>"
 
 
 def _tiles(model: Model) -> str:

@@ -110,8 +110,8 @@ def arithmetic(spent: Sequence[Spent], delta: float = 0.0) -> list[str]:
     >>> from sketchlearn.privacy.composition import Spent, arithmetic
     >>> print("\\n".join(arithmetic([Spent(0.1, 1e-8, rho=0.0004)] * 100, delta=1e-6)))
     adding: epsilon = 100 x 0.1 = 10, delta = 100 x 1e-08 = 1e-06
-    zero-concentrated: rho = 100 x 0.0004 = 0.04, which is epsilon = 1.296 at delta = 1e-06
-    the smallest counts: zero-concentrated, epsilon = 1.296, delta = 1e-06
+    zero-concentrated: rho = 100 x 0.0004 = 0.04, which is epsilon = 1.305 at delta = 1e-06
+    the smallest counts: zero-concentrated, epsilon = 1.305, delta = 1e-06
     """
     if len(spent) < 2:
         return []

@@ -186,10 +186,8 @@ class Source:
     --------
     >>> import numpy as np, sketchlearn as sl
     >>> source = sl.read(np.arange(12.0).reshape(4, 3))
-    >>> source.length, sum(len(rows) for rows in source)
-    (4, 4)
-    >>> source.sample(2, seed=0).shape
-    (2, 3)
+    >>> source.length, source.sample(2, seed=0).shape
+    (4, (2, 3))
     """
 
     batches: Callable[[int], Iterator[Batch]]
@@ -203,8 +201,7 @@ class Source:
     once: Once | None = None
     on_device: bool = False
     home: Any = None
-    delimited: bool = False
-    """Rows are delimited text, so that options about it make sense."""
+    delimited: bool = False  # rows are delimited text, so that options about it make sense
     user: str | None = None
     """The column that says whose row it is."""
     max_rows_per_user: int | None = None

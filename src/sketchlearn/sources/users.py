@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,9 @@ _NULL = np.uint64(0x6E756C6C)  # rows without a user are those of one user
 _PARTITIONS = 64  # by user; each must fit memory
 _WAITING = 2**28  # bytes of rows that wait in memory before they go to files
 _BATCH = 2**16  # rows read together
+_BLOCK = (
+    2**13
+)  # rows looked at together: what is in between stays in the cache, and is too small to be a mapping of its own
 
 
 # -- hashes ----------------------------------------------------------------------------------------
@@ -38,26 +41,41 @@ _BATCH = 2**16  # rows read together
 
 def _mixed(h: _U64) -> _U64:
     with np.errstate(over="ignore"):
-        h = (h ^ (h >> np.uint64(30))) * _MIX[1]
-        h = (h ^ (h >> np.uint64(27))) * _MIX[2]
-    return np.asarray(h ^ (h >> np.uint64(31)))
+        h = h ^ (h >> np.uint64(30))
+        h *= _MIX[1]
+        h ^= h >> np.uint64(27)
+        h *= _MIX[2]
+        h ^= h >> np.uint64(31)
+    return h
 
 
 def row_hashes(rows: npt.NDArray[np.floating], start: _U64) -> _U64:
     """A number for each row that follows from its values as float64 and from a number to start with."""
-    h = _mixed(start)
-    for column in rows.T:
-        values = column.astype(np.float64) + 0.0  # one zero
-        bits = np.where(np.isnan(values), np.nan, values).view(np.uint64)  # one NaN
-        with np.errstate(over="ignore"):
-            h = _mixed(h * _MIX[0] + bits)
-    return h
+    out = np.empty(len(rows), np.uint64)
+    for i in range(0, len(rows), _BLOCK):
+        h = _mixed(start[i : i + _BLOCK])
+        for column in rows[i : i + _BLOCK].T:
+            values = column.astype(np.float64)
+            values += 0.0  # one zero
+            missing = np.isnan(values)
+            if missing.any():
+                values[missing] = np.nan  # one NaN
+            with np.errstate(over="ignore"):
+                h *= _MIX[0]
+                h += values.view(np.uint64)
+            h = _mixed(h)
+        out[i : i + _BLOCK] = h
+    return out
 
 
 def of_integers(values: npt.NDArray[Any]) -> _U64:
     """Users from whole numbers."""
-    numbers = values if values.dtype == np.uint64 else values.astype(np.int64)
-    return _mixed(numbers.view(np.uint64) + _MIX[0])
+    out = np.empty(len(values), np.uint64)
+    for i in range(0, len(values), _BLOCK):
+        block = values[i : i + _BLOCK]
+        numbers = block if block.dtype == np.uint64 else block.astype(np.int64, copy=False)
+        out[i : i + _BLOCK] = _mixed(numbers.view(np.uint64) + _MIX[0])
+    return out
 
 
 def of_text(values: Any) -> _U64:
@@ -166,41 +184,39 @@ def chosen(users: _U64, hashes: _U64, most: int) -> npt.NDArray[np.int64]:
     return np.flatnonzero(keep)
 
 
-def crowded(users: _U64, most: int) -> npt.NDArray[np.int64]:
-    """Places of rows whose user may have more than `most`: users that share some bits are counted together."""
+def kept(
+    users: _U64, starts: Sequence[_U64], rows: Sequence[npt.NDArray[np.floating]], most: int
+) -> npt.NDArray[np.bool_] | None:
+    """Which rows count, None for all: what :func:`chosen` says of their hashes, which are made where they decide.
+
+    Users that share some bits are counted together; rows whose users may have more than `most` are hashed.  Rows and
+    what their hashes start from are in blocks.
+    """
     if len(users) <= most:
-        return np.empty(0, np.int64)
-    cell = (users & np.uint64((1 << max(6, (len(users) - 1).bit_length() - 1)) - 1)).view(np.int64)
-    return np.flatnonzero(np.bincount(cell)[cell] > most)
-
-
-def kept(users: _U64, starts: _U64, rows: npt.NDArray[np.floating], most: int) -> npt.NDArray[np.bool_] | None:
-    """Which rows count, None for all: what :func:`chosen` says of their hashes, which are made where they decide."""
-    at = crowded(users, most)
-    if not len(at):
         return None
-    return _without(users, at, _hashes_at(rows, starts, at), most)
-
-
-def _hashes_at(rows: npt.NDArray[np.floating], starts: _U64, at: npt.NDArray[np.int64]) -> _U64:
-    """Hashes of some rows."""
-    if 2 * len(at) > len(rows):  # of most: views cost less than copies
-        return row_hashes(rows, starts)[at]
-    return row_hashes(rows[at], starts[at])
-
-
-def _without(users: _U64, at: npt.NDArray[np.int64], hashes: _U64, most: int) -> npt.NDArray[np.bool_] | None:
-    """All rows but those at `at` that are too many for their user; None if there are none."""
-    mine = chosen(users, hashes, most) if len(at) == len(users) else at[chosen(users[at], hashes, most)]
-    if len(mine) == len(at):
+    mask = np.uint64((1 << max(6, (len(users) - 1).bit_length() - 1)) - 1)
+    counts = np.zeros(int(mask) + 1, np.uint32)
+    blocks = [slice(i, i + _BLOCK) for i in range(0, len(users), _BLOCK)]
+    for block in blocks:
+        np.add.at(counts, (users[block] & mask).view(np.int64), np.uint32(1))
+    crowded = int(counts[counts > most].sum(dtype=np.int64))
+    if not crowded:
         return None
-    keep = np.ones(len(users), np.bool_)
-    keep[at] = False
-    keep[mine] = True
-    return keep
+    keep = np.zeros(len(users), np.bool_)
+    if 2 * crowded > len(users):  # views of all cost less than copies of most
+        hashes = np.concatenate([row_hashes(x, start) for x, start in zip(rows, starts, strict=True)])
+        keep[chosen(users, hashes, most)] = True
+    else:
+        for block in blocks:
+            keep[block] = counts[(users[block] & mask).view(np.int64)] <= most
+        at, edges, found = np.flatnonzero(~keep), np.cumsum([0, *map(len, rows)]), []
+        for x, start, a, b in zip(rows, starts, edges, edges[1:], strict=False):
+            found.append(row_hashes(x[~keep[a:b]], start[~keep[a:b]]))
+        keep[at[chosen(users[at], np.concatenate(found), most)]] = True
+    return None if keep.all() else keep
 
 
-_TOGETHER = 16  # about 2**16 rows are sorted together: they fit the cache
+_TOGETHER = 13  # about 2**13 rows are sorted together: they fit the cache
 _PLACE, _HASH = np.uint64(18), np.uint64(36)  # bits of a sort key below the hash, and below the user
 
 
@@ -257,7 +273,7 @@ class _Waiting:
     def pruned(self, most: int) -> tuple[_U64, _U64, npt.NDArray[np.int64], npt.NDArray[np.floating]]:
         lists: tuple[list[Any], ...] = (self.users, self.starts, self.groups, self.rows)
         users, starts, groups, rows = (np.concatenate(parts) for parts in lists)
-        keep = kept(users, starts, rows, most)
+        keep = kept(users, [starts], [rows], most)
         return (users, starts, groups, rows) if keep is None else (users[keep], starts[keep], groups[keep], rows[keep])
 
 
@@ -288,7 +304,7 @@ class Bounded:
         if source.in_memory and source.once is None and not self._to_files:
             keep = self._mask()
             if keep is None:
-                return replace(bare, batches=_Bare(source.batches))
+                return replace(bare, batches=_Picked(source.batches, None))
             return replace(bare, batches=_Picked(source.batches, keep), length=int(keep.sum()), in_memory=False)
         parts, labels = self._partitions()
         held = [Part("the rows of some users", _Held(piece, labels), len(piece.rows)) for piece in parts]
@@ -302,14 +318,7 @@ class Bounded:
         """Rows in memory: which of them count, None for all."""
         blocks = list(_keyed(self._source, _Labels()))
         users = np.concatenate([np.empty(0, np.uint64), *(block[0] for block in blocks)])
-        at = crowded(users, self._most)
-        if not len(at):
-            return None
-        hashes, edges = [], np.cumsum([0, *(len(block[0]) for block in blocks)])
-        ends = np.searchsorted(at, edges)
-        for (_, starts, _, rows), first, a, b in zip(blocks, edges, ends, ends[1:], strict=False):
-            hashes.append(_hashes_at(rows, starts, at[a:b] - first))
-        return _without(users, at, np.concatenate(hashes), self._most)
+        return kept(users, [block[1] for block in blocks], [block[3] for block in blocks], self._most)
 
     def _partitions(self) -> tuple[list[_Piece], tuple[Any, ...]]:
         labels = _Labels()
@@ -415,27 +424,16 @@ class _Held:
 
 
 @dataclass(frozen=True)
-class _Bare:
-    """Batches of rows in memory, all of which count."""
-
-    batches: Callable[[int], Iterator[Batch]]
-
-    def __call__(self, size: int) -> Iterator[Batch]:
-        for batch in self.batches(size):
-            yield batch._replace(users=None)
-
-
-@dataclass(frozen=True)
 class _Picked:
-    """Batches of rows in memory, without those that don't count."""
+    """Batches of rows in memory, without those that don't count; None keeps all."""
 
     batches: Callable[[int], Iterator[Batch]]
-    keep: npt.NDArray[np.bool_]
+    keep: npt.NDArray[np.bool_] | None
 
     def __call__(self, size: int) -> Iterator[Batch]:
         at = 0
         for batch in self.batches(size):
-            mine = self.keep[at : at + len(batch.rows)]
+            mine = slice(None) if self.keep is None else self.keep[at : at + len(batch.rows)]
             at += len(batch.rows)
             groups = None if batch.groups is None else batch.groups[mine]
             yield Batch(batch.rows[mine], None, groups, batch.labels)

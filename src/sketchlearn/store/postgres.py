@@ -19,7 +19,7 @@ from sketchlearn.store.packing import Packed
 _TYPES = (
     "int4", "int8", "int8", "int4", "int4", "int8", "int4", "text", "int8", "float8", "text", "bytea", "bytea",
 )  # fmt: skip
-_MAKING = 0x736B6574  # number of the lock that is held while the tables are made
+_WRITING = 0x736B6574  # number of the lock that every writing transaction holds
 
 
 class PostgresSession(Session):
@@ -97,15 +97,13 @@ class PostgresBackend(Backend):
             if not write:
                 connection.read_only = True
                 connection.isolation_level = self.psycopg.IsolationLevel.REPEATABLE_READ
+            else:
+                # a roll-up reads cells and then puts others in their place: no other writer may come between
+                connection.execute(f"SELECT pg_advisory_xact_lock({_WRITING})")
             yield PostgresSession(connection)
 
     def close(self) -> None:
         """Nothing stays open."""
-
-    def prepare(self, session: Session) -> None:
-        """Make the tables; two processes that do it at once wait for each other."""
-        session.rows(f"SELECT pg_advisory_xact_lock({_MAKING})")
-        super().prepare(session)
 
     def tables(self, session: Session) -> set[str]:
         """Tables of the first schema of the search path."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,8 @@ _NOISY = 0.3  # additive noise over that of rows from which on every frequency t
 _MOST = 10**9  # multiply-adds of the normal equations that are spent on more of them then
 _MANY = 800  # parameters beyond which one frequency each must do, and nothing is repaired
 _MOST_PARAMETERS = 4000  # beyond this there is no certificate: the normal equations would take minutes
+_MEMORY = 2**29  # bytes of a certificate that are always allowed, where four times the map are less
+_COPIES = 80  # bytes of a certificate per squared number of parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +61,8 @@ class Certifier:
 
     def can(self, k: int, family: Family = SHARED) -> bool:
         """Whether there is a certificate for so many components."""
-        return self._parameters(k, family) <= min(_MOST_PARAMETERS, 2 * self.problem.size - 1)
+        most = math.isqrt(max(_MEMORY, 4 * 4 * self.problem.size * self.problem.dim) // _COPIES)
+        return self._parameters(k, family) <= min(_MOST_PARAMETERS, most, 2 * self.problem.size - 1)
 
     def _parameters(self, k: int, family: Family) -> int:
         return family.parameters(k, self.problem.dim) - 1  # (weights sum to 1)

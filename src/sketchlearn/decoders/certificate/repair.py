@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.decoders.budget import over
 from sketchlearn.decoders.certificate.examine import RESIDUAL, residual_test
 from sketchlearn.decoders.certificate.scores import missing_limit, search_missing
 from sketchlearn.decoders.certificate.tangent import Tangent, remainders
@@ -41,7 +42,7 @@ def grow(problem: Whitened, box: Box, rng: np.random.Generator, most: int) -> bo
             more = search_missing(tangent, noise, box, rng, *_HARDER)
             if more[0] > score:
                 score, place, error = more[:3]
-        if score < 3.0 or i == most:
+        if score < 3.0 or i == most or over("more repair"):
             break
         weight = float(np.clip(score * error, 1.0 / problem.n, 0.3))
         problem.replace(with_component(problem.state, place, weight))
@@ -124,6 +125,8 @@ def coarse_to_fine(problem: Whitened, k: int, box: Box, rng: np.random.Generator
         state = part.state
         if len(seen) == len(radii):
             break
+        if over("the finer scales"):
+            return False
         radius = min(_GROWTH * radius, float(radii.max()))
     problem.replace(state)
     problem.settle()

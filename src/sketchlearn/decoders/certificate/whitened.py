@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
+from sketchlearn.decoders.budget import charge
 from sketchlearn.decoders.state import State
 from sketchlearn.features.operator import DenseOperator
 
@@ -44,6 +45,9 @@ _FURTHEST = 5.0  # standard deviations of the data that a mean may go in one ste
 def real(values: npt.NDArray[np.complex128]) -> Array:
     """Real parts over imaginary parts, (m, ...) to (2 m, ...)."""
     return np.concatenate([values.real, values.imag], axis=0)
+
+
+_PAIR = 40  # multiply-adds that the covariance of two frequencies within a component takes as long as
 
 
 class Whitened:
@@ -87,6 +91,7 @@ class Whitened:
     def refresh(self) -> None:
         """Take the noise of the present state."""
         if self.dense:
+            charge(8.0 * len(self.w) ** 3 / 6.0 + len(self.w) ** 2 * self.state.k * _PAIR)
             noise = remainder_covariance(self.w, self.state)
             noise[np.diag_indices_from(noise)] += self.ridge + self.n * np.concatenate([self.extra, self.extra])
             self._root = cholesky(noise, lower=True, overwrite_a=True, check_finite=False)
@@ -196,6 +201,7 @@ class Whitened:
         if steps is None:
             steps = _FEW_STEPS if many else _STEPS
         for _ in range(steps):
+            charge(tangents.size * (tangents.shape[1] + tangents.shape[0] * bool(self.dense)))
             columns = self.white(tangents)
             normal = (columns.T @ columns).astype(np.float64)
             scale = np.sqrt(np.diag(normal)) + 1e-150

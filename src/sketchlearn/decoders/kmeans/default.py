@@ -15,8 +15,9 @@ that are as likely (:mod:`sketchlearn.decoders.kmeans.posterior`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,11 @@ from sketchlearn.decoders.budget import AGREE, RESTARTS, STEPS
 from sketchlearn.decoders.certificate import Certified, Certifier
 from sketchlearn.decoders.drive import Run, Stage, drive
 from sketchlearn.decoders.families import SPHERICAL
+from sketchlearn.decoders.kmeans.advice import of_graded
+from sketchlearn.decoders.kmeans.fit import Fit, Remark
+from sketchlearn.decoders.kmeans.grade import NOISELESS, Grade, graded, percent
 from sketchlearn.decoders.kmeans.partition import (
+    Partition,
     check_criterion,
     partition,
     partition_thoroughly,
@@ -41,9 +46,10 @@ from sketchlearn.decoders.steps.amp import best_of_runs
 from sketchlearn.decoders.steps.far import Low, far_components, reach
 from sketchlearn.decoders.steps.greedy import Found, search, widest
 from sketchlearn.decoders.steps.messages import Passing
-from sketchlearn.decoders.steps.overcomplete import over_complete_fits
+from sketchlearn.decoders.steps.overcomplete import Fitted, over_complete_fits
 from sketchlearn.decoders.steps.refine import refine, refine_shared
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.models.base import column_names
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.start import as_centers
 from sketchlearn.sketches.value import Sketch
@@ -56,43 +62,6 @@ MANY_SCALES = 66.0  # longest frequency, over one standard deviation of the data
 MESSAGES = 2000  # k d up to which message passing takes seconds
 DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
 FAR = 15.0  # standard deviations of a column: no normal row lies as far, and maps have low frequencies from there on
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A fitted mixture (normalised units), its misfit and noise floor, how it came about and what is known of it."""
-
-    mixture: Mixture
-    misfit: float
-    floor: float
-    path: str
-    certified: Certified | None = None
-
-    @classmethod
-    def of(cls, found: Found, path: str = "shared width") -> Fit:
-        """What a search found, with nothing known of it."""
-        variance = max(float(found.state.shapes[0]), 1e-9)
-        state = State.shared(found.state.weights, found.state.means, variance)
-        return cls(state.mixture(), found.value, found.floor, path)
-
-    @property
-    def ratio(self) -> float:
-        """Misfit over noise floor."""
-        return self.misfit / self.floor
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the certificate is given."""
-        return self.certified is not None and self.certified.passed
-
-    @property
-    def words(self) -> str:
-        """The fit in words."""
-        text = f"{self.path}: misfit {self.ratio:.3g} times the noise floor"
-        if self.certified is None:
-            return text
-        failed = [f for f in self.certified.examination.findings if not f.passed]
-        return text + ("; all tests pass" if not failed else "; " + "; ".join(map(str, failed)))
 
 
 class Decoding(Run):
@@ -110,6 +79,11 @@ class Decoding(Run):
         self.many_rows = problem.n >= verdicts.FEWEST_ROWS * k
         self.small_sketch = problem.drowned or problem.size < 1.2 * self.enough
         self.low: Low | None = None
+        self.fits: list[Fitted] = []
+        self.names: tuple[str, ...] = ()
+        self.blind = False
+        self.bulk: Mixture | None = None
+        self.beyond: Mixture | None = None
         self.found: Found
         self.best: Fit
 
@@ -237,39 +211,36 @@ def coarse_to_fine(run: Decoding) -> Fit | None:
 
 def over_complete(run: Decoding) -> Fit:
     """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
-    fits = over_complete_fits(run.problem, run.found.state, run.n_decodes, run.rng)
+    run.fits = over_complete_fits(run.problem, run.found.state, run.n_decodes, run.rng)
+    fits = [fit.whole for fit in run.fits]
     value = float(np.mean([f.value for f in fits]))
     floor = float(np.mean([run.problem.floor(f)[0] for f in fits]))
-    path = f"{len(fits)} pooled fits of {fits[0].k} components with covariances of their own"
+    count = f"{len(fits)} pooled fits" if len(fits) > 1 else "one fit"
+    path = f"{count} of {fits[0].k} components with covariances of their own"
     run.best = Fit(pooled(fits), value, floor, path)
     return run.best
 
 
-class Remark(NamedTuple):
-    """What a stage has to say that changed nothing."""
-
-    words: str
-    accepted: bool = False
-
-
 def with_far_components(run: Decoding) -> Fit | Remark | None:
     """What was found, and far components next to it, if these carry a share of the cost that centres should follow."""
+    run.blind = run.low is None or not run.low.tells(run.best.mixture)
     if run.low is None:
         return Remark("the map has no low frequencies: a few far rows can't be seen with it, whatever they cost")
-    if not run.low.tells(run.best.mixture):
+    if run.blind:
         return Remark(
             "some rows are so far that the low frequencies of the map can't tell where: centres leave them out"
         )
     far = far_components(run.low, run.best.mixture, run.found.state.means)
     if far is None:
         return None
-    path = (
-        f"{run.best.path}, and {far.far} far component{'s' * (far.far > 1)}: {100 * far.rows:.2g} % of the rows (about "
-        f"{max(far.rows * run.problem.n, 1.0):.0f}), farthest in column {far.column}, carry {100 * far.cost:.0f} % of "
-        "the cost"
-    )
+    rows = f"{100 * far.rows:.2g} % of the rows (about {max(far.rows * run.problem.n, 1.0):.0f})"
+    path = f"{run.best.path}, and {far.far} far component{'s' * (far.far > 1)} with {rows}"
+    run.bulk, run.beyond = run.best.mixture, far.beyond
     run.best = replace(run.best, mixture=far.mixture, path=path, certified=None)
-    return run.best
+    column = run.names[far.column] if run.names else f"column {far.column}"
+    return Remark(
+        f"{path}, farthest in {column}; without centres of their own they carry {percent(far.cost)} of the cost"
+    )
 
 
 def _certified(run: Decoding, certified: Certified, path: str, fit: Fit) -> Fit:
@@ -302,6 +273,13 @@ def _from_scratch(run: Decoding) -> str:
     return _if(many, "the map has many scales: clusters may lie in groups")
 
 
+def _coarse_to_fine_cost(run: Decoding) -> float:
+    """Of components that are added and taken away one at a time, and of what follows where they explain nothing."""
+    k, d, m = run.k, run.problem.dim, run.problem.size
+    rest = run.n_decodes * STEPS * 3.0 * k * run.problem.size * d * min(d, 10)
+    return k * 3.0 * 2.0 * m * (k * (d + 1.0)) ** 2 + rest
+
+
 POLICY: tuple[Stage[Decoding], ...] = (
     Stage(
         "greedy search", lambda run: "always first" + (", here from a model" * (run.start is not None)), greedy_search
@@ -322,7 +300,7 @@ POLICY: tuple[Stage[Decoding], ...] = (
     ),
     Stage("repair", lambda run: _if(not run.unexplained and _searchable(run), "a test failed"), repaired),
     Stage("own widths", lambda run: _if(_searchable(run), "one width does not explain the sketch"), own_widths),
-    Stage("coarse to fine", _from_scratch, coarse_to_fine),
+    Stage("coarse to fine", _from_scratch, coarse_to_fine, _coarse_to_fine_cost),
     Stage(
         "over-complete mixture",
         lambda run: _if(
@@ -383,6 +361,7 @@ def decode_tuning_free(
     problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     begin = None if start is None else as_centers(start, sketch.features.dim)
     run = Decoding(problem, n_components, rng, begin, n_decodes)
+    run.names = column_names(sketch.features)
     drive(policy or (QUICK if rough else POLICY), run)
     if policy is None and not rough and has_box(sketch):
         run.low = Low.of(sketch, problem)
@@ -390,10 +369,11 @@ def decode_tuning_free(
     if trace is not None:
         trace += run.trace
     fit = replace(run.best, path="shared width, not examined") if rough else run.best
-    return _solution(run, fit, criterion)
+    judged = not rough and has_box(sketch) and problem.n * float(problem.added.max()) < NOISELESS
+    return _solution(run, fit, criterion, judged)
 
 
-def _solution(run: Decoding, fit: Fit, criterion: str) -> ClusterSolution:
+def _solution(run: Decoding, fit: Fit, criterion: str, judged: bool) -> ClusterSolution:
     """Centres of the cells of the decoded mixture, and what is known of them."""
     problem, k, rng = run.problem, run.k, run.rng
     rows = believed(problem, fit.mixture, rng) if hidden(problem, fit) else fit.mixture
@@ -407,6 +387,10 @@ def _solution(run: Decoding, fit: Fit, criterion: str) -> ClusterSolution:
     code, verdict = verdicts.of_clusters(
         fit.ratio, fit.path, k, run.found.ratio, seen, place=place, total=problem.n, strays=strays
     )
+    grade = _grade(run, fit, cells, criterion) if judged else None
+    if grade is not None:
+        what = "k-means" if criterion == "means" else "k-medians"
+        code, verdict = of_graded(code, verdict, grade, problem, run.names, k, what, run.blind)
     return ClusterSolution(
         task=task_of(criterion),
         decoder=f"tuning-free ({fit.path})",
@@ -423,8 +407,25 @@ def _solution(run: Decoding, fit: Fit, criterion: str) -> ClusterSolution:
         weights=cells.weights,
         inertia=cells.cost * problem.scale ** (2 if criterion == "means" else 1),
         criterion=criterion,
+        excess_cost=float("nan") if grade is None else grade.excess,
+        excess_cost_bound=float("nan") if grade is None else grade.bound,
         **_known(problem, fit, cells.centers, rng),
     )
+
+
+def _grade(run: Decoding, fit: Fit, cells: Partition, criterion: str) -> Grade:
+    """What judges say of the centres, recorded as the last stage."""
+    begin = perf_counter()
+    bulk = fit.mixture if run.bulk is None else run.bulk
+    fits = run.fits or [Fitted(run.problem, State.of(bulk))]
+    certified = fit.certified is not None and fit.certified.examination.explained
+    rng = run.rng.spawn(1)[0]
+    grade = graded(
+        run.problem, fits, fit.mixture, run.beyond, cells, criterion, certified, run.low is None and not certified, rng
+    )
+    why = "how much the centres cost above the best is asked of densities that explain the sketch"
+    run.note("grade", why, grade.words, True, perf_counter() - begin, **grade.numbers)
+    return grade
 
 
 def hidden(problem: Problem, fit: Fit) -> bool:

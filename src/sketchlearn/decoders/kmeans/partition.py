@@ -152,8 +152,8 @@ def _breathed(
 
 def _cells(x: Array, w: Array, centers: Array, criterion: str) -> Partition:
     if criterion == "medians":
-        centers = _weiszfeld(x, w, centers)
-    distances = _squared_distances(x, centers)
+        centers = k_medians(x, w, centers)
+    distances = squared_distances(x, centers)
     labels = distances.argmin(1)
     cost = distances[np.arange(len(x)), labels]
     if criterion == "medians":
@@ -172,7 +172,7 @@ def standard_errors(
     """
     x, w, owner = mixture.weighted_points(points, rng)
     k, d = mixture.means.shape
-    labels = _squared_distances(x, centers).argmin(1)
+    labels = squared_distances(x, centers).argmin(1)
     pair = labels * k + owner
     mass = np.bincount(pair, w, k * k).reshape(k, k)
     sums = np.stack([np.bincount(pair, w * x[:, i], k * k).reshape(k, k) for i in range(d)], 2)
@@ -222,7 +222,7 @@ def k_means(x: Array, w: Array, init: Array | int, restarts: int, rng: np.random
     return centers.astype(np.float64), float(cost)
 
 
-def _squared_distances(x: Array, centers: Array) -> Array:
+def squared_distances(x: Array, centers: Array) -> Array:
     d2 = (x**2).sum(1)[:, None] - 2.0 * x @ centers.T + (centers**2).sum(1)
     return np.maximum(d2, 0.0)
 
@@ -234,7 +234,7 @@ def _is_best(mixture: Mixture, k: int) -> bool:
     if k == 1:
         return True
     a = mixture.weights
-    apart = _squared_distances(mixture.means, mixture.means)
+    apart = squared_distances(mixture.means, mixture.means)
     merging = np.outer(a, a) / np.maximum(a[:, None] + a, 1e-300) * apart
     merging[np.diag_indices(k)] = np.inf
     # half of a normal variable is known from its sign with 2 / pi of its variance
@@ -243,18 +243,18 @@ def _is_best(mixture: Mixture, k: int) -> bool:
 
 def _overlap(mixture: Mixture, x: Array, w: Array, owner: npt.NDArray[np.intp]) -> float:
     """Share of the mass that lies closer to another component than to its own."""
-    return float(w[_squared_distances(x, mixture.means).argmin(1) != owner].sum() / w.sum())
+    return float(w[squared_distances(x, mixture.means).argmin(1) != owner].sum() / w.sum())
 
 
-def _weiszfeld(x: Array, w: Array, centers: Array, rounds: int = 60) -> Array:
+def k_medians(x: Array, w: Array, centers: Array, rounds: int = 60) -> Array:
     """Lloyd's alternation with geometric medians instead of means."""
-    scale = np.sqrt(np.average(_squared_distances(x, centers).min(1), weights=w))
+    scale = np.sqrt(np.average(squared_distances(x, centers).min(1), weights=w))
     # distances below the rounding of a squared coordinate are none: points on their centres pull no harder than this
     scale = max(scale, 1e-8 * float(np.abs(x).max()))
     if scale == 0.0:
         return centers
     for _ in range(rounds):
-        d2 = _squared_distances(x, centers)
+        d2 = squared_distances(x, centers)
         labels = d2.argmin(1)
         pull = w / np.sqrt(d2[np.arange(len(x)), labels] + (1e-6 * scale) ** 2)
         mass = np.bincount(labels, pull, len(centers))

@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders.drive import Run, Stage, drive, misfit_words
-from sketchlearn.decoders.families import FULL, GAUSSIANS
+from sketchlearn.decoders.families import FULL, GAUSSIANS, TIED
 from sketchlearn.decoders.metric import whiten, whitening_metric
 from sketchlearn.decoders.mixtures.certificate import Certificate, finish, in_rows, solution
 from sketchlearn.decoders.mixtures.efficient import efficient
 from sketchlearn.decoders.mixtures.moves import ROUNDS, STARTS, explore, from_start
+from sketchlearn.decoders.mixtures.projection import TYPICAL_ROUNDS, points_drawn
 from sketchlearn.decoders.mixtures.projection import project as projected
 from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.problem import Problem
@@ -127,11 +128,17 @@ def _needs_projection(run: Decoding) -> str:
     return "the rows are no such mixture, or a component was missed" if wrong else ""
 
 
+def _projection_cost(run: Decoding) -> float:
+    """Of maximum likelihood on the points that are drawn, from two starts."""
+    k, d = run.setting.k, run.problem.dim
+    return 2.0 * TYPICAL_ROUNDS * points_drawn(k) * k * d * (d if run.setting.family in (FULL, TIED) else 1)
+
+
 POLICY: tuple[Stage[Decoding], ...] = (
     Stage("warm start", lambda run: "a model was given" if run.start is not None else "", warm_start),
     Stage("searches", _needs_search, searches),
     Stage("noise weights", lambda run: "always", finished),
-    Stage("projection", _needs_projection, projection),
+    Stage("projection", _needs_projection, projection, _projection_cost),
 )
 """The stages of the default decoder."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchlearn.decoders.budget import GAIN, PATIENCE
+from sketchlearn.decoders.budget import GAIN, PATIENCE, over
 from sketchlearn.decoders.families import DIAGONAL, FULL, SPHERICAL
 from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.state import State, merged_pairs, reduced
@@ -32,7 +32,7 @@ def explore(setting: Setting, starts: int, rounds: int) -> State:
         stale = stale + 1 if best is not None and state.value > GAIN * best.value else 0
         if best is None or state.value < best.value:
             best = state
-        if setting.k == 1 or setting.explained(best) or stale >= 2:
+        if setting.k == 1 or setting.explained(best) or stale >= 2 or over("more searches"):
             break
     assert best is not None
     return best
@@ -58,6 +58,8 @@ def split_and_merge(setting: Setting, state: State, rounds: int) -> State:
     failures = 0
     for _ in range(rounds if setting.k > 1 else 0):
         if setting.exploring.explains(state, setting.k) or failures >= PATIENCE:
+            break
+        if over("more splitting and merging"):
             break
         setting.rounds += 1
         better = _one_round(setting, state, failures)

@@ -15,6 +15,14 @@ from sketchlearn.decoders.steps.greedy import search
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.decoders.verdicts import FEWEST_ROWS
 
+TYPICAL_ROUNDS = 30
+"""Of maximum likelihood on points, until it has converged."""
+
+
+def points_drawn(k: int) -> int:
+    """How many points stand for the richer mixture."""
+    return 20_000 + 2_000 * k
+
 
 def project(setting: Setting, certificate: Certificate) -> tuple[Certificate, State | None]:
     """The member of the family closest, in likelihood, to a richer mixture decoded from the same sketch."""
@@ -22,7 +30,7 @@ def project(setting: Setting, certificate: Certificate) -> tuple[Certificate, St
     if rich is None:
         return certificate, None
     k = setting.k
-    x = _draw(rich, setting.rng, 20_000 + 2_000 * k)
+    x = _draw(rich, setting.rng, points_drawn(k))
     merged = reduced(rich.revived(), k).to(setting.family)
     candidates = [_maximum_likelihood(x, start) for start in (certificate.state, merged)]
     best = max(candidates, key=lambda found: found[1])[0]

@@ -118,6 +118,12 @@ class Found:
     cost: float
     column: int
 
+    @property
+    def beyond(self) -> Mixture:
+        """The far components; their weights are shares of all rows."""
+        mixture = self.mixture
+        return Mixture(mixture.weights[-self.far :], mixture.means[-self.far :], mixture.covariances[-self.far :])
+
 
 def far_components(low: Low, bulk: Mixture, centers: Array) -> Found | None:
     """Far components next to a decoded bulk with these centres of its clusters; None if none matter.

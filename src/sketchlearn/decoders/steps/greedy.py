@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchlearn.decoders import noise
-from sketchlearn.decoders.budget import FEW_STEPS, PATIENCE, STEPS
+from sketchlearn.decoders.budget import FEW_STEPS, PATIENCE, STEPS, over
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.messages import propose
@@ -105,7 +105,7 @@ def search(
         state = refine_shared(problem, state, 30, free=full, largest=largest)
     failures, wider, full_rounds, round_ = 0, 1, 0, 0
     for round_ in range(1, _ROUNDS + 1):
-        if full and problem.explains(state, k):
+        if full and (problem.explains(state, k) or over("more rounds of the search")):
             break
         variance = float(state.shapes[0])
         residual = problem.residual(state)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import Bounds, minimize
 
+from sketchlearn.decoders.budget import over
 from sketchlearn.kernels import tiers
 
 Array = npt.NDArray[np.float64]
@@ -43,7 +44,7 @@ def lbfgs(
     ring, changes = np.empty((memory, len(x))), np.empty((memory, len(x)))
     bends, factors = np.ones(memory), np.empty(memory)
     count, last, scale, done = 0, 0, 1.0, 0
-    while done < steps:
+    while done < steps and not (done and over("the last steps of a descent")):
         slope = loops.descend(x, gradient, lower, upper, ring, changes, bends, factors, count, last, scale, direction)
         if not slope < 0:
             count, scale = 0, 1.0

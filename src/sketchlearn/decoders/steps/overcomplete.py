@@ -6,26 +6,54 @@ pooled diagonal in proportion to the misfit.  Fits from several seeds are indepe
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from sketchlearn.decoders.budget import STEPS
+from sketchlearn.decoders.budget import STEPS, Budget, running, spending
 from sketchlearn.decoders.families import DIAGONAL, Factors
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.greedy import search
+from sketchlearn.decoders.steps.groups import groups_apart, joined, without
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.threads import in_parallel, limited
 
 EXTRA = 10  # components besides two a cluster: few clusters need more to show their shapes
 SHRINKAGE = 0.1  # of the misfit per number: strength of the penalty on covariances
 REPLACEMENTS = 4  # rounds of the search with all components: the model is wrong, and more would follow the noise
-FIRST_STEPS = 40  # L-BFGS iterations that find axes and diagonals, before the factors
+FIRST_STEPS = (
+    40  # L-BFGS iterations that find axes and diagonals, before the factors, and that refit to half of a sketch
+)
+FAILED = 2.0  # misfit over the least, or over the noise floor if that is more, from which on a fit has failed
 PARALLEL = 2**20  # multiply-adds of an iteration below which threads wait for the interpreter
+SIDE_BY_SIDE = 2**22  # entries of the frequencies beyond which copies in other axes are made one after the other
 
 
-def over_complete_fits(problem: Problem, found: State, count: int, rng: np.random.Generator) -> list[State]:
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fit in the problem that it was made for, which may have other axes (rows) than the sketch."""
+
+    problem: Problem
+    state: State
+    axes: Array | None = None
+
+    @property
+    def whole(self) -> State:
+        """The fit in the axes of the sketch."""
+        return self.state if self.axes is None else self.state.turned(self.axes.T)
+
+    def refitted(self, half: npt.NDArray[np.intp]) -> State:
+        """The fit moved to what some of the frequencies say."""
+        part, start = self.problem.subset(half), self.state
+        largest = max(_widest(part), 10.0 * float(start.widths.max()) ** 2)
+        strength = 0.0 if self.axes is None else SHRINKAGE * 2.0 * start.value / len(half)
+        return replace(self, state=refine(part, start, FIRST_STEPS, largest=largest, strength=strength)).whole
+
+
+def over_complete_fits(problem: Problem, found: State, count: int, rng: np.random.Generator) -> list[Fitted]:
     """Some independent fits with full covariances, for data in which a search found k components of one width."""
     k, d = found.means.shape
     extra = EXTRA if d <= 20 else EXTRA // 2
@@ -35,13 +63,54 @@ def over_complete_fits(problem: Problem, found: State, count: int, rng: np.rando
     problem = replace(problem, operator=problem.operator.as_matrix())
     axes = _axes(problem, found, rank, rng)
 
-    def fitted(own: np.random.Generator) -> State:
+    def fitted(own: np.random.Generator) -> Fitted:
         part = _turned(problem, axes)
         start = search(part, components, own, replacements=REPLACEMENTS).state
-        return _with_factors(part, start, rank, STEPS, own).turned(axes.T)
+        return Fitted(part, _with_factors(part, start, rank, STEPS, own), axes)
 
-    with limited(None if problem.size * components * d > PARALLEL else 1):
-        return in_parallel(fitted, rng.spawn(count))
+    def beside(own: np.random.Generator, groups: State) -> Fitted:
+        """A fit to what is beside some groups, then to all: with these it is the columns that are to be diagonal."""
+        part = _turned(problem, np.eye(d, dtype=axes.dtype))
+        start = search(without(part, groups), components, own, replacements=REPLACEMENTS).state
+        return Fitted(part, _with_factors(part, start, rank, STEPS, own, groups), np.eye(d))
+
+    few = problem.size * components * d <= PARALLEL
+    with limited(1 if few or problem.size * d > SIDE_BY_SIDE else None):
+        fits = _side_by_side(fitted, rng.spawn(count))
+        groups = _groups(problem, fits)
+        if groups is not None:
+            again = _side_by_side(lambda own: beside(own, groups), rng.spawn(count))
+            fits = min(fits, again, key=lambda some: float(np.median([fit.state.value for fit in some])))
+    best = min(fits, key=lambda fit: fit.state.value)
+    enough = FAILED * max(best.state.value, problem.floor(best.whole)[0])
+    return [fit for fit in fits if fit.state.value <= enough]
+
+
+def _side_by_side(
+    fitted: Callable[[np.random.Generator], Fitted], generators: Sequence[np.random.Generator]
+) -> list[Fitted]:
+    """One fit for each generator, in equal parts of what is left of the budget."""
+
+    def one(given: tuple[np.random.Generator, Budget]) -> Fitted:
+        with spending(given[1]):
+            return fitted(given[0])
+
+    budget = running()
+    shares = budget.shares(len(generators))
+    fits = in_parallel(one, zip(generators, shares, strict=True))
+    budget.absorb(shares)
+    return fits
+
+
+def _groups(problem: Problem, fits: list[Fitted]) -> State | None:
+    """Groups that lie apart in one column, beside the fit that leaves the least with them."""
+    states = [fit.whole for fit in fits]
+    found = [(fit, groups) for fit in states if (groups := groups_apart(problem, fit)) is not None]
+    return min(found, key=lambda pair: problem.misfit(joined(*pair)))[1] if found else None
+
+
+def _widest(problem: Problem) -> float:
+    return max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
 
 
 def _rank(d: int) -> int:
@@ -71,11 +140,15 @@ def _turned(problem: Problem, axes: Array) -> Problem:
     return replace(problem, operator=problem.operator.transformed(axes), box=(middle - half, middle + half))
 
 
-def _with_factors(problem: Problem, found: State, rank: int, steps: int, rng: np.random.Generator) -> State:
-    """Diagonals, then some factors, shrunk to the pooled diagonal in proportion to the misfit."""
-    widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
+def _with_factors(
+    problem: Problem, found: State, rank: int, steps: int, rng: np.random.Generator, groups: State | None = None
+) -> State:
+    """Diagonals, then some factors, shrunk to the pooled diagonal in proportion to the misfit; with groups, if any."""
+    widest = _widest(problem)
     k, d = found.means.shape
     start = State(DIAGONAL, found.weights, found.means, np.full((k, d), max(float(found.shapes[0]), 1e-6)))
+    if groups is not None:
+        start = joined(start, groups)
     fit = refine(problem, start.revived(), FIRST_STEPS, largest=widest)
     if not rank:
         return fit

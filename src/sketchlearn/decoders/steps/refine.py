@@ -71,7 +71,10 @@ class Objective:
         shapes, kept = self.chart.shapes(p)
         value, g_a, g_c, g_s = self.problem.slopes(self.family, weights, self.chart.means(t), shapes)
         if self.strength > 0:
-            penalty, g_penalty = self.chart.penalty(shapes, kept)
+            try:
+                penalty, g_penalty = self.chart.penalty(shapes, kept)
+            except np.linalg.LinAlgError:  # a trial step to where a covariance is singular, to rounding
+                return 1e12, np.zeros(len(v))
             value += self.strength * penalty
             g_s = g_s + self.strength * g_penalty
         gradient = self._packed(

@@ -1,0 +1,142 @@
+"""CPU time and peak memory of every estimator on thirty shapes of data, each in a process of its own.
+
+python benchmarks/shapes.py [--only kmeans] [--seconds 300]
+
+A line a shape: CPU seconds of one core for design, pass and decoding together (one thread), the growth of the resident
+set over that of the process with the rows in memory, the size of map and sketch, and what the estimator said.  Loops
+are compiled and libraries loaded by a small fit before.  A line ends with OVER where CPU exceeds 60 s, or memory four
+times map and sketch and 512 MB, and the verdict doesn't say "unfinished" and no error refused it before.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+SMALL = 512.0  # MB that are always allowed
+SHAPES = [  # estimator, its parameters, kind of rows, rows, columns
+    ("kmeans", {"n_clusters": 10}, "normal", 3000, 1000),
+    ("kmeans", {"n_clusters": 100}, "clusters", 20000, 10),
+    ("kmeans", {"n_clusters": 50}, "skewed", 20000, 50),
+    ("kmeans", {"n_clusters": 30}, "points", 6000, 2),
+    ("kmeans", {"n_clusters": 30}, "points", 6000, 10),
+    ("kmeans", {"n_clusters": 10}, "skewed", 3000, 300),
+    ("kmeans", {"n_clusters": 3}, "normal", 3000, 2000),
+    ("kmedians", {"n_clusters": 20}, "skewed", 5000, 20),
+    ("mixture", {"n_components": 5}, "skewed", 3000, 50),
+    ("mixture", {"n_components": 5}, "skewed", 3000, 100),
+    ("mixture", {"n_components": 20, "covariance_type": "diag"}, "skewed", 5000, 50),
+    ("mixture", {"n_components": 10, "covariance_type": "spherical"}, "clusters", 5000, 300),
+    ("mixture", {"n_components": 5, "covariance_type": "tied"}, "clusters", 5000, 30),
+    ("mixture", {"n_components": 50, "covariance_type": "diag"}, "clusters", 20000, 5),
+    ("ica", {}, "laplace", 10000, 10),
+    ("ica", {}, "laplace", 10000, 30),
+    ("ica", {}, "laplace", 10000, 50),
+    ("ica", {}, "laplace", 10000, 100),
+    ("pca", {"n_components": 20}, "normal", 3000, 2000),
+    ("pca", {"n_components": 50}, "normal", 3000, 500),
+    ("pca", {"n_components": 5}, "normal", 3000, 4000),
+    ("regression", {}, "regression", 3000, 1500),
+    ("regression", {}, "regression", 3000, 2000),
+    ("cca", {"n_components": 3}, "pairs", 3000, 400),
+    ("classifier", {}, "labels", 5000, 200),
+    ("classifier", {}, "labels", 5000, 1000),
+    ("mixture_regression", {"n_components": 5}, "regression", 5000, 20),
+    ("subspaces", {"n_subspaces": 3, "dim": 2}, "normal", 3000, 20),
+    ("anomaly", {}, "normal", 5000, 200),
+    ("verifier", {"n_components": 16}, "labels", 5000, 20),
+]
+
+
+def rows(kind, n, d, rng):
+    """Rows and targets of a kind; targets may be None."""
+    if kind == "points":
+        return rng.normal(size=(30, d))[rng.integers(30, size=n)], None
+    if kind == "clusters":
+        return 6.0 * rng.normal(size=(50, d))[rng.integers(50, size=n)] + rng.normal(size=(n, d)), None
+    if kind == "laplace":
+        return rng.laplace(size=(n, d)) @ rng.normal(size=(d, d)), None
+    X = rng.exponential(size=(n, d)) if kind == "skewed" else rng.normal(size=(n, d))
+    if kind == "regression":
+        return X, X[:, 0] + rng.normal(size=n)
+    if kind == "pairs":
+        return X, X[:, :5] + rng.normal(size=(n, 5))
+    if kind == "labels":
+        y = rng.integers(5, size=n)
+        return X + y[:, None] * rng.normal(size=d) * 0.2, y
+    return X, None
+
+
+def estimator(name, parameters):
+    """An estimator of the library."""
+    import sketchlearn as sl
+
+    return {
+        "kmeans": sl.CompressiveKMeans, "kmedians": sl.CompressiveKMedians, "mixture": sl.CompressiveGaussianMixture,
+        "ica": sl.CompressiveICA, "pca": sl.CompressivePCA, "regression": sl.CompressiveLinearRegression,
+        "cca": sl.CompressiveCCA, "classifier": sl.CompressiveClassifier, "subspaces": sl.CompressiveSubspaces,
+        "mixture_regression": sl.CompressiveMixtureRegressor, "anomaly": sl.CompressiveAnomalyDetector,
+        "verifier": sl.CompressiveVerifier,
+    }[name](**parameters)  # fmt: skip
+
+
+def measured(number):
+    """One shape in this process: a dict of what it took."""
+    name, parameters, kind, n, d = SHAPES[number]
+    rng = np.random.default_rng(number)
+    X, y = rows(kind, 400, min(d, 6), rng)
+    few = {key: min(value, 2) if isinstance(value, int) else value for key, value in parameters.items()}
+    estimator(name, few | ({"dim": 1} if "dim" in few else {})).fit(X, y)
+    X, y = rows(kind, n, d, rng)
+    before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, time.process_time()
+    size, said = 0.0, ""
+    try:
+        model = estimator(name, parameters).fit(X, y)
+        said = str(getattr(model, "verdict_", ""))
+        sketch = getattr(model, "sketch_", None)
+        sketch = sketch.union() if hasattr(sketch, "union") else sketch
+        if sketch is not None:
+            phi, per = sketch.features, {"exact": 0, "sphere": 1}.get(getattr(sketch.features, "variant", ""), 4)
+            size = (phi.size * phi.dim * per + sketch.sums.nbytes) / 2**20
+    except Exception as problem:
+        said = f"{type(problem).__name__}: {problem}"
+    cpu = time.process_time() - begin
+    return {"cpu": cpu, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before, "size": size,
+            "said": said}  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--only", help="one estimator")
+    parser.add_argument("--from", type=int, default=0, dest="first", help="number of the first shape")
+    parser.add_argument("--seconds", type=int, default=300, help="CPU after which a process is ended")
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one is not None:
+        print(json.dumps(measured(given.one)))
+        return
+    print(f"{'':3}{'':46}{'CPU s':>8}{'MB':>8}{'map MB':>8}  said")
+    for number, (name, parameters, kind, n, d) in enumerate(SHAPES):
+        if number < given.first or (given.only and name != given.only):
+            continue
+        words = f"{name} {n} x {d} {kind} " + " ".join(map(str, parameters.values()))
+        command = [sys.executable, "-W", "ignore", __file__, "--one", str(number)]
+        limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (given.seconds, given.seconds))  # noqa: E731
+        done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit)
+        if done.returncode:
+            print(f"{number:2} {words:46}  OVER: ended with {done.returncode}: {done.stderr[-200:]}", flush=True)
+            continue
+        found = json.loads(done.stdout)
+        refused = found["said"].startswith("ValueError") and found["cpu"] < 10
+        heavy = found["cpu"] > 60 or found["memory"] > max(4 * found["size"], SMALL)
+        over = " OVER" * (heavy and not refused and "unfinished" not in found["said"])
+        numbers = f"{found['cpu']:8.1f}{found['memory']:8.0f}{found['size']:8.1f}"
+        print(f"{number:2} {words:46}{numbers}  {found['said'][:90]}{over}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

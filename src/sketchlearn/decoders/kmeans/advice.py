@@ -1,0 +1,99 @@
+"""Verdicts of centres in words: how good they are, what to do first, where the cost sits, what they don't show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sketchlearn.decoders.kmeans.grade import Grade, percent
+from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.verdicts import Verdict
+
+GOOD, CERTIFIED, BAD = 0.03, 0.05, 0.10
+"""Bounds on the excess of the cost up to which centres are good, and up to which a certificate is given; an estimate of
+it from which on the model is wrong."""
+
+ENOUGH = 10  # features for each number of the centres: the usual size
+_ONE_COLUMN = 0.95  # share of the variance from which on one column decides alone
+_SHOWN = 2  # clusters without a centre that are named
+
+
+def of_graded(
+    code: Code, certificate: str, grade: Grade, problem: Problem, names: tuple[str, ...], k: int, what: str, blind: bool
+) -> Verdict:
+    """The code and the words for graded centres.
+
+    Parameters
+    ----------
+    code, certificate : Code, str
+        What the certificate of the mixture says.
+    grade : Grade
+        What judges say of the centres.
+    problem, names, k : Problem, tuple of str, int
+        The sketch, its columns, the number of centres.
+    what : str
+        "k-means" or "k-medians".
+    blind : bool
+        Whether rows are so far that the map can't see what they cost.
+    """
+    excess, bound = grade.excess, grade.bound
+    code = _code(code, excess, bound)
+    most = f"at most {percent(bound)}" if bound < 1.0 else "no bound"
+    said = [f"{code.capitalize()}: about {percent(excess)} above {what} on all rows (90 %: {most})"]
+    if code in (Code.DOUBTFUL, Code.MISFIT):
+        said.append(f"Try first: {_remedy(grade, problem, names, k, what)}")
+    if blind:
+        far = names[grade.opinions.far_column]
+        said.append(f"The map can't see what the farthest rows in {far} cost: it has no frequencies that are so low")
+    if grade.concentration is not None:
+        few = grade.concentration
+        said.append(
+            f"{percent(few.rows)} of the rows, far out in {names[few.column]}, carry {percent(few.cost)} of the cost"
+        )
+    for cluster in grade.hidden[:_SHOWN]:
+        place = ", ".join(f"{x:.4g}" for x in problem.points(cluster.place[None])[0][:6])
+        more = ", ..." if problem.dim > 6 else ""
+        said.append(
+            f"No centre shows a cluster of {percent(cluster.rows)} of the rows near ({place}{more}): splitting a "
+            "larger one costs less"
+        )
+    rest = certificate.removeprefix("reliable: ")
+    return code, ". ".join([*said, rest[0].upper() + rest[1:]])
+
+
+def _code(code: Code, excess: float, bound: float) -> Code:
+    if code is Code.RELIABLE and bound <= CERTIFIED:
+        return code
+    if code is Code.UNDETERMINED and excess <= BAD:
+        return code
+    if bound <= GOOD:
+        return Code.GOOD
+    return Code.MISFIT if excess > BAD else Code.DOUBTFUL
+
+
+def _remedy(grade: Grade, problem: Problem, names: tuple[str, ...], k: int, what: str) -> str:
+    """What takes away the largest part of the bound; other units, if one column decides alone."""
+    said, share = grade.opinions, grade.variances / max(float(grade.variances.sum()), 1e-300)
+    j = int(share.argmax())
+    first = ""
+    if problem.metric is None and len(share) > 1 and share[j] > _ONE_COLUMN:
+        first = f"standardised columns ({names[j]} has {percent(float(share[j]))} of the variance), or "
+    worst = max(grade.parts, key=lambda name: grade.parts[name])
+    if worst in ("tails", "far"):
+        column = names[said.far_column]
+        end = _value(problem, said.far_column, said.far_place)
+        other = ", k-medians" if what == "k-means" else ""
+        return f"{first}{column} clipped or transformed (it reaches {end:.4g}; its logarithm, say){other}, or a mixture"
+    if worst == "coarse":
+        return f"{first}a map for {k} clusters or more (this one is too coarse for cells so small), or fewer clusters"
+    larger = max(2 * problem.size, ENOUGH * k * problem.dim)
+    return f"{first}a larger sketch ({larger:,} features; it has {problem.size:,}), or fewer clusters"
+
+
+def _value(problem: Problem, column: int, place: float) -> float:
+    """A place of a column in the units of the rows."""
+    point: Any = np.zeros((1, problem.dim))
+    point[0, column] = place
+    return float(problem.points(point)[0, column])

@@ -1,0 +1,198 @@
+"""By how much do centres cost more than the best?  Judges answer: densities that explain the sketch.
+
+No judge is right, but what all of them say is.  The fits that were pooled are judges, and some of them refitted to
+either half of the frequencies: rows are fixed and frequencies are random, so halves of these are the right resampling.
+The excess of centres under a density is that over k-means on draws from it, begun at the centres and at random.
+
+What no fit can see is judged by the box of the rows: how much rows may cost that lie beyond the lowest frequency.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from sketchlearn.decoders.kmeans.partition import k_medians, squared_distances
+from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.steps.overcomplete import Fitted
+from sketchlearn.kernels import lloyd
+from sketchlearn.models.mixture import Mixture, mixture_quantiles
+
+DRAWS, DRAWS_PER_CENTER = 6000, 200  # of a judge: optimism and noise of k-means on them cancel in two sets
+SEEDING, STEPS, TOLERANCE = 3000, 40, 1e-4  # draws that centres are seeded from, Lloyd's iterations, last gain
+REFITTED = 2  # fits that are refitted to halves
+SEEN = (0.05, 0.01, 0.002)  # tail probabilities from which on the box has the word
+
+Draws = tuple[Array, Array]
+
+
+@dataclass(frozen=True)
+class Opinions:
+    """What judges say of some centres: excesses of the cost.
+
+    Attributes
+    ----------
+    fits, halves : float
+        Mean under the pooled fits, and under refits to halves of the frequencies.
+    tails : float
+        Mean under densities whose columns reach as far as the box, beyond the probabilities of :data:`SEEN`; 0 where
+        the sketch has frequencies low enough to see them.
+    far : float
+        What a row at the worst end of the box costs, beyond what a centre is worth.
+    far_column, far_place : int, float
+        The worst end of the box (normalised units).
+    """
+
+    fits: float
+    halves: float
+    tails: float
+    far: float
+    far_column: int
+    far_place: float
+
+
+def opinions(
+    problem: Problem,
+    fits: list[Fitted],
+    mixture: Mixture,
+    beyond: Mixture | None,
+    centers: Array,
+    criterion: str,
+    blind: bool,
+    rng: np.random.Generator,
+) -> Opinions:
+    """What all judges say of centres (normalised units).
+
+    Parameters
+    ----------
+    problem, fits : Problem, list of Fitted
+        The sketch and the fits that were made of it.
+    mixture : Mixture
+        What the centres were computed from.
+    beyond : Mixture or None
+        Far components next to the fits, their weights being shares of all rows.
+    centers, criterion : ndarray (k, d), str
+        What is judged, by squared or plain distances.
+    blind : bool
+        Whether the sketch can't see far rows.
+    rng : Generator
+        For draws.
+    """
+    court = _Court(centers, criterion, rng)
+    halves = [np.sort(half) for half in np.array_split(rng.permutation(problem.size), 2)]
+    whole = [_with(fit.whole.mixture(), beyond) for fit in fits]
+    again = [_with(fit.refitted(half).mixture(), beyond) for fit in fits[:REFITTED] for half in halves]
+    one, two = court.drawn(mixture), court.drawn(mixture)
+    both = np.concatenate([one[0], two[0]])
+    tails = [
+        court.between((far[: len(one[0])], one[1]), (far[len(one[0]) :], two[1]))
+        for far in (_reaching(mixture, problem, both) if blind else [])
+    ]
+    ends = np.stack(problem.box)
+    row = court.at_ends(ends)
+    at = np.unravel_index(int(row.argmax()), row.shape)
+    f = float(row[at]) / problem.n
+    return Opinions(
+        fits=float(np.mean([court.excess(judge) for judge in whole])),
+        halves=float(np.mean([court.excess(judge) for judge in again])),
+        tails=float(np.mean(tails)) if tails else 0.0,
+        far=f * f / (f + court.removal(one)) / court.cost(one, centers),
+        far_column=int(at[1]),
+        far_place=float(ends[at]),
+    )
+
+
+def _with(mixture: Mixture, beyond: Mixture | None) -> Mixture:
+    """A judge that also has the far components."""
+    if beyond is None:
+        return mixture
+    share = 1.0 - float(beyond.weights.sum())
+    return Mixture(
+        np.concatenate([mixture.weights * share, beyond.weights]),
+        np.concatenate([mixture.means, beyond.means]),
+        np.concatenate([mixture.full_covariances(), beyond.full_covariances()]),
+    )
+
+
+class _Court:
+    """Centres, and how they are compared with the best for some draws."""
+
+    def __init__(self, centers: Array, criterion: str, rng: np.random.Generator) -> None:
+        self.centers, self.medians, self.rng = centers, criterion == "medians", rng
+        self.n = max(DRAWS, DRAWS_PER_CENTER * len(centers))
+
+    def drawn(self, mixture: Mixture) -> Draws:
+        """Points from a mixture and their weights."""
+        x, w, _ = mixture.weighted_points(self.n, self.rng)
+        return x, w
+
+    def cost(self, draws: Draws, centers: Array) -> float:
+        """Mean squared distance to the nearest centre; plain distance for medians."""
+        x, w = np.ascontiguousarray(draws[0], np.float32), draws[1]
+        labels, cost = lloyd.lloyd(x, w, np.array(centers, np.float32), 1, 0.0)
+        if self.medians:
+            cost = float(w @ np.sqrt(((draws[0] - centers[labels]) ** 2).sum(1)))
+        return cost / float(w.sum())
+
+    def at_ends(self, ends: Array) -> Array:
+        """Cost of rows that lie at an end of the box in one column, and on the nearest centre in all others, (2, d)."""
+        apart = np.abs(self.centers[None] - ends[:, None]).min(1)
+        return apart if self.medians else apart**2
+
+    def best(self, draws: Draws) -> Array:
+        """The best centres from ours and from a random start."""
+        x, w, k = np.ascontiguousarray(draws[0], np.float32), draws[1], len(self.centers)
+        few = self.rng.permutation(len(x))[:SEEDING]
+        uniforms = self.rng.uniform(size=(k, 2 + int(np.log(k))))
+        starts = [np.array(self.centers, np.float32), lloyd.seed_centers(x[few], w[few], k, uniforms)]
+        costs = [lloyd.lloyd(x, w, start, STEPS, TOLERANCE)[1] for start in starts]
+        found = starts[int(np.argmin(costs))].astype(np.float64)
+        return k_medians(draws[0], w, found) if self.medians else found
+
+    def between(self, first: Draws, second: Draws) -> float:
+        """Excess from two sets of draws: the best for the first is too good there by as much as too bad on the second.
+
+        The mean has neither error.
+        """
+        best = self.best(first)
+        return 0.5 * sum(self.cost(draws, self.centers) / self.cost(draws, best) - 1.0 for draws in (first, second))
+
+    def excess(self, judge: Mixture) -> float:
+        """Excess of the centres under a density."""
+        return self.between(self.drawn(judge), self.drawn(judge))
+
+    def removal(self, draws: Draws) -> float:
+        """What taking away the centre that is missed least adds to the cost."""
+        if len(self.centers) == 1:
+            return np.inf
+        apart = squared_distances(draws[0], self.centers)
+        two = np.partition(apart, 1, axis=1)[:, :2]
+        two = np.sqrt(two) if self.medians else two
+        added = np.bincount(apart.argmin(1), draws[1] * (two[:, 1] - two[:, 0]), len(self.centers))
+        return float(added.min() / draws[1].sum())
+
+
+def _reaching(mixture: Mixture, problem: Problem, x: Array) -> list[Array]:
+    """Draws whose columns reach as far as the box: beyond the p-quantiles power laws, of which n rows end there."""
+    out, w = [x.copy() for _ in SEEN], mixture.weights
+    spread: npt.NDArray[Any] = np.sqrt(np.maximum(np.diagonal(mixture.full_covariances(), axis1=1, axis2=2), 1e-12))
+    levels = np.array([0.5, *SEEN, *(1.0 - p for p in SEEN)])
+    quantiles = mixture_quantiles(np.broadcast_to(w, spread.T.shape), mixture.means.T, spread.T, levels)
+    for j, (middle, *tails) in enumerate(quantiles):
+        for sign, end, starts in ((-1.0, problem.box[0][j], tails[:3]), (1.0, problem.box[1][j], tails[3:])):
+            at = np.flatnonzero(sign * (x[:, j] - starts[0]) > 0.0)
+            place, reach = sign * (x[at, j] - middle), sign * (end - middle)
+            beyond = ndtr(-sign * (x[at, j][:, None] - mixture.means[:, j]) / spread[:, j]) @ w
+            for y, p, start in zip(out, SEEN, starts, strict=True):
+                near = sign * (start - middle)
+                if near <= 0.0 or reach <= 1.01 * near:
+                    y[at, j] = middle + sign * np.minimum(place, reach)
+                    continue
+                index = np.log(max(problem.n * p, 2.0)) / np.log(reach / near)
+                moved = np.minimum(near * (p / np.maximum(beyond, 1e-300)) ** (1.0 / index), reach)
+                y[at, j] = middle + sign * np.where(place > near, np.maximum(moved, place), place)
+    return out

@@ -1,0 +1,115 @@
+"""Small groups that lie apart in one column and are like all rows in the others: codes for "unknown", defaults, limits.
+
+A search for round components misses a group of two in a hundred rows that is as wide as the data in all columns but
+one, and the fits that follow spread broad components over it, in which none of its rows are.  The residual of a fit
+points to it: one atom for each place of each column, as wide as the rows elsewhere, is compared with what is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sketchlearn.decoders.families import DIAGONAL
+from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.refine import refine
+
+SCORE = 3.5  # standard errors of a weight, with what the fit leaves as its noise: one fit in twenty by chance
+STEP, WIDTH = 0.4, 0.1  # of places and of a group, over one standard deviation of the data: frequencies reach 2 to 4
+NEAREST = 2.5  # standard deviations of the column: what lies nearer is not apart
+FARTHEST = 15.0  # standard deviations: farther out low frequencies are needed, and those are for far components
+FREQUENCIES = 400  # that see one column best: enough for a score
+MOST = 3  # groups of one fit
+HEAVIEST = 0.3  # share of the rows: what is larger is no small group
+STEPS, LARGEST = 60, 100.0  # L-BFGS iterations of the groups, and their largest variance
+
+
+def groups_apart(problem: Problem, state: State) -> State | None:
+    """Groups that lie apart in one column next to a fit; None if chance explains all of them."""
+    groups, rest = None, state
+    for _ in range(MOST):
+        more = group_apart(problem, rest)
+        if more is None:
+            break
+        groups = more if groups is None else groups.joined(more.means, more.shapes, more.weights)
+        groups = settled(problem, state, groups)
+        rest = joined(state, groups)
+    return groups
+
+
+def settled(problem: Problem, state: State, groups: State) -> State:
+    """The groups as what is left beside a fit wants them."""
+    share = 1.0 - groups.weights.sum()
+    left = problem.residual(state.with_weights(state.weights * share))
+    part = replace(problem, z=np.ascontiguousarray(left, np.float32))
+    found = refine(part, groups, STEPS, largest=LARGEST, boxed=True)
+    heaviest = HEAVIEST / max(float(found.weights.sum()), HEAVIEST)
+    return found.with_weights(np.maximum(found.weights, 1.0 / problem.n) * heaviest)
+
+
+def joined(state: State, groups: State) -> State:
+    """A fit of what is beside the groups, and the groups."""
+    more = groups.to(state.family)
+    rest = state.with_weights(state.weights * (1.0 - groups.weights.sum()))
+    return rest.joined(more.means, more.shapes, more.weights)
+
+
+def without(problem: Problem, groups: State) -> Problem:
+    """The problem of the rows beside the groups."""
+    left = problem.residual(groups) / np.float32(1.0 - groups.weights.sum())
+    return replace(problem, z=np.ascontiguousarray(left, np.float32))
+
+
+def group_apart(problem: Problem, state: State, limit: float = SCORE) -> State | None:
+    """The group whose weight is farthest from zero, in standard errors; None if it is not above `limit`.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchlearn as sl
+    >>> from sketchlearn.decoders.families import FULL
+    >>> from sketchlearn.decoders.problem import Problem
+    >>> from sketchlearn.decoders.state import State
+    >>> from sketchlearn.decoders.steps.groups import group_apart
+    >>> X = np.random.default_rng(0).normal(size=(5000, 3))
+    >>> X[:100, 1] = 9.0
+    >>> problem = Problem.from_sketch(sl.sketch(X, sl.design(X, n_components=4, seed=0)))
+    >>> fit = State.shared(np.ones(1), problem.normalised(np.zeros((1, 3))), 1.0).to(FULL)
+    >>> found = group_apart(problem, fit)
+    >>> problem.points(found.means).round(0).tolist()[0][1]
+    9.0
+    """
+    mixture = state.mixture()
+    mean, covariance = mixture.mean, mixture.covariance
+    w = np.asarray(problem.operator.frequencies(), np.float64)
+    residual = problem.residual(state).astype(np.float64)
+    z = problem.z.astype(np.float64)
+    left, model, u = residual[0] + 1j * residual[1], (z[0] - residual[0]) + 1j * (z[1] - residual[1]), problem.u
+    best, found = limit, None
+    for j in range(problem.dim):
+        low = max(float(problem.box[0][j]), mean[j] - FARTHEST)
+        high = min(float(problem.box[1][j]), mean[j] + FARTHEST)
+        places = np.linspace(low, high, max(int((high - low) / STEP) + 1, 2))
+        places = places[np.abs(places - mean[j]) > NEAREST * np.sqrt(covariance[j, j])]
+        if not len(places):
+            continue
+        center, shape = mean.copy(), covariance.copy()
+        center[j] = shape[j] = shape[:, j] = 0.0
+        shape[j, j] = WIDTH**2
+        damping = -0.5 * np.einsum("mi,ij,mj->m", w, shape, w)
+        seen = np.argsort(-damping)[:FREQUENCIES]
+        atoms = np.exp(1j * (w[seen] @ center) + damping[seen])[:, None] * np.exp(1j * np.outer(w[seen, j], places))
+        atoms -= model[seen, None]
+        weighted = u[seen, None] * atoms.conj()
+        size = np.maximum((weighted * atoms).real.sum(0), 1e-300)
+        along = (weighted * left[seen, None]).real.sum(0)
+        # what is left is the noise of its frequency, in two parts
+        error = np.sqrt(0.5 * (np.abs(weighted) ** 2 * (np.abs(left[seen]) ** 2)[:, None]).sum(0))
+        score = along / np.maximum(error, 1e-300)
+        at = int(score.argmax())
+        if score[at] > best:
+            center[j] = places[at]
+            weight = float(np.clip(along[at] / size[at], 1.0 / problem.n, HEAVIEST))
+            best, found = float(score[at]), State(DIAGONAL, np.array([weight]), center[None], np.diag(shape)[None])
+    return found

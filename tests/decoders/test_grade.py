@@ -1,0 +1,174 @@
+"""Grades of centres: what judges say, what the verdict makes of it, and where nothing can be said."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sketchlearn as sl
+from sketchlearn.decoders import Code
+from sketchlearn.decoders.kmeans.advice import of_graded
+from sketchlearn.decoders.kmeans.grade import PARTS, Concentration, Grade, Hidden
+from sketchlearn.decoders.kmeans.judges import Opinions
+from sketchlearn.decoders.problem import Problem
+from tests.decoders.test_groups import excess
+
+pytestmark = pytest.mark.filterwarnings("ignore::sketchlearn.DataWarning")
+
+RNG = np.random.default_rng(5)
+OBLONG = 6.0 * RNG.normal(size=(6, 4))[(_owner := RNG.integers(6, size=20_000))] + np.exp(RNG.normal(size=(6, 4)))[
+    _owner
+] * RNG.normal(size=(20_000, 4))
+CLUSTERS = RNG.normal(size=(20_000, 2)) + 9.0 * RNG.integers(0, 2, (20_000, 1))
+
+
+def decoded(X: np.ndarray, k: int, seed: int = 0, task: str = "kmeans", **options: object) -> sl.Model:
+    return sl.decode(
+        sl.sketch(X, sl.design(X[:2000], n_components=k, seed=seed, **options)), k, task=task, random_state=0
+    )
+
+
+def test_round_clusters_stay_reliable_and_data_of_other_shape_is_good() -> None:
+    sure = decoded(CLUSTERS, 2)
+    assert (sure.code, sure.verdict[:9]) == (Code.RELIABLE, "Reliable:")
+    good = decoded(OBLONG, 6)
+    assert (good.code, good.reliable, good.verdict[:5]) == (Code.GOOD, False, "Good:")
+    for solution, X in ((sure, CLUSTERS), (good, OBLONG)):
+        assert max(excess(X, solution.centers), solution.excess_cost_bound) <= 0.03
+        assert 0.0 < solution.excess_cost <= solution.excess_cost_bound
+
+
+def test_a_small_sketch_is_doubtful_and_the_verdict_asks_for_a_larger_one() -> None:
+    solution = decoded(np.random.default_rng(0).uniform(size=(5000, 6)), 15, size=150)
+    assert solution.excess_cost_bound > 0.03
+    assert "a larger sketch (900 features; it has 150)" in solution.verdict
+
+
+def test_five_far_rows_among_five_thousand_are_not_reliable() -> None:
+    X = 8.0 * RNG.normal(size=(20, 10))[RNG.integers(20, size=5000)] + RNG.normal(size=(5000, 10))
+    X[:5] = 100.0 * RNG.normal(size=(5, 10))
+    phi = sl.design(X[1000:3000], n_components=20, seed=0)  # a map that has not seen them
+    solution = sl.decode(sl.sketch(X, phi), 20, random_state=0)
+    assert excess(X, solution.centers) > 0.05
+    assert solution.code in (Code.DOUBTFUL, Code.MISFIT)
+    assert "clipped or transformed (it reaches" in solution.verdict
+    assert "can't see" in solution.verdict
+
+
+def test_a_cluster_that_no_centre_shows_is_named() -> None:
+    X = np.random.default_rng(0).normal(size=(60_000, 2))
+    X[:100] += [9.0, 0.0]
+    solution = decoded(X[np.random.default_rng(1).permutation(len(X))], 2)
+    assert re.search(r"No centre shows a cluster of 0\.1\d % of the rows near \((8\.|9)", solution.verdict)
+
+
+def test_few_rows_with_much_of_the_cost_are_named_with_their_column() -> None:
+    X = np.random.default_rng(0).normal(size=(30_000, 4))
+    X[:60, 2] = np.random.default_rng(1).uniform(30.0, 300.0, 60)
+    phi = sl.design(X, n_components=3, seed=0).replace(columns=("a", "b", "price", "c"))
+    verdict = sl.decode(sl.sketch(X, phi), 3, random_state=0).verdict
+    assert "far out in price, carry" in verdict
+
+
+def test_medians_have_a_grade_in_their_own_units() -> None:
+    solution = decoded(OBLONG, 5, task="kmedians")
+    assert "above k-medians on all rows" in solution.verdict
+    assert 0.0 < solution.excess_cost < solution.excess_cost_bound < 0.03
+
+
+def test_nothing_is_said_where_noise_was_added_or_the_box_is_not_known() -> None:
+    sketch = sl.sketch(OBLONG, sl.design(bounds=([-20.0] * 4, [20.0] * 4), n_components=3, seed=0))
+    private = sl.privatize(sketch, epsilon=5.0, delta=1e-6, public_map=True)
+    one_bit = sl.sketch(OBLONG, sl.FourierFeatures.draw(dim=4, size=500, scale=2.0, quantized=True, seed=0))
+    for some in (private, one_bit):
+        found = sl.decode(some, 3, random_state=0)
+        assert np.isnan([found.excess_cost, found.excess_cost_bound]).all()
+        assert found.code not in (Code.GOOD, Code.DOUBTFUL)
+
+
+def test_estimators_and_files_have_the_numbers() -> None:
+    km = sl.CompressiveKMeans(5, random_state=0).fit(OBLONG)
+    model = sl.Model.of(km)
+    again = sl.Model.from_json(model.to_json())
+    assert (again.excess_cost, again.excess_cost_bound, again.code) == (
+        km.excess_cost_,
+        km.excess_cost_bound_,
+        model.code,
+    )
+    assert f"{100 * km.excess_cost_:.2g} %" in [value for value, _ in model.numbers()]
+    assert model.summary()["excess_cost_bound"] == km.excess_cost_bound_
+    older = replace(model, excess_cost=float("nan"), excess_cost_bound=float("nan"))
+    assert "excess_cost" not in older.to_json()
+    assert np.isnan(sl.Model.from_json(older.to_json()).excess_cost)
+
+
+def test_the_last_stage_of_the_trace_is_the_grade() -> None:
+    solution = decoded(OBLONG, 4)
+    last = solution.trace[-1]
+    assert last["stage"] == "grade"
+    assert {"fits", "halves", *PARTS[1:]} <= set(last)
+    assert "above the best (90 %" in solution.explain()
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+def grade(worst: str, **changes: object) -> Grade:
+    said = Opinions(0.02, 0.02, 0.01, 0.01, 0, 2.0)
+    parts = dict.fromkeys(PARTS[1:], 0.001) | {worst: 0.05}
+    made = Grade(0.02, 0.06, parts, said, {}, np.ones(2), None, ())
+    return replace(made, **changes)
+
+
+PROBLEM = Problem.from_sketch(sl.sketch(CLUSTERS, sl.design(CLUSTERS[:2000], n_components=3, seed=0)))
+
+
+def said(code: Code, given: Grade, what: str = "k-means", blind: bool = False) -> tuple[Code, str]:
+    return of_graded(code, "not certified: certificate", given, PROBLEM, ("age", "kids"), 3, what, blind)
+
+
+@pytest.mark.parametrize(
+    ("worst", "words"),
+    [
+        ("fits", "a larger sketch"),
+        ("misfit", "a larger sketch"),
+        ("coarse", "a map for 3 clusters or more"),
+        ("tails", "age clipped or transformed (it reaches"),
+        ("far", "age clipped or transformed (it reaches"),
+    ],
+)
+def test_the_verdict_asks_for_what_takes_most_away(worst: str, words: str) -> None:
+    code, verdict = said(Code.MISFIT, grade(worst))
+    assert code is Code.DOUBTFUL
+    assert verdict.startswith(f"Doubtful: about 2 % above k-means on all rows (90 %: at most 6 %). Try first: {words}")
+    assert "or k-medians" not in said(Code.MISFIT, grade(worst), "k-medians")[1]
+
+
+def test_codes_follow_the_numbers() -> None:
+    for code, excess_cost, bound, expected in (
+        (Code.RELIABLE, 0.001, 0.01, Code.RELIABLE),
+        (Code.RELIABLE, 0.02, 0.06, Code.DOUBTFUL),
+        (Code.UNDETERMINED, 0.001, 0.01, Code.UNDETERMINED),
+        (Code.MISFIT, 0.001, 0.01, Code.GOOD),
+        (Code.MISFIT, 0.02, 0.05, Code.DOUBTFUL),
+        (Code.MISFIT, 0.2, 0.9, Code.MISFIT),
+        (Code.UNCERTIFIED, 0.001, 0.01, Code.GOOD),
+    ):
+        assert said(code, grade("fits", excess=excess_cost, bound=bound))[0] is expected
+    assert "no bound" in said(Code.MISFIT, grade("fits", excess=0.5, bound=1.5))[1]
+
+
+def test_one_column_with_all_of_the_variance_is_to_be_standardised() -> None:
+    verdict = said(Code.MISFIT, grade("fits", variances=np.array([1.0, 99.0])))[1]
+    assert "standardised columns (kids has 99 % of the variance), or a larger sketch" in verdict
+
+
+def test_what_else_is_known_is_said() -> None:
+    more = grade("fits", concentration=Concentration(0.0003, 0.48, 1), hidden=(Hidden(0.01, np.zeros(2)),))
+    verdict = said(Code.MISFIT, more, blind=True)[1]
+    assert "0.03 % of the rows, far out in kids, carry 48 % of the cost" in verdict
+    assert "No centre shows a cluster of 1 % of the rows near" in verdict
+    assert "can't see what the farthest rows in age cost" in verdict
