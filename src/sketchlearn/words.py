@@ -24,7 +24,7 @@ def one_line(value: object) -> str:
     return printable(str(value), "")
 
 
-def counted(number: int, thing: str) -> str:
+def counted(number: int | float, thing: str) -> str:
     """A number of things, in the singular for one.
 
     Examples

@@ -129,7 +129,7 @@ def test_standardized_columns_are_those_of_scikit_learn(tmp_path):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(3000, 4)) @ rng.normal(size=(4, 6)) * [1.0, 10.0, 100.0, 1e-3, 1.0, 5.0] + 3.0
     X[:, 5] = 2.0  # constant
-    ours = sl.CompressivePCA(3, standardize=True).fit(X)
+    ours = sl.CompressivePCA(3, standardize=True).fit(X)  # (no warning about units: they don't matter)
     scaler = StandardScaler().fit(X)
     theirs = PCA(3).fit(scaler.transform(X))
     np.testing.assert_allclose(ours.explained_variance_, theirs.explained_variance_, rtol=1e-4)

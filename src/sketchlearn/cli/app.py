@@ -237,7 +237,10 @@ def _show_warning(
 def _explained(error: Exception) -> tuple[str, Code]:
     """What went wrong, in one line, and the exit code."""
     if hasattr(error, "format_message"):  # what typer says about arguments
-        return about_choices(error) or error.format_message(), Code.USAGE
+        own = (
+            str(getattr(error, "message", "")) if getattr(error, "param", None) is None else ""
+        )  # ours name the option
+        return about_choices(error) or own or error.format_message(), Code.USAGE
     text = " ".join(on_command_line(error).split())
     if about_option(error):
         return text, Code.USAGE

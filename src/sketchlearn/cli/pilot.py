@@ -11,6 +11,7 @@ from sketchlearn.designs.front import design_source
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.files import sealed
+from sketchlearn.words import counted
 
 _ENCODED_ROWS = 20_000  # in which a category of one row in a thousand is seen
 
@@ -66,4 +67,4 @@ def recipe_text(phi: FeatureMap) -> bytes:
 def announce(phi: FeatureMap) -> None:
     """Say which map was chosen."""
     few = "" if phi.projection is None else f" ({phi.projection.describe()})"
-    note(f"features: {phi.size} for {phi.dim} columns{few} ({phi.describe()})")
+    note(f"features: {phi.size} for {counted(phi.dim, 'column')}{few} ({phi.describe()})")

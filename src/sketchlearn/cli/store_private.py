@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, note, read_features, write_bytes
+from sketchlearn.cli.help import examples
 
 Place = Annotated[str, typer.Argument(help="DuckDB file, or postgresql://user@host/database.")]
 Name = Annotated[str, typer.Argument(help="Of the publication.")]
@@ -15,7 +16,7 @@ Name = Annotated[str, typer.Argument(help="Of the publication.")]
 def add_private(store: typer.Typer, opened: Any) -> None:
     """Add the commands; `opened` gives the store at a place."""
 
-    @store.command()
+    @store.command(epilog=examples("store publish sketches.duckdb daily --epsilon 1 --periods 365 --first 2026-01-01"))
     def publish(
         place: Place,
         name: Name,
@@ -52,7 +53,7 @@ def add_private(store: typer.Typer, opened: Any) -> None:
             note("note: no ledger, so nobody adds up what was released of these rows; --ledger FILE --people NAME does")
         emit(made.facts(), as_json)
 
-    @store.command()
+    @store.command(epilog=examples("store advance sketches.duckdb daily"))
     def advance(
         place: Place,
         name: Name,
@@ -64,7 +65,7 @@ def add_private(store: typer.Typer, opened: Any) -> None:
         public = opened(place).published(name)
         emit({"released": public.advance(until), **public.facts()}, as_json)
 
-    @store.command()
+    @store.command(epilog=examples("store released sketches.duckdb daily -o public.sketch"))
     def released(
         place: Place,
         name: Name,

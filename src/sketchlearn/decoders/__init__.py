@@ -172,7 +172,7 @@ def check_components(
         raise ValueError("the sketch is empty: there is nothing to learn from")
     if groups and sketch.count < n_components:
         raise ValueError(
-            f"n_samples={sketch.count} should be >= the number of components, {n_components}: the sketch has fewer rows"
+            f"{n_components} components need at least as many rows, the sketch has fewer: n_samples={sketch.count}"
         )
     return int(n_components)
 

@@ -65,8 +65,8 @@ def rules(
             found.append(Category(name, _frequent(labels, name, most)))
     if left_out:
         named = ", ".join(map(repr, left_out))
-        said = f"nearly every row has its own value in {named}: left out as identifiers; to keep them name "
-        warnings.warn(DataWarning(said, Option("columns")), stacklevel=4)
+        said = f"nearly every row has its own value in {named}: left out as identifiers; name all columns with "
+        warnings.warn(DataWarning(said, Option("columns"), " to keep them"), stacklevel=4)
     return tuple(found)
 
 

@@ -60,6 +60,8 @@ def differences(mine: dict[str, Any], theirs: dict[str, Any]) -> str:
 
 def _plain(value: Any) -> Any:
     """A field of a recipe for people: of a law its name."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
     return value["law"] if isinstance(value, dict) and set(value) == {"law"} else value
 
 

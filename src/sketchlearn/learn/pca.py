@@ -171,7 +171,9 @@ class CompressivePCA(Transforms):
         """The number of components, or as many as are likely to be wanted."""
         known = isinstance(self.n_components, int | np.integer)
         k = int(self.n_components) if known else min(_UNKNOWN_COMPONENTS, self._map_columns())  # type: ignore[arg-type]
-        return {"task": self.task, "n_components": k, "standardize": False}  # the sketch knows the units of the rows
+        # the sketch knows the units of the columns: its map is that of a regression, for which they don't matter
+        task = "regression" if self.standardize else self.task
+        return {"task": task, "n_components": k, "standardize": None}
 
     def design_features(self, request: Request) -> FeatureMap:
         """Quadratic features; of embedded rows about the origin."""

@@ -19,7 +19,7 @@ from sketchlearn.optional import arrow_reader, optional
 from sketchlearn.sketches import file
 from sketchlearn.sketches.origin import Origin
 from sketchlearn.sketches.value import Sketch, merge
-from sketchlearn.words import html_table
+from sketchlearn.words import counted, html_table
 
 _KIND = b"sketchlearn.table"
 _VERSION = b"1"
@@ -135,7 +135,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
     def __repr__(self) -> str:
         rows = sum(s.count for s in self._sketches.values())
-        return f"SketchTable({len(self)} groups, {rows:,} rows, {self.features.size} features)"
+        return f"SketchTable({counted(len(self), 'group')}, {counted(rows, 'row')}, {self.features.size} features)"
 
     def _repr_html_(self) -> str:
         shown = sorted(self.counts.items(), key=lambda item: -item[1])[:_SHOWN]

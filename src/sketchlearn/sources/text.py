@@ -319,7 +319,7 @@ def _schema(first: bytes, grammar: Grammar, place: str, selection: Selection) ->
     except SourceError:
         raise
     except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
+        raise InputError(f"{place}: ", *(error.parts if isinstance(error, InputError) else [str(error)])) from None
     if selection.columns is None and selection.expected is None and _looks_like_data(schema.names):
         shown = ", ".join(schema.names[:3])
         raise ValueError(

@@ -30,6 +30,7 @@ from sketchlearn.cli.app import (
     write_bytes,
 )  # fmt: skip
 from sketchlearn.cli.help import Task, examples
+from sketchlearn.words import counted
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
@@ -174,7 +175,7 @@ def register(app: typer.Typer) -> None:
             few = "" if phi.projection is None else f", {phi.projection.describe()}"
             extra = {"reason": phi.reason, "expect": words}
             facts = {"output": output, **json.loads(phi.recipe_json()), **{k: v for k, v in extra.items() if v}}
-            said = f"{output}: {phi.size} features for {phi.dim} columns{few} ({phi.describe()})"
+            said = f"{output}: {phi.size} features for {counted(phi.dim, 'column')}{few} ({phi.describe()})"
             emit(facts, as_json, "\n".join([said, *filter(None, extra.values())]))
 
 

@@ -22,6 +22,7 @@ from sketchlearn.cli.app import (
     write_bytes,
 )
 from sketchlearn.cli.help import Covariance, Decoder, examples
+from sketchlearn.words import counted
 
 if TYPE_CHECKING:
     from sketchlearn.learn.base import SketchEstimator
@@ -68,8 +69,10 @@ def register(app: typer.Typer) -> None:
 
         kind = CompressiveKMedians if medians else CompressiveKMeans
         begin = None if start is None else read_model(start)
-        found = _fitted(kind(k, decoder=decoder, start=begin, random_state=seed), s, f"looking for {k} clusters")
-        _write(output, found, as_json, explain, f"{k} centres; {found.verdict_}")
+        found = _fitted(
+            kind(k, decoder=decoder, start=begin, random_state=seed), s, f"looking for {counted(k, 'cluster')}"
+        )
+        _write(output, found, as_json, explain, f"{counted(k, 'centre')}; {found.verdict_}")
 
     @learn.command(epilog=examples("learn gmm all.sketch -k 5 --covariance diag -o model.json"))
     def gmm(
@@ -91,7 +94,7 @@ def register(app: typer.Typer) -> None:
         begin = None if start is None else read_model(start)
         estimator = CompressiveGaussianMixture(k, covariance_type=covariance, start=begin, random_state=seed)
         found = _fitted(estimator, s, f"fitting {k} components")
-        _write(output, found, as_json, explain, f"{k} components; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{counted(k, 'component')}; {found.verdict_}")
 
     @learn.command(epilog=examples("learn stable all.sketch -k 3 -o model.json"))
     def stable(
@@ -113,7 +116,7 @@ def register(app: typer.Typer) -> None:
 
         estimator = CompressiveStableMixture(k, scatter_type=scatter, random_state=seed)
         found = _fitted(estimator, s, f"fitting {k} components")
-        _write(output, found, as_json, explain, f"{k} components; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{counted(k, 'component')}; {found.verdict_}")
 
     @learn.command(
         epilog=examples("sketch data.parquet --task pca -o pca.sketch", "learn pca pca.sketch -k 5 -o model.json")
@@ -139,7 +142,13 @@ def register(app: typer.Typer) -> None:
             CompressivePCA(n_components=k, standardize=standardize, random_state=seed), s, f"looking for {k} components"
         )
         share = float(found.explained_variance_ratio_.sum())
-        _write(output, found, as_json, explain, f"{k} components explain {share:.1%} of the variance")
+        _write(
+            output,
+            found,
+            as_json,
+            explain,
+            f"{counted(k, 'component')} {'explains' if k == 1 else 'explain'} {share:.1%} of the variance",
+        )
 
     @learn.command(
         epilog=examples(
@@ -176,7 +185,7 @@ def register(app: typer.Typer) -> None:
         found = CompressiveLinearRegression(alpha="auto" if penalty is None else penalty, random_state=seed).fit_sketch(
             s, wanted, chosen
         )
-        line = f"{target} from {found.n_features_in_} columns: R² = {found.r2_:.4f}"
+        line = f"{target} from {counted(found.n_features_in_, 'column')}: R² = {found.r2_:.4f}"
         _write(output, found, as_json, explain, line)
 
     @learn.command(
@@ -201,7 +210,7 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.learn import CompressiveICA
 
         found = _fitted(CompressiveICA(k, random_state=seed), s, "separating sources")
-        _write(output, found, as_json, explain, f"{found.n_components_} sources; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{counted(found.n_components_, 'source')}; {found.verdict_}")
 
     @learn.command(
         epilog=examples(
@@ -264,7 +273,8 @@ def register(app: typer.Typer) -> None:
         estimator = CompressiveMixtureRegressor("auto" if k is None else k, random_state=seed)
         with working("fitting a mixture"):
             found = estimator.fit_sketch(s, wanted, chosen)
-        line = f"{','.join(target)} from {found.n_features_in_} columns, {found.n_components_} components"
+        columns, components = counted(found.n_features_in_, "column"), counted(found.n_components_, "component")
+        line = f"{','.join(target)} from {columns}, {components}"
         _write(output, found, as_json, explain, f"{line}; {found.verdict_}")
 
     @learn.command(
@@ -288,7 +298,7 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.learn import CompressiveSubspaces
 
         found = _fitted(CompressiveSubspaces(k, dim, random_state=seed), s, f"looking for {k} subspaces")
-        _write(output, found, as_json, explain, f"{k} subspaces of dimension {dim}; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{counted(k, 'subspace')} of dimension {dim}; {found.verdict_}")
 
     @learn.command(
         epilog=examples(
@@ -349,7 +359,7 @@ def register(app: typer.Typer) -> None:
             found.enroll(name, one)
         count = len(found.speakers_)
         said = f"{count} speaker{'s' * (count != 1)} enrolled; {found.verdict_}"
-        _write(output, found, as_json, explain, f"background of {k} components, {said}")
+        _write(output, found, as_json, explain, f"background of {counted(k, 'component')}, {said}")
 
     @learn.command(
         epilog=examples(

@@ -21,6 +21,7 @@ from sketchlearn.cli.app import (
     write_bytes,
 )
 from sketchlearn.cli.help import examples
+from sketchlearn.words import counted
 
 if TYPE_CHECKING:
     from sketchlearn.sketches import Sketch
@@ -64,7 +65,7 @@ def register(app: typer.Typer) -> None:
             emit(
                 {"output": output, "rows": total.count, "merged": len(sketches)},
                 as_json,
-                f"{output}: {total.count:,} rows from {len(sketches)} file{'s' * (len(sketches) > 1)}",
+                f"{output}: {counted(total.count, 'row')} from {counted(len(sketches), 'file')}",
             )
 
 

@@ -34,6 +34,7 @@ from sketchlearn.cli.app import (
 )  # fmt: skip
 from sketchlearn.cli.help import Task, examples
 from sketchlearn.cli.wording import joined
+from sketchlearn.words import counted
 
 if TYPE_CHECKING:
     from sketchlearn.features.base import FeatureMap
@@ -229,7 +230,7 @@ def _tell(result: Sketch | SketchTable, output: str, as_json: bool) -> None:
 
     if isinstance(result, SketchTable):
         facts = {"output": output, "groups": len(result), "rows": total_rows(result), "skipped": total_skipped(result)}
-        emit(facts, as_json, f"{output}: {len(result):,} groups, {_counted(result)}")
+        emit(facts, as_json, f"{output}: {counted(len(result), 'group')}, {_counted(result)}")
         return
     facts = {
         "output": output, "rows": result.count, "skipped": result.skipped,
@@ -241,5 +242,5 @@ def _tell(result: Sketch | SketchTable, output: str, as_json: bool) -> None:
 def _counted(result: Sketch | SketchTable) -> str:
     from sketchlearn.engines.append import total_rows, total_skipped
 
-    skipped = f", {total_skipped(result):,} invalid rows left out" if total_skipped(result) else ""
-    return f"{total_rows(result):,} rows, {result.features.size} features{skipped}"
+    skipped = f", {counted(total_skipped(result), 'invalid row')} left out" if total_skipped(result) else ""
+    return f"{counted(total_rows(result), 'row')}, {result.features.size} features{skipped}"

@@ -9,6 +9,7 @@ import typer
 
 from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, note, read_sketch, usage, write_bytes
 from sketchlearn.cli.help import examples
+from sketchlearn.words import counted
 
 if TYPE_CHECKING:
     from sketchlearn.sketches.value import Sketch
@@ -39,7 +40,7 @@ def register(app: typer.Typer) -> None:
         write_bytes(output, rest.to_bytes())
         if output != "-":
             facts = {"output": output, "rows": rest.count, "unknown": unknown}
-            emit(facts, as_json, f"{output}: {rest.count:,} rows left")
+            emit(facts, as_json, f"{output}: {counted(rest.count, 'row')} left")
 
 
 def _without(rest: Sketch, part: Sketch, path: str, whole: str, force: bool, unknown: list[str]) -> Sketch:
