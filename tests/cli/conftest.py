@@ -28,8 +28,9 @@ def run(capfdbinary, monkeypatch, tmp_path):
 def designed(monkeypatch):
     """A plain stand-in for the design, so that these tests are about the command line alone."""
 
-    def from_bounds(*, bounds, n_components, task, seed, size):
+    def from_bounds(*, bounds, n_components, task, seed, size, missing):
         assert size is None
+        assert missing is None
         return sl.FourierFeatures.draw(dim=len(bounds[0]), size=10 * n_components, scale=1.0, seed=seed)
 
     def from_pilot(request, names, projection, **how):

@@ -1,6 +1,6 @@
 """One noise model: what is added to a sketch counts in weights, floors, certificates, profiles and comparisons."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -115,17 +115,15 @@ def test_second_moments_know_the_noise():
     X = rng.normal(size=(5000, 2)) @ rng.normal(size=(2, 20))
     phi = sl.QuadraticFeatures.draw(dim=20, size=300, variant="sphere", radius=30.0, seed=0)
     s = sl.sketch(X, phi)
-    # a noise of five times the sampling error, put in by hand: what is added is what the sketch says beyond sampling
+    # a noise of five times the sampling error, put in by hand
     sampling = phi.feature_variances(s.sums, float(s.weight)) / s.effective_count
-    values = {f.name: getattr(s, f.name) for f in fields(sl.Sketch)}
+    variance = 25 * float(sampling.mean())
     unit = float(np.abs(s.sums[:300]).max() / np.abs(s.mean).max())
     sums = s.sums.copy()
-    sums[:300] += np.rint(5 * np.sqrt(sampling) * rng.normal(size=300) * unit).astype(np.int64)
-    out = Noisy(**{**values, "sums": sums})
-    plain = sl.decode(out, 4, task="pca", random_state=0)
-    out = Noisy(**{**values, "sums": sums})
-    out.__dict__["added"] = 25 * sampling
-    told = sl.decode(out, 4, task="pca", random_state=0)
+    sums[:300] += np.rint(np.sqrt(variance) * rng.normal(size=300) * unit).astype(np.int64)
+    noisy = replace(s, sums=sums)
+    plain = sl.decode(noisy, 4, task="pca", random_state=0)
+    told = sl.decode(noisy.with_noise(variance), 4, task="pca", random_state=0)
     assert told.noise_floor > 3 * plain.noise_floor
     assert told.ratio < plain.ratio / 3
 

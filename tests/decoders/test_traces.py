@@ -52,4 +52,5 @@ def test_a_stage_that_fails_says_what_failed():
     model = sl.decode(sl.sketch(X, sl.design(X[:1000], n_components=2, seed=0), progress=False), 2, random_state=0)
     assert not model.reliable
     assert not any(step["accepted"] for step in model.trace)
-    assert model.trace[-1]["stage"] in ("over-complete mixture", "own widths")
+    tried = [step["stage"] for step in model.trace if step["stage"] != "grade"]  # of centres, whatever they came from
+    assert tried[-1] in ("over-complete mixture", "own widths")

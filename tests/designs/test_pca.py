@@ -6,8 +6,8 @@ from sketchlearn.designs.pca import design_pca, design_regression
 
 
 def test_sizes_and_places():
-    phi, why = design_pca(dim=2500, n_components=2, seed=3)
-    assert (phi.size, phi.variant, phi.seed, phi.radius) == (40_000, "sphere", 3, None)
+    phi, why = design_pca(dim=5500, n_components=2, seed=3)
+    assert (phi.size, phi.variant, phi.seed, phi.radius) == (88_000, "sphere", 3, None)
     assert "8 k d" in why
     phi, why = design_pca(dim=784, n_components=20)  # 125 440 random features would be far more work
     assert phi.is_exact
@@ -28,7 +28,7 @@ def test_sizes_and_places():
 def test_regression_keeps_everything_up_to_thousands_of_columns():
     assert design_regression(dim=300)[0].is_exact
     assert design_regression(dim=300, size=1000)[0].size == 1000
-    assert not design_regression(dim=3000, n_components=2)[0].is_exact
+    assert not design_regression(dim=5500, n_components=2)[0].is_exact
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def test_huge_sums_are_clipped_not_wrapped():
 
 
 def test_a_map_from_the_data_must_be_vouched_for(exact):
-    with pytest.raises(ValueError, match=r"bounds=\(lower, upper\) that are public"):
+    with pytest.raises(ValueError, match=r"public bounds=\(lower, upper\)"):
         privatize(exact, 1.0, 1e-6)
 
 

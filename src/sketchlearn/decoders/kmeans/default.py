@@ -424,7 +424,7 @@ def _grade(run: Decoding, fit: Fit, cells: Partition, criterion: str) -> Grade:
         run.problem, fits, fit.mixture, run.beyond, cells, criterion, certified, run.low is None and not certified, rng
     )
     why = "how much the centres cost above the best is asked of densities that explain the sketch"
-    run.note("grade", why, grade.words, True, perf_counter() - begin, **grade.numbers)
+    run.note("grade", why, grade.words, False, perf_counter() - begin, **grade.numbers)
     return grade
 
 
