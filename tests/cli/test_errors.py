@@ -482,7 +482,7 @@ CASES = [
     ("Parquet that is no table", ["info", "good.parquet"], 5, "not a table of sketches"),
     ("damaged checkpoint", ["info", "half.checkpoint"], 5, "damaged"),
     ("info on a folder", ["info", "nothing"], 3, "is a folder"),
-    ("sketches of other features", ["merge", "good.sketch", "other.sketch", "-o", "out"], 5, "scale 1.0 vs 9.0"),
+    ("sketches of other features", ["merge", "good.sketch", "other.sketch", "-o", "out"], 5, "scale 1 vs 9"),
     ("unknown group", ["merge", "table.parquet", "-g", "7", "-o", "out"], 4, "no group '7'"),
     ("groups of a sketch", ["merge", "good.sketch", "-g", "1", "-o", "out"], 2, "tables of sketches"),
     ("subtract what was never added", ["subtract", "part.sketch", "good.sketch", "-o", "out"], 4, "never added"),

@@ -45,7 +45,8 @@ def test_every_verb_is_in_one_group():
 
 def test_choices_are_those_of_the_library():
     assert set(get_args(words.Task)) == set(tasks())
-    assert set(get_args(words.Decoder)) == {"auto", *DECODERS["kmeans"]}
+    shipped = {name for name in DECODERS["kmeans"] if not name.startswith("toy-")}  # other tests register theirs
+    assert set(get_args(words.Decoder)) == {"auto", *shipped}
     assert set(get_args(words.FileFormat)) == set(FORMATS)
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -308,23 +310,16 @@ def test_the_command_line_does_both_sides(tmp_path, capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-    codes = {}
-
-    def one(i):
-        command = ["contribute", f"http://127.0.0.1:{port}", str(tmp_path / f"{i}.npy"), "--name", f"n{i}"]
-        codes[i] = main([*command, "--epsilon", "1", "--delta", "1e-6", "--features", str(phi), "--timeout", "60"])
-
-    threads = [threading.Thread(target=one, args=(i,)) for i in range(3)]
-    for thread in threads:
-        thread.start()
+    given = ["--epsilon", "1", "--delta", "1e-6", "--features", str(phi), "--timeout", "60"]
+    command = [sys.executable, "-m", "sketchlearn", "contribute", f"http://127.0.0.1:{port}"]
+    quiet = {"cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    holders = [subprocess.Popen([*command, f"{i}.npy", "--name", f"n{i}", *given], **quiet) for i in range(3)]
     out = tmp_path / "total.sketch"
     serve = ["serve", str(phi), "--store", str(tmp_path / "round.db"), "-o", str(out), "--port", str(port)]
     assert main([*serve, "--secure"]) == 2
     serve += ["--secure", "--holders", "3", "--honest", "2", "--epsilon", "1", "--delta", "1e-6", "--seconds", "30"]
     assert main(serve) == 0
-    for thread in threads:
-        thread.join()
-    assert codes == {0: 0, 1: 0, 2: 0}
+    assert [holder.wait(60) for holder in holders] == [0, 0, 0]
     total = sl.load(out)
     assert total.privacy.epsilon == 1.0
     assert abs(total.count - 12_003) < 300

@@ -64,7 +64,7 @@ def test_different_maps_do_not_mix():
     a = sl.sketch(_rows(0, 5), PHI)
     for other, word in [
         (sl.FourierFeatures.draw(dim=3, size=40, scale=1.0, seed=1), "seed 0 vs 1"),
-        (sl.FourierFeatures.draw(dim=3, size=40, scale=2.0, seed=0), "scale 1.0 vs 2.0"),
+        (sl.FourierFeatures.draw(dim=3, size=40, scale=2.0, seed=0), "scale 1 vs 2"),
         (sl.FourierFeatures.draw(dim=3, size=40, scale=1.0, seed=0, radial="gaussian"), "radial adapted vs gaussian"),
     ]:
         b = sl.sketch(_rows(1, 5), other)

@@ -33,7 +33,8 @@ def noise_to_signal(sketch: Sketch) -> float:
     --------
     >>> import numpy as np, sketchlearn as sl
     >>> phi = sl.FourierFeatures.draw(dim=1, size=20, scale=1.0, seed=0)
-    >>> s = sl.sketch(np.zeros((10_000, 1)), phi)
+    >>> n = np.random.default_rng().integers(10_000, 1_000_000)
+    >>> s = sl.sketch(np.zeros((n, 1)), phi)
     >>> s.nsr, bool(0 < sl.privatize(s, 1.0, public_map=True).nsr < 0.01)
     (0.0, True)
     """
