@@ -35,6 +35,7 @@ def of_clusters(
     place: npt.NDArray[np.float64] | None,
     total: float,
     strays: int = 0,
+    far: bool = False,
 ) -> Verdict:
     """Round components.
 
@@ -52,8 +53,15 @@ def of_clusters(
         Rows.
     strays : int
         Places far from all clusters with a few rows each.
+    far : bool
+        Whether far components were added to what the tests looked at.
     """
     if seen is None:
+        if plain <= CLUSTERS and far:
+            return Code.UNCERTIFIED, (
+                f"not certified: the misfit is {ratio:.2f} times the noise floor, but no test looks at components as "
+                "far out as some rows are here"
+            )
         if plain <= CLUSTERS:
             return Code.UNCERTIFIED, (
                 f"not certified: the misfit is {ratio:.2f} times the noise floor, but there are too many components "

@@ -385,7 +385,15 @@ def _solution(run: Decoding, fit: Fit, criterion: str, judged: bool) -> ClusterS
     place = None if seen is None else problem.points(seen.missing_at[None])[0]
     strays = 0 if fit.certified is None else len(fit.certified.strays)
     code, verdict = verdicts.of_clusters(
-        fit.ratio, fit.path, k, run.found.ratio, seen, place=place, total=problem.n, strays=strays
+        fit.ratio,
+        fit.path,
+        k,
+        run.found.ratio,
+        seen,
+        place=place,
+        total=problem.n,
+        strays=strays,
+        far=run.beyond is not None,
     )
     grade = _grade(run, fit, cells, criterion) if judged else None
     if grade is not None:
