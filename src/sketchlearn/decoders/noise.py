@@ -143,12 +143,6 @@ def left_by_gaussian(q: Array, h: Array | float = 0.0) -> Array:
     return np.maximum(1.0 - np.exp(-q) * (1.0 + q + h), 0.0)
 
 
-def left_by_envelope(weights: Array, envelope: Array) -> Array:
-    """Variance of a row within components of any law: an upper bound on what a perfect fit leaves, (m,)."""
-    inner = 1.0 - envelope**2
-    return np.asarray(inner[0] if len(inner) == 1 else weights / max(float(weights.sum()), 1e-12) @ inner)
-
-
 def drowned(n: float, added: Array) -> bool:
     """Whether most of the noise was added: a misfit near its floor then says little about where clusters are."""
     return bool(added.mean() * n > 10.0)

@@ -395,15 +395,11 @@ class SketchEstimator(DeclaredParameters, ABC):
         if size is None:
             size = self.default_size(columns if few is None else few, rows.total if whole else None)
         pilot = rows.pilot(seed, self._pairs)
-        asked = {"standardize": getattr(self, "standardize", None), "size": size, **self.design_request()}
-        request = Request(
-            sample=pilot.rows, weights=pilot.weights, seed=seed, looked_at=pilot.box,
-            missing="pairs" if self._pairs else None, **asked,
-        )  # fmt: skip
-        return design_request(
-            request, rows.names, designer=self._designed, projection=few, level=5,
-            any_units=bool(getattr(self, "standardize", False)),
-        )  # fmt: skip
+        own, missing = getattr(self, "standardize", None), "pairs" if self._pairs else None
+        asked = {"standardize": own, "missing": missing, "size": size, **self.design_request()}
+        request = Request(sample=pilot.rows, weights=pilot.weights, seed=seed, looked_at=pilot.box, **asked)
+        how: dict[str, Any] = {"designer": self._designed, "projection": few, "any_units": bool(own)}
+        return design_request(request, rows.names, level=5, **how)
 
     def _designed(self, request: Request) -> tuple[FeatureMap, str]:
         phi = self.design_features(request)
