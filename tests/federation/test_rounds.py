@@ -301,7 +301,7 @@ def test_the_record_of_a_holder_is_charged_before_it_sends(tmp_path):
     app.close()
 
 
-def test_the_command_line_does_both_sides(tmp_path, capsys):
+def test_the_command_line_does_both_sides(tmp_path):
     pytest.importorskip("uvicorn")
     phi = tmp_path / "map.json"
     assert main(["design", "--lower=-5,-5", "--upper=5,5", "-k", "2", "-o", str(phi)]) == 0
@@ -318,12 +318,13 @@ def test_the_command_line_does_both_sides(tmp_path, capsys):
     serve = ["serve", str(phi), "--store", str(tmp_path / "round.db"), "-o", str(out), "--port", str(port)]
     assert main([*serve, "--secure"]) == 2
     serve += ["--secure", "--holders", "3", "--honest", "2", "--epsilon", "1", "--delta", "1e-6", "--seconds", "30"]
-    assert main(serve) == 0
+    server = subprocess.run([sys.executable, "-m", "sketchlearn", *serve], capture_output=True, text=True, timeout=100)
+    assert server.returncode == 0, server.stderr
     assert [holder.wait(60) for holder in holders] == [0, 0, 0]
     total = sl.load(out)
     assert total.privacy.epsilon == 1.0
     assert abs(total.count - 12_003) < 300
-    assert "3 holders are in the total" in capsys.readouterr().err
+    assert "3 holders are in the total" in server.stderr
 
 
 # -- Flower ----------------------------------------------------------------------------------------
