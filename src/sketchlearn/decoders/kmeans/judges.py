@@ -2,7 +2,7 @@
 
 No judge is right, but what all of them say is.  The fits that were pooled are judges, and some of them refitted to
 either half of the frequencies: rows are fixed and frequencies are random, so halves of these are the right resampling.
-The excess of centres under a density is that over k-means on draws from it, begun at the centres and at random.
+The excess of centres under a density is that over k-means on draws from it, begun at the centres and at components.
 
 What no fit can see is judged by the box of the rows: how much rows may cost that lie beyond the lowest frequency.
 """
@@ -10,7 +10,7 @@ What no fit can see is judged by the box of the rows: how much rows may cost tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,13 @@ SEEDING, STEPS, TOLERANCE = 3000, 40, 1e-4  # draws that centres are seeded from
 REFITTED = 2  # fits that are refitted to halves
 SEEN = (0.05, 0.01, 0.002)  # tail probabilities from which on the box has the word
 
-Draws = tuple[Array, Array]
+
+class Draws(NamedTuple):
+    """Points from a mixture, their weights, and the means of the components."""
+
+    points: Array
+    weights: Array
+    means: Array
 
 
 @dataclass(frozen=True)
@@ -87,9 +93,9 @@ def opinions(
     whole = [_with(fit.whole.mixture(), beyond) for fit in fits]
     again = [_with(fit.refitted(half).mixture(), beyond) for fit in fits[:REFITTED] for half in halves]
     one, two = court.drawn(mixture), court.drawn(mixture)
-    both = np.concatenate([one[0], two[0]])
+    both = np.concatenate([one.points, two.points])
     tails = [
-        court.between((far[: len(one[0])], one[1]), (far[len(one[0]) :], two[1]))
+        court.between(one._replace(points=far[: len(one.points)]), two._replace(points=far[len(one.points) :]))
         for far in (_reaching(mixture, problem, both) if blind else [])
     ]
     ends = np.stack(problem.box)
@@ -126,16 +132,16 @@ class _Court:
         self.n = max(DRAWS, DRAWS_PER_CENTER * len(centers))
 
     def drawn(self, mixture: Mixture) -> Draws:
-        """Points from a mixture and their weights."""
+        """Points from a mixture."""
         x, w, _ = mixture.weighted_points(self.n, self.rng)
-        return x, w
+        return Draws(x, w, mixture.means)
 
     def cost(self, draws: Draws, centers: Array) -> float:
         """Mean squared distance to the nearest centre; plain distance for medians."""
-        x, w = np.ascontiguousarray(draws[0], np.float32), draws[1]
+        x, w = np.ascontiguousarray(draws.points, np.float32), draws.weights
         labels, cost = lloyd.lloyd(x, w, np.array(centers, np.float32), 1, 0.0)
         if self.medians:
-            cost = float(w @ np.sqrt(((draws[0] - centers[labels]) ** 2).sum(1)))
+            cost = float(w @ np.sqrt(((draws.points - centers[labels]) ** 2).sum(1)))
         return cost / float(w.sum())
 
     def at_ends(self, ends: Array) -> Array:
@@ -144,14 +150,13 @@ class _Court:
         return apart if self.medians else apart**2
 
     def best(self, draws: Draws) -> Array:
-        """The best centres from ours and from a random start."""
-        x, w, k = np.ascontiguousarray(draws[0], np.float32), draws[1], len(self.centers)
-        few = self.rng.permutation(len(x))[:SEEDING]
-        uniforms = self.rng.uniform(size=(k, 2 + int(np.log(k))))
-        starts = [np.array(self.centers, np.float32), lloyd.seed_centers(x[few], w[few], k, uniforms)]
+        """The best centres from ours and from those of the components that help most."""
+        x, w = np.ascontiguousarray(draws.points, np.float32), draws.weights
+        few, means = self.rng.permutation(len(x))[:SEEDING], np.asarray(draws.means, np.float32)
+        starts = [np.array(self.centers, np.float32), lloyd.best_among(x[few], w[few], means, len(self.centers))]
         costs = [lloyd.lloyd(x, w, start, STEPS, TOLERANCE)[1] for start in starts]
         found = starts[int(np.argmin(costs))].astype(np.float64)
-        return k_medians(draws[0], w, found) if self.medians else found
+        return k_medians(draws.points, w, found) if self.medians else found
 
     def between(self, first: Draws, second: Draws) -> float:
         """Excess from two sets of draws: the best for the first is too good there by as much as too bad on the second.
@@ -169,11 +174,11 @@ class _Court:
         """What taking away the centre that is missed least adds to the cost."""
         if len(self.centers) == 1:
             return np.inf
-        apart = squared_distances(draws[0], self.centers)
+        apart = squared_distances(draws.points, self.centers)
         two = np.partition(apart, 1, axis=1)[:, :2]
         two = np.sqrt(two) if self.medians else two
-        added = np.bincount(apart.argmin(1), draws[1] * (two[:, 1] - two[:, 0]), len(self.centers))
-        return float(added.min() / draws[1].sum())
+        added = np.bincount(apart.argmin(1), draws.weights * (two[:, 1] - two[:, 0]), len(self.centers))
+        return float(added.min() / draws.weights.sum())
 
 
 def _reaching(mixture: Mixture, problem: Problem, x: Array) -> list[Array]:
