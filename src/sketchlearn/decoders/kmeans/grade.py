@@ -125,7 +125,7 @@ def graded(
         facts=facts,
         variances=np.diag(mixture.covariance),
         concentration=concentration(drawn, criterion == "medians"),
-        hidden=hidden_clusters(drawn, mixture, len(cells.centers), least),
+        hidden=hidden_clusters(drawn, mixture, len(cells.centers), least, [fit.state.k for fit in fits]),
     )
 
 
@@ -178,8 +178,13 @@ def concentration(drawn: _Drawn, medians: bool) -> Concentration | None:
     return Concentration(float(rows[best]), float(carried[best]), int((drawn.weights[top] @ drawn.apart[top]).argmax()))
 
 
-def hidden_clusters(drawn: _Drawn, mixture: Mixture, k: int, least: float) -> tuple[Hidden, ...]:
-    """Components apart from all others, of a share of at least `least`, that are the smaller part of their cells."""
+def hidden_clusters(drawn: _Drawn, mixture: Mixture, k: int, least: float, sizes: list[int]) -> tuple[Hidden, ...]:
+    """Components apart from all others, of a share of at least `least`, that are the smaller part of their cells.
+
+    An over-complete fit has such components by chance: two of the pooled fits (with `sizes`) must have them, or what is
+    beyond.
+    """
+    fit = np.append(np.repeat(np.arange(len(sizes)), sizes), np.full(mixture.n_components - sum(sizes), len(sizes)))
     between = mixture.means[:, None] - mixture.means
     length = np.sqrt((between**2).sum(2))
     along = np.einsum("abi,aij,abj->ab", between, mixture.full_covariances(), between)
@@ -190,8 +195,8 @@ def hidden_clusters(drawn: _Drawn, mixture: Mixture, k: int, least: float) -> tu
     shown = (cell >= _OWN * np.maximum(cell.sum(0), 1e-300)).any(1)
     found = []
     for l in np.flatnonzero(~shown):
-        weights = np.where(label == l, mixture.weights, 0.0)
-        if weights.sum() >= least:
+        weights, known = np.where(label == l, mixture.weights, 0.0), np.unique(fit[label == l])
+        if weights.sum() >= least and (max(sizes) <= k or len(known) > 1 or known[0] == len(sizes)):
             found.append(Hidden(float(weights.sum()), weights @ mixture.means / weights.sum()))
     return tuple(sorted(found, key=lambda cluster: -cluster.rows))
 
