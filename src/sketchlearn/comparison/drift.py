@@ -57,7 +57,7 @@ class Alarm:
         if not self.differs:
             return "no change beyond noise"
         if not self.columns:
-            return "differs; no column moved by itself: the columns depend on each other in another way"
+            return "differs, but no single column changed: the columns depend on each other in another way"
         named = ", ".join(map(str, self.columns[:_NAMED])) + (", ..." if len(self.columns) > _NAMED else "")
         return f"differs: {named}"
 

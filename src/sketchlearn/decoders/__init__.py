@@ -133,7 +133,7 @@ def decode(
         records = found.trace if staged else [_record(found, seconds)]
         found = replace(found, trace=records if trace else [])
         if budget.cut and found.code is not Code.RELIABLE:
-            found = replace(found, code=Code.UNFINISHED, verdict=f"{budget.words}; the best so far: {found.verdict}")
+            found = replace(found, code=Code.UNFINISHED, verdict=f"{budget.words} The best so far: {found.verdict}")
         if start is not None:
             found = in_order_of(found, start, sketch.features.dim)
     if isinstance(found, Model):

@@ -196,7 +196,7 @@ class Model(UsableModel):
     def _repr_html_(self) -> str:
         said = f"{self.title}: {self.headline}"
         facts = [(what, value) for value, what in self.numbers()]
-        verdict = f"{self.verdict}." if self.verdict else ""
+        verdict = f"{self.verdict.removesuffix('.')}." if self.verdict else ""
         return html_table(said, facts, note=verdict) + self.table()._repr_html_()
 
     def __eq__(self, other: object) -> bool:

@@ -140,7 +140,8 @@ def _verdict(model: Model) -> str:
         return ""
     good = bool(model.reliable) or model.code is Code.GOOD
     title = model.praise if model.reliable else "The centres are good" if good else "Read with care"
-    return f"<section class='verdict{' good' * good}'><h2>{escape(title)}</h2><p>{escape(model.verdict)}.</p></section>"
+    said = escape(model.verdict.removesuffix("."))
+    return f"<section class='verdict{' good' * good}'><h2>{escape(title)}</h2><p>{said}.</p></section>"
 
 
 def _tiles(model: Model) -> str:

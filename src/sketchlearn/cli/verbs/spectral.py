@@ -136,7 +136,7 @@ def register(app: typer.Typer) -> None:
             write_bytes(sketch, found.sketch_.to_bytes())
         write_bytes(output, model.to_json().encode())  # the last one: where it is, all are
         facts = {name: path for name, path in (("labels", labels), ("nodes", nodes), ("sketch", sketch)) if path}
-        line = f"{output}: {model.headline}; {found.verdict_}"
+        line = f"{output}: {model.headline}. {found.verdict_}"
         emit({"output": output, **facts, "task": model.task, **model.summary()}, as_json, line)
 
 
