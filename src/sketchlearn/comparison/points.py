@@ -84,7 +84,7 @@ def synthesize(
     if method not in ("auto", "mixture", "points"):
         raise ValueError(f"method={method!r}: choose 'auto', 'mixture' or 'points'")
     if sketch.effective_count < 2:
-        raise ValueError("the sketch has fewer than two rows: there is nothing to follow")
+        raise ValueError("the sketch has fewer than two rows: there is nothing to imitate")
     if columns is not None:
         _check_columns(columns, features)
     rng = as_generator(random_state)

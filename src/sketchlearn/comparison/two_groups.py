@@ -99,7 +99,7 @@ def independence(sketch: Sketch) -> Independence:
     if n < 5:
         raise ValueError(f"a test of independence needs at least five rows, got {n:.6g}")
     if added_variance(sketch).any():
-        raise ValueError("noise was added to the sketch: a test of independence needs the covariances as they are")
+        raise ValueError("a test of independence needs exact covariances, and noise was added to this sketch")
     mean, second = features.moments_from_sums(sketch.sums, float(sketch.weight))
     covariance = second - np.outer(mean, mean)
     m, k = inner.size, inner.parts[0].size

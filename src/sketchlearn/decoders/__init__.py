@@ -115,7 +115,7 @@ def decode(
     chosen = decoders.choose(decoder)
     if start is not None:
         if not chosen.start:
-            raise ValueError(f"start: decoder={decoder!r} of task={task!r} can't begin with an earlier model")
+            raise ValueError(f"start: decoder={decoder!r} of task={task!r} can't start from an earlier model")
         options["start"] = start
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     begin = perf_counter()
@@ -172,7 +172,7 @@ def check_components(
         raise ValueError("the sketch is empty: there is nothing to learn from")
     if groups and sketch.count < n_components:
         raise ValueError(
-            f"{n_components} components need at least as many rows, the sketch has fewer: n_samples={sketch.count}"
+            f"{n_components} components need at least as many rows, but the sketch has fewer: n_samples={sketch.count}"
         )
     return int(n_components)
 

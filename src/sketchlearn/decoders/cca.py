@@ -71,7 +71,10 @@ def decode_cca(
     y = np.atleast_1d(np.asarray(targets, np.intp)) % phi.dim
     x = np.setdiff1d(np.arange(phi.dim), y) if predictors is None else np.asarray(predictors, np.intp) % phi.dim
     if k > min(len(x), len(y)):
-        raise ValueError(f"{k} canonical correlations of {len(x)} and {len(y)} columns: there are at most the fewer")
+        raise ValueError(
+            f"{k} canonical correlations of {len(x)} and {len(y)} columns: there are at most as many as columns in the "
+            "smaller group"
+        )
     weight = float(sketch.weight)
     count = sketch.effective_count * phi.seen_share(sketch.sums, weight)
     S = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))

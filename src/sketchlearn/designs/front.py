@@ -413,7 +413,7 @@ def check_missing(missing: str | None, task: str, prepared: bool = False) -> Non
         able = ", ".join(name for name in tasks() if find(name).missing)
         raise ValueError(f"missing='pairs' is for the tasks {able}; for {task!r} give encoder=sl.Encoder.fit(sample)")
     if prepared:
-        raise ValueError("missing='pairs' takes the columns as they are: no projection, standardize or encoder")
+        raise ValueError("missing='pairs' can't be combined with a projection, standardize or an encoder")
 
 
 def _pilot(
@@ -465,7 +465,7 @@ def _projected(
 ) -> tuple[Projection, Request]:
     """The projection, and what there is to design from after it."""
     if not find(request.task).projects:
-        raise ValueError(f"the task {request.task!r} is about the columns themselves: it can't have a projection")
+        raise ValueError(f"the task {request.task!r} is about the columns themselves and can't use a projection")
     if request.sample is None:
         raise ValueError("projection takes the place of the rows from a sample: give one")
     rows, weights = request.weighted()

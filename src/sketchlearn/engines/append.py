@@ -148,8 +148,8 @@ class Run:
         before = earlier.settings.get(_DESIGN)
         if before is not None and now is not None and before != now:
             raise InputError(
-                f"{self.point}: the unfinished run had {before}, this one has {now}: run it as it was, or start over "
-                "with ",
+                f"{self.point}: the unfinished run had {before}, this one has {now}: run it with the same options, or "
+                "start over with ",
                 Option("restart", True),
             )
         self._marks.pop(_DESIGN, None)
@@ -209,8 +209,8 @@ class Run:
         data = result.to_bytes()
         if self._read is not None and self.output is not None and self._read != _state_of(self.output):
             raise OutputError(
-                f"{self.output}: was changed by somebody else while rows were added to what it held; nothing was "
-                "written; start over with ",
+                f"{self.output}: was changed by another program during this run, so nothing was written; start over "
+                "with ",
                 Option("restart", True),
             )
         if self.write is not None:

@@ -129,7 +129,7 @@ class Encoder:
                 good = 0 <= rule.buckets <= _MOST_VALUES and len(rule.values) <= _MOST_VALUES
                 good = good and bool(rule.buckets) != bool(rule.values) and len(set(rule.values)) == len(rule.values)
             if not good:
-                raise ValueError(f"the rule of column {rule.name!r} makes no sense: {str(rule)[:100]}")
+                raise ValueError(f"the rule of column {rule.name!r} is invalid: {str(rule)[:100]}")
         if len(set(self.columns)) < len(self.columns):
             raise ValueError("an encoder has every column once")
 

@@ -203,7 +203,7 @@ class FourierFeatures(PhaseMap):
             if array is not None:
                 array.flags.writeable = False
         if structured.choose(self.structure, self.dim, self.size, self.whitening) != self.structure:
-            raise ValueError(f"structure={self.structure!r} is no structure of a map")
+            raise ValueError(f"structure={self.structure!r} is not a structure of a map")
         if not isinstance(self.quantized, bool):
             raise ValueError(f"quantized must be True or False, got {self.quantized!r}")
         if self.features_per_row is not None:

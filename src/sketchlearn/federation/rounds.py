@@ -227,7 +227,7 @@ class RoundStore:
                     425 if early else 410, f"the round is at the step {now!r}: too {'early' if early else 'late'}"
                 )
             if step == "keys" and len(self.posted("keys")) >= self.holders:
-                raise Refusal(410, f"all {self.holders} holders are there")
+                raise Refusal(410, f"all {self.holders} holders have joined already")
             if step != "keys" and holder not in self.members(step):
                 raise Refusal(403, f"{holder!r} has left this round")
             try:

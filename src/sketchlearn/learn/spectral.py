@@ -251,7 +251,9 @@ def _verdict(k: int, values: Array, parts: int, means: CompressiveKMeans) -> tup
     if parts > k:
         return False, f"Not certified. The graph has {parts} connected parts, more than {counted(k, 'cluster')}. {cost}"
     if len(values) <= k:
-        return False, f"Not certified. {len(values)} eigenvalues don't show whether there is a gap after number {k}. {cost}"
+        return False, (
+            f"Not certified. {len(values)} eigenvalues don't show whether there is a gap after number {k}. {cost}"
+        )
     if parts == k:
         return True, f"Reliable. The graph has as many connected parts as clusters. {cost}"
     gap = float(values[k] / max(values[k - 1], 1e-12))

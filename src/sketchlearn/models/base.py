@@ -118,7 +118,7 @@ class Model(UsableModel):
         make = getattr(learned, "to_model", None)
         if make is None:
             raise TypeError(
-                f"no model can be made of {type(learned).__name__}; give a fitted estimator such as CompressiveKMeans "
+                f"can't make a model of {type(learned).__name__}; give a fitted estimator such as CompressiveKMeans "
                 "or CompressivePCA"
             )
         model = make()
@@ -302,7 +302,7 @@ class Model(UsableModel):
         if isinstance(task, str) and task in _ELSEWHERE:
             importlib.import_module(_ELSEWHERE[task])
         if not isinstance(task, str) or task not in MODELS:
-            raise reader.fail(f"the task {task!r} is none of {', '.join(MODELS)}")
+            raise reader.fail(f"unknown task {task!r}; known tasks: {', '.join(MODELS)}")
         rows = reader.rows()
         kind = MODELS[task]
         learned = kind.read(reader)

@@ -242,7 +242,9 @@ def combine(sketches: Sequence[Sketch], users: str) -> Sketch:
     2.0
     """
     if users not in USERS:
-        raise ValueError(f"users={users!r}: say 'disjoint' (nobody is behind two sketches) or 'same' (somebody may be)")
+        raise ValueError(
+            f"users={users!r}: say 'disjoint' (nobody is in two sketches) or 'same' (a person may be in several)"
+        )
     parts = list(sketches)
     if not parts:
         raise ValueError("nothing to combine: no sketch was given")

@@ -181,7 +181,7 @@ class ContinualRelease:
         Sketch
         """
         if self._done >= self.periods:
-            raise ValueError(f"all {self.periods} periods are over: begin another stream, with another budget")
+            raise ValueError(f"all {self.periods} periods are over: start another stream, with another budget")
         check_sketch(day, "add-remove", self._users)
         check_same_features(Sketch.empty(self.features), day)
         self._open = [total + day for total in self._open]

@@ -307,7 +307,7 @@ def unmasked(
     """
     came = {c.holder: c for c in contributions}
     if not set(came) <= set(taking_part):
-        raise ValueError("somebody has contributed who took no part in the first step")
+        raise ValueError("a holder contributed without taking part in the first step")
     if len(came) < agreed.honest or len(answers) < agreed.honest:
         raise ValueError(
             f"{len(came)} contributions and {len(answers)} answers of {len(agreed.holders)} holders, {agreed.honest} "

@@ -213,9 +213,9 @@ def _work(
     people = (bounded or 1) if records_per_user is None else records_per_user
     check_request(epsilon, delta, relation, people, "auto")
     if bounded is not None and people < bounded:
-        raise ValueError(f"the pass lets in up to {bounded} rows of one user, records_per_user is {people}")
+        raise ValueError(f"the pass uses up to {bounded} rows of one user, but records_per_user is {people}")
     if reading.get("weight_column") is not None or reading.get("sample_weight") is not None:
-        raise ValueError("weights and preparation don't go together: a weight counts as so many rows of one person")
+        raise ValueError("preparation can't use weights: a weight counts as that many rows of one person")
     table = Table.of(data, columns, categories, bounds, reading)
     noise.ready()
     return Choices(table, float(epsilon), float(delta), relation, int(people), most)

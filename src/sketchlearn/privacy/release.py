@@ -138,7 +138,9 @@ def privatize(
         chosen, more = choose_for_sample(bounds, sketch.features.size, epsilon, delta, float(sample), mechanism)
         spent = spent_on_sample(chosen, more)
         if _key_of(sketch) in _released:
-            raise ValueError("a sample is released once: a second release of the same rows would need other coins")
+            raise ValueError(
+                "a sample can be released only once: a second release of the same rows would need new coin flips"
+            )
     if (ledger is None) != (dataset is None):
         raise ValueError(
             "the ledger needs dataset=, the name of the data that is spent on"
@@ -259,9 +261,7 @@ def check_sketch(
         hint = "; for a table use sketchlearn.privacy.privatize_table" if isinstance(sketch, SketchTable) else ""
         raise TypeError(f"privatize takes a sketch, got {type(sketch).__name__}{hint}")
     if sketch.privacy is not None:
-        raise ValueError(
-            "the sketch is private already: more noise would not make it more so, and learning from it is free"
-        )
+        raise ValueError("the sketch is already private: it needs no more noise, and learning from it costs nothing")
     origin = sketch.origin
     if origin.own_map:
         raise ValueError(
@@ -271,25 +271,25 @@ def check_sketch(
         )
     if sketch.weight_bits or sketch.squared_weights != repeated(sketch.weight, 0) or origin.fractional:
         raise ValueError(
-            "the rows have fractional weights: one row's part in the sums is then not bounded by that of a row of "
-            "weight 1. Sketch them without sample_weight, or repeat rows and say so by records_per_user"
+            "the rows have fractional weights: the contribution of a row is then not bounded by that of a row of "
+            "weight 1. Sketch without sample_weight, or repeat rows and set records_per_user"
         )
     users = (origin.rows_per_user or 1) if records_per_user is None else records_per_user
     heaviest = origin.largest >> WEIGHT_BITS
     if heaviest > users:
         raise ValueError(
-            f"a row of weight {heaviest} counts as so many rows of one person, and records_per_user is {users}: sketch "
-            f"without weights, or say records_per_user={heaviest}"
+            f"a row of weight {heaviest} counts as that many rows of one person, but records_per_user is {users}: "
+            f"sketch without weights, or set records_per_user={heaviest}"
         )
     if origin.rows_per_user is not None and users < origin.rows_per_user:
         raise ValueError(
-            f"the pass let in up to {origin.rows_per_user} rows of one user, records_per_user is {users}: make the "
+            f"the pass used up to {origin.rows_per_user} rows of one user, but records_per_user is {users}: make the "
             f"pass with max_rows_per_user={users}"
         )
     if sketch.noise and not noise:
         raise ValueError(
-            "the sketch knows of noise in its averages, and how much depends on exact numbers of rows if it is a sum "
-            "of sketches: say what may be published by noise=, a public number, or use with_noise after the release"
+            "the sketch has known noise in its averages. In a sum of sketches its size depends on exact numbers of "
+            "rows, so it can't be published: give a public number with noise=, or use with_noise after the release"
         )
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1):
         raise ValueError(f"rows must be a positive integer, got {rows!r}")
@@ -319,7 +319,7 @@ def map_origin(
         if not isinstance(pilot, PrivacyRecord):
             raise TypeError(f"pilot must be the record of a private design, got {type(pilot).__name__}")
         if pilot.details.get("chose") != map_mark(features):
-            raise ValueError("the pilot is the record of something else: it did not choose the map of this sketch")
+            raise ValueError("the pilot is the record of something else: the map of this sketch does not come from it")
         if (pilot.relation, pilot.records_per_user) != (relation, records_per_user):
             raise ValueError(
                 f"the map was chosen for {pilot.relation}, {pilot.records_per_user} records per user; the release asks "

@@ -88,7 +88,9 @@ def privatize_table(
     selecting = 0.0
     if groups is None:
         if not delta > 0.0:
-            raise ValueError("which groups there are is data: give groups=, a public list, or delta > 0")
+            raise ValueError(
+                "the list of groups is a fact about the data: give a public list with groups=, or delta > 0"
+            )
         selecting = delta / 2.0
     names = list(table) if groups is None else list(dict.fromkeys(groups))
     if not names:
@@ -122,8 +124,8 @@ def privatize_table(
             found[label] = released(features, sums, rows, paid, bounds, "add-remove", most, origin, more, pilot)
     if not found:
         raise ValueError(
-            f"no group has enough rows to be shown: {least:,} are needed at epsilon={epsilon:g}, delta={delta:g}. What "
-            "was spent is spent; a public list of groups needs no such number"
+            f"no group has enough rows to be shown: {least:,} are needed at epsilon={epsilon:g}, delta={delta:g}. The "
+            "budget for this step is spent; a public list of groups needs no such number"
         )
     warn_if_weak(epsilon, delta, max(s.count for s in found.values()))
     return SketchTable(found)

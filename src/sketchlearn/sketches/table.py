@@ -286,8 +286,8 @@ def _of_parquet(pa: Any, file_: Any, size: int, place: str) -> SketchTable:
             left -= batch.nbytes
             if left < 0:
                 raise SketchFileError(
-                    f"{place}: {size:,} bytes that become more than {limit:,}: no sketches are packed like that (the "
-                    f"environment variable {VARIABLE} limits it as well)"
+                    f"{place}: {size:,} bytes that become more than {limit:,}: no table of sketches is compressed this "
+                    f"much (the environment variable {VARIABLE} also limits it)"
                 )
             for label, blob in zip(batch.column("group").to_pylist(), batch.column("sketch").to_pylist(), strict=True):
                 if label in found or blob is None:

@@ -275,9 +275,9 @@ class Sketch:
             return NotImplemented
         check_same_features(self, other)
         if self.privacy is not None or other.privacy is not None:
-            raise ValueError("can't subtract private sketches: rows can't be told from the noise of a release")
+            raise ValueError("can't subtract private sketches: their rows can't be separated from the noise")
         if self.parts is not None and self.parts.knows(other) is False:
-            raise ValueError("can't subtract these rows: the record of the sketch says that they were taken out before")
+            raise ValueError("can't subtract these rows: the record of the sketch says that they were already removed")
         bits = max(self.weight_bits, other.weight_bits)
         left, right = at_bits(self, bits), at_bits(other, bits)
         if right[1] > left[1]:
@@ -360,7 +360,7 @@ class Sketch:
         ...     rest - monday
         ... except ValueError as error:
         ...     print(error)
-        can't subtract these rows: the record of the sketch says that they were taken out before
+        can't subtract these rows: the record of the sketch says that they were already removed
         """
         return self if self.parts is not None else replace(self, parts=Parts.of(self))
 
