@@ -428,7 +428,7 @@ CASES = [
         "output is the input",
         ["sketch", "good.parquet", "-f", "map.json", "-o", "good.parquet"],
         6,
-        "would be overwritten",
+        "choose another output",
     ),
     ("output without a name", ["sketch", "good.parquet", "-f", "map.json", "-o", ""], 2, "name of a file"),
     ("append without groups", ["sketch", "good.csv", "--append", "-o", "table.parquet"], 4, "with --group-by"),

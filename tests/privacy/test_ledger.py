@@ -139,7 +139,7 @@ def test_a_deleted_ledger_does_not_start_empty(path, again):
     book = Ledger(path, epsilon=1.0)
     book.spend("people", 1.0, what="all")
     path.unlink()
-    with pytest.raises(sl.LedgerFileError, match="the ledger is gone"):
+    with pytest.raises(sl.LedgerFileError, match="the ledger is missing"):
         (Ledger(path, epsilon=1.0) if again else book).spend("people", 1.0, what="all, again")
     assert not path.exists()
 
@@ -370,7 +370,7 @@ def test_a_lock_left_by_a_crash_is_named(path, monkeypatch):
     monkeypatch.setattr(ledger, "_PATIENCE", 0.05)
     path.with_name("budget.json.lock").touch()
     begun = time.monotonic()
-    with pytest.raises(TimeoutError, match="a crash left it"):
+    with pytest.raises(TimeoutError, match="it was left by a crash"):
         Ledger(path, epsilon=1.0).spend("people", 0.1, what="first")
     assert time.monotonic() - begun >= 0.05
 

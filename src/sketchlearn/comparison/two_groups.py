@@ -39,7 +39,7 @@ class Independence:
     Attributes
     ----------
     dependence : float
-        Between 0 and 1: like a squared correlation, of features, without the part that noise explains.
+        A number between 0 and 1, like a squared correlation of features, with the contribution of noise subtracted.
     p_value : float
         Probability of a dependence at least as large as observed between independent groups.
     statistic, expected : float
@@ -74,7 +74,7 @@ def independence(sketch: Sketch) -> Independence:
     Parameters
     ----------
     sketch : Sketch
-        With a map of :func:`sketchlearn.design_independence`, which says what the groups are.
+        A sketch with a map of :func:`sketchlearn.design_independence`, which defines the groups.
 
     Returns
     -------

@@ -37,7 +37,7 @@ _SAID = ("verdict", "decoder", "code", "ratio", "reliable")
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Model(UsableModel):
-    """A learned model: what a decoder returns.  It can be saved, loaded, used and drawn without rows and sketch.
+    """A learned model, as a decoder returns it. It can be saved, loaded, used and drawn without the rows or the sketch.
 
     Each task has its own subclass with what was learned in fields of its own: ``centers`` and ``weights`` of
     clusters, ``weights``, ``means`` and ``covariances`` of a mixture, ``components`` of a PCA, ``coefficients`` of a

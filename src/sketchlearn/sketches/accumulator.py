@@ -205,7 +205,7 @@ class Accumulator:
         Parameters
         ----------
         rows : array (n, dim)
-            Any number of rows, also none.
+            Any number of rows, including none.
         sample_weight : array (n,) or number, optional
             Weights; see :func:`sketchlearn.sketch`.
         """
@@ -229,7 +229,7 @@ class Accumulator:
         self._of(sums.whole).add(sums.part, sums.squared, sums.origin)
 
     def merge(self, other: Accumulator) -> None:
-        """Add all that another accumulator holds."""
+        """Add everything that another accumulator holds."""
         if not isinstance(other, Accumulator):
             raise TypeError(f"merge takes an accumulator, got {type(other).__name__}")
         if other.features is not self.features and other.features != self.features:

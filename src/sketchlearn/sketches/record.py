@@ -72,7 +72,7 @@ class PrivacyRecord:
         return runs is None or sum(int(n) for n, _ in runs) == sums
 
     def explain(self) -> str:
-        """What was released and what it promises, in words for people who are neither engineers nor statisticians.
+        """What was released and what is guaranteed, in words for people who are neither engineers nor statisticians.
 
         Examples
         --------

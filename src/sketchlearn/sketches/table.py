@@ -40,7 +40,7 @@ class SketchTable(Mapping[Any, Sketch]):
     sketches : mapping of label to Sketch
         Labels are text, whole numbers, booleans, dates or None (rows without a group), of one type.
     rows_per_user : int, optional
-        The most rows of one user in all groups together, where one pass has bounded them.
+        The largest number of rows of one user in all groups together, if the pass limited it.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
     @property
     def rows_per_user(self) -> int | None:
-        """The most rows of one user in all groups together; None if no pass has bounded those of every group.
+        """The largest number of rows of one user in all groups together; None if it was not limited in every group.
 
         Groups of one pass share its bound.  Bounds of groups that come from several passes add up: one user may have
         rows in all of them.
