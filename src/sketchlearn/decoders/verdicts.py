@@ -230,7 +230,7 @@ def of_exact(rank: int, buried: int = 0) -> Verdict:
         kept = "No component stands" if buried == rank else f"Only {rank - buried} of {rank} components stand"
         return Code.UNDETERMINED, (
             "Not certified. Ask for fewer components, or release with a larger epsilon, more rows or a smaller radius. "
-            f"{kept} out of the noise that was added for privacy."
+            f"{kept} out of the additive noise of the release."
         )
     return Code.RELIABLE, "Reliable. The sketch holds the whole second moment, so these are the components of the rows."
 

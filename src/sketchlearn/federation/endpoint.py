@@ -57,17 +57,17 @@ class Collector(Endpoint):
     most_rows : int, optional
         Rows that one sketch may have at most, skipped ones included.
     most_noise : float
-        Largest variance of known noise (:meth:`~sketchlearn.Sketch.with_noise`) that one sketch may carry.  By
-        default none: what rows can't do, noise can, so that sums under noise can't be checked.
+        Largest variance of known noise (:meth:`~sketchlearn.Sketch.with_noise`) in one sketch. By default none is
+        allowed, because sums under noise can't be checked.
     until : float, optional
         Seconds since 1970 after which submissions are closed.
     users : {"disjoint", "same"}, optional
-        For sketches that clients release themselves: whether one person can be behind several of them, see
-        :func:`sketchlearn.privacy.combine`.  Without it private sketches are refused.
+        For private sketches: whether one person can be in several of them, see :func:`sketchlearn.privacy.combine`.
+        Without this, private sketches are refused.
     body_timeout : float
         Seconds that a client has to send its sketch.
     most_at_once : int
-        Submissions in memory at the same time; more are asked to come again.
+        The largest number of submissions in memory at the same time. Others are asked to try again.
 
     Examples
     --------

@@ -294,7 +294,8 @@ class SecureRound(Endpoint):
     holders : int
         How many are expected.
     honest : int
-        How many at least stay to the end and keep their noise to themselves: more than half.  The others may leave.
+        The least number of holders that stay to the end and keep their noise secret: more than half. The others may
+        leave.
     records_per_user : int
         How many rows one person may have, with all holders together.
     name : str

@@ -131,19 +131,19 @@ def same_name(dataset: str) -> str:
 
 
 class Ledger:
-    """A budget per dataset, and what was spent of it, in a file.
+    """A file with a privacy budget per dataset, and what was spent of it.
 
     Parameters
     ----------
     path : path
-        The file; made by the first spending.
+        The file. It is created when something is spent for the first time.
     epsilon, delta : float, optional
-        The budget of each dataset.  Needed for a new file; for an existing one they are read from it, and if given
+        The budget of each dataset. It is needed for a new file. An existing file contains it; if you give it again, it
         must be the same.
 
     Notes
     -----
-    Spendings compose in the best of several ways, see :func:`sketchlearn.privacy.compose`.
+    Several releases are composed in the best of several ways; see :func:`sketchlearn.privacy.compose`.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class Ledger:
         return {} if found is None else found.accounts()
 
     def account(self, dataset: str) -> Account | None:
-        """What was spent on a dataset; names are the same whatever their case and spaces."""
+        """What was spent on a dataset; names ignore case and spaces."""
         return _account(self.datasets, dataset)
 
     def spent(self, dataset: str) -> Spent:

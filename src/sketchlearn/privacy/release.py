@@ -71,42 +71,44 @@ def privatize(
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> Sketch:
-    """A noisy copy of a sketch that may be published: differentially private, whatever is done with it afterwards.
+    """A noisy copy of a sketch that may be published. It is differentially private, whatever is done with it later.
 
     Parameters
     ----------
     sketch : Sketch
         Exact sums; all rows with weight 1.
     epsilon, delta : float
-        The guarantee: whoever sees the result can hardly tell whether any one person took part.  With ``delta=0``
-        pure epsilon (Laplace noise); with ``delta > 0``, well below 1 over the number of people, Gaussian noise, which
-        is much smaller for many features.
+        The guarantee: whoever sees the result can hardly tell whether a given person took part. ``delta=0`` means pure
+        epsilon, with Laplace noise. With ``delta > 0``, which should be well below 1 over the number of people, the
+        noise is Gaussian and much smaller for many features.
     relation : {"add-remove", "replace-one"}
-        What one person changes: their rows are there or not (then the number of rows is private too), or they are
-        replaced by others (then the number of rows is public).
+        How neighbouring datasets differ. With ``"add-remove"``, the rows of one person are there or not, and the number
+        of rows is private too. With ``"replace-one"``, they are replaced by others, and the number of rows is public.
     records_per_user : int, optional
-        The largest number of rows that one person may have.  By default what the pass saw to
-        (``sl.sketch(..., user=..., max_rows_per_user=...)``), or 1: then nobody can check it here, see to it before
-        sketching.
+        The largest number of rows that one person may have. By default it is the limit of the pass (``sl.sketch(...,
+        user=..., max_rows_per_user=...)``), or 1 if there was none. In that case it can't be checked here, so make sure
+        of it before sketching.
     rows : int, optional
-        The number of rows as a public number, for "replace-one" where what is in the rows decides how many there are
-        (a condition, one group of several, weights, skipped rows): the exact number would be a leak.
+        A public number of rows, for ``"replace-one"``. It is needed if the number of rows depends on their contents (a
+        condition, one of several groups, weights, skipped rows), because the exact number would be a leak.
     public_map : bool
-        Your word that the map was chosen without these rows: by ``design(bounds=...)`` with bounds that are public,
-        from other data, or by constants.  It is kept in the record.  Not needed with `pilot`.
+        You confirm that the map was chosen without these rows: by ``design(bounds=...)`` with public bounds, from other
+        data, or from constants. This is kept in the record. Not needed with `pilot`.
     pilot : PrivacyRecord, optional
-        What :func:`sketchlearn.privacy.private_design` spent on choosing the map from the data; it is added.
+        The record of :func:`sketchlearn.privacy.private_design`, which chose the map from the data. What it spent is
+        added.
     mechanism : {"auto", "laplace", "gaussian"}
-        The least noise by default.
+        The mechanism; by default the one with the least noise.
     noise : float
-        Variance of known noise of the averages (:meth:`sketchlearn.Sketch.with_noise`) as a public number.  What a sum
-        of sketches knows of its noise depends on exact numbers of rows and is not published.
+        A public number for the variance of known noise in the averages (:meth:`sketchlearn.Sketch.with_noise`). The
+        exact variance of a sum of sketches depends on exact numbers of rows and is not published.
     sample : float, optional
-        The share of the rows that the pass took (``sl.sketch(..., sample=...)``): nobody knows who is in it, so that
-        less noise keeps the promise for all rows.  It does not make the result better, see
+        The share of the rows that the pass used (``sl.sketch(..., sample=...)``). Nobody knows which rows were used, so
+        less noise is needed for the same guarantee. This doesn't make the result better; see
         :mod:`sketchlearn.privacy.amplification`.
     ledger : Ledger, optional
-        Where the spending is written *before* any noise is drawn; refuses what exceeds the budget.
+        The ledger in which the release is recorded *before* any noise is drawn. It refuses releases that exceed the
+        budget.
     dataset : str, optional
         Name of the data in the ledger.
 

@@ -44,7 +44,7 @@ def privatize_table(
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> SketchTable:
-    """A noisy copy of a table of sketches; the guarantee is that of one release, for the whole table.
+    """A noisy copy of a table of sketches. The whole table has the guarantee of a single release.
 
     Neighbours are tables with and without the rows of one person ("add-remove").  All groups of the result are one
     release: their union and whatever is learned from them have the same guarantee.
@@ -54,9 +54,10 @@ def privatize_table(
     table : SketchTable
         Exact sketches, from ``sl.sketch(..., group_by=...)``.
     epsilon, delta : float
-        The guarantee.  Without `groups`, delta must be positive; half of it pays for saying which groups there are.
+        The guarantee. Without `groups`, delta must be positive; half of it is spent on the list of groups.
     groups : sequence of labels, optional
-        The groups as a public list.  Those without rows are released too, as noise; rows of others are left out.
+        A public list of the groups. Groups without rows are released too, as pure noise. Rows of other groups are left
+        out.
     records_per_user : int, optional
         The largest number of rows that one person may have, in all groups together.
     public_map, pilot, mechanism, ledger, dataset

@@ -54,7 +54,7 @@ class PrivacyRecord:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def variances_of_sums(self) -> float | npt.NDArray[np.float64]:
-        """Variance of the noise of each sum: one number, or one per entry where they differ."""
+        """Variance of the noise of each sum: one number, or one per entry if they differ."""
         runs = self.details.get("variances")
         if runs is None:
             return self.sums_variance
@@ -173,7 +173,7 @@ class PrivacyRecord:
 
     @classmethod
     def joint(cls, records: Sequence[PrivacyRecord]) -> PrivacyRecord:
-        """The record of a sum of sketches that were released together: noise adds up, the promise is one."""
+        """The record of a sum of sketches released together: the noise adds up, and there is one guarantee."""
         if len(records) == 1:
             return records[0]
         return replace(
