@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,8 @@ import numpy.typing as npt
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.accepts import NOTHING, Accepts, choice, whole
+from sketchlearn.accepts import NOTHING, choice, whole
+from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.rows import checked_weights
 from sketchlearn.learn.using import Predicts, ScoresRows
 
@@ -20,17 +20,16 @@ Array = npt.NDArray[np.float64]
 _FEWEST_FEATURES, _FEATURES_PER_ROW = 200, 4
 
 
+@estimator
 class SketchedMixture(DensityMixin, Predicts, ScoresRows):  # type: ignore[misc]
     """A mixture learned from a sketch; subclasses say how it is designed and evaluated."""
 
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "n_components": whole() | choice("auto"),
-        "sketch_size": whole(2) | NOTHING,
-    }
     most: ClassVar[int] = 10
-    weights_: Array
-    converged_: bool
-    n_iter_: int
+    n_components: int | str = parameter(default=1, accepts=whole() | choice("auto"), kw_only=False)
+    sketch_size: int | None = parameter(default=None, accepts=whole(2) | NOTHING)
+    weights_: Array = learned()
+    converged_: bool = learned()
+    n_iter_: int = learned()
 
     # -- learning ----------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
 
@@ -11,11 +10,12 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchlearn.accepts import Accepts, choice, whole
+from sketchlearn.accepts import choice, whole
 from sketchlearn.designs import default_size
 from sketchlearn.designs.pca import ALL_PRODUCTS
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.joint import JointEstimator
+from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.rows import Rows
 from sketchlearn.models.base import Model, column_names
 from sketchlearn.models.conditional import ConditionalMixture
@@ -30,6 +30,7 @@ _MOST = 12  # components that are chosen without being asked for
 _ROWS_PER_PARAMETER = 20.0
 
 
+@estimator
 class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimator):  # type: ignore[misc]
     """Regression with predictive laws from a sketch of predictors and targets together.
 
@@ -52,12 +53,6 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         The map to sketch with, for the columns of X followed by those of y.
     decoder : str
         A decoder of mixtures (see :func:`sketchlearn.decode`).
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
         Seeds the map and the decoder.
 
@@ -99,37 +94,12 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
 
     task: ClassVar[str] = "gmm"
     model: ClassVar[type[Model]] = MixtureRegressionModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "n_components": whole() | choice("auto"),
-        "missing": choice("raise", "marginalize"),
-    }
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
-    mixture_: Mixture
-    means_: Array
-    n_components_: int
-
-    def __init__(
-        self,
-        n_components: int | str = "auto",
-        *,
-        missing: str = "raise",
-        sketch_size: int | None = None,
-        features: FeatureMap | None = None,
-        decoder: str = "auto",
-        on_invalid: str = "raise",
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.missing = missing
-        self.sketch_size = sketch_size
-        self.features = features
-        self.decoder = decoder
-        self.on_invalid = on_invalid
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    n_components: int | str = parameter(default="auto", accepts=whole() | choice("auto"), kw_only=False)
+    missing: str = parameter(default="raise", accepts=choice("raise", "marginalize"))
+    mixture_: Mixture = learned()
+    means_: Array = learned()
+    n_components_: int = learned()
 
     # -- learning ------------------------------------------------------------------------------
 
