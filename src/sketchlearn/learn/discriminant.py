@@ -64,7 +64,7 @@ class CompressiveLDA(Transforms, CompressiveClassifier):
         "explained_variance_ratio_": "discriminant_shares",
     }
     n_components: int | None = parameter(default=None, accepts=whole() | NOTHING, kw_only=False)  # type: ignore[assignment]
-    decoder: ClassVar[str] = "auto"
+    decoder: ClassVar[str] = "auto"  # type: ignore[misc]
     method: ClassVar[str] = "lda"  # type: ignore[misc]
     covariance_type: ClassVar[str] = "tied"  # type: ignore[misc]
     alpha: ClassVar[None] = None  # type: ignore[misc]
