@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,11 +97,6 @@ def decode_moments(
     if found.reliable and shape != "tied" and far:
         return replace(found, code=Code.MISFIT, verdict=f"not certified: the classes are no normal laws: {far}")
     return found
-
-
-decode_lda = partial(decode_moments, shape="tied")
-decode_qda = partial(decode_moments, shape="full")
-decode_naive_bayes = partial(decode_moments, shape="diag")
 
 
 def decode_class_mixtures(

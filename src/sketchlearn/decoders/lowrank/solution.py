@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -120,14 +119,6 @@ def decode_second_moment(
         trace.append({"method": method, "iterations": estimate.iterations, "converged": estimate.converged})
     solution = _assess(problem, estimate, mean, rank, count, method, trace)
     return certified(solution, (rank + 1) // 2 if components is None else components)
-
-
-decode_burer_monteiro = partial(decode_second_moment, method="burer-monteiro")
-decode_positive = partial(decode_second_moment, method="positive")
-decode_nuclear = partial(decode_second_moment, method="nuclear")
-decode_thresholding = partial(decode_second_moment, method="thresholding")
-decode_greedy = partial(decode_second_moment, method="greedy")
-decode_shrunk = partial(decode_second_moment, method="shrunk")
 
 
 def certified(solution: LowRankSolution, components: int) -> LowRankSolution:
