@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.lowrank.solution import full_matrix
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.models.base import column_names
 from sketchlearn.models.cca import CCAModel
@@ -77,13 +77,13 @@ def decode_cca(
     S = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
     rounding, mean = phi.precision_from_sums(sketch.sums, weight), phi.row_mean_from_sums(sketch.sums, weight)
     roots = [_inverse_root(S[np.ix_(at, at)], rounding[at]) for at in (x, y)]
-    left, correlations, right = np.linalg.svd(roots[0].T @ S[np.ix_(x, y)] @ roots[1], full_matrices=False)
+    turns, correlations, right = np.linalg.svd(roots[0].T @ S[np.ix_(x, y)] @ roots[1], full_matrices=False)
     correlations = np.minimum(correlations, 1.0)
     ranks = roots[0].shape[1], roots[1].shape[1]
     p_values = _p_values(correlations, count, *ranks)
     k = min(k, len(correlations))
     # signs as scikit-learn has them: the largest entry of each direction is positive
-    a, b = roots[0] @ left[:, :k], roots[1] @ right[:k].T
+    a, b = roots[0] @ turns[:, :k], roots[1] @ right[:k].T
     spread = np.sqrt(np.maximum(np.diag(S), 0.0))
     sign = np.where(a[np.abs(a * spread[x][:, None]).argmax(0), np.arange(k)] < 0, -1.0, 1.0)
     a, b = a * sign, b * sign
@@ -94,13 +94,9 @@ def decode_cca(
             Code.UNDETERMINED,
             ("exact, but a single row far from all others could make half of a correlation: leave such rows out"),
         )
+    left = float(1.0 - correlations[0] ** 2) if len(correlations) else 1.0
     return CCAModel(
-        task="cca",
-        decoder="exact",
-        residual=float(1.0 - correlations[0] ** 2) if len(correlations) else 1.0,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("cca", "exact", left, float("nan"), (code, verdict), 0, trace),
         correlations=correlations[:k],
         p_values=p_values[:k],
         x_rotations=a,

@@ -13,7 +13,7 @@ from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_
 from sketchlearn.decoders.classifier.worth import worth
 from sketchlearn.decoders.evidence import beyond_box
 from sketchlearn.decoders.families import GAUSSIANS
-from sketchlearn.decoders.solution import Code, MixtureSolution
+from sketchlearn.decoders.solution import Code, MixtureSolution, said
 from sketchlearn.decoders.verdicts import FEWEST_ROWS
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.second_moment import second_moment
@@ -186,12 +186,7 @@ def _solution(
     elif doubt:
         code, verdict = Code.UNDETERMINED, f"not certified: {doubt}"
     return ClassifierModel(
-        task="classifier",
-        decoder=name,
-        residual=error,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("classifier", name, error, float("nan"), (code, verdict), 0, trace),
         rule=rule,
         counts=counts,
         typical=found.typical,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import counts_of, one_component, shares_of
 from sketchlearn.decoders.noise import DEVIATIONS
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.models.rules import LinearRule
@@ -77,12 +77,7 @@ def decode_means(
     else:
         code, verdict = Code.RELIABLE, "all class means are apart by more than their noise"
     return ClassifierModel(
-        task="classifier",
-        decoder="mean",
-        residual=within,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("classifier", "mean", within, float("nan"), (code, verdict), 0, trace),
         rule=LinearRule(phi, coefficients, intercepts, softness=within),
         counts=counts,
         typical=inner + intercepts,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sketchlearn.decoders.lowrank.solution import full_matrix
 from sketchlearn.decoders.noise import CHANCE, added_variance
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.verdicts import HELD
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.models.classifier import ClassifierModel
@@ -156,12 +156,7 @@ def decode_ridge(
     code, verdict = _verdict(found, spread, n, len(bands))
     rule = LinearRule(table.features, weights, intercepts)
     return ClassifierModel(
-        task="classifier",
-        decoder="ridge",
-        residual=found.residual,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("classifier", "ridge", found.residual, float("nan"), (code, verdict), 0, trace),
         rule=rule if alpha is not None else _refined(rule, moments, found),
         counts=counts,
         typical=moments.means @ weights + intercepts,

@@ -18,7 +18,7 @@ from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
 from sketchlearn.decoders.lowrank.shrunk import drowned, shrunk
 from sketchlearn.decoders.lowrank.thresholding import thresholding
 from sketchlearn.decoders.noise import added_variance, sums_with_shrunk_mean
-from sketchlearn.decoders.solution import Code, LowRankSolution
+from sketchlearn.decoders.solution import Code, LowRankSolution, said
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.sketches.value import Sketch
 
@@ -184,18 +184,11 @@ def _from_matrix(
     size = max(float(np.hypot(np.linalg.norm(values[:rank]), left)), 1e-300)
     values, rest, left, size = values * unit, rest * unit, left * unit, size * unit
     floor = math.sqrt(2.0 / count + (float(added.sum()) / size**2 if added.any() else 0.0))
-    residual = left / size
     # eigenvalues of a symmetric matrix of independent noise stay below 2 sqrt(d v): the edge of the semicircle
     edge = 2.0 * math.sqrt(features.dim * float(added.mean())) if added.any() else 0.0
-    code, verdict = verdicts.of_exact(rank, int((values[:rank] <= edge).sum()) if edge else 0)
+    judged = verdicts.of_exact(rank, int((values[:rank] <= edge).sum()) if edge else 0)
     return LowRankSolution(
-        task="pca",
-        decoder="exact",
-        residual=residual,
-        noise_floor=floor,
-        ratio=residual / floor,
-        code=code,
-        verdict=verdict,
+        **said("pca", "exact", left / size, floor, judged),
         values=values[:rank] - rest,
         vectors=vectors[:, :rank],
         isotropic=rest,
@@ -253,15 +246,7 @@ def _assess(
     left_over = max(rms / math.sqrt(free), problem.tolerance * size)
     resolution = left_over * problem.dim**1.5 / math.sqrt(problem.size)
     return LowRankSolution(
-        task="pca",
-        decoder=name,
-        residual=rms / size,
-        noise_floor=noise / size,
-        ratio=ratio,
-        code=Code.UNCERTIFIED,
-        verdict="",
-        iterations=estimate.iterations,
-        trace=trace or [],
+        **said("pca", name, rms / size, noise / size, (Code.UNCERTIFIED, ""), estimate.iterations, trace, ratio),
         values=values,
         vectors=vectors,
         isotropic=isotropic,

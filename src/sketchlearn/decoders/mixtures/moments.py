@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sketchlearn.decoders.lowrank.solution import full_matrix
 from sketchlearn.decoders.metric import with_width
 from sketchlearn.decoders.noise import added_variance
-from sketchlearn.decoders.solution import Code, MixtureSolution
+from sketchlearn.decoders.solution import Code, MixtureSolution, said
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.sketches.value import Sketch
 
@@ -72,19 +72,11 @@ def decode_gaussian_moments(
     if covariance_type not in shapes:
         raise ValueError(f"covariance_type={covariance_type!r}: choose one of {', '.join(shapes)}")
     if added_variance(sketch).any():
-        code, verdict = Code.UNCERTIFIED, "one component with the moments of the sketch, to which noise was added"
+        judged = Code.UNCERTIFIED, "one component with the moments of the sketch, to which noise was added"
     else:
-        code, verdict = (
-            Code.RELIABLE,
-            "the sketch holds mean and covariance of the rows: one component has these",
-        )
+        judged = Code.RELIABLE, "the sketch holds mean and covariance of the rows: one component has these"
     return MixtureSolution(
-        task="gmm",
-        decoder="moments",
-        residual=0.0,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("gmm", "moments", 0.0, float("nan"), judged, 0, trace),
         weights=np.ones(1),
         means=phi.row_mean_from_sums(sketch.sums, weight)[None],
         covariances=shapes[covariance_type],

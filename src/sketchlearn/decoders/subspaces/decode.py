@@ -23,7 +23,7 @@ from sketchlearn.decoders.drive import Run, misfit_words
 from sketchlearn.decoders.kmeans.partition import k_means
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.problem import Array, Problem, location_and_scale
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.subspaces.errors import Errors, errors_of
 from sketchlearn.decoders.subspaces.flats import Flats, fit_flats
 from sketchlearn.decoders.subspaces.rows import k_subspaces
@@ -31,6 +31,7 @@ from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.subspaces import SubspacesModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
+from sketchlearn.words import counted
 
 Index = npt.NDArray[np.intp]
 
@@ -185,7 +186,7 @@ class _Run(Run):
         flats = flats.orthonormal()
         moved = np.array([principal_angles(a, b)[0] for a, b in zip(before, flats.bases, strict=True)])
         found = _Found(flats, value, errors_of(self.problem, flats, self.rng), moved)
-        name = f"{c} component{'s' * (c > 1)} inside each subspace"
+        name = f"{counted(c, 'component')} inside each subspace"
         words = f"{misfit_words(found.ratio)}; subspaces turned by up to {moved.max():.2g} degrees"
         self.note(name, why, words, found.explained, perf_counter() - begin)
         return found
@@ -252,17 +253,9 @@ def _solution(found: _Found, run: _Run) -> SubspacesModel:
     angles = found.angles[order]
     pairs = [principal_angles(bases[i], bases[j])[0] for i in range(k) for j in range(i)]
     separation = float(min(pairs, default=90.0))
-    code, verdict = _verdict(found, angles, separation)
+    judged, name = _verdict(found, angles, separation), f"flats, {counted(share.shape[1], 'component')} inside each"
     return SubspacesModel(
-        task="subspaces",
-        decoder=f"flats, {share.shape[1]} component{'s' * (share.shape[1] > 1)} inside each",
-        residual=found.value,
-        noise_floor=found.errors.floor,
-        ratio=found.ratio,
-        code=code,
-        verdict=verdict,
-        iterations=share.shape[1],
-        trace=run.trace,
+        **said("subspaces", name, found.value, found.errors.floor, judged, share.shape[1], run.trace),
         bases=bases,
         weights=weights[order],
         variances=(values[:, ::-1] + thick)[order] * unit**2,
