@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import whole
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.drive import Run, misfit_words
 from sketchlearn.decoders.kmeans.partition import k_means
@@ -86,8 +87,9 @@ def decode_subspaces(
     (array([1., 1., 0.]), True)
     """
     d = characteristic(sketch.features, "a union of subspaces").dim
-    if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or not 1 <= dim <= d:
-        raise ValueError(f"dim must be a whole number between 1 and the {d} columns, got {dim!r}")
+    whole().check("dim", dim)
+    if dim > d:
+        raise ValueError(f"dim={dim} is more than the {d} columns")
     with single_blas_thread:
         run = _Run(subspaces_problem(sketch, int(dim)), int(n_subspaces), int(dim), rng)
         found = run.search()
