@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders import noise
-from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.lowrank.solution import Moments
 from sketchlearn.decoders.solution import Code, said
-from sketchlearn.features.second_moment import second_moment
 from sketchlearn.models.base import column_names
 from sketchlearn.models.cca import CCAModel
 from sketchlearn.sketches.value import Sketch
@@ -65,17 +64,11 @@ def decode_cca(
     >>> found.correlations.round(1), found.reliable
     (array([0.7]), True)
     """
-    phi = second_moment(sketch.features, "canonical correlation")
-    if not phi.is_exact:
-        raise TypeError(f"canonical correlation needs all products of columns, the sketch has {phi.describe()}")
+    phi, count, mean, S, rounding = Moments.of(sketch, "canonical correlation")
     y = np.atleast_1d(np.asarray(targets, np.intp)) % phi.dim
     x = np.setdiff1d(np.arange(phi.dim), y) if predictors is None else np.asarray(predictors, np.intp) % phi.dim
     if k > min(len(x), len(y)):
         raise ValueError(f"{k} canonical correlations of {len(x)} and {len(y)} columns: there are at most the fewer")
-    weight = float(sketch.weight)
-    count = sketch.effective_count * phi.seen_share(sketch.sums, weight)
-    S = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
-    rounding, mean = phi.precision_from_sums(sketch.sums, weight), phi.row_mean_from_sums(sketch.sums, weight)
     roots = [_inverse_root(S[np.ix_(at, at)], rounding[at]) for at in (x, y)]
     turns, correlations, right = np.linalg.svd(roots[0].T @ S[np.ix_(x, y)] @ roots[1], full_matrices=False)
     correlations = np.minimum(correlations, 1.0)

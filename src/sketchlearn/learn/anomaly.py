@@ -117,9 +117,6 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: i
         rows: Array = rough.sample(_DRAWS, self._seed)[0]
         return rows
 
-    def _needed_rows(self) -> int:
-        return 1
-
     def _map(self, rows: Rows, seed: int, whole: bool) -> FeatureMap:
         found = super()._map(rows, seed, whole)
         self.__dict__.pop("_pilot", None)

@@ -277,8 +277,9 @@ class SketchEstimator(DeclaredParameters, ABC):
         return self.sketch_
 
     def _needed_rows(self) -> int:
-        given = getattr(self, self.counted)
-        return 1 if given == "auto" else int(given)
+        """Rows at least: as many as groups of them are wanted."""
+        given = getattr(self, self.counted, "auto")
+        return int(given) if given != "auto" and decoders_of(self.task).groups else 1
 
     def _components(self) -> int:
         """The number of components that a map is designed for."""

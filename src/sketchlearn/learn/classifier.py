@@ -22,7 +22,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.parameters import COVARIANCES, estimator, learned, parameter
 from sketchlearn.learn.rows import PILOT_ROWS, Rows, is_source
 from sketchlearn.learn.tables import TableEstimator, checked_labels
-from sketchlearn.learn.using import Predicts
+from sketchlearn.learn.using import HasProbabilities
 from sketchlearn.models.base import Model
 from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.sketches.table import SketchTable
@@ -34,7 +34,7 @@ _MOMENTS = ("lda", "qda", "naive-bayes")
 
 
 @estimator
-class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type: ignore[misc]
+class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator):  # type: ignore[misc]
     """Classification from a table of sketches, one a class.
 
     The default, least squares on Fourier features, needs the products of all features: the sketches hold them
@@ -335,21 +335,6 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
         """
         rows = self._new_rows(X)
         return np.asarray(self.solution_.decisions(rows))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of each class, given the row.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples, n_classes)
-        """
-        rows = self._new_rows(X)
-        return np.asarray(self.solution_.probabilities(rows))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of :meth:`predict_proba`.

@@ -123,9 +123,6 @@ class CompressiveICA(Transforms):
             return found
         return found.of_first(max(found.n_sources, 1) if isinstance(k, str) else int(k))
 
-    def _needed_rows(self) -> int:
-        return 1
-
     # -- using ---------------------------------------------------------------------------------
 
     def inverse_transform(self, X: Any) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +21,6 @@ from sketchlearn.models.conditional import ConditionalMixture
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.mixture_regression import MixtureRegressionModel
 from sketchlearn.models.mixtures import GaussianMixtureModel
-from sketchlearn.models.usage import UsableModel
 
 Array = npt.NDArray[np.float64]
 
@@ -122,7 +120,6 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
     def decode_sketch(self, seed: int) -> Model:
         """A mixture of all columns, with full covariances, and which of them are predicted from which."""
         found, names = self._joint(seed), column_names(self.sketch_.features)
-        said = {field.name: getattr(found, field.name) for field in fields(UsableModel)}
         return MixtureRegressionModel(
             weights=found.weights,
             means=found.means,
@@ -130,7 +127,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
             predictors=tuple(names[i] for i in self._predictors),
             targets=tuple(names[i] for i in self._targets),
             effective_rows=float(self.sketch_.effective_count),
-            **said,
+            **found.told(),
         )
 
     def _joint(self, seed: int) -> GaussianMixtureModel:

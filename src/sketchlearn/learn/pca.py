@@ -171,9 +171,6 @@ class CompressivePCA(Transforms):
 
     # -- rows and their embedding ----------------------------------------------------------------
 
-    def _needed_rows(self) -> int:
-        return 1
-
     def _map_columns(self) -> int:
         if self.embedding is None:
             return super()._map_columns()

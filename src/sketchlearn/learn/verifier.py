@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +22,6 @@ from sketchlearn.learn.tables import TableEstimator, checked_labels
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.mixtures import GaussianMixtureModel
-from sketchlearn.models.usage import UsableModel
 from sketchlearn.sketches.checks import check_same_features
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
@@ -173,7 +172,7 @@ class CompressiveVerifier(TableEstimator):
             reference_imag=reference.imag,
             between=1.0 / float(self.relevance),
             dependence=float(self.dependence),
-            **{field.name: getattr(found, field.name) for field in fields(UsableModel)},
+            **found.told(),
         )
         groups = [group for group in self.sketch_ if self.sketch_[group].weight > 0]
         who = [group if self._of_sessions is None else self._of_sessions[group] for group in groups]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -157,6 +157,33 @@ def held_share(values: Array, isotropic: float, resolution: float) -> Array:
     held = np.where(seen > 2.0 * s, true - s**2 / np.maximum(true, 1e-300), 0.0)
     claimed = seen + isotropic
     return np.asarray((held + isotropic) / np.where(claimed > 0.0, claimed, 1.0))
+
+
+class Moments(NamedTuple):
+    """Mean (d,) and covariance (d, d) of the rows of a sketch of all products of columns.
+
+    `rows` is their number, of those whose products are known, and `rounding` (d,) the error of the variances.
+    """
+
+    features: SecondMomentMap
+    rows: float
+    mean: Array
+    covariance: Array
+    rounding: Array
+
+    @classmethod
+    def of(cls, sketch: Sketch, what: str) -> Moments:
+        """TypeError for other sketches, which `what` can't do with."""
+        phi, weight = second_moment(sketch.features, what), float(sketch.weight)
+        if not phi.is_exact:
+            raise TypeError(f"{what} needs all products of columns, the sketch has {phi.describe()}")
+        return cls(
+            phi,
+            sketch.effective_count * phi.seen_share(sketch.sums, weight),
+            phi.row_mean_from_sums(sketch.sums, weight),
+            full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight)),
+            phi.precision_from_sums(sketch.sums, weight),
+        )
 
 
 def full_matrix(features: SecondMomentMap, triangle: Array) -> Array:
