@@ -201,7 +201,7 @@ def _concluded(
     """The recommendation: by the criterion, or a number that a final fit certifies."""
     n = sketch.effective_count
     final = _final(sketch, best.k, rng)
-    because = "the smallest number that the integrated completed likelihood supports"
+    because = "the smallest number that the criterion supports"
     if final.code is not Code.RELIABLE:
         explained = [row for row in rows if row.ratio <= CLUSTERS and row.k != best.k and row.k * _KNOWN <= n]
         for row in explained[:_TRIES]:
@@ -210,7 +210,7 @@ def _concluded(
                 best, final, because = row, other, CERTIFIED
                 break
     if final.code is not Code.RELIABLE:
-        because += _fewer_gaussians(sketch, best.k, rng)
+        because += _gaussians(sketch, best.k, rows[-1].k, rng)
     table = Sweep(tuple(rows), best.k, because, models, because=because)
     return table.concluded(final)
 
@@ -223,11 +223,15 @@ def _final(sketch: Sketch, k: int, rng: np.random.Generator) -> Solution:
     return solution
 
 
-def _fewer_gaussians(sketch: Sketch, k: int, rng: np.random.Generator) -> str:
-    """A remark, if fewer components of any shape explain what so many round ones don't."""
+def _gaussians(sketch: Sketch, k: int, largest: int, rng: np.random.Generator) -> str:
+    """A remark, if components of any shape explain what so many round ones don't.
+
+    As many components are tried, or as many as have no more parameters than the largest number of round ones.
+    """
     features = characteristic(sketch.features)
+    alike = largest * (features.dim + 1) // parameter_count(1, features.dim, "full")
     most = [
-        g for g in range(1, k + 1)
+        g for g in range(1, max(k, alike) + 1)
         if parameter_count(g, features.dim, "full") <= _FEW_PARAMETERS * 2 * features.size
         and parameter_count(g, features.dim, "full") * FEWEST_ROWS <= 4 * sketch.effective_count
     ]  # fmt: skip
@@ -236,7 +240,5 @@ def _fewer_gaussians(sketch: Sketch, k: int, rng: np.random.Generator) -> str:
     found = sweep_gmm(sketch, most, "full", rng=rng)
     if not found.certified:
         return ""
-    return (
-        f"; a Gaussian mixture with {found.best} component{'s' * (found.best > 1)} of any shape explains the sketch, "
-        "round clusters don't"
-    )
+    s = "s" * (found.best > 1)
+    return f"; round clusters don't explain the sketch, but a Gaussian mixture with {found.best} component{s} does"
