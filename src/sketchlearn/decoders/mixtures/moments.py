@@ -56,7 +56,9 @@ def decode_gaussian_moments(
     """
     phi, _, mean, covariance, rounding = Moments.of(sketch, "one Gaussian from moments")
     if k != 1:
-        raise ValueError(f"second moments tell one component, not {k}: sketch with a map of sl.design(..., task='gmm')")
+        raise ValueError(
+            f"second moments determine only one component, not {k}: use a map of sl.design(..., task='gmm')"
+        )
     count = sketch.effective_count
     covariance = with_width(covariance, rounding) * (count / max(count - used, 1.0))
     shapes = {
