@@ -92,9 +92,7 @@ def standard_units(
     return offset, spread
 
 
-def column_units(
-    rows: npt.ArrayLike, weights: Array | None = None, *, robust: bool = False
-) -> tuple[Array, Array]:
+def column_units(rows: npt.ArrayLike, weights: Array | None = None, *, robust: bool = False) -> tuple[Array, Array]:
     """Offset and spread of each column, rounded coarsely; a constant column counts in its own units.
 
     Mean and standard deviation, or if `robust` median and quartiles, which heavy tails don't move.
