@@ -6,8 +6,8 @@
 A line a law: the share of samples of one law with p < 0.05 and p < 0.01, in percent, for `compare`, `drift` (three
 sketches against the first, every p-value counted), `goodness_of_fit` (against the law itself, where that is a mixture)
 and `independence`.  For verification it is the share of impostors whose likelihood ratio is 20 and 100 or more, which
-should be at most 5 and 1 %: where the background is reliable, and withheld where it is not.  P-values that were withheld
-are in a column of their own.  With 400 seeds a true 5 % shows as 2.9 to 7.1 in 95 % of all runs, a true 1 % as up to 2.
+should be at most 5 and 1 %: where the background is reliable, and withheld where it is not.  What was withheld is in a
+column of its own.  With 400 seeds a true 5 % shows as 2.9 to 7.1 in 95 % of all runs, a true 1 % as up to 2.
 The last columns are the power of `compare` at 5 % against a shift of one column, and of a permutation test of the same
 statistic on the rows.
 """
@@ -72,7 +72,7 @@ def sketched(kind, rows, phi, rng, weights=None):
 
 
 def impostor(kind, law, pilot, rows, seed):
-    """One over the likelihood ratio of a false claim, speakers that differ by shifts of the mean; is the model reliable?"""
+    """One over the likelihood ratio of a false claim, by speakers that differ in mean, and whether it is reliable."""
     rng = np.random.default_rng([2, seed])
     unit = VOICE * np.subtract(*np.quantile(pilot, [0.75, 0.25], axis=0)).clip(0.5)
     phi = feature_map(kind, pilot, seed % 4)
@@ -80,14 +80,11 @@ def impostor(kind, law, pilot, rows, seed):
     def spoken():
         return law(rng, rows) + unit * rng.normal(size=(1, 2))
 
-    key = (kind, rows, seed // 20)
-    if key not in _BACKGROUNDS:  # one for twenty claims
-        _BACKGROUNDS.clear()
+    group, verifier = _BACKGROUNDS.get((kind, rows), (None, None))
+    if group != seed // 20:  # one for twenty claims
         verifier = sl.CompressiveVerifier(2, features=phi, random_state=0)
-        _BACKGROUNDS[key] = verifier.fit_sketch(
-            sl.SketchTable({i: sketched(kind, spoken(), phi, rng) for i in range(SPEAKERS)})
-        )
-    verifier = _BACKGROUNDS[key]
+        verifier.fit_sketch(sl.SketchTable({i: sketched(kind, spoken(), phi, rng) for i in range(SPEAKERS)}))
+        _BACKGROUNDS[kind, rows] = seed // 20, verifier
     phi = verifier.sketch_.features
     verifier.enroll(seed, sketched(kind, spoken(), phi, rng))
     return float(np.exp(-verifier.log_ratio(seed, sketched(kind, spoken(), phi, rng)))), verifier.reliable_
@@ -174,8 +171,8 @@ def main():
         first, last = map(int, given.seeds.split(":"))
         warnings.simplefilter("ignore")
         with given.file.open("a") as file:
-            for name in given.only.split(";") if given.only else NAMES:
-                for seed in range(first, last):
+            for seed in range(first, last):
+                for name in given.only.split(";") if given.only else NAMES:
                     if (name, seed) not in done:
                         rows.append(judged(name, seed, given.rows, seed - first < given.power))
                         print(json.dumps(rows[-1]), file=file, flush=True)
