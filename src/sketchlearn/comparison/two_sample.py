@@ -31,6 +31,7 @@ from sketchlearn.decoders.noise import added_variance, sampling_variance
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import Operator
+from sketchlearn.features.phases import PhaseMap
 from sketchlearn.features.reading import square_wave
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.start import as_mixture
@@ -46,10 +47,8 @@ _BANDS = 10  # of lengths of frequencies, in which the misfit is averaged
 _STRETCH = 100.0  # variance of an entry over that of the mixture, up to which its correlations are believed
 _FAINT = -30.0  # exponents below add nothing
 _RESIDUE = 1e-7  # of an average: harmonics that add less are the last
-PAIRED, AVERAGED = (
-    5,
-    999,
-)  # harmonics of one-bit features: in pairs of them, beyond which they are noise, and in averages
+PAIRED = 9  # order of the harmonics of one-bit features whose correlations count; others are independent noise
+AVERAGED = 999  # order of those in averages
 ROUNDING = 2.0**-20  # added to the variances: features are rounded to 2**-22, which matters at far too large scales
 
 
@@ -279,20 +278,20 @@ def moments_of_features(
     `variance` is that of ideal features, where a sketch tells it better.  Of one-bit features the covariance holds the
     low harmonics; what the others add to each variance depends on nothing else, and is not in it.
     """
-    dither = getattr(features, "dither", None)
-    if dither is None:
+    if not isinstance(features, PhaseMap) or features.dither is None:
         difference, total, z = characteristic_values(mixture, w)
         mean, ideal = z, np.maximum(1.0 - np.abs(z) ** 2, 0.0)
         quantised = np.zeros(len(w))
     else:
         center = np.zeros(w.shape[1]) if features.center is None else np.asarray(features.center, np.float64)
         law = Mixture(mixture.weights, mixture.means - center, mixture.covariances)
-        angle = np.pi * np.asarray(dither[: len(w)], np.float64)
+        angle = np.pi * np.asarray(features.dither[: len(w)], np.float64)
         waves = [(h, s * np.exp(1j * (w @ center + (h - 1) * angle))) for h, s in ((1, 1.0), *square_wave(AVERAGED))]
         difference, total, z = characteristic_values(law, w, [wave for wave in waves if abs(wave[0]) <= PAIRED])
         mean = _average(law, w, waves)
         ideal = np.maximum(1.0 - np.abs(mean) ** 2, 0.0)
-        quantised = np.diag(difference).real - np.abs(z) ** 2 - ideal
+        whole = np.pi**2 / 8.0 - np.abs(mean) ** 2  # with all harmonics
+        quantised = np.clip(np.diag(difference).real - np.abs(z) ** 2, 0.0, np.maximum(whole, 0.0)) - ideal
     wanted = np.maximum((ideal if variance is None else variance) + quantised, 0.0)
     return mean, feature_covariance(difference, total, z, wanted + ROUNDING), quantised
 
