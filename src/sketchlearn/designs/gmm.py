@@ -19,6 +19,7 @@ from sketchlearn.designs.request import Designer, Request, positive, register_de
 from sketchlearn.designs.spread import column_units, usual
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
+from sketchlearn.threads import single_blas_thread
 
 Array = npt.NDArray[np.float64]
 
@@ -101,7 +102,10 @@ def design_gmm(
     if not rows.all() and w[rows].sum() > 0:  # a single outlier would set the scale of everything
         x, w = x[rows], w[rows] / w[rows].sum()
     center = w @ x
-    with threadpool_limits(1):  # the sample is small: threads would only get in each other's way
+    with (
+        single_blas_thread,
+        threadpool_limits(1, "openmp"),
+    ):  # the sample is small: threads would only get in each other's way
         matrix = within_metric(x - center, w, k, covariance_type, seed)
     y = (x - center) if matrix is None else (x - center) @ matrix.T
     spread = math.sqrt(float(np.mean(w @ y**2)))

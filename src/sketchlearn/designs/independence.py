@@ -16,7 +16,7 @@ from sketchlearn.features.split import SplitFeatures
 
 SIZE = 50
 """Frequencies of each group by default."""
-_SCALE = 0.7  # of the kernel, in standard deviations of a row
+_SCALE = 0.7  # of the kernel, in robust standard deviations of a row
 
 
 def design_independence(sample: npt.ArrayLike, first: Any, *, size: int = SIZE, seed: int = 0) -> EmbeddedFeatures:
@@ -54,7 +54,7 @@ def design_independence(sample: npt.ArrayLike, first: Any, *, size: int = SIZE, 
     others = [i for i in range(rows.shape[1]) if i not in mine]
     if not mine or not others or len(set(mine)) != len(mine):
         raise ValueError(f"first should be some of the {rows.shape[1]} columns, each once, and not all: got {first!r}")
-    offset, spread = column_units(rows)
+    offset, spread = column_units(rows, robust=True)  # a few far rows would be all that wide kernels see
     parts = []
     for i, columns in enumerate((mine, others)):
         scale = _SCALE * math.sqrt(len(columns))
