@@ -15,11 +15,13 @@ the neighbours are the worst and the bound is tight; where it is not, the bound 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +30,8 @@ from scipy import optimize, stats
 
 import sketchlearn as sl
 from sketchlearn.features import HistogramFeatures, SplitFeatures
+from sketchlearn.kernels.users import chosen as chosen_rows
+from sketchlearn.kernels.users import row_hashes
 from sketchlearn.local import HEADER, Encoder
 from sketchlearn.privacy import matrices, noise, selection
 from sketchlearn.privacy.amplification import choose_for_sample
@@ -35,8 +39,7 @@ from sketchlearn.privacy.continual import ContinualRelease
 from sketchlearn.privacy.federated import Round
 from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism
 from sketchlearn.privacy.sensitivity import row_bounds
-from sketchlearn.sources.users import chosen as chosen_rows
-from sketchlearn.sources.users import of_array, row_hashes
+from sketchlearn.sources.users import of_array
 
 CONFIDENCE = 1e-6
 SHARES = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
@@ -81,6 +84,11 @@ def of_pair(ratios: np.ndarray, delta: float) -> float:
     def left(epsilon: float) -> float:
         return float(np.maximum(-np.expm1(epsilon - ratios), 0.0).mean()) - delta
 
+    return root(left)
+
+
+def root(left: Callable[[float], float]) -> float:
+    """The epsilon from which what is left of delta is spent; 0 if delta is enough alone."""
     return float(optimize.brentq(left, 0.0, 50.0)) if left(0.0) > 0.0 else 0.0
 
 
@@ -132,7 +140,7 @@ def vector_case(
     return Case(name, epsilon, delta, draw)
 
 
-def matrix_case(name: str, chosen: Mechanism, phi: sl.features.base.FeatureMap, records: int, times: int) -> Case:
+def matrix_case(name: str, chosen: Mechanism, phi: sl.features.base.FeatureMap, times: int) -> Case:
     """Products of columns with the noise of a matrix: with one row at the end of its ball, or two of them."""
     reach = chosen.matrix
     assert reach is not None
@@ -142,7 +150,7 @@ def matrix_case(name: str, chosen: Mechanism, phi: sl.features.base.FeatureMap, 
     if chosen.count_multiplier == 0:  # orthogonal with the constant: as far apart as two rows can be
         far[1, :2] = -0.25, math.sqrt(1.0 - 0.0625)
     ends = [sl.sketch(row[None], phi).sums[phi.size :] for row in far]
-    first, second = (records * np.outer(v, v) for v in (np.append(r, s) for r in ends))
+    first, second = (np.outer(v, v) for v in (np.append(r, s) for r in ends))
     if chosen.count_multiplier:
         second = 0 * first
 
@@ -236,30 +244,39 @@ def maps() -> Iterator[tuple[str, sl.features.base.FeatureMap, float]]:
 
 
 def sketches(times: int) -> Iterator[Case]:
-    """One sketch of every kind of map, both relations, with and without delta, one row or several a person."""
+    """One sketch of every kind of map, both relations, with and without delta."""
     for kind, phi, radius in maps():
         bounds = row_bounds(phi)
-        for relation, delta, records in (
-            ("add-remove", 0.0, 1), ("add-remove", 1e-2, 1), ("replace-one", 0.0, 1), ("replace-one", 1e-2, 1),
-        ):  # fmt: skip
+        for relation, delta in itertools.product(("add-remove", "replace-one"), (0.0, 1e-2)):
             mechanism = "gaussian" if delta else "laplace"
-            chosen = choose_mechanism(bounds, phi.size, 1.0, delta, relation, records, mechanism)
+            chosen = choose_mechanism(bounds, phi.size, 1.0, delta, relation, 1, mechanism)
             if chosen.matrix is not None:
-                yield matrix_case(f"{kind}, {relation}, {chosen.name}", chosen, phi, records, times)
+                yield matrix_case(f"{kind}, {relation}, {chosen.name}", chosen, phi, times)
                 continue
-            longest, farthest = worst(phi, radius, chosen.name)
-            both = []
-            for extra in (longest, None) if relation == "add-remove" else farthest:
-                s = sl.Sketch.empty(phi) if extra is None else sl.sketch(np.tile(extra, (records, 1)), phi)
-                both.append((s.sums.ravel() * bounds.multiplier_array(), s.weight))
-            yield vector_case(f"{kind}, {relation}, {chosen.name}", 1.0, delta, chosen, both[0], both[1], times)
+            name = f"{kind}, {relation}, {chosen.name}"
+
+            def draw(phi=phi, radius=radius, chosen=chosen, bounds=bounds, relation=relation, delta=delta):
+                longest, farthest = worst(phi, radius, chosen.name)
+                both = []
+                for extra in (longest, None) if relation == "add-remove" else farthest:
+                    s = sl.Sketch.empty(phi) if extra is None else sl.sketch(extra[None], phi)
+                    both.append((s.sums.ravel() * bounds.multiplier_array(), s.weight))
+                return vector_case("", 1.0, delta, chosen, both[0], both[1], times).draw()
+
+            yield Case(name, 1.0, delta, draw)
+
+
+@cache
+def one_feature() -> tuple[sl.FourierFeatures, np.ndarray]:
+    """A map of one frequency, and its worst row."""
+    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
+    return phi, worst(phi, 3000.0)[0]
 
 
 def tables(times: int) -> Iterator[Case]:
     """Three rows of one person in one group or in three of a table."""
-    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
+    phi, row = one_feature()
     bounds = row_bounds(phi)
-    row, _ = worst(phi, 3000.0)
     own = sl.sketch(row[None], phi).sums.ravel()
     for spread in (1, 3):
         chosen = choose_mechanism(bounds, 1, 1.0, 1e-2, "add-remove", 3, "gaussian", 3)
@@ -274,12 +291,11 @@ def tables(times: int) -> Iterator[Case]:
 
 def user_bounds(times: int) -> Iterator[Case]:
     """A person with fifty rows, of which the pass takes two: the release is one of two rows."""
-    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
+    phi, row = one_feature()
     bounds = row_bounds(phi)
-    row, _ = worst(phi, 3000.0)
     rows = np.tile(row, (50, 1))
     users = of_array(np.zeros(50, int), 50)
-    assert len(chosen_rows(users, row_hashes(rows, users), 2)) == 2
+    assert chosen_rows(users, row_hashes(rows, users), 2).sum() == 2
     with_person = sl.sketch(rows, phi, user=np.zeros(50, int), max_rows_per_user=2)
     for delta in (0.0, 1e-2):
         chosen = choose_mechanism(bounds, 1, 1.0, delta, "add-remove", 2, "gaussian" if delta else "laplace")
@@ -292,8 +308,7 @@ def user_bounds(times: int) -> Iterator[Case]:
 
 def trees(times: int) -> Iterator[Case]:
     """One row in one node of each level of a tree over eight days: all nodes together."""
-    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
-    row, _ = worst(phi, 3000.0)
+    phi, row = one_feature()
     own = sl.sketch(row[None], phi).sums.ravel()
     stream = ContinualRelease(phi, 1.0, 1e-2, periods=8, mechanism="gaussian", public_map=True)
     chosen = stream._chosen
@@ -304,9 +319,8 @@ def trees(times: int) -> Iterator[Case]:
 
 def federations(times: int) -> Iterator[Case]:
     """The total of three holders, of which two add the noise that was agreed on."""
-    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
+    phi, row = one_feature()
     agreed = Round.agreed(phi, 1.0, 1e-2, holders=["a", "b", "c"], honest=2)
-    row, _ = worst(phi, 3000.0)
     own = np.append(sl.sketch(row[None], phi).sums.ravel(), agreed.mechanism.count_multiplier)
     part = agreed.mechanism.scale / math.sqrt(2)
 
@@ -328,9 +342,9 @@ def tabled(
         table = np.clip(np.log(laws[0]) - np.log(laws[1]), -50.0, 50.0)
 
     def left(e: float) -> float:
-        return max(np.maximum(p - math.exp(e) * q, 0.0).sum() for p, q in (laws, laws[::-1])) - delta
+        return float(max(np.maximum(p - math.exp(e) * q, 0.0).sum() for p, q in (laws, laws[::-1]))) - delta
 
-    pair = float(np.abs(table).max()) if not delta else float(optimize.brentq(left, 0.0, 50.0))
+    pair = float(np.abs(table).max()) if not delta else root(left)
     return Case(name, epsilon, delta, lambda: (one(0), one(1), lambda out: table[out]), pair)
 
 
@@ -349,9 +363,11 @@ def answers(times: int) -> Iterator[Case]:
             read = np.frombuffer(sent, [("q", "<u4"), ("a", "u1")])
             return read["q"].astype(int) * n + read["a"]
 
-        truths = [int(np.bincount(said(i)[:2000], minlength=n)[:n].argmax()) for i in (0, 1)]
-        laws = [np.where(np.arange(n) == truth, math.exp(epsilon), 1.0) for truth in truths]
-        laws = [law / law.sum() for law in laws]
+        laws = []
+        for which in (0, 1):  # the true answer to each question is the most frequent one
+            counts = np.bincount(said(which)).reshape(-1, n)
+            law = np.where(np.arange(n) == counts.argmax(1)[:, None], math.exp(epsilon), 1.0)
+            laws.append((law / law.sum()).ravel())
         yield tabled(f"local answers, epsilon {epsilon:g}", epsilon, 0.0, said, (laws[0], laws[1]))
 
 
@@ -409,9 +425,8 @@ def labels(times: int) -> Iterator[Case]:
 
 def samples(times: int) -> Iterator[Case]:
     """One row in a sample by a coin, under the noise that a sample needs."""
-    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
+    phi, row = one_feature()
     bounds = row_bounds(phi)
-    row, _ = worst(phi, 3000.0)
     s = sl.sketch(row[None], phi)
     own, nothing = (s.sums.ravel(), s.weight), (np.zeros(2, np.int64), 0)
     for share in (0.5, 0.1):
