@@ -1,11 +1,11 @@
 """An attack on every way to release: what worst neighbours reveal, measured, beside what is claimed.
 
 Two datasets that differ by one person are released many times with the library's own noise.  The attack knows the law
-of the noise: it orders outcomes by their likelihood ratio, chooses a threshold on one third of the releases and counts
-on the others.  Clopper-Pearson bounds of both probabilities give a lower bound of epsilon (`measured`); none may exceed
-what is claimed.  So many releases prove less than there is: `pair` is the epsilon of these neighbours by the ratio itself,
-the largest that was seen or, with delta, the root of E (1 - exp(epsilon - ratio))+ = delta.  Where it is near the claim,
-the neighbours are the worst and the bound is tight; where it is not, the bound is loose or a worse pair is unknown.
+of the noise: it orders outcomes by their likelihood ratio, chooses a threshold on one third of the releases and
+counts on the others.  Clopper-Pearson bounds of both probabilities give a lower bound of epsilon (`measured`); none may
+exceed what is claimed.  So many releases prove less than there is: `pair` is the epsilon of these neighbours by the
+ratio itself, the largest that was seen or, with delta, the root of E (1 - exp(epsilon - ratio))+ = delta.  Where it is
+near the claim, the neighbours are the worst and the bound is tight; else the bound is loose or a worse pair is unknown.
 
     python benchmarks/privacy_audit.py [releases] [--rows FILE] [--only WORD]
 
@@ -337,7 +337,7 @@ def federations(times: int) -> Iterator[Case]:
 def tabled(
     name: str, epsilon: float, delta: float, one: Callable[[int], np.ndarray], laws: tuple[np.ndarray, np.ndarray]
 ) -> Case:
-    """Outcomes that are small whole numbers with known laws of the neighbours; `one` draws those of neighbour 0 or 1."""
+    """Outcomes that are small whole numbers with known laws; `one` draws those of neighbour 0 or 1."""
     with np.errstate(divide="ignore"):
         table = np.clip(np.log(laws[0]) - np.log(laws[1]), -50.0, 50.0)
 

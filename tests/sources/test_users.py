@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchlearn as sl
-from sketchlearn.privacy import privatize
 from sketchlearn.kernels import users as kernel
 from sketchlearn.kernels.users import chosen, row_hashes
+from sketchlearn.privacy import privatize
 from sketchlearn.sources import users as users_module
 from sketchlearn.sources.users import of_array, of_arrow
 

@@ -214,5 +214,5 @@ def _setting(value: Any) -> str:
     labels = np.asarray(value)
     found = hashlib.blake2b(labels.dtype.str.encode(), digest_size=32)
     plain = labels.dtype.kind in "biufSUM"  # a million labels must not become a million Python objects, or be copied
-    found.update(np.ascontiguousarray(labels).view(np.uint8) if plain else repr(labels.tolist()).encode())
+    found.update(np.ascontiguousarray(labels).view(np.uint8).data if plain else repr(labels.tolist()).encode())
     return found.hexdigest()
