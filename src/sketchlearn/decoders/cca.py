@@ -71,7 +71,10 @@ def decode_cca(
     y = np.atleast_1d(np.asarray(targets, np.intp)) % phi.dim
     x = np.setdiff1d(np.arange(phi.dim), y) if predictors is None else np.asarray(predictors, np.intp) % phi.dim
     if k > min(len(x), len(y)):
-        raise ValueError(f"{k} canonical correlations of {len(x)} and {len(y)} columns: there are at most the fewer")
+        raise ValueError(
+            f"{k} canonical correlations of {len(x)} and {len(y)} columns: there are at most as many as columns in the "
+            "smaller group"
+        )
     weight = float(sketch.weight)
     count = sketch.effective_count * phi.seen_share(sketch.sums, weight)
     S = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
@@ -90,10 +93,8 @@ def decode_cca(
     names = column_names(phi)
     code, verdict = _verdict(p_values[:k], count, sum(ranks))
     if code is Code.RELIABLE and (correlations[k - 1] ** 2 < _ALONE * _by_one_row(sketch, mean, spread, x, y)):
-        code, verdict = (
-            Code.UNDETERMINED,
-            ("exact, but a single row far from all others could make half of a correlation: leave such rows out"),
-        )
+        code = Code.UNDETERMINED
+        verdict = "Not certified. Leave out rows far from all others: a single one could cause half of a correlation."
     return CCAModel(
         task="cca",
         decoder="exact",
@@ -148,16 +149,25 @@ def _p_values(correlations: Array, count: float, p: int, q: int) -> Array:
 
 def _verdict(p_values: Array, count: float, columns: int) -> tuple[Code, str]:
     if count <= columns + 1:
-        return Code.UNDETERMINED, f"{count:.6g} rows are too few for {columns} columns: correlations of 1 can be chance"
+        return (
+            Code.UNDETERMINED,
+            f"Not certified. {count:.6g} rows are too few for {columns} columns: a correlation of 1 can be chance.",
+        )
     if not len(p_values):
-        return Code.UNDETERMINED, "exact, but the rows don't vary in one of the groups: there are no correlations"
+        return (
+            Code.UNDETERMINED,
+            "Not certified. In one of the groups all rows are equal, so there are no correlations.",
+        )
     chance = np.flatnonzero(p_values > noise.CHANCE)
     if not len(chance):
-        return Code.RELIABLE, "exact, and all of these correlations are more than chance"
+        return Code.RELIABLE, "Reliable. These are the correlations of the rows, and all are more than chance."
     first = int(chance[0])
     if first == 0:
-        return Code.UNDETERMINED, f"exact, but none of these correlations is more than chance (p = {p_values[0]:.2g})"
+        return (
+            Code.UNDETERMINED,
+            f"Not certified. None of these correlations is more than chance (p = {p_values[0]:.2g}).",
+        )
     return (
         Code.UNDETERMINED,
-        f"exact; only the first {first} are more than chance (p = {p_values[first]:.2g} for the next)",
+        f"Not certified. Only the first {first} are more than chance (p = {p_values[first]:.2g} for the next one).",
     )

@@ -96,7 +96,7 @@ def checked_rows(sample: Any, missing: bool = False) -> Array:
         rows = np.asarray(sample.toarray() if hasattr(sample, "tocsr") else sample, np.float64)
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"the pilot sample holds something else than numbers ({error}): choose columns of numbers, or give ",
+            f"the pilot sample has values that are not numbers ({error}): choose columns of numbers, or give ",
             Option("encoder", "sl.Encoder.fit(sample)", code=True),
             " for categories and missing values",
         ) from None

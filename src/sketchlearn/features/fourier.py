@@ -56,7 +56,7 @@ class FourierFeatures(PhaseMap):
     seed : int
         Seed of the draw.
     center : ndarray (dim,) or None
-        Constant subtracted from the rows before the phases are computed; invisible in the results.
+        A constant that is subtracted from the rows before the phases are computed. Results don't depend on it.
     whitening : ndarray (dim, dim) or None
         Linear map applied to the rows before the features.
     spread : ndarray (dim,) or None
@@ -132,17 +132,17 @@ class FourierFeatures(PhaseMap):
         radii : {"stratified", "iid"}
             One radius per quantile stratum in random order, or independent radii.
         center : array (dim,), optional
-            Where the data is, roughly; keeps the fast float32 path for data far from the origin.
+            Roughly the centre of the data. It keeps computations fast (float32) for data far from the origin.
         whitening : array (dim, dim), optional
             Matrix A: the features become ``exp(i w·(A x))``; `frequencies` are those of x itself.
         structure : {"dense", "hadamard", "gr2", "fastfood", "auto"}
             Frequencies drawn one by one, or blocks of Walsh-Hadamard transforms: ``d log d`` operations a row instead
             of ``d**2``, with directions of their own.  ``"auto"`` takes ``"hadamard"`` where it is faster.
         quantized : bool
-            Keep only the signs of cosine and sine, of phases with a random dither: two bits a feature.
+            Keep only the signs of cosine and sine, at phases with a random dither: two bits per feature.
         features_per_row : int, optional
-            Each row contributes so many of the features, one group of them that follows from its content; with
-            structured features a multiple of the length of a block.
+            Each row contributes to this many features only: a group that a hash of the row chooses. With structured
+            features, it is a multiple of the length of a block.
         octaves : int
             Octaves below the radial law that have frequencies, for far rows; of dense, plain features only.
 
@@ -203,7 +203,7 @@ class FourierFeatures(PhaseMap):
             if array is not None:
                 array.flags.writeable = False
         if structured.choose(self.structure, self.dim, self.size, self.whitening) != self.structure:
-            raise ValueError(f"structure={self.structure!r} is no structure of a map")
+            raise ValueError(f"structure={self.structure!r} is not a structure of a map")
         if not isinstance(self.quantized, bool):
             raise ValueError(f"quantized must be True or False, got {self.quantized!r}")
         if self.features_per_row is not None:

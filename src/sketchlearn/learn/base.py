@@ -106,7 +106,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         """Refuse parameters that make no sense, before any row is read."""
         super().check_parameters()
         if self.features is not None and getattr(self, "projection", None) is not None:
-            raise ValueError("features and projection: a map that is given has its own projection, or none")
+            raise ValueError("give features or projection, not both: a map has its own projection, or none")
         self.check_decoder()
 
     def check_decoder(self) -> None:

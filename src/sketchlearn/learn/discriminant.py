@@ -103,7 +103,7 @@ class CompressiveLDA(Transforms, CompressiveClassifier):
         """The rule, and directions of it."""
         found = super().decode_sketch(seed)
         if found.size < 2:
-            raise ValueError("there is one class: discriminants tell two or more apart")
+            raise ValueError("there is only one class: discriminants need at least two")
         most = len(found.discriminants[2])
         if self.n_components is not None and self.n_components > most:
             raise ValueError(f"n_components={self.n_components} must be at most {most}: classes less one, or columns")

@@ -81,7 +81,7 @@ def _translated(params: dict[str, Any], renamed: Mapping[str, str], owner: type)
     for old in [name for name in params if name in renamed]:
         new = renamed[old]
         warnings.warn(
-            f"{owner.__name__}: the parameter {old} is called {new} now; the old name goes with version 0.2",
+            f"{owner.__name__}: the parameter {old} is called {new} now; the old name will be removed in version 0.2",
             FutureWarning,
             stacklevel=4,
         )

@@ -237,7 +237,7 @@ class CompressivePCA(Transforms):
         if self.embedding is not None and 2 * self.embedding.size != sketch.features.dim:
             raise ValueError(
                 f"the embedding has {2 * self.embedding.size} columns, the sketch {sketch.features.dim}: "
-                "it is not of embedded rows"
+                "it was not made from embedded rows"
             )
 
     def _pass(self, rows: Rows, features: FeatureMap) -> Sketch:

@@ -23,6 +23,7 @@ from sketchlearn.learn.rows import as_random_state
 from sketchlearn.models.base import Model
 from sketchlearn.models.spectral import SpectralModel
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.words import counted
 
 Array = npt.NDArray[np.float64]
 
@@ -246,15 +247,17 @@ class CompressiveSpectralClustering(ClusterMixin, DeclaredParameters):  # type: 
 
 def _verdict(k: int, values: Array, parts: int, means: CompressiveKMeans) -> tuple[bool, str]:
     """Whether the graph says that there are k clusters: a gap of eigenvalues after the k-th one."""
-    cost = f"k-means of the embedded nodes leaves {means.inertia_ / float(means.sketch_.count):.3g} a node"
+    cost = f"The cost of k-means is {means.inertia_ / float(means.sketch_.count):.3g} per embedded node."
     if parts > k:
-        return False, f"not certified: the graph has {parts} connected parts, more than {k} clusters; {cost}"
+        return False, f"Not certified. The graph has {parts} connected parts, more than {counted(k, 'cluster')}. {cost}"
     if len(values) <= k:
-        return False, f"not certified: {len(values)} eigenvalues say nothing about a gap after the {k}th; {cost}"
+        return False, (
+            f"Not certified. {len(values)} eigenvalues don't show whether there is a gap after number {k}. {cost}"
+        )
     if parts == k:
-        return True, f"reliable: the graph has {parts} connected parts, as many as clusters; {cost}"
+        return True, f"Reliable. The graph has as many connected parts as clusters. {cost}"
     gap = float(values[k] / max(values[k - 1], 1e-12))
-    text = f"eigenvalue {k + 1} of the graph is {gap:.3g} times eigenvalue {k}"
+    text = f"eigenvalue {k + 1} is {gap:.3g} times eigenvalue {k}"
     if gap >= _GAP:
-        return True, f"reliable: {text}, a gap after {k} clusters; {cost}"
-    return False, f"not certified: {text}, no gap that would say that there are {k} clusters; {cost}"
+        return True, f"Reliable. The eigenvalues of the graph have a gap after number {k}: {text}. {cost}"
+    return False, f"Not certified. The eigenvalues of the graph have no gap after number {k}: {text}. {cost}"

@@ -37,7 +37,7 @@ _SAID = ("verdict", "decoder", "code", "ratio", "reliable")
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Model(UsableModel):
-    """A learned model: what a decoder returns.  It can be saved, loaded, used and drawn without rows and sketch.
+    """A learned model, as a decoder returns it. It can be saved, loaded, used and drawn without the rows or the sketch.
 
     Each task has its own subclass with what was learned in fields of its own: ``centers`` and ``weights`` of
     clusters, ``weights``, ``means`` and ``covariances`` of a mixture, ``components`` of a PCA, ``coefficients`` of a
@@ -118,7 +118,7 @@ class Model(UsableModel):
         make = getattr(learned, "to_model", None)
         if make is None:
             raise TypeError(
-                f"no model can be made of {type(learned).__name__}; give a fitted estimator such as CompressiveKMeans "
+                f"can't make a model of {type(learned).__name__}; give a fitted estimator such as CompressiveKMeans "
                 "or CompressivePCA"
             )
         model = make()
@@ -196,7 +196,7 @@ class Model(UsableModel):
     def _repr_html_(self) -> str:
         said = f"{self.title}: {self.headline}"
         facts = [(what, value) for value, what in self.numbers()]
-        verdict = f"{self.verdict}." if self.verdict else ""
+        verdict = f"{self.verdict.removesuffix('.')}." if self.verdict else ""
         return html_table(said, facts, note=verdict) + self.table()._repr_html_()
 
     def __eq__(self, other: object) -> bool:
@@ -302,7 +302,7 @@ class Model(UsableModel):
         if isinstance(task, str) and task in _ELSEWHERE:
             importlib.import_module(_ELSEWHERE[task])
         if not isinstance(task, str) or task not in MODELS:
-            raise reader.fail(f"the task {task!r} is none of {', '.join(MODELS)}")
+            raise reader.fail(f"unknown task {task!r}; known tasks: {', '.join(MODELS)}")
         rows = reader.rows()
         kind = MODELS[task]
         learned = kind.read(reader)

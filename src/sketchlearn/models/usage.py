@@ -195,7 +195,7 @@ class UsableModel(Solution):
 
     def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
         """What :meth:`predict` returns, for rows that were checked."""
-        raise TypeError(f"a {type(self).task} model of a file predicts nothing; use the estimator")
+        raise TypeError(f"a {type(self).task} model from a file can't predict; use the estimator")
 
     def probabilities(self, rows: Array) -> Array:
         """What :meth:`predict_proba` returns, for rows that were checked."""

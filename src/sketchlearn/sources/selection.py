@@ -200,11 +200,11 @@ def _check_user(options: dict[str, Any]) -> None:
         raise ValueError(f"max_rows_per_user must be a positive integer, got {most!r}")
     if options.get("sample") is not None:
         if user is not None:
-            raise ValueError("sample and user don't go together: the coins are of single rows")
+            raise ValueError("sample and user can't be combined: rows are sampled one by one")
         if options.get("weight_column") is not None or options.get("sample_weight") is not None:
-            raise ValueError("sample and weights don't go together: the coins are of rows of weight 1")
+            raise ValueError("sample and weights can't be combined: sampled rows have weight 1")
     if user is not None and (options.get("weight_column") is not None or options.get("sample_weight") is not None):
-        raise ValueError("user and weights don't go together: a weight counts as so many rows of its user")
+        raise ValueError("user and weights can't be combined: a weight counts as that many rows of its user")
 
 
 def _setting(value: Any) -> str:

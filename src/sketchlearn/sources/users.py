@@ -399,9 +399,9 @@ def _of_batches(batches: Iterator[Batch], labels: _Labels) -> Iterator[_Keyed]:
     """Users, what hashes start from, numbers of groups and rows of batches."""
     for batch in batches:
         if batch.users is None:
-            raise ValueError("user: these rows do not say whose they are; put them into a frame or a file")
+            raise ValueError("user: these rows have no column of users; put them into a frame or a file")
         if batch.weights is not None:
-            raise ValueError("user and weights don't go together: a weight counts as so many rows of its user")
+            raise ValueError("user and weights can't be combined: a weight counts as that many rows of its user")
         groups, extra = labels.numbered(batch)
         starts = batch.users if extra is None else batch.users ^ extra
         yield batch.users, starts, groups, np.asarray(batch.rows)

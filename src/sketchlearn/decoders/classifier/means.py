@@ -73,9 +73,12 @@ def decode_means(
     np.fill_diagonal(close, False)
     if close.any():
         a, b = (table.groups[i] for i in np.argwhere(close)[0])
-        code, verdict = Code.UNDETERMINED, f"the sketches of {a!r} and {b!r} can't be told apart"
+        code, verdict = (
+            Code.UNDETERMINED,
+            f"Not certified. The sketches of {a!r} and {b!r} don't differ by more than their noise.",
+        )
     else:
-        code, verdict = Code.RELIABLE, "all class means are apart by more than their noise"
+        code, verdict = Code.RELIABLE, "Reliable. All class means differ by more than their noise."
     return ClassifierModel(
         task="classifier",
         decoder="mean",

@@ -303,18 +303,26 @@ def _verdict(fit: _Fit, spread: float, n: float, tried: int) -> tuple[Code, str]
         return Code.UNDETERMINED, "all rows are of one class: there is nothing to tell apart"
     explained = 1.0 - fit.gcv / spread
     if explained <= 0.0:
-        return Code.MISFIT, "the features don't tell the classes apart: no better than the classes' shares"
+        return (
+            Code.MISFIT,
+            "Not certified. The features don't separate the classes: the shares of the classes predict as well.",
+        )
     p = tried * float(gammaincc(0.5 * max(fit.parameters, 1.0), 0.5 * n * explained + fit.parameters))
     if p > CHANCE:
-        return Code.UNDETERMINED, f"the classes may be told apart by chance only (p = {min(p, 1.0):.2g})"
+        return (
+            Code.UNDETERMINED,
+            f"Not certified. The differences between the classes may be chance (p = {min(p, 1.0):.2g}).",
+        )
     seen = 1.0 - fit.residual / spread
     if explained < HELD * seen:  # scores of new rows are farther from their class than its probabilities say
         return Code.UNDETERMINED, (
-            f"few rows for so rich a rule: {fit.parameters:.0f} effective parameters for {n:.0f} rows explain "
-            f"{seen:.1%} of the indicators' variance there, and {explained:.1%} in new rows (cross-validated)"
+            f"Not certified. There are too few rows: {fit.parameters:.0f} effective parameters for {n:.0f} rows. The "
+            f"rule explains {seen:.1%} of the variance of the class indicators in these rows, but {explained:.1%} in "
+            "new rows (cross-validation)."
         )
     verdict = (
-        f"least squares as from the rows; about {explained:.1%} of the indicators' variance is explained "
-        f"(cross-validated), with {fit.parameters:.0f} effective parameters for {n:.0f} rows"
+        "Reliable. The coefficients are those of least squares on the rows. In new rows they explain about "
+        f"{explained:.1%} of the variance of the class indicators (cross-validation). There are {fit.parameters:.0f} "
+        f"effective parameters for {n:.0f} rows."
     )
     return Code.RELIABLE, verdict

@@ -43,11 +43,12 @@ class Worth(NamedTuple):
         sure = max(self.gain - _SURE * self.error, 0.0)
         p = float(gammaincc(0.5 * max(parameters, 1.0), rows * sure))
         if p > CHANCE:
-            return f"the classes may be told apart by chance only (p = {p:.2g})"
+            return f"The differences between the classes may be chance (p = {p:.2g})"
         if not self.left >= HELD * self.gain:
             return (
-                f"the densities claim to tell {self.gain:.2g} nats a row of the class, of which {self.left:.2g} are "
-                f"left when they are learned again from {rows:.6g} rows of their own: too few rows for so many numbers"
+                f"There are too few rows for so many parameters: the densities claim a gain of {self.gain:.2g} nats "
+                f"per row, but only {self.left:.2g} remain if they are learned again from {rows:.6g} rows drawn from "
+                "them"
             )
         return ""
 

@@ -59,7 +59,9 @@ def decode_gaussian_moments(
     if not phi.is_exact:
         raise TypeError(f"one Gaussian from moments needs all products of columns, the sketch has {phi.describe()}")
     if k != 1:
-        raise ValueError(f"second moments tell one component, not {k}: sketch with a map of sl.design(..., task='gmm')")
+        raise ValueError(
+            f"second moments determine only one component, not {k}: use a map of sl.design(..., task='gmm')"
+        )
     weight, count = float(sketch.weight), sketch.effective_count
     covariance = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
     covariance = with_width(covariance, phi.precision_from_sums(sketch.sums, weight)) * (count / max(count - used, 1.0))

@@ -274,26 +274,26 @@ def _solution(found: _Found, run: _Run) -> SubspacesModel:
 
 def _verdict(found: _Found, angles: Array, separation: float) -> tuple[Code, str]:
     worst = int(np.argmax(angles))
-    known = f"subspace {worst}, the least certain, is known to {angles[worst]:.2g} degrees"
-    left = f"the misfit is {found.ratio:.2g} times what noise leaves"
+    known = f"Subspace {worst}, the least certain, is known to {angles[worst]:.2g} degrees."
+    left = f"The misfit is {found.ratio:.2g} times the noise floor."
     if not found.explained and found.ratio > _CLOSE:
         return Code.MISFIT, (
-            f"not certified: {left}. Either there are more subspaces, or of higher dimension, or not through the "
-            "origin, or the best ones were not found (try another seed), or so many rows show the law inside the "
-            f"subspaces in more detail than {found.flats.places.shape[1]} components do; the last refinement turned "
-            f"them by up to {found.moved.max():.2g} degrees"
+            "Not certified. Try another seed. Perhaps there are more subspaces, or they have a higher dimension, or "
+            "they don't pass through the origin. Perhaps the rows are so many that they show the distribution inside "
+            f"the subspaces in more detail than {found.flats.places.shape[1]} components do. {left} The last "
+            f"refinement turned the subspaces by up to {found.moved.max():.2g} degrees."
         )
     if not found.twice:
         return Code.UNDETERMINED, (
-            f"not certified: {left}, but {_TRIES} beginnings led to {_TRIES} different unions: there may be "
-            "better ones. Another seed, or more features, would help"
+            f"Not certified. Try another seed or more features: {_TRIES} starts led to {_TRIES} different results, so "
+            f"there may be better ones. {left}"
         )
     if len(angles) > 1 and separation < _APART * float(angles.max()):
         return Code.UNDETERMINED, (
-            f"not certified: {left}, but two subspaces are {separation:.2g} degrees apart and {known} only: other "
-            "pairs explain the sketch as well. More rows or features would help"
+            f"Not certified. Use more rows or features. Two subspaces are {separation:.2g} degrees apart, and other "
+            f"pairs explain the sketch as well. {known} {left}"
         )
     if angles.max() > _KNOWN:
-        return Code.UNDETERMINED, f"not certified: {left}, but {known} only: more rows or features would help"
-    apart = f", and no two are closer than {separation:.2g} degrees" if len(angles) > 1 else ""
-    return Code.RELIABLE, f"reliable: {left}, {known}{apart}"
+        return Code.UNDETERMINED, f"Not certified. Use more rows or features. {known} {left}"
+    apart = f" No two subspaces are closer than {separation:.2g} degrees." if len(angles) > 1 else ""
+    return Code.RELIABLE, f"Reliable. {left} {known}{apart}"

@@ -56,14 +56,17 @@ def doubt_of(problem: Problem, state: State) -> str:
     """Why a model with a small misfit need not be the right one; empty if nothing speaks against it."""
     k, d = state.means.shape
     if problem.drowned:
-        return "most of its noise was added to it: wrong centres may explain it as well"
+        return "most of the noise in the sketch was added to it: wrong centres may explain it as well"
     if 2 * problem.size < _EQUATIONS * k * (d + 2):
-        return "the sketch has hardly more numbers than the model: almost anything fits it; use a larger one"
+        return "the sketch has hardly more numbers than the model, so almost anything fits: use a larger sketch"
     gram, _ = problem.gram(state)
     inverse = np.linalg.inv(gram + 1e-9 * np.trace(gram) / k * np.eye(k))
     errors = np.sqrt(np.maximum(np.diag(inverse), 0.0) * state.value / (2 * problem.size))
     if (errors > _KNOWN * np.maximum(state.weights, 0.0)).any():
-        return "it does not determine all weights: clusters coincide, the map is too coarse or there is too much noise"
+        return (
+            "the sketch does not determine all weights: clusters coincide, the map is too coarse, or there is too "
+            "much noise"
+        )
     return ""
 
 
