@@ -155,7 +155,7 @@ def test_a_release_protects_users():
     record = privatize(s, 1.0, public_map=True).privacy
     assert record.records_per_user == 3
     assert "nobody has more" not in record.explain()
-    with pytest.raises(ValueError, match="let in up to 3 rows"):
+    with pytest.raises(ValueError, match="used up to 3 rows"):
         privatize(s, 1.0, records_per_user=2, public_map=True)
     both = s + sl.sketch(ROWS + 1, PHI, user=USERS, max_rows_per_user=2)  # one user may be in both
     assert privatize(both, 1.0, public_map=True).privacy.records_per_user == 5
