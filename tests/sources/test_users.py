@@ -173,7 +173,7 @@ def test_what_makes_no_sense(tmp_path):
         sl.sketch(ROWS, PHI, max_rows_per_user=1)
     with pytest.raises(ValueError, match="positive integer"):
         sl.sketch(ROWS, PHI, user=USERS, max_rows_per_user=0)
-    with pytest.raises(ValueError, match="don't go together"):
+    with pytest.raises(ValueError, match="can't be combined"):
         sl.sketch(ROWS, PHI, user=USERS, max_rows_per_user=1, sample_weight=np.ones(len(ROWS)))
     with pytest.raises(ValueError, match="one value per row"):
         sl.sketch(ROWS, PHI, user=USERS[:-1], max_rows_per_user=1)
