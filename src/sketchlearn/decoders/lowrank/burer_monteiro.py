@@ -62,7 +62,7 @@ def spectral_start(problem: Problem, rank: int, rng: np.random.Generator) -> Arr
 def leading(
     problem: Problem, v: Array, count: int, steps: int, rng: np.random.Generator, shift: float = 0.0
 ) -> tuple[Array, Array]:
-    """Eigenvalues, rising, and vectors of ``sum_j v_j u_j u_j' / m`` by subspace iteration (`shift`: for either sign)."""
+    """Rising eigenvalues, and vectors, of ``sum_j v_j u_j u_j' / m`` by subspace iteration (shifted if of any sign)."""
     Q = np.linalg.qr(rng.normal(size=(problem.dim, min(problem.dim, count))))[0]
     for _ in range(steps - 1):
         Q = np.linalg.qr(problem.adjoint_times(v, Q) + shift * Q)[0]
