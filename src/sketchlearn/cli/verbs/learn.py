@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +23,7 @@ from sketchlearn.cli.app import (
     write_bytes,
 )
 from sketchlearn.cli.help import Covariance, Decoder, examples
+from sketchlearn.cli.options import own_parameters, parameter, with_signature
 from sketchlearn.words import counted
 
 if TYPE_CHECKING:
@@ -366,19 +366,15 @@ def _verb(learn: typer.Typer, *shown: str, name: str | None = None) -> Callable[
             if output != "-":
                 emit({"output": output, "task": model.task, **model.summary()}, as_json, f"{output}: {line}")
 
-        named = inspect.Parameter.KEYWORD_ONLY
-        own = [each.replace(kind=named) for each in inspect.signature(find, eval_str=True).parameters.values()]
+        own = own_parameters(find)
         every = [
             *(each for each in own if each.default is each.empty),
-            inspect.Parameter("output", named, annotation=Model),
+            parameter("output", Model),
             *(each for each in own if each.default is not each.empty),
-            inspect.Parameter("explain", named, annotation=Explain, default=False),
-            inspect.Parameter("as_json", named, annotation=Json, default=False),
-            inspect.Parameter("debug", named, annotation=Debug, default=False),
+            parameter("explain", Explain, False),
+            parameter("as_json", Json, False),
+            parameter("debug", Debug, False),
         ]
-        verb.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
-        verb.__annotations__ = {each.name: each.annotation for each in every}
-        verb.__name__, verb.__doc__ = find.__name__, find.__doc__
-        learn.command(name, epilog=examples(*shown))(verb)
+        learn.command(name, epilog=examples(*shown))(with_signature(verb, find, every))
 
     return add
