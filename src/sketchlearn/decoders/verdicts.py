@@ -150,14 +150,6 @@ def of_search(ratio: float, name: str, doubt: str = "") -> Verdict:
     return _unless(doubt, f"{_misfit_of(name, ratio)} This decoder doesn't test whether small clusters are missing.")
 
 
-def of_splitting(ratio: float, doubt: str = "") -> Verdict:
-    """Components that were split from one; `doubt` as in :func:`of_search`."""
-    said = _misfit_of("hierarchical splitting", ratio)
-    if not ratio <= CLUSTERS:
-        return Code.MISFIT, f"Not certified. Components are missing, or they have another shape. {said}"
-    return _unless(doubt, said)
-
-
 def of_mixture(ratio: float, limit: float, k: int, kind: str, unreliable: Sequence[int]) -> Verdict:
     """A Gaussian mixture; `unreliable` are the components that the sketch does not determine."""
     if ratio > limit:
