@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sketchlearn.cli.app import (
+    Budget,
     Debug,
     Json,
     check_output,
@@ -58,6 +59,7 @@ def register(app: typer.Typer) -> None:
         ] = False,
         start: Start = None,
         seed: Seed = 0,
+        budget: Budget = None,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
@@ -82,6 +84,7 @@ def register(app: typer.Typer) -> None:
         covariance: Annotated[Covariance, typer.Option("--covariance", help="Shape of the components.")] = "full",
         start: Start = None,
         seed: Seed = 0,
+        budget: Budget = None,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
@@ -105,6 +108,7 @@ def register(app: typer.Typer) -> None:
             Literal["full", "diag"], typer.Option("--scatter", help="Shape of the components.")
         ] = "full",
         seed: Seed = 0,
+        budget: Budget = None,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
@@ -198,6 +202,7 @@ def register(app: typer.Typer) -> None:
             int | None, typer.Option("-k", "--components", min=1, help="Number of sources to keep; by default all.")
         ] = None,
         seed: Seed = 0,
+        budget: Budget = None,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
@@ -260,6 +265,7 @@ def register(app: typer.Typer) -> None:
         ] = None,
         k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Number of components.")] = None,
         seed: Seed = 0,
+        budget: Budget = None,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
@@ -288,6 +294,7 @@ def register(app: typer.Typer) -> None:
         output: Model,
         dim: Annotated[int, typer.Option("--dim", help="Dimension of each subspace.")] = 1,
         seed: Seed = 0,
+        budget: Budget = None,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
@@ -341,6 +348,7 @@ def register(app: typer.Typer) -> None:
             float, typer.Option("--dependence", help="Number of consecutive rows that count as one independent row.")
         ] = 1.0,
         seed: Seed = 0,
+        budget: Budget = None,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
@@ -382,6 +390,7 @@ def register(app: typer.Typer) -> None:
         ] = "full",
         balanced: Annotated[bool, typer.Option("--balanced", help="Give all classes equal weight.")] = False,
         seed: Seed = 0,
+        budget: Budget = None,
         explain: Explain = False,
         as_json: Json = False,
         debug: Debug = False,
