@@ -281,6 +281,7 @@ def _explained(cumulants: Array, V: Array, start: Array, count: float, rng: np.r
     metric = _Metric(V, None)
     rotation, kurtosis, _, rounds = _turned(cumulants, V, start, metric)
     for _ in range(2):
+        del metric  # (one of these matrices at a time is enough)
         metric = _Metric(V @ rotation, kurtosis)
         rotation, kurtosis, value, more = _turned(cumulants, V, rotation, metric)
         rounds += more

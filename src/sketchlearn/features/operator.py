@@ -234,9 +234,9 @@ class DenseOperator(Operator):
         """Whether copies in other forms would take more memory than they save time."""
         return self._matrix.size > COPIED_ENTRIES
 
-    def _blocks(self) -> Iterator[tuple[slice, Real]]:
-        """Some of the frequencies at a time."""
-        step = max(1, _BLOCK // max(self.shape[1], 1))
+    def _blocks(self, width: int | None = None) -> Iterator[tuple[slice, Real]]:
+        """Some of the frequencies at a time, of which `width` numbers each are made."""
+        step = max(1, _BLOCK // max(self.shape[1] if width is None else width, 1))
         for i in range(0, max(len(self._matrix), 1), step):
             yield slice(i, i + step), self._matrix[i : i + step]
 
@@ -250,7 +250,10 @@ class DenseOperator(Operator):
     def _products(self) -> Real:
         """Products w_a w_b for a >= b, doubled off the diagonal, (size, dim (dim + 1) / 2)."""
         a, b = lower_triangle(self.shape[1])
-        return self._matrix[:, a] * self._matrix[:, b] * np.where(a == b, 1, 2).astype(self.dtype)
+        out, factors = np.empty((len(self._matrix), len(a)), self.dtype), np.where(a == b, 1, 2).astype(self.dtype)
+        for at, block in self._blocks(len(a)):
+            out[at] = block[:, a] * block[:, b] * factors
+        return out
 
     def quadratic(self, covariances: npt.ArrayLike) -> Real:
         s = np.asarray(covariances, self.dtype)
