@@ -84,7 +84,7 @@ DISAGREEMENTS: tuple[tuple[str, str, str], ...] = (
     (
         "m of the order of k²d (Gribonval et al. 2021) or k²d² (Keriven 2017) is enough",
         "with the constants of the proofs that is a million to a billion times kd; 2 to 10kd work",
-        "[theory beside practice](theory/guarantees.md)",
+        "[theory and practice](theory/guarantees.md)",
     ),
 )
 

@@ -13,16 +13,17 @@ from experiments.rows import HERE, Rows, results_path
 DOCS = HERE.parent / "docs"
 PAGE = DOCS / "experiments.md"
 PICTURES = DOCS / "images" / "experiments"
-HEAD = """# The literature's experiments
+HEAD = """# Experiments of the literature
 
-Every experiment here is one command. The published sentence or table stands beside what was measured, flattering or
-not. *Verdict* judges the published method in published form; the column *default* is what this library does when
-nothing is chosen. Intervals are 90 % (bootstrap over data sets, Wilson's for rates); no data set was left out, and a
-run that failed counts as a failure. Published figures are text to us, so claims about curves are those of the
-sentences around them.
+This page repeats experiments of the literature. Each of them is one command. It compares the published sentence or
+table with our measurement, whether that is flattering or not. *Verdict* judges the published method in its published
+form. The column *default* is this library with default settings. Intervals are 90 % intervals (bootstrap over data
+sets, Wilson's interval for rates). No data set was left out, and a run that failed counts as a failure. We didn't read
+numbers off published curves, so claims about curves are those of the text around them.
 
-This page is generated from the rows in `experiments/results/`: each has its setting, seed, method, version and
-revision. No measured number in it was typed by hand.
+Costs are divided by the best known cost, sizes are multiples of k·d, and RSE is the mean squared error of the centres
+divided by that of k-means on the rows. The page is generated from the results in `experiments/results/`. Each result
+has its setting, seed, method, version and revision. No measured number on this page was typed by hand.
 
 ```text
 make experiments                               # all quick versions, then this page

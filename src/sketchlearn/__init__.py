@@ -242,7 +242,7 @@ def __getattr__(name: str) -> Any:
         import warnings
 
         room, new = _MOVED[name]
-        text = f"sketchlearn.{name} is {room}.{new} now; the old name goes with version 0.2"
+        text = f"sketchlearn.{name} is {room}.{new} now; the old name will be removed in version 0.2"
         warnings.warn(text, FutureWarning, stacklevel=2)
         return getattr(importlib.import_module(room), new)
     if name not in _ROOM:

@@ -59,7 +59,7 @@ PUBLIC = Option("bounds", "(lower, upper)", code=True)
 
 
 class InputError(Advice, ValueError):
-    """What was given can't be used; the message names the parameters that would help.
+    """The input can't be used; the message names the parameters that would help.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class UnsuitableMapError(Advice, TypeError):
 
 
 class DuplicateRowsError(InputError):
-    """Rows were to be added to a file that has them already; nothing was written.
+    """The rows are already in the file, so they were not added; nothing was written.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ class SourceError(InputError):
 
 
 class MissingPackageError(ImportError):
-    """A format needs a package that is not installed; the message says which command installs it.
+    """A package that is needed is not installed; the message shows the command that installs it.
 
     Examples
     --------
@@ -213,7 +213,7 @@ class BudgetError(ValueError):
 
 
 class LedgerFileError(ValueError):
-    """A file is not a ledger this library can read; nothing is spent on it.
+    """A file is not a ledger that this library can read; nothing is spent.
 
     Examples
     --------
@@ -227,7 +227,7 @@ class LedgerFileError(ValueError):
 
 
 class DataWarning(Advice, UserWarning):
-    """The rows are readable, and yet something about them should be known: outliers, columns in different units.
+    """The rows can be read, but something about them is unusual: outliers, or columns in different units.
 
     Examples
     --------

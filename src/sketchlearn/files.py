@@ -239,8 +239,8 @@ def locked(path: str | PathLike[str], wait: float = 60.0) -> Iterator[None]:
     handle = _held(lock, time.monotonic() + wait)
     if handle is None:
         raise LockedError(
-            f"{path}: is locked: another run writes to it{_holder(lock)}; nothing was changed, run it again when that "
-            "one is done"
+            f"{path}: is locked: another run writes to it{_holder(lock)}; nothing was changed; run this again when the "
+            "other run is done"
         )
     try:
         yield

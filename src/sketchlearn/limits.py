@@ -39,7 +39,7 @@ def memory_limit() -> int:
         return _DEFAULT
     found = _SIZE.fullmatch(given)
     if found is None:
-        raise LimitError(f"{VARIABLE}={given!r} is no size; write for example 8GB")
+        raise LimitError(f"{VARIABLE}={given!r} is not a valid size; write for example 8GB")
     return int(found[1]) * _UNITS[found[2].lower()]
 
 
@@ -48,8 +48,8 @@ def check(need: int, what: str) -> None:
     limit = memory_limit()
     if need > limit:
         raise LimitError(
-            f"{what} would take {_words(need)} of memory, the limit is {_words(limit)}; if that is right, allow more "
-            f"with the environment variable {VARIABLE}"
+            f"{what} would take {_words(need)} of memory, but the limit is {_words(limit)}; to allow more, set the "
+            f"environment variable {VARIABLE}"
         )
 
 

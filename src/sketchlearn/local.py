@@ -99,7 +99,7 @@ class Encoder:
 
     @property
     def gain(self) -> float:
-        """By how much more probable a bit is where it is true."""
+        """How much more probable a bit is if it is true."""
         p = self.truth * 2.0**-64
         lie = (1.0 - p) / (self.alternatives - 1)
         return p + lie - 2.0 * lie if self.alternatives == 4 else p - lie
@@ -194,7 +194,7 @@ class Collector:
         return int(asked.sum())
 
     def add(self, message: bytes | bytearray | memoryview) -> None:
-        """Count the answers of a message; ``SketchFileError`` if it is none of this map and epsilon."""
+        """Count the answers of a message; ``SketchFileError`` if the message has another map or epsilon."""
         view = memoryview(message).cast("B")
         if len(view) < HEADER.size:
             raise SketchFileError(f"local answers: truncated after {len(view)} bytes")
@@ -223,9 +223,9 @@ class Collector:
         self._sources["seeded for tests, NOT PRIVATE" if seeded else "operating systems' generators of devices"] = None
 
     def sketch(self) -> Sketch:
-        """The sketch of the rows behind the answers, with the variance that the lies leave.
+        """The sketch of the rows behind the answers. It knows the variance of the random answers.
 
-        Features that nobody was asked about are taken to be even, with the variance of an unknown sign.
+        A feature without an answer counts as 0, with the variance of an unknown sign.
         """
         phi, n = self.encoder.features, self.answers
         if not n:

@@ -67,7 +67,7 @@ class Profile:
     encoder : Encoder or None
         For the suggested columns, where some are categories or have missing values.
     standardize : bool
-        Whether the columns are in such different units that distances would be about one of them.
+        Whether the units of the columns differ so much that one column would dominate distances.
     size : int
         Number of features for 20 clusters of the suggested columns.
     nbytes : int
@@ -152,13 +152,13 @@ class Profile:
 
 
 def profile(data: Any, *, format: str | None = None, **text: str | None) -> Profile:
-    """Look at a table before sketching it: what its columns hold, and which to take how.
+    """Look at a table before sketching it: what its columns hold, which of them to use, and how.
 
     Parameters
     ----------
     data : path, list of paths, frame, Arrow table or array
-        Files of any format that :func:`sketchlearn.read` knows, or rows in memory.  Up to 100 000 rows are looked at:
-        the first ones of up to 32 files.
+        Files of any format that :func:`sketchlearn.read` knows, or rows in memory. At most 100 000 rows are read, from
+        the beginning of up to 32 files.
     format, delimiter, decimal, encoding : str, optional
         Of files; see :func:`sketchlearn.read`.
 

@@ -70,54 +70,53 @@ def sketch(
     Parameters
     ----------
     data : array, memory map, path or glob, database, frame, Arrow stream, or iterable of batches
-        Rows and columns; see :func:`sketchlearn.read` for the files and databases that can be read.  Batches
-        may have any sizes, and be ``(rows, weights)`` pairs; generators of unknown length are fine.
-        Memory-mapped arrays are read in blocks.
+        Rows and columns; see :func:`sketchlearn.read` for files and databases. Batches can have any size, and can be
+        ``(rows, weights)`` pairs. Generators of unknown length work. Memory-mapped arrays are read in blocks.
     features : FeatureMap, optional
-        From :func:`sketchlearn.design` or :meth:`sketchlearn.FourierFeatures.draw`.  Without one a map is designed from
-        the rows, as ``sl.design(data)`` does: for k-means with up to 20 clusters.  The sketch says so, and
-        ``sketch.features`` is the map for other rows that are to be added.
+        A map from :func:`sketchlearn.design` or :meth:`sketchlearn.FourierFeatures.draw`. Without one, a map is
+        designed from the rows, as ``sl.design(data)`` does, for k-means with up to 20 clusters. The sketch says so. Use
+        ``sketch.features`` as the map for other rows that you want to add.
     group_by : str or array, optional
-        One sketch per value of this column (or of this array of labels): the result is a
+        Make one sketch per value of this column (or of this array of labels). The result is a
         :class:`~sketchlearn.SketchTable`.
     engine : str, Engine, or a client of Dask, Ray or Spark
-        Where the pass runs: ``"threads"`` of this process, ``"processes"`` of this machine, for files whose reading
-        is slower than the sums, a ``"gpu"``, or a cluster: a Dask client (or ``"dask"``), ``"ray"``, a Spark session
-        (or ``"spark"``), an MPI communicator (or ``"mpi"``).  ``"auto"`` is where the rows are, if they are on a
-        cluster or on a GPU; otherwise a GPU if one is there and the work is worth it, or threads.  The bytes of the
-        result don't depend on it.
+        Where the pass runs: in ``"threads"`` of this process, in ``"processes"`` of this machine (for files that take
+        longer to read than to sum), on a ``"gpu"``, or on a cluster: a Dask client (or ``"dask"``), ``"ray"``, a Spark
+        session (or ``"spark"``), an MPI communicator (or ``"mpi"``). ``"auto"`` uses the cluster or GPU that holds the
+        rows. Otherwise it uses a GPU if there is one and the work is large enough, or threads. The bytes of the result
+        don't depend on the engine.
     workers : int, optional
         Threads or processes; by default all cores that this process may use.  The result doesn't depend on it.
     progress : bool or callable, optional
-        By default a bar if standard error is a terminal.  A callable gets (rows done, rows in all or
+        Show a progress bar; by default if standard error is a terminal. A callable gets (rows done, total rows or
         None).
     on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity (or lie so far out, beyond 2**30 radians of phase,
-        that their features would be meaningless).  Skipped rows are counted in the sketch.  Nulls are NaN.
+        What to do with rows that hold NaN or infinity, or values so large (beyond 2**30 radians of phase) that their
+        features would be meaningless. Skipped rows are counted in the sketch. Nulls count as NaN.
     checkpoint : path, optional
-        File that keeps position and sketch.  If it is there the pass goes on where it stood, to the same bytes
-        as an uninterrupted pass, and takes in files that came since; it stays when the pass is complete, so
-        that the next call reads new files only.
+        A file that keeps the position and the sums. If it exists, the pass continues from there, with the same bytes as
+        an uninterrupted pass, and adds files that are new. The checkpoint is kept when the pass is complete, so the
+        next call reads only new files.
     checkpoint_every : float
         Seconds between two checkpoints.
     sample_weight : array, optional
-        One non-negative number per row.  Weights are rounded to multiples of 2**-16; whole weights are
-        exactly repetition, and rows of weight 0 are as if they weren't there.
+        One non-negative number per row. Weights are rounded to multiples of 2**-16. A whole weight means exactly that
+        many copies of the row, and a row of weight 0 is left out.
     user : str, int or array, optional
-        Column (or array) that says whose row it is: of each user at most `max_rows_per_user` rows count, chosen by a
-        hash of the rows, so that the result depends on neither order nor engine.  The sketch remembers it, and
-        :func:`sketchlearn.privatize` protects users instead of rows.
+        The column (or array) that says to which user a row belongs. At most `max_rows_per_user` rows of each user are
+        used. A hash of the rows chooses them, so the result doesn't depend on the order or the engine. The sketch
+        remembers this, and :func:`sketchlearn.privatize` then protects users instead of rows.
     max_rows_per_user : int, optional
-        How many rows of one user count.
+        The largest number of rows of one user that are used.
     sample : float, optional
-        Take each row with this probability, by coins of the operating system's generator that nobody knows; another
-        pass takes others.  The sketch remembers it, and :func:`sketchlearn.privatize` counts with it (``sample=``).
+        Use each row with this probability. The coin flips come from the operating system and are secret; another pass
+        chooses other rows. The sketch remembers the probability, and :func:`sketchlearn.privatize` takes it into
+        account (``sample=``).
     encoder : Encoder, optional
-        Rules for categories and missing values, from :meth:`sketchlearn.Encoder.fit`; part of the map that is designed.
-        A map that has one brings it along.
+        Rules for categories and missing values, from :meth:`sketchlearn.Encoder.fit`. They become part of the map that
+        is designed. A map that is given has its own encoder.
     columns, weight_column, where, query, dataset, format, dtype
-        What to read; see :func:`sketchlearn.read`.  If the feature map knows the names of its columns, these
-        are the columns that are read.
+        What to read; see :func:`sketchlearn.read`. If the map has column names, these columns are read.
 
     Returns
     -------

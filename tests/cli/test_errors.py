@@ -424,7 +424,12 @@ CASES = [
     ("DuckDB on a missing file", [*SKETCH, "duckdb:", "--query", "FROM 'no.parquet'"], 3, "No files found"),
     ("address", [*SKETCH, "gopher://host/x.parquet"], 3, "gopher"),
     # the command
-    ("output is the input", ["sketch", "good.parquet", "-f", "map.json", "-o", "good.parquet"], 6, "would be lost"),
+    (
+        "output is the input",
+        ["sketch", "good.parquet", "-f", "map.json", "-o", "good.parquet"],
+        6,
+        "choose another output",
+    ),
     ("output without a name", ["sketch", "good.parquet", "-f", "map.json", "-o", ""], 2, "name of a file"),
     ("append without groups", ["sketch", "good.csv", "--append", "-o", "table.parquet"], 4, "with --group-by"),
     (
@@ -546,7 +551,7 @@ def test_a_file_that_changed_since_the_checkpoint(run, world):
     point.save(50, sl.sketch(X[:50], phi))
     pq.write_table(GOOD.slice(7), world / "good.parquet")
     code, _, err = run(*SKETCH, "good.parquet")
-    assert (code, "changed or went away since the checkpoint; start over with --restart" in err) == (4, True)
+    assert (code, "has changed or is missing since the checkpoint; start over with --restart" in err) == (4, True)
     assert not (world / "out").exists()
     assert run(*SKETCH, "good.parquet", "--restart")[0] == 0
     assert sl.load(world / "out").count == 193

@@ -42,7 +42,7 @@ def test_a_foreign_file_is_never_replaced(run, made, foreign, command):
     before = (made / foreign).read_bytes()
     code, _, err = run(*command, "-o", foreign)
     assert code == 6
-    assert "would be lost" in err
+    assert "choose another output, or remove it" in err
     assert (made / foreign).read_bytes() == before
 
 

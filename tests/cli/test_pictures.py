@@ -106,7 +106,7 @@ def test_reports(folder, tmp_path, run):
         (["report", "bytes.json"], 5, "not JSON"),
         (["report", "all.sketch"], 5, "not a model"),
         (["report", "kmeans.json", "--sketch", "kmeans.json"], 5, "sketch"),
-        (["report", "pca.json", "--sketch", "second.sketch"], 2, "a pca model has none"),
+        (["report", "pca.json", "--sketch", "second.sketch"], 2, "pca models have no k"),
         (["report", "kmeans.json", "--sketch", "all.sketch", "--ks", "x"], 2, "2:12"),
         (["report", "kmeans.json", "--sketch", "all.sketch", "--ks", "1:1000000000"], 2, "at most 1000"),
         (["report", "kmeans.json", "--ks", "1:5"], 2, "--ks needs --sketch"),
@@ -157,7 +157,7 @@ def test_inputs_are_never_replaced(folder, tmp_path, run):
         ["learn", "kmeans", "all.sketch", "-k", "3", "-o", "all.sketch"],
     ):
         code, _, err = run(*arguments)
-        assert (code, "would be lost" in err) == (6, True), err
+        assert (code, "would be overwritten" in err) == (6, True), err
     for name in ("kmeans.json", "all.sketch"):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 

@@ -92,9 +92,9 @@ def test_rows_that_have_no_neighbours(run, tmp_path):
 @pytest.mark.parametrize(
     ("part", "value", "words"),
     [
-        ("indices", 2_000_000_000, "no sparse matrix"),
-        ("indices", -5, "no sparse matrix"),
-        ("indptr", 200_000_000, "no sparse matrix"),
+        ("indices", 2_000_000_000, "not a sparse matrix"),
+        ("indices", -5, "not a sparse matrix"),
+        ("indptr", 200_000_000, "not a sparse matrix"),
         ("data", np.nan, "finite numbers"),
     ],
 )

@@ -24,10 +24,7 @@ def folder(tmp_path_factory):
 def test_table_and_recommendation(folder, run):
     code, out, err = run("sweep", folder / "all.sketch", "-k", "1:5")
     assert code == 0, err
-    assert (
-        b"recommended: 3 (the smallest number that the integrated completed likelihood supports; its fit is certified)"
-        in out
-    )
+    assert b"recommended: 3 (the smallest number that the criterion supports; the fit with k = 3 is certified)" in out
     facts = json.loads(run("sweep", folder / "all.sketch", "-k", "2,3", "--json")[1])
     assert facts["recommended"] == 3
     assert [row["k"] for row in facts["rows"]] == [2, 3]

@@ -40,7 +40,7 @@ def test_tables_from_the_command_line(tmp_path, capsys):
     common = ["privatize", tmp_path / "exact.parquet", "-o", out, "--epsilon", 1, "--public-map"]
     assert run(*common, "--delta", 1e-6) == 0
     assert sl.SketchTable.load(out).groups == ["a", "b"]
-    assert "one promise for all" in capsys.readouterr().out
+    assert "one guarantee for all" in capsys.readouterr().out
     assert run(*common, "--group", "a", "--group", "z") == 0
     assert sl.SketchTable.load(out).groups == ["a", "z"]
     assert run(*common, "--relation", "replace-one", "--delta", 1e-6) == 2

@@ -166,7 +166,7 @@ def test_an_output_that_is_an_input_is_refused(run, features, tmp_path):
     content = (tmp_path / "a.parquet").read_bytes()
     for data in ("a.parquet", "*.parquet", "."):
         code, _, err = run("sketch", data, "-f", "map.json", "-o", "./a.parquet")
-        assert (code, "would be lost" in err) == (6, True)
+        assert (code, "would be overwritten" in err) == (6, True)
     assert (tmp_path / "a.parquet").read_bytes() == content
 
 
@@ -287,7 +287,7 @@ def test_an_unfinished_run_is_not_resumed_with_another_design(tmp_path, run):
     assert done.returncode == 130, done.stderr
     for other in (["--standardize"], ["--seed", "7"], ["--task", "gmm"], ["-k", "5"]):
         code, _, err = run(*arguments, *other)
-        assert (code, "run it as it was, or start over with --restart" in err) == (4, True), err
+        assert (code, "run it with the same options, or start over with --restart" in err) == (4, True), err
     assert run(*arguments)[0] == 0
     assert sl.load(tmp_path / "all.sketch").count == 9000
 

@@ -63,7 +63,7 @@ def test_past_its_budget_a_decoding_returns_the_best_so_far_and_says_so(skewed):
     with sl.decoding_budget(0.02):
         found = sl.decode(skewed, 10, random_state=0)
     assert found.code is Code.UNFINISHED
-    assert found.verdict.startswith("unfinished: within the budget of 0.02 s")
+    assert found.verdict.startswith("Unfinished. The budget of 0.02 s")
     assert found.centers.shape == (10, 6)
     assert np.isfinite(found.centers).all()
     with sl.decoding_budget(float("inf")):

@@ -57,7 +57,7 @@ def test_published_decoders_call_nothing_reliable_that_noise_hides(decoder):
     solution = sl.decode(with_noise(s, 0.03, 0), 3, decoder=decoder, random_state=0)
     assert solution.ratio < 3.0
     assert not solution.reliable
-    assert "most of its noise was added" in solution.verdict
+    assert "most of the noise in the sketch was added" in solution.verdict
 
 
 @pytest.mark.parametrize("uneven", [False, True])

@@ -35,7 +35,7 @@ def test_other_shapes_are_flagged():
     s = sl.sketch(X, design_stable(X[:2000], 1, seed=0), progress=False)
     solution = decode_stable(s, 1, rng=np.random.default_rng(0))
     assert not solution.reliable
-    assert "not certified" in solution.verdict
+    assert "Not certified" in solution.verdict
 
 
 def test_bad_requests_are_refused():

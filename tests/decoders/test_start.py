@@ -59,7 +59,7 @@ def test_a_one_bit_sketch_keeps_numbers_too():
 
 def test_what_is_no_start_is_named():
     s = sketch_of(PLACES)
-    with pytest.raises(ValueError, match=r"decoder='clompr' of task='kmeans' can't begin with an earlier model"):
+    with pytest.raises(ValueError, match=r"decoder='clompr' of task='kmeans' can't start from an earlier model"):
         sl.decode(s, 6, decoder="clompr", start=PLACES)
     with pytest.raises(ValueError, match=r"shape \(k, 3\), got shape \(6, 2\)"):
         sl.decode(s, 6, start=PLACES[:, :2])

@@ -51,5 +51,5 @@ def test_a_mixture_of_fewer_components_is_named():
     X = np.concatenate([rng.normal(size=(3000, 2)) * [12.0, 0.5], rng.normal(size=(3000, 2)) * [0.5, 12.0] + [30, 30]])
     table = sl.sweep(sl.sketch(X, sl.design(X, n_components=10)), range(1, 11), random_state=0)
     assert table.recommended == 2  # long clusters are not cut
-    assert "a Gaussian mixture with 2 components of any shape explains the sketch" in table.reason
+    assert "round clusters don't explain the sketch, but a Gaussian mixture with 2 components does" in table.reason
     assert table.solution.code is not Code.RELIABLE

@@ -125,7 +125,7 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
             sl.sketch(path, PHI, checkpoint=point)
     point.write_bytes(content)
     os.utime(path, (1, 1))
-    with pytest.raises(ValueError, match=r"a.parquet changed or went away"):
+    with pytest.raises(ValueError, match=r"a.parquet has changed or is missing"):
         sl.sketch(path, PHI, checkpoint=point)
 
 

@@ -160,7 +160,7 @@ def test_models_of_columns_refuse_projections() -> None:
         sl.CompressivePCA(2, features=phi).fit(X)
     with pytest.raises(ValueError, match="about the columns themselves"):
         sl.CompressivePCA(2).fit_sketch(sl.sketch(X, phi))
-    with pytest.raises(ValueError, match="can't have a projection"):
+    with pytest.raises(ValueError, match="can't use a projection"):
         sl.design(X, task="pca", projection=P)
     with pytest.raises(ValueError, match="give one"):
         sl.design(bounds=([0.0] * D, [1.0] * D), projection=P)

@@ -134,7 +134,7 @@ def test_doubt_is_said():
     assert not close.reliable_
     few = sl.CompressiveSubspaces(2, 1, random_state=0).fit(union(4000, d=4, k=4, dim=1)[0])  # two too few
     assert not few.reliable_
-    assert "not certified" in few.verdict_
+    assert "Not certified" in few.verdict_
 
 
 def test_sketches_merge_subtract_and_stream(fitted):

@@ -124,7 +124,7 @@ def test_columns_far_from_zero_keep_their_digits():
 
 def test_the_report_never_replaces_its_model(models, tmp_path):
     sl.Model.of(models["pca"]).save(tmp_path / "m.json")
-    with pytest.raises(ValueError, match="would replace its model"):
+    with pytest.raises(ValueError, match="would overwrite its model"):
         sl.plots.report(tmp_path / "m.json", tmp_path / "m.json")
 
 

@@ -112,9 +112,9 @@ def test_what_makes_no_sample_is_refused(tmp_path):
     for wrong in (0.0, 1.0, -0.5, True, "half"):
         with pytest.raises(ValueError, match="sample must be a share"):
             sl.sketch(ROWS, PHI, sample=wrong)
-    with pytest.raises(ValueError, match="coins are of single rows"):
+    with pytest.raises(ValueError, match="rows are sampled one by one"):
         sl.sketch(ROWS, PHI, sample=0.5, user=np.arange(N), max_rows_per_user=1)
-    with pytest.raises(ValueError, match="coins are of rows of weight 1"):
+    with pytest.raises(ValueError, match="sampled rows have weight 1"):
         sl.sketch(ROWS, PHI, sample=0.5, sample_weight=np.ones(N))
     with pytest.raises(ValueError, match="too large for a sample"):
         privatize(sl.sketch(ROWS, PHI, sample=0.01), 1.0, 0.05, sample=0.01, public_map=True)

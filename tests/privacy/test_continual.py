@@ -82,7 +82,7 @@ def test_what_is_refused():
     stream = ContinualRelease(PHI, 1.0, periods=4, public_map=True)
     with pytest.raises(ValueError, match="there are 0"):
         stream.range(0, 1)
-    with pytest.raises(ValueError, match="private already"):
+    with pytest.raises(ValueError, match="already private"):
         stream.add(privatize(DAYS[0], 1.0, public_map=True))
     with pytest.raises(sl.IncompatibleSketchError):
         stream.add(sl.sketch([[0.0]], sl.FourierFeatures.draw(dim=1, size=10, scale=1.0, seed=1)))

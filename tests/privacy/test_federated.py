@@ -48,7 +48,7 @@ def test_a_sealed_message_is_for_one_reader():
     damaged = bytearray(sharing.sealed(key, text))
     damaged[3] ^= 1
     for other, message in ((b"l" * 32, sharing.sealed(key, text)), (key, bytes(damaged))):
-        with pytest.raises(ValueError, match="was changed, or is for somebody else"):
+        with pytest.raises(ValueError, match="was changed, or is for another holder"):
             sharing.opened(other, message)
 
 
@@ -183,7 +183,7 @@ def test_what_the_round_refuses(phi, rows):
     with pytest.raises(ValueError, match="the first step comes first"):
         holder.contribution(s, {})
     holder.pieces()
-    with pytest.raises(ValueError, match="private already"):
+    with pytest.raises(ValueError, match="already private"):
         holder.contribution(privatize(s, 1.0, public_map=True), {})
     other = sl.FourierFeatures.draw(dim=2, size=60, scale=1.0, seed=1)
     with pytest.raises(sl.IncompatibleSketchError):

@@ -158,7 +158,7 @@ def test_a_report_of_a_private_model_takes_no_exact_sweep(tmp_path, seeded):
     exact = sl.sketch(X, phi)
     private = privatize(exact, 5.0, 1e-6, public_map=True)
     model = sl.Model.of(sl.CompressiveKMeans(2, random_state=0).fit_sketch(private))
-    with pytest.raises(ValueError, match="would be something that it does not cover"):
+    with pytest.raises(ValueError, match="would not cover the sweep"):
         sl.plots.report(model, sweep=sl.sweep(exact, [1, 2], random_state=0))
     assert "epsilon = 5" in sl.plots.report(model, sweep=sl.sweep(private, [1, 2], random_state=0))
     # the command line, with a public number of rows, where the two could not be told apart by their counts

@@ -122,7 +122,7 @@ def test_noise_is_never_the_same_twice():
 
 def test_a_seed_is_loud_and_local():
     assert not noise.is_insecure()
-    with pytest.warns(InsecureNoiseWarning, match="nothing released here is private"), insecure_noise(3):
+    with pytest.warns(InsecureNoiseWarning, match="nothing that is released here is private"), insecure_noise(3):
         told, a = noise.generator(), noise.add_laplace(np.zeros(20, np.int64), 10.0)
     assert "NOT PRIVATE" in told
     with pytest.warns(InsecureNoiseWarning), insecure_noise(3):

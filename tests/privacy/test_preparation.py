@@ -107,7 +107,7 @@ def test_a_map_of_these_units_needs_no_word_and_no_other_map_takes_its_record(pa
     assert released.privacy.epsilon == 1.0
     assert released.privacy.details["map"] == "chosen from the data by a private pilot"
     other, _ = found.design(3, size=121)
-    with pytest.raises(ValueError, match="it did not choose the map"):
+    with pytest.raises(ValueError, match="the map of this sketch does not come from it"):
         sl.privatize(sl.sketch(path, other), 0.8, 9e-7, pilot=spent)
     with pytest.raises(ValueError, match="private preparation"):
         sl.privatize(s, 0.8, 9e-7)

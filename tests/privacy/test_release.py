@@ -224,7 +224,7 @@ def test_a_map_from_the_data_must_be_vouched_for(exact):
 
 def test_private_sketches_stay_as_they_are(exact):
     s = privatize(exact, 1.0, 1e-6, public_map=True)
-    with pytest.raises(ValueError, match="private already"):
+    with pytest.raises(ValueError, match="already private"):
         privatize(s, 1.0, 1e-6, public_map=True)
 
 

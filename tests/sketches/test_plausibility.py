@@ -100,5 +100,5 @@ def test_an_accumulator_holds_no_noise(monkeypatch):
     assert sl.Accumulator.from_bytes(made.to_bytes()) == made
     exact = _Sums.exact
     monkeypatch.setattr(_Sums, "exact", lambda self: exact(self).with_noise(1.0))  # a forged state
-    with pytest.raises(sl.SketchFileError, match="no accumulator"):
+    with pytest.raises(sl.SketchFileError, match="not an accumulator"):
         sl.Accumulator.from_bytes(made.to_bytes())

@@ -174,7 +174,7 @@ def test_a_pass_is_resumed(tmp_path, store, request):
     total = sl.sketch(f"{root}/data", PHI, checkpoint=point)
     assert total == sl.sketch(data, PHI)
     _put(data / "2.parquet", f"{root}/data/0.parquet")  # another file under the old name
-    with pytest.raises(ValueError, match="changed or went away"):
+    with pytest.raises(ValueError, match="has changed or is missing"):
         sl.sketch(f"{root}/data", PHI, checkpoint=point)
 
 

@@ -131,7 +131,7 @@ def test_what_makes_no_sense_is_refused(place):
     store = _filled(place, 3)
     for wrong, words in (
         ({"public_map": False}, "chosen without looking"),
-        ({"first": "2024-05-01T03:00"}, "not the beginning of a period"),
+        ({"first": "2024-05-01T03:00"}, "not the start of a period"),
         ({"periods": 0}, "periods must be"),
         ({"features": sl.FourierFeatures.draw(dim=2, size=30, scale=2.0, seed=0)}, "different feature maps"),
     ):

@@ -390,7 +390,7 @@ def labelled_sketches(paths: Sequence[str]) -> Any:
     if len(paths) == 1 and is_table(paths[0]):
         return sketchlearn.SketchTable.load(paths[0])
     if list(paths).count("-") > 1:
-        raise usage("standard input (-) can be read once only")
+        raise usage("standard input (-) can be read only once")
     names = [Path(path).stem for path in paths]
     names = names if len(set(names)) == len(names) else list(paths)
     return dict(zip(names, map(read_sketch, paths), strict=True))

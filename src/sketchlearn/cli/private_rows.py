@@ -77,7 +77,9 @@ def release_rows(
     if features is not None:
         for name in ("categories", "bounds"):
             if name in reading:
-                raise usage("--category and --bounds are for a map that is bought, and --features gives one")
+                raise usage(
+                    "--category and --bounds are for a map that the command makes; leave them out with --features"
+                )
         exact = sketch(rows, read_features(features), **reading)
         noisy = privatize(
             exact, epsilon, delta, relation=relation, records_per_user=records_per_user, public_map=public_map,

@@ -50,7 +50,7 @@ def add_private(store: typer.Typer, opened: Any) -> None:
             ledger=None if ledger is None else Ledger(ledger), ledger_name=people,
         )  # fmt: skip
         if ledger is None:
-            note("note: no ledger, so nobody adds up what was released of these rows; --ledger FILE --people NAME does")
+            note("note: without a ledger, nothing counts what was released; use --ledger FILE --people NAME")
         emit(made.facts(), as_json)
 
     @store.command(epilog=examples("store advance sketches.duckdb daily"))

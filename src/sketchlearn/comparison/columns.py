@@ -39,7 +39,7 @@ class ColumnChange:
     spread, spread_error : float
         Relative change of its standard deviation, and the standard error; NaN where it was constant.
     p_value : float
-        Of no change in either.
+        Probability of a change at least as large, if neither changed.
     means, deviations : tuple of two floats
         Mean and standard deviation in both sketches, in units of the column.
 
@@ -65,8 +65,8 @@ class ColumnChange:
     def psi(self) -> float:
         """Population stability index of normal columns with these moments: below 0.1 small, above 0.25 large.
 
-        The symmetric Kullback-Leibler divergence, which the index of that name estimates from bins.  NaN where it is
-        not known, infinite where a constant column moved.
+        This is the symmetric Kullback-Leibler divergence, which the usual index estimates from bins. It is NaN if it is
+        not known, and infinite if a constant column moved.
         """
         before, after = (deviation**2 for deviation in self.deviations)
         if not (before > 0 and after > 0):
@@ -92,12 +92,12 @@ class ColumnChange:
 
     @property
     def tells_shift(self) -> bool:
-        """Whether the sketches tell this shift, or one of half a standard deviation, from none."""
+        """Whether the sketches can distinguish this shift, or one of half a standard deviation, from none."""
         return self.shift_error <= max(_TELLING, _CLEAR * abs(self.shift))
 
     @property
     def tells_spread(self) -> bool:
-        """Whether the sketches tell half as much spread again from none."""
+        """Whether the sketches can distinguish a spread that is 50 % larger from an unchanged one."""
         return self.spread_error <= _TELLING
 
     def __str__(self) -> str:
@@ -139,15 +139,15 @@ def moved_columns(a: Sketch, b: Sketch, mixture: Mixture | None = None) -> list[
     Parameters
     ----------
     a, b : Sketch
-        Of independent rows, as for :func:`sketchlearn.compare`.
+        Sketches of independent rows, as for :func:`sketchlearn.compare`.
     mixture : Mixture, optional
-        That describes the rows of both together; by default one is decoded from their sum, if it is needed.
+        A mixture that describes the rows of both sketches. By default, one is decoded from their sum if it is needed.
 
     Returns
     -------
     list of ColumnChange
-        One for each column.  Error bars hold sampling noise, noise that a release added, and a bound on what the
-        features can't see of a column: where that is much, the error is large.
+        One entry per column. The errors include sampling noise, noise added by a private release, and a bound on what
+        the features can't see of a column.
 
     Examples
     --------

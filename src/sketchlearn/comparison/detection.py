@@ -12,19 +12,19 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class DetectionErrors:
-    """Errors of accepting what scores at least a threshold, for all thresholds.
+    """Error rates for all thresholds, if every score of at least the threshold is accepted.
 
     Attributes
     ----------
     thresholds : ndarray (t,)
         Rising.
     misses, false_alarms : ndarray (t,)
-        Share of true trials that are refused, and of false ones that are accepted.
+        Share of true trials that are rejected, and of false trials that are accepted.
     equal_error_rate : float
         Both shares where they are equal (between two thresholds on a straight line).
     cllr : float
-        Cost of the scores as logarithms of likelihood ratios (Brümmer and du Preez, 2006): 0 for perfect ones, 1 for
-        ones that say nothing, more for ones that mislead.
+        Cost of the scores as logarithms of likelihood ratios (Brümmer and du Preez, 2006). It is 0 for perfect scores,
+        1 for scores without information, and larger for misleading ones.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def detection_errors(targets: npt.ArrayLike, impostors: npt.ArrayLike) -> Detect
     Parameters
     ----------
     targets, impostors : array
-        Scores of trials where the claim is true, and where it is false; larger scores speak for it.
+        Scores of trials where the claim is true, and where it is false. Larger scores support the claim.
 
     Returns
     -------

@@ -25,14 +25,14 @@ from sketchlearn.sketches.value import Sketch
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """The maximum mean discrepancy (MMD) of two laws, from sketches of rows that follow them.
+    """The maximum mean discrepancy (MMD) of two distributions, estimated from two sketches.
 
     Attributes
     ----------
     squared : float
         Unbiased estimate of the squared MMD; it can be negative.
     error : float
-        Its standard error: sampling of the rows, and noise that a release added.
+        Its standard error, from sampling noise and noise added by a private release.
     counts : tuple
         Rows behind the two sketches.
 
@@ -73,12 +73,13 @@ class Discrepancy:
 
 
 def mmd(a: Sketch, b: Sketch) -> Discrepancy:
-    """Maximum mean discrepancy of the laws of two sets of rows, under the kernel of the map, with its error.
+    """Maximum mean discrepancy of two distributions under the kernel of the map, with its standard error.
 
     Parameters
     ----------
     a, b : Sketch
-        Of independent rows (no row in both), with the same Fourier feature map.  The first 1000 frequencies are used.
+        Sketches of independent rows (no row in both), with the same Fourier feature map. At most the first 1000
+        frequencies are used.
 
     Returns
     -------

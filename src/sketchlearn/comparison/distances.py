@@ -23,12 +23,12 @@ Array = npt.NDArray[np.float64]
 def distances(
     sketches: Mapping[Any, Sketch] | SketchTable | Iterable[Sketch], *, corrected: bool = True, squared: bool = False
 ) -> Array:
-    """Distances between all pairs of sketches (MMD), without the part that sampling noise explains on average.
+    """Distances (MMD) between all pairs of sketches, with the average contribution of sampling noise subtracted.
 
     Parameters
     ----------
     sketches : mapping, SketchTable or iterable of Sketch
-        With one Fourier feature map; no row in two of them.
+        Sketches with the same Fourier feature map. No row may be in two of them.
     corrected : bool
         Subtract what sampling noise adds to the squares.
     squared : bool

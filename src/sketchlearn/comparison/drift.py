@@ -28,9 +28,9 @@ class Alarm:
     adjusted : float
         The p-value corrected for the number of comparisons.
     differs : bool
-        Whether it is below the level and the distance is large enough to matter.
+        Whether the adjusted p-value is below the level and the distance is large enough.
     columns : tuple of ColumnChange
-        Columns that moved, the surest first; for those that differ.
+        Columns that changed, the most significant first; empty if the sketch doesn't differ.
     """
 
     change: Change
@@ -57,7 +57,7 @@ class Alarm:
         if not self.differs:
             return "no change beyond noise"
         if not self.columns:
-            return "differs; no column moved by itself: the columns depend on each other in another way"
+            return "differs, but no single column changed: the columns depend on each other in another way"
         named = ", ".join(map(str, self.columns[:_NAMED])) + (", ..." if len(self.columns) > _NAMED else "")
         return f"differs: {named}"
 
@@ -76,21 +76,21 @@ def drift(
     Parameters
     ----------
     sketches : mapping, SketchTable or iterable of Sketch
-        In their order, with the same feature map and no row in two of them.  Those with fewer than two rows are left
-        out, with a warning.
+        The sketches in their order. They have the same feature map, and no row is in two of them. Sketches with fewer
+        than two rows are left out, with a warning.
     against : {"first", "previous", "rest"}
         What each sketch is compared with.
     alpha : float
-        Rate of false alarms: with ``"holm"`` the probability of any false alarm in the sequence, with ``"fdr"`` the
-        expected share of false ones among the alarms (Benjamini and Hochberg), with ``"none"`` that of each
-        comparison.
+        The rate of false alarms. With ``"holm"`` the probability of any false alarm in the sequence, with ``"fdr"`` the
+        expected share of false ones among the alarms (Benjamini and Hochberg), with ``"none"`` that of each comparison.
     correction : {"holm", "fdr", "none"}
-        For the number of comparisons.
+        The correction for the number of comparisons.
     min_distance : float
-        Distances below it are no alarm, however sure they are: with very many rows everything differs.
+        Smaller distances raise no alarm, even if they are significant. With very many rows, every difference is
+        significant.
     min_effect : float
-        The same for :attr:`Change.effect`, in standard deviations: 0.3 leaves out small changes, 0.5 all but large
-        ones.
+        Smaller effects (:attr:`Change.effect`, in standard deviations) raise no alarm: 0.3 leaves out small changes,
+        0.5 all but large ones.
 
     Returns
     -------

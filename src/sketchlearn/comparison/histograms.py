@@ -21,7 +21,7 @@ def histogram(sketch: Sketch) -> HistogramFeatures:
     """The map of a sketch of single columns; TypeError for others, ValueError if it is empty."""
     if not isinstance(sketch.features, HistogramFeatures):
         raise TypeError(
-            f"columns= takes a sketch of histograms (task='columns'), it has {sketch.features.kind} features"
+            f"columns= takes a sketch of histograms (task='columns'), but it has {sketch.features.kind} features"
         )
     if sketch.weight <= 0:
         raise ValueError("the sketch of the columns is empty: there are no values to take")

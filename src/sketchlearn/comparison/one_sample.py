@@ -34,8 +34,9 @@ def goodness_of_fit(sketch: Sketch, mixture: Any) -> Comparison:
     sketch : Sketch
         Of Fourier features.
     mixture : Mixture, or anything that :func:`sketchlearn.compare` takes for one
-        What the rows should follow.  The p-value is calibrated for a mixture that was not learned from these rows;
-        for one that was, differences are smaller than chance, and a small p-value is still a misfit.
+        The distribution that the rows should follow. The p-value is calibrated for a mixture that was not learned from
+        these rows. For a mixture that was, differences are smaller than by chance, but a small p-value still means a
+        misfit.
 
     Returns
     -------

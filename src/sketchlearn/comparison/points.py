@@ -41,9 +41,9 @@ def synthesize(
 ) -> Array:
     """Rows that have the distribution of those behind a sketch.
 
-    Values stay within the box of the sketch and within `bounds`.  The columns that an encoder made of labels hold one 1
-    in each row and 0 otherwise.  The rows are not those of the data, but a sketch is no protection: only rows made from
-    a private sketch are private.
+    Values stay within the box of the sketch and within `bounds`. Indicator columns of a category hold a single 1 in
+    each row. The rows are not rows of the data, but this alone doesn't protect privacy: only rows made from a private
+    sketch are private.
 
     Parameters
     ----------
@@ -52,14 +52,14 @@ def synthesize(
     n : int
         Number of rows.
     method : {"auto", "mixture", "points"}
-        ``"mixture"``: independent draws from a Gaussian mixture that describes the sketch.  ``"points"``: draws that
-        are moved together until their average features are those of the sketch; up to 500 rows, the default.
+        ``"mixture"``: independent draws from a Gaussian mixture that describes the sketch. ``"points"``: draws that are
+        moved until their average features match the sketch; this is the default for up to 500 rows.
     mixture : Mixture, optional
-        What to draw from; by default one that is decoded from the sketch.
+        The mixture to draw from; by default it is decoded from the sketch.
     bounds : (lower, upper), optional
-        Public bounds of the columns, a number each or one for all: values beyond are moved to them.
+        Public bounds of the columns (a number for each column, or one for all). Values beyond are clipped.
     integers : sequence of int or str
-        Columns that hold whole numbers, by number or name: their values are rounded.
+        Columns of whole numbers, by number or name. Their values are rounded.
     columns : Sketch, optional
         Histograms of the single columns (``task="columns"``): the rows keep their order along each column and take the
         values of its histogram, with its spikes, whole numbers and edges.
@@ -84,7 +84,7 @@ def synthesize(
     if method not in ("auto", "mixture", "points"):
         raise ValueError(f"method={method!r}: choose 'auto', 'mixture' or 'points'")
     if sketch.effective_count < 2:
-        raise ValueError("the sketch has fewer than two rows: there is nothing to follow")
+        raise ValueError("the sketch has fewer than two rows: there is nothing to imitate")
     if columns is not None:
         _check_columns(columns, features)
     rng = as_generator(random_state)

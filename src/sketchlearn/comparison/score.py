@@ -42,10 +42,10 @@ class Score:
     Attributes
     ----------
     value : float
-        Estimate of the average over the rows: of the squared distance to the nearest centre, of the log-likelihood,
-        or of the squared distance to the subspace.
+        Estimate of an average over the rows: the squared distance to the nearest centre, the log-likelihood, or the
+        squared distance to the subspace.
     error : float
-        Its standard error: sampling noise of the rows, noise of the sketch, and what the mixture may miss.
+        Its standard error. It includes sampling noise, noise added to the sketch, and what the mixture may miss.
     what : str
         ``"cost"`` (smaller is better) or ``"log-likelihood"`` (larger is better).
     risk : float
@@ -90,14 +90,14 @@ def score(sketch: Sketch, model: Any, *, mixture: Any = None) -> Score:
     Parameters
     ----------
     sketch : Sketch
-        Of Fourier features; rows that the model may never have seen.
+        A sketch of Fourier features. The model may never have seen its rows.
     model : array, estimator or model
         Centres (k, dim), or anything with ``cluster_centers_`` or ``centers``: the average squared distance to the
         nearest one.  A Gaussian mixture (:class:`sketchlearn.Mixture`, or anything with ``weights_``, ``means_`` and
         ``covariances_``): the average log-likelihood.  Anything with ``components_`` and ``mean_``: the average
         squared distance to the subspace.
     mixture : Mixture, optional
-        That describes the sketch, if it is known; otherwise one is decoded, which is most of the work.
+        A mixture that describes the sketch. By default, one is decoded; this is most of the work.
 
     Returns
     -------

@@ -54,9 +54,9 @@ class Change:
     reference_rows : int or float
         Rows behind the reference.
     effect : float
-        The shift that would move the rows as far, in standard deviations: a standardised effect, which doesn't grow
-        with the number of rows or columns.  For one normal column 0.3 is a population stability index of 0.1, a small
-        change; 0.5 is one of 0.25, a large change.  NaN where it is not known.
+        The standardised effect: the shift, in standard deviations, that would move the rows as far. It doesn't grow
+        with the number of rows or columns. For one normal column, 0.3 is a population stability index of 0.1 (a small
+        change), and 0.5 is one of 0.25 (a large change). NaN if it is not known.
     law, scale
         What the squared distance follows without a difference, in units of `scale`, for :meth:`limit`.
     """

@@ -39,7 +39,7 @@ class Independence:
     Attributes
     ----------
     dependence : float
-        Between 0 and 1: like a squared correlation, of features, without the part that noise explains.
+        A number between 0 and 1, like a squared correlation of features, with the contribution of noise subtracted.
     p_value : float
         Probability of a dependence at least as large as observed between independent groups.
     statistic, expected : float
@@ -74,7 +74,7 @@ def independence(sketch: Sketch) -> Independence:
     Parameters
     ----------
     sketch : Sketch
-        With a map of :func:`sketchlearn.design_independence`, which says what the groups are.
+        A sketch with a map of :func:`sketchlearn.design_independence`, which defines the groups.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def independence(sketch: Sketch) -> Independence:
     if n < 5:
         raise ValueError(f"a test of independence needs at least five rows, got {n:.6g}")
     if added_variance(sketch).any():
-        raise ValueError("noise was added to the sketch: a test of independence needs the covariances as they are")
+        raise ValueError("a test of independence needs exact covariances, and noise was added to this sketch")
     mean, second = features.moments_from_sums(sketch.sums, float(sketch.weight))
     covariance = second - np.outer(mean, mean)
     m, k = inner.size, inner.parts[0].size

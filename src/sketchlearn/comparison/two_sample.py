@@ -59,7 +59,8 @@ class Comparison:
     Attributes
     ----------
     distance : float
-        MMD between the two distributions, without the part that sampling noise explains; 0 if noise explains all.
+        MMD between the two distributions, with the contribution of sampling noise subtracted; 0 if noise explains the
+        whole difference.
     p_value : float
         Probability of a distance at least as large as observed between two samples of one distribution.
     statistic : float
@@ -104,12 +105,12 @@ def compare(a: Sketch, b: Sketch, mixture: Any = None) -> Comparison:
     Parameters
     ----------
     a, b : Sketch
-        Of independent rows (no row in both), with the same Fourier feature map.  Fractional weights and noise that
-        a release added count as what they are.
+        Sketches of independent rows (no row in both), with the same Fourier feature map. Fractional weights and noise
+        added by a private release are taken into account.
     mixture : optional
-        Gaussian mixture that describes the rows of both together: a :class:`sketchlearn.Mixture`, anything with a
-        ``mixture``, a fitted estimator with ``weights_``, ``means_`` and ``covariances_``, or the three arrays.  By
-        default one is decoded from ``a + b``.
+        A Gaussian mixture that describes the rows of both sketches together: a :class:`sketchlearn.Mixture`, anything
+        with a ``mixture``, a fitted estimator with ``weights_``, ``means_`` and ``covariances_``, or the three arrays.
+        By default one is decoded from ``a + b``.
 
     Returns
     -------

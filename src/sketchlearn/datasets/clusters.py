@@ -82,13 +82,13 @@ def clusters(
     n_rows, n_clusters, dim : int
         Rows, clusters and columns.
     separation : float
-        Centres have the standard deviation ``separation * k^(1/d)`` a column, in units of the width of a cluster.
+        Centres have the standard deviation ``separation * k^(1/d)`` per column, in units of the width of a cluster.
     variance : float, optional
-        Variance of the centres a column, instead of the separation.
+        Variance of the centres per column, instead of the separation.
     weights : {"balanced", "unbalanced", "dirichlet"} or array (k,)
         Shares of the clusters: equal, up to 20 to 1, or drawn from a Dirichlet law with concentration 5.
     widths : number or array (k,)
-        Standard deviation of the clusters, a column.
+        Standard deviation of the clusters, per column.
     seed : int or numpy Generator
         Source of the randomness.
 
@@ -127,7 +127,7 @@ def oblong_clusters(
     n_rows, n_clusters, dim : int
         Rows, clusters and columns.
     variance : float
-        Of the centres, a column.
+        Variance of the centres, per column.
     ratio : float
         Largest ratio of two axes of a cluster; lengths are log-uniform around 1.
     seed : int or numpy Generator
@@ -173,9 +173,9 @@ def nested_clusters(
     n_rows, groups, per_group, dim : int
         Rows, groups, clusters of a group, and columns.
     variance : float
-        Of the middles of the groups, a column.
+        Variance of the centres of the groups, per column.
     inner_variance : float
-        Of the centres around the middle of their group, a column.
+        Variance of the centres around the centre of their group, per column.
     seed : int or numpy Generator
         Source of the randomness.
 
@@ -220,9 +220,9 @@ def rare_clusters(
     rare : int
         How many clusters are rare.
     share : float
-        Of the rows in each rare cluster; each has at least one row.
+        Share of the rows in each rare cluster; each has at least one row.
     variance : float
-        Of the centres, a column.
+        Variance of the centres, per column.
     seed : int or numpy Generator
         Source of the randomness.
 
@@ -267,7 +267,7 @@ def heavy_tails(
     degrees : float
         Degrees of freedom; the variance is finite above 2.
     variance : float
-        Of the centres, a column.
+        Variance of the centres, per column.
     seed : int or numpy Generator
         Source of the randomness.
 
@@ -307,11 +307,11 @@ def far_groups(
     n_rows, n_clusters, dim : int
         Rows, clusters and columns.
     share : float
-        Of the rows in the far cluster, which is the last.
+        Share of the rows in the far cluster, which is the last one.
     distance : float
-        Of its centre from the origin, along the first column.
+        Distance of its centre from the origin, along the first column.
     variance : float
-        Of the other centres, a column.
+        Variance of the other centres, per column.
     seed : int or numpy Generator
         Source of the randomness.
 

@@ -95,7 +95,7 @@ def gaussian_mixture(
     n_rows, n_components, dim : int
         Rows, components and columns.
     separation : float
-        Means have the standard deviation ``separation * k^(1/d)`` a column.
+        Means have the standard deviation ``separation * k^(1/d)`` per column.
     weights : {"balanced", "unbalanced", "dirichlet"} or array (k,)
         Shares of the components.
     covariance_type : {"spherical", "diag", "full"}
@@ -153,7 +153,7 @@ def stable_mixture(
     alphas : array (k,), optional
         Stability indices in (0, 2]; uniform in [0.5, 2] by default.
     separation : float
-        Locations have the standard deviation ``separation * k^(1/d)`` a column.
+        Locations have the standard deviation ``separation * k^(1/d)`` per column.
     weights : {"balanced", "unbalanced", "dirichlet"} or array (k,)
         Shares of the components.
     seed : int or numpy Generator

@@ -71,34 +71,34 @@ def decode(
     Parameters
     ----------
     sketch : Sketch, or SketchTable for ``"classifier"``
-        Of a feature map for the task, best one made by :func:`sketchlearn.design`.
+        A sketch with a feature map for the task, best from :func:`sketchlearn.design`.
     n_components : int
-        Number of clusters or components; for ``"pca"`` the rank, for ``"classifier"`` components a class.
+        Number of clusters or components; for ``"pca"`` the rank, for ``"classifier"`` the components per class.
     task : {"kmeans", "kmedians", "gmm", "stable", "family", "pca", "classifier"}
-        Centres of clusters for squared or plain distances, a Gaussian mixture, a mixture of elliptic stable laws or
-        of any family (``family=``), a second moment of low rank, a classifier; or a task of your own
-        (:func:`sketchlearn.decoders.register_decoder`).
+        What to learn: centres of clusters for squared or plain distances, a Gaussian mixture, a mixture of elliptic
+        stable distributions or of any family (``family=``), a second moment of low rank, or a classifier. You can add
+        tasks of your own (:func:`sketchlearn.decoders.register_decoder`).
     decoder : str
-        ``"auto"`` takes the default of the task, which has nothing to tune; ``sketchlearn.decoders.DECODERS[task]``
-        names the others.  The solution says which one ran.
+        ``"auto"`` is the default of the task, which needs no tuning. ``sketchlearn.decoders.DECODERS[task]`` lists the
+        others. The solution says which decoder ran.
     random_state : int, Generator, RandomState or None
         For repeatable results.
     start : model, estimator, Mixture or array of centres, optional
-        An earlier model, e.g. yesterday's, to begin with: a quick way to a model of rows that have hardly changed, and
-        component i is the one nearest to component i of the earlier model.  Where it doesn't explain the sketch, the
-        search goes on without it.  Only the default decoders of k-means, k-medians and Gaussian mixtures take one.
+        An earlier model to start from, e.g. yesterday's. This is quick if the rows have hardly changed, and component i
+        is the one nearest to component i of the earlier model. If the earlier model doesn't explain the sketch, the
+        search continues without it. Only the default decoders of k-means, k-medians and Gaussian mixtures support this.
     trace : bool
         Keep in ``solution.trace`` which stages ran, why, and what each found; False leaves it empty.
     **options
-        Of the decoder, e.g. ``covariance_type=`` of mixtures, ``n_decodes=`` of the default for k-means (fits that
-        are pooled on data that is not Gaussian; more is better and slower), ``starts=``, ``replicates=``, ``init=``,
-        ``own_count=`` of sliding Frank-Wolfe.
+        Options of the decoder, e.g. ``covariance_type=`` of mixtures, ``n_decodes=`` of the default for k-means (the
+        number of fits that are pooled on data that is not Gaussian; more is better and slower), ``starts=``,
+        ``replicates=``, ``init=``, ``own_count=`` of sliding Frank-Wolfe.
 
     Returns
     -------
     Model
-        :class:`~sketchlearn.models.ClusterModel` for k-means and k-medians, and a class of its own for each other task;
-        for ``"pca"`` a second moment, of which :class:`~sketchlearn.models.PCAModel` takes some directions.
+        :class:`~sketchlearn.models.ClusterModel` for k-means and k-medians, and another class for each other task. For
+        ``"pca"`` it is a second moment, from which :class:`~sketchlearn.models.PCAModel` takes some directions.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def decode(
     chosen = decoders.choose(decoder)
     if start is not None:
         if not chosen.start:
-            raise ValueError(f"start: decoder={decoder!r} of task={task!r} can't begin with an earlier model")
+            raise ValueError(f"start: decoder={decoder!r} of task={task!r} can't start from an earlier model")
         options["start"] = start
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     begin = perf_counter()
@@ -133,7 +133,7 @@ def decode(
         records = found.trace if staged else [_record(found, seconds)]
         found = replace(found, trace=records if trace else [])
         if budget.cut and found.code is not Code.RELIABLE:
-            found = replace(found, code=Code.UNFINISHED, verdict=f"{budget.words}; the best so far: {found.verdict}")
+            found = replace(found, code=Code.UNFINISHED, verdict=f"{budget.words} The best so far: {found.verdict}")
         if start is not None:
             found = in_order_of(found, start, sketch.features.dim)
     if isinstance(found, Model):
@@ -172,7 +172,7 @@ def check_components(
         raise ValueError("the sketch is empty: there is nothing to learn from")
     if groups and sketch.count < n_components:
         raise ValueError(
-            f"{n_components} components need at least as many rows, the sketch has fewer: n_samples={sketch.count}"
+            f"{n_components} components need at least as many rows, but the sketch has fewer: n_samples={sketch.count}"
         )
     return int(n_components)
 
@@ -197,17 +197,17 @@ def sweep(
     Parameters
     ----------
     sketch : Sketch
-        Of a feature map sized for the largest number (``n_components=max(ks)`` in the design).
+        A sketch whose map was designed for the largest number (``n_components=max(ks)``).
     ks : iterable of int
-        Numbers of components to try; for k-means each is warm-started from the last.
+        Numbers of components to try. For k-means, each starts from the solution for the last one.
     task : str
         As for :func:`sketchlearn.decode`.
     random_state : int, Generator, RandomState or None
         For repeatable results.
     progress : bool or callable, optional
-        A bar, as for :func:`sketchlearn.sketch`; a callable gets (numbers tried, numbers in all).
+        Show a progress bar, as for :func:`sketchlearn.sketch`. A callable gets (numbers tried, total).
     **options
-        Of the decoder, e.g. ``covariance_type=`` of mixtures.
+        Options of the decoder, e.g. ``covariance_type=`` of mixtures.
 
     Returns
     -------

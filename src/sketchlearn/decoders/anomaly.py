@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import feature_moments
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.kernels import GRID_BITS, PRODUCT_BITS
 from sketchlearn.models.anomaly import AnomalyModel, Distance
 from sketchlearn.sketches.value import Sketch
@@ -76,14 +76,16 @@ def decode_anomaly(
     kept = values > _KEPT * ridge
     rows = float(sketch.effective_count)
     distance = Distance(sketch.features, mean, units, vectors[:, kept].T, values[kept], ridge)
-    code, verdict = Code.RELIABLE, f"reliable: {freedom:.0f} effective features, {rows:.6g} rows"
+    code, verdict = Code.RELIABLE, f"Reliable. There are {rows:.6g} rows for {freedom:.0f} effective features."
     if freedom > _FULL * rows:
         code = Code.UNDETERMINED
         verdict = (
-            f"not certified: {freedom:.0f} effective features are too many for {rows:.6g} rows: scores of new rows "
-            "depend on which rows were seen. Take fewer features or more rows"
+            f"Not certified. Use fewer features or more rows. {freedom:.0f} effective features are too many for "
+            f"{rows:.6g} rows: the scores of new rows depend on which rows were seen."
         )
     return AnomalyModel(
-        task="anomaly", decoder="mahalanobis", residual=0.0, code=code, verdict=verdict, distance=distance,
-        freedom=freedom, effective_rows=rows,
-    )  # fmt: skip
+        **said("anomaly", "mahalanobis", 0.0, float("nan"), (code, verdict)),
+        distance=distance,
+        freedom=freedom,
+        effective_rows=rows,
+    )

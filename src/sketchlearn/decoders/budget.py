@@ -71,7 +71,7 @@ class Budget:
     >>> budget = Budget(2.0)
     >>> budget.charge(1.5 * SECOND)
     >>> budget.affords(1.0 * SECOND, "messages"), budget.words
-    (False, 'unfinished: within the budget of 2 s of CPU there was no time for messages')
+    (False, 'Unfinished. The budget of 2 s of CPU left no time for messages.')
     """
 
     def __init__(self, seconds: float) -> None:
@@ -116,9 +116,7 @@ class Budget:
         """What was stopped or left out; empty if nothing was."""
         if not self.cut:
             return ""
-        return f"unfinished: within the budget of {self.seconds:.3g} s of CPU there was no time for " + ", ".join(
-            self.cut
-        )
+        return f"Unfinished. The budget of {self.seconds:.3g} s of CPU left no time for {', '.join(self.cut)}."
 
 
 _SECONDS: ContextVar[float] = ContextVar("seconds", default=SECONDS)
@@ -127,13 +125,14 @@ _RUNNING: ContextVar[Budget | None] = ContextVar("running", default=None)
 
 @contextmanager
 def decoding_budget(seconds: float) -> Iterator[None]:
-    """Inside, each decoding may cost about so many seconds of one core; 60 by default.
+    """Limit each decoding inside a ``with`` block to about so many seconds of one core; the default is 60.
 
     Parameters
     ----------
     seconds : float
-        Of the work that is counted; infinity for no limit.  Past it, decoders return the best so far, with the code
-        ``"unfinished"`` unless the certificate passes anyway, and the verdict says what there was no time for.
+        The budget; infinity for no limit.  Work is counted, not timed.  When the budget is used up, decoders return the
+        best model so far.  Its code is ``"unfinished"`` unless the certificate passes anyway, and its verdict says what
+        was left out.
 
     Examples
     --------

@@ -72,9 +72,9 @@ def describe(sketch: Sketch, frequencies: int = FREQUENCIES) -> Mixture:
         except ValueError:  # nothing stands above the noise
             return _from_box(sketch)
         if not _explained(found):
-            spread = found.mixture.full_covariances()[0]
-            root = np.linalg.cholesky(spread + noise.ROUNDING * np.trace(spread) / len(spread) * np.eye(len(spread)))
-            metric = np.asarray(np.linalg.inv(root), np.float64) @ metric
+            variances, axes = np.linalg.eigh(found.mixture.full_covariances()[0])
+            variances += noise.ROUNDING * variances.mean()  # axes first: what is round stays diagonal
+            metric = (axes / np.sqrt(variances)).T @ metric
             found = _climb_ladder(Problem.from_view(_view(sketch, metric, near, frequencies)), rng, frequencies)
     return found.mixture.mapped(np.asarray(np.linalg.inv(metric), np.float64))
 

@@ -42,7 +42,7 @@ def examined(found: Solution, sketch: Averages, k: int) -> Solution:
         code, doubt = Code.MISFIT, beyond_box(mixture, sketch)
     if not doubt:
         return found
-    verdict = f"not certified: the misfit is {found.ratio:.2f} times the noise floor, but {doubt}"
+    verdict = f"Not certified. The misfit is {found.ratio:.2f} times the noise floor, but {doubt}."
     return replace(found, code=code, verdict=verdict, means_std=None, weights_std=None)
 
 
@@ -55,12 +55,12 @@ def too_few_rows(parameters: int, rows: float) -> str:
     >>> too_few_rows(5, 1000.0)
     ''
     >>> too_few_rows(50, 200.0)
-    '200 rows are few for 50 free numbers: new rows lose 0.12 nats each by that'
+    '200 rows are too few for 50 parameters: about 0.12 nats per new row are lost'
     """
     if rows >= ROWS_EACH * parameters:
         return ""
     lost = parameters / (2.0 * rows)
-    return f"{rows:.6g} rows are few for {parameters} free numbers: new rows lose {lost:.2g} nats each by that"
+    return f"{rows:.6g} rows are too few for {parameters} parameters: about {lost:.2g} nats per new row are lost"
 
 
 def beyond_box(mixture: Mixture, sketch: Averages, *, far_only: bool = False) -> str:
@@ -79,7 +79,7 @@ def beyond_box(mixture: Mixture, sketch: Averages, *, far_only: bool = False) ->
     >>> beyond_box(normal, sl.sketch(X, phi))
     ''
     >>> beyond_box(normal, sl.sketch(np.append(X, [[9.0]], axis=0), phi))
-    'no row of the model is as far out as 9 in column 0'
+    'the model has no row as far out as 9 in column 0'
     """
     if not has_box(sketch) or not sketch.effective_count > 1:
         return ""
@@ -97,8 +97,8 @@ def beyond_box(mixture: Mixture, sketch: Averages, *, far_only: bool = False) ->
             too_near = n * np.log(inside) < np.log(limit)
         if too_far.any():
             j = int(np.argmax(too_far))
-            return f"no row of the model is as far out as {end[j]:.4g} in column {j}"
+            return f"the model has no row as far out as {end[j]:.4g} in column {j}"
         if too_near.any() and not far_only:
             j = int(np.argmax(too_near))
-            return f"rows of the model would go beyond {end[j]:.4g} in column {j}, and none did"
+            return f"the model has rows beyond {end[j]:.4g} in column {j}, and the data has none"
     return ""

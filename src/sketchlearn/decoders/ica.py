@@ -18,10 +18,11 @@ from scipy.optimize import nnls
 
 from sketchlearn.decoders.budget import SECOND, announce, charge, over, running
 from sketchlearn.decoders.noise import CHANCE, DEVIATIONS, PROBES
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
 from sketchlearn.models.ica import ICAModel
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.words import counted
 
 Array = npt.NDArray[np.float64]
 
@@ -99,18 +100,11 @@ def decode_ica(
     if code is Code.RELIABLE and d < varying:
         code = Code.UNDETERMINED
         verdict = (
-            f"{varying} columns vary in {d} directions only: more sources than these can't be told apart; {verdict}"
+            f"{verdict} The {varying} columns vary in {d} directions only, so at most {d} sources can be separated."
         )
+    floor = best.value / best.ratio if best.ratio > 0 else float("nan")
     return ICAModel(
-        task="ica",
-        decoder="cumulants",
-        residual=best.value,
-        noise_floor=best.value / best.ratio if best.ratio > 0 else float("nan"),
-        ratio=best.ratio,
-        code=code,
-        verdict=verdict,
-        iterations=best.rounds,
-        trace=trace or [],
+        **said("ica", "cumulants", best.value, floor, (code, verdict), best.rounds, trace, best.ratio),
         components=(sign[:, None] * components)[:k],
         mixing=(mixing * sign)[:, :k],
         mean=phi.origin + inverse @ mean,
@@ -401,27 +395,29 @@ def _not_normal(kurtosis: Array, std: Array, count: float) -> npt.NDArray[np.boo
 def _verdict(best: _Fit, sources: npt.NDArray[np.bool_], d: int, count: float) -> tuple[Code, str]:
     if best.ratio > _LIMIT:
         return Code.MISFIT, (
-            f"the cumulants are {best.ratio:.3g} times as far from those of independent sources as noise explains: "
-            "the rows are no linear mixture of so many sources, or too many of them were clipped"
+            "Not certified. The rows are not a linear mixture of so many independent sources, or too many rows were "
+            f"clipped: the misfit of the cumulants is {best.ratio:.3g} times their noise."
         )
     if np.isnan(best.ratio):
         return Code.UNDETERMINED, (
-            f"nothing tests {d} source{'s' * (d > 1)}: the cumulants have no more numbers than the model"
+            f"Not certified. The model of {counted(d, 'source')} has as many parameters as there are cumulants, so "
+            "nothing tests it."
         )
     if (best.kurtosis + DEVIATIONS * best.kurtosis_std < _LEAST).any():
         return Code.MISFIT, (
-            f"an excess kurtosis of {float(best.kurtosis.min()):.3g} is below {_LEAST:g}, which no law has: the rows "
-            "are no mixture of so many sources, or hardly vary in some direction"
+            "Not certified. The rows are not a mixture of so many sources, or they hardly vary in some direction: an "
+            f"excess kurtosis of {float(best.kurtosis.min()):.3g} is impossible (below {_LEAST:g})."
         )
     normal = int((~sources).sum())
-    quality = f"about {best.leakage:.2g} of other sources in each"
+    quality = f"about {best.leakage:.2g} of the other sources remain in each"
     if normal == d:
         return (
             Code.UNDETERMINED,
-            f"no source is known not to be normal from {count:.6g} rows: there is nothing to separate",
+            f"Not certified. {count:.6g} rows show only sources that may be normal, and these can't be separated.",
         )
     if normal > 1:
         return Code.UNDETERMINED, (
-            f"{d - normal} separated; {normal} can't be told from normal sources, which nothing separates"
+            f"Not certified. {d - normal} sources were separated. The other {normal} may be normal, and normal sources "
+            "can't be separated."
         )
-    return Code.RELIABLE, f"explains the cumulants down to their noise; {quality}"
+    return Code.RELIABLE, f"Reliable. The sources explain the cumulants down to their noise; {quality}."

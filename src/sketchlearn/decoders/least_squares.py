@@ -18,20 +18,21 @@ from scipy.linalg import LinAlgWarning
 from sketchlearn.decoders.lowrank.solution import full_matrix
 from sketchlearn.decoders.pairwise import fit_pairs
 from sketchlearn.decoders.registry import decoders_of
-from sketchlearn.decoders.solution import Code, LowRankSolution
+from sketchlearn.decoders.solution import Code, LowRankSolution, said
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.models.base import column_names
 from sketchlearn.models.regression import RegressionModel
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.words import counted
 
 Array = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.intp]
 
 _PAIRS = (
-    "from the pairs of entries that are there: right where entries are missing independently of all values; errors "
-    "take columns to miss entries independently of each other"
+    "The coefficients come from the pairs of entries that are there. They are right if entries are missing "
+    "independently of all values. The standard errors assume that columns miss entries independently of each other."
 )
-_EXACT = "the sketch holds all products of columns: these are the coefficients of least squares on the rows"
+_EXACT = "The sketch holds all products of columns, so these are the coefficients of least squares on the rows"
 
 
 _KNOWN, _DIGITS = 0.1, 1e-3  # rounding errors that matter: of a standard error, and of a coefficient
@@ -139,7 +140,9 @@ def decode_regression(
 def _of_pairs(penalties: Array, chosen: bool) -> str:
     if not chosen or not penalties.any():
         return _PAIRS
-    return f"{_PAIRS}; a penalty of {penalties.max():.2g} of the predictors' variances damps what they leave uncertain"
+    return (
+        f"{_PAIRS} Uncertain directions are damped by a penalty of {penalties.max():.2g} of the predictors' variances."
+    )
 
 
 def _of_coefficients(S: Array, x: Columns, t: Columns, coefficients: Array) -> _Fit:
@@ -179,28 +182,31 @@ def _solution(
     if second is not None:
         code, verdict = (
             second.code,
-            f"a regression on decoded principal components; the second moment: {second.verdict}",
+            f"{second.verdict} The regression is on these principal components.",
         )
     elif collinear:
-        code, verdict = Code.UNDETERMINED, _collinear(fit.rank, coef.shape[1])
+        code, verdict = Code.UNDETERMINED, f"Not certified. {_collinear(fit.rank, coef.shape[1])}"
     elif not freedom > 0:
         code = Code.UNDETERMINED
-        verdict = f"{fit.rank} coefficients explain {count:.6g} rows whatever they hold: nothing tells the noise"
+        verdict = (
+            f"Not certified. {counted(fit.rank, 'coefficient')} fit any {count:.6g} rows, so the noise can't be "
+            "estimated."
+        )
     elif doubt := _lost_digits(fit, rest, freedom / count, groups[0]):
         code, verdict = Code.UNDETERMINED, doubt
     else:
-        code, verdict = Code.RELIABLE, _EXACT if few is None else f"{_EXACT}, for {fit.rank} principal components"
+        few_words = "" if few is None else f", for {counted(fit.rank, 'principal component')}"
+        code, verdict = Code.RELIABLE, f"Reliable. {_EXACT}{few_words}."
     scale = np.where(fit.total > 0, fit.total, 1.0)
+    nan = float("nan")
+    behind = (
+        ("exact", nan, nan, 0)
+        if second is None
+        else (second.decoder, second.noise_floor, second.ratio, second.iterations)
+    )
+    name, floor, ratio, rounds = behind
     return RegressionModel(
-        task="regression",
-        decoder="exact" if second is None else second.decoder,
-        residual=float(np.mean(rest / scale)),
-        noise_floor=float("nan") if second is None else second.noise_floor,
-        ratio=float("nan") if second is None else second.ratio,
-        code=code,
-        verdict=verdict,
-        iterations=0 if second is None else second.iterations,
-        trace=trace or [],
+        **said("regression", name, float(np.mean(rest / scale)), floor, (code, verdict), rounds, trace, ratio),
         coefficients=coef,
         intercept=y_mean - coef @ x_mean if fit_intercept else np.zeros(number),
         standard_errors=errors,
@@ -225,8 +231,8 @@ def _lost_digits(fit: _Fit, rest: Array, freedom: float, names: Sequence[str]) -
         return ""
     column = names[int(np.argmax((moved > allowed).any(axis=0)))]
     return (
-        f"the predictors are so nearly collinear, or a row so far from all others, that rounding may change the "
-        f"coefficient of {column}: leave such rows or columns out"
+        f"Not certified. Leave out nearly collinear predictors, or rows far from all others: rounding may change the "
+        f"coefficient of {column}."
     )
 
 
@@ -274,8 +280,8 @@ def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, f
 
 def _collinear(rank: int, predictors: int) -> str:
     return (
-        f"the predictors are collinear: {rank} of {predictors} directions can be told apart; the coefficients "
-        "are those of smallest norm, and single ones have no meaning"
+        f"The predictors are collinear: they vary in {rank} of {predictors} directions. The coefficients are "
+        "those of smallest norm, and single ones have no meaning."
     )
 
 

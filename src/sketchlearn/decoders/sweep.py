@@ -79,7 +79,7 @@ class Sweep:
         rows = tuple(
             replace(row, code=solution.code if row.k == self.recommended else _open(row.code)) for row in self.rows
         )
-        return replace(self, rows=rows, reason=_reason(self.because, solution), solution=solution)
+        return replace(self, rows=rows, reason=_reason(self.because, self.recommended, solution), solution=solution)
 
     def unfinished(self, words: str) -> Sweep:
         """The table with what there was no time for."""
@@ -127,14 +127,14 @@ def _open(code: Code) -> Code:
     return Code.UNCERTIFIED if code is Code.RELIABLE else code
 
 
-def _reason(because: str, solution: Solution) -> str:
+def _reason(because: str, k: int, solution: Solution) -> str:
     """Why a number is recommended, in words that agree with the verdict of its final fit."""
     if solution.code is Code.RELIABLE:
-        return f"{because}; its fit is certified"
+        return f"{because}; the fit with k = {k} is certified"
     good = ""
     if solution.code is Code.GOOD:
-        good = f", though its cost is near the least ({100 * solution.excess_cost_bound:.2g} % above at most)"  # type: ignore[attr-defined]
-    return f"{because}; its fit is not certified{good}"
+        good = f", but its cost is at most {100 * solution.excess_cost_bound:.2g} % above the least"  # type: ignore[attr-defined]
+    return f"{because}; the fit with k = {k} is not certified{good}"
 
 
 def numbers_of_components(sketch: Sketch, ks: Iterable[int]) -> list[int]:

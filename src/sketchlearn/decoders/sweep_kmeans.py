@@ -25,6 +25,7 @@ from sketchlearn.decoders.kmeans.partition import DRAWS, squared_distances
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.noise import SLACK
 from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.profile import characteristic as characteristic_function
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.decoders.steps.far import Low, far_components
 from sketchlearn.decoders.steps.greedy import Found, search
@@ -37,6 +38,7 @@ from sketchlearn.features.characteristic import characteristic
 from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Array, Mixture
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.words import counted
 
 _STARTS = 3  # random starts of k-means for the costs
 _DRAWS = 4000  # rows drawn from the mixture that stands for the data; evidence counts as that of so many rows at most
@@ -69,7 +71,8 @@ def _judged(
     """The table of what was found, and the number that it speaks for."""
     models = [problem.mixture(f.state.with_weights(np.maximum(f.state.weights, 1e-12)).mixture()) for f in found]
     explained = next((model for f, model in zip(found, models, strict=True) if f.ratio <= SLACK), None)
-    draws, weights, few = _rows_like(sketch, problem, _stand_in(sketch, explained), found[-1].state.means)
+    gaussians = _gaussians(sketch, numbers[-1], rng)
+    draws, weights, few = _rows_like(sketch, problem, gaussians or _stand_in(sketch, explained), found[-1].state.means)
     n, rows, evidence, centers = min(sketch.effective_count, float(_DRAWS)), [], [], None
     for k, f in zip(numbers, found, strict=True):
         centers, cost = _cells(draws, weights, f.state.means, centers)
@@ -78,7 +81,7 @@ def _judged(
         rows.append(SweepRow(k, f.value, f.ratio, cost * problem.scale**2, evidence[-1].criterion, code))
     allowed = [i for i, row in enumerate(rows) if row.k * FEWEST_ROWS <= sketch.effective_count] or [0]
     best = rows[_fewest([evidence[i] for i in allowed], n)]
-    return _concluded(sketch, rows, best, tuple(models), rng)
+    return _concluded(sketch, rows, best, tuple(models), gaussians, rng)
 
 
 def _rows_like(sketch: Sketch, problem: Problem, mixture: Mixture, centers: Array) -> tuple[Array, Array, Array]:
@@ -108,13 +111,10 @@ def _stand_in(sketch: Sketch, explained: Mixture | None) -> Mixture:
         return detailed
     features = characteristic(sketch.features)
     few = np.arange(min(features.size, FREQUENCIES))
-    w = features.operator(dtype=np.float64).rows(few).frequencies()
+    operator = features.operator(dtype=np.float64).rows(few)
 
     def misfit(mixture: Mixture) -> float:
-        z = np.zeros(len(w), complex)
-        for weight, mean, covariance in zip(mixture.weights, mixture.means, mixture.full_covariances(), strict=True):
-            z += weight * np.exp(1j * (w @ mean) - 0.5 * ((w @ covariance) * w).sum(1))
-        return float(np.mean(np.abs(sketch.mean[few] - z) ** 2))
+        return float(np.mean(np.abs(sketch.mean[few] - characteristic_function(mixture, operator)) ** 2))
 
     return explained if misfit(explained) < 0.5 * misfit(detailed) else detailed
 
@@ -210,12 +210,17 @@ def _next(problem: Problem, k: int, rng: np.random.Generator, last: Found | None
 
 
 def _concluded(
-    sketch: Sketch, rows: list[SweepRow], best: SweepRow, models: tuple[Mixture, ...], rng: np.random.Generator
+    sketch: Sketch,
+    rows: list[SweepRow],
+    best: SweepRow,
+    models: tuple[Mixture, ...],
+    gaussians: Mixture | None,
+    rng: np.random.Generator,
 ) -> Sweep:
     """The recommendation: by the criterion, or a number that a final fit certifies."""
     n = sketch.effective_count
     final = _final(sketch, best.k, rng)
-    because = "the smallest number that the integrated completed likelihood supports"
+    because = "the smallest number that the criterion supports"
     if final.code is not Code.RELIABLE:
         explained = [row for row in rows if row.ratio <= CLUSTERS and row.k != best.k and row.k * _KNOWN <= n]
         for row in explained[:_TRIES]:
@@ -223,8 +228,9 @@ def _concluded(
             if other.code is Code.RELIABLE:
                 best, final, because = row, other, CERTIFIED
                 break
-    if final.code is not Code.RELIABLE:
-        because += _fewer_gaussians(sketch, best.k, rng)
+    if final.code is not Code.RELIABLE and gaussians is not None:
+        count = counted(gaussians.n_components, "component")
+        because += f"; round clusters don't explain the sketch, but a Gaussian mixture with {count} does"
     table = Sweep(tuple(rows), best.k, because, models, because=because)
     return table.concluded(final)
 
@@ -237,20 +243,19 @@ def _final(sketch: Sketch, k: int, rng: np.random.Generator) -> Solution:
     return solution
 
 
-def _fewer_gaussians(sketch: Sketch, k: int, rng: np.random.Generator) -> str:
-    """A remark, if fewer components of any shape explain what so many round ones don't."""
+def _gaussians(sketch: Sketch, largest: int, rng: np.random.Generator) -> Mixture | None:
+    """The smallest mixture of components of any shape that explains the sketch, or None.
+
+    It may have as many parameters as the largest number of round clusters.
+    """
     features = characteristic(sketch.features)
-    most = [
-        g for g in range(1, k + 1)
-        if parameter_count(g, features.dim, "full") <= _FEW_PARAMETERS * 2 * features.size
-        and parameter_count(g, features.dim, "full") * FEWEST_ROWS <= 4 * sketch.effective_count
-    ]  # fmt: skip
-    if not most:
-        return ""
-    found = sweep_gmm(sketch, most, "full", rng=rng)
-    if not found.certified:
-        return ""
-    return (
-        f"; a Gaussian mixture with {found.best} component{'s' * (found.best > 1)} of any shape explains the sketch, "
-        "round clusters don't"
+    each = parameter_count(1, features.dim, "full")
+    most = min(
+        largest * (features.dim + 1),
+        _FEW_PARAMETERS * 2 * features.size,
+        4 * sketch.effective_count / FEWEST_ROWS,
     )
+    if most < each:
+        return None
+    found = sweep_gmm(sketch, range(1, int(most / each) + 1), "full", rng=rng)
+    return found.solution.mixture if found.certified else None

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.solution import Code
+from sketchlearn.words import counted
 
 if TYPE_CHECKING:
     from sketchlearn.decoders.certificate.examine import Examination
@@ -68,15 +69,17 @@ def of_clusters(
                 "and columns to examine whether all clusters were found"
             )
         return _misfit(k, plain, path)
+    clusters = f"{k} round cluster{'s' * (k > 1)}"
+    explain = f"{clusters} explain{'s' * (k == 1)} the sketch"
     could_show = (
-        f"another cluster would have been noticed if it had {_share(seen.smallest, total)}, and two clusters "
-        f"taken as one if they were {float(seen.closest[:k].max()):.2g} widths apart"
+        f"Another cluster would have been noticed if it had {_share(seen.smallest, total)}. Two clusters taken as one "
+        f"would have been noticed if they were {float(seen.closest[:k].max()):.2g} widths apart"
     )
     if seen.passed:
-        aside = f"; {strays} place{'s' * (strays > 1)} with a few rows each left aside" if strays else ""
+        aside = f". {strays} place{'s' * (strays > 1)} with a few rows each left aside" if strays else ""
         return Code.RELIABLE, (
-            f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves, "
-            f"so the components ({path}) explain the data, and the sketch determines them; {could_show}{aside}"
+            f"reliable: {explain} (the misfit is {ratio:.2f} times what sampling "
+            f"noise alone leaves). {could_show}{aside}"
         )
     if seen.explained:
         why = (
@@ -89,7 +92,10 @@ def of_clusters(
                 f"the centre of component {seen.worst} is known to {error:.2g} widths only: the map is too "
                 "coarse, or there are too few rows or features, or clusters coincide"
             )
-        return Code.UNDETERMINED, f"not certified: {k} components ({path}) explain the data, but {why}; {could_show}"
+        return (
+            Code.UNDETERMINED,
+            f"not certified: {explain}, but {why}. {could_show}",
+        )
     if not ratio <= CLUSTERS:
         return _misfit(k, plain, path)
     split = next(f.score / f.limit for f in seen.findings if f.name == "split")
@@ -101,139 +107,151 @@ def of_clusters(
         why = f"component {seen.split_at} is two clusters, or of another width or shape"
     else:
         why = f"what is left of the sketch is {seen.residual:.1f} standard deviations above sampling noise"
-    return Code.MISFIT, (
-        f"not certified: the misfit is {ratio:.2f} times the noise floor, but {why} (components: {path}); {could_show}"
-    )
+    return Code.MISFIT, f"not certified as {clusters}: {why} (the misfit is {ratio:.2f} times the noise floor)"
 
 
 def _misfit(k: int, plain: float, path: str) -> Verdict:
     return Code.MISFIT, (
-        f"not certified as {k} round clusters (the misfit is {plain:.3g} times the noise floor), as on most real data: "
-        f"some are missing, or they are not round Gaussians; the centres come from {path}"
+        f"not certified as {k} round cluster{'s' * (k > 1)}: the misfit is {plain:.3g} times the noise floor, as on "
+        f"most real data. The centres come from {path}"
     )
 
 
 def _share(share: float, total: float) -> str:
-    return f"{100 * share:.2g} % of the rows ({share * total:.3g})"
+    return f"{100 * share:.2g} % of the rows (about {max(share * total, 1.0):,.0f})"
 
 
 def of_few_rows(rows: float, k: int) -> Verdict:
     """Too few rows for any certificate."""
     return Code.UNDETERMINED, (
-        f"not certified: {rows:.6g} rows are fewer than {FEWEST_ROWS} for each of {k} "
-        f"component{'s' * (k > 1)}: almost anything fits them"
+        f"Not certified. There are only {rows:.6g} rows for {counted(k, 'component')}: almost anything fits fewer than "
+        f"{FEWEST_ROWS} rows for each component."
     )
 
 
 def of_points(ratio: float, name: str, doubt: str = "") -> Verdict:
     """Points without width; `doubt` as in :func:`of_search`."""
-    text = f"{name}: the residual is {ratio:.3g} times the noise of the sketch"
     if not ratio <= CLUSTERS:
-        return Code.MISFIT, text + "; points don't explain it (clusters have width, or the scale doesn't suit the data)"
-    return (Code.UNDETERMINED, f"{text}, but {doubt}") if doubt else (Code.RELIABLE, text)
+        return Code.MISFIT, (
+            "Not certified. Points don't explain the sketch: clusters have a width, or the scale of the map doesn't "
+            f"suit the data. {_misfit_of(name, ratio)}"
+        )
+    return _unless(doubt, _misfit_of(name, ratio))
 
 
 def of_search(ratio: float, name: str, doubt: str = "") -> Verdict:
     """Round components that were found by some decoder without a certificate of its own; `doubt` says why they may not
     be determined."""
-    text = f"{name}: the misfit is {ratio:.3g} times the noise floor"
     if not ratio <= CLUSTERS:
         return Code.MISFIT, (
-            text + "; clusters are missing (try another seed or a larger sketch) or are not round Gaussians"
+            "Not certified. Try another seed or a larger sketch: clusters are missing, or they are not round "
+            f"Gaussians. {_misfit_of(name, ratio)}"
         )
-    if doubt:
-        return Code.UNDETERMINED, f"{text}, but {doubt}"
-    return Code.RELIABLE, text + ", though nothing tested whether small clusters are missing"
+    return _unless(doubt, f"{_misfit_of(name, ratio)} This decoder doesn't test whether small clusters are missing.")
 
 
 def of_splitting(ratio: float, doubt: str = "") -> Verdict:
     """Components that were split from one; `doubt` as in :func:`of_search`."""
-    text = f"hierarchical splitting: the misfit is {ratio:.3g} times the noise floor"
+    said = _misfit_of("hierarchical splitting", ratio)
     if not ratio <= CLUSTERS:
-        return Code.MISFIT, text + "; components are missing or have another shape"
-    return (Code.UNDETERMINED, f"{text}, but {doubt}") if doubt else (Code.RELIABLE, text)
+        return Code.MISFIT, f"Not certified. Components are missing, or they have another shape. {said}"
+    return _unless(doubt, said)
 
 
 def of_mixture(ratio: float, limit: float, k: int, kind: str, unreliable: Sequence[int]) -> Verdict:
     """A Gaussian mixture; `unreliable` are the components that the sketch does not determine."""
     if ratio > limit:
         return Code.MISFIT, (
-            f"not certified: the misfit is {ratio:.3g} times the noise floor, so the rows are not a mixture "
-            f"of {k} {kind} Gaussians (or components were missed: try another seed, more components or a larger "
-            "sketch); the model is then an approximation, and rows, if there are any, should be used to check it"
+            "Not certified. Try another seed, more components or a larger sketch. If you have rows, check the model on "
+            f"them. The rows are not a mixture of {counted(k, f'{kind} Gaussian')}, or components were missed: "
+            f"{_floors(ratio)}."
         )
     if unreliable:
         return Code.UNDETERMINED, (
-            f"not certified: the misfit is {ratio:.2f} times the noise floor, but the sketch does not "
-            f"determine the weight or the width of {_components(unreliable)}; ask for fewer components or make a "
-            "larger sketch"
+            "Not certified. Ask for fewer components, or make a larger sketch: this one does not determine the weight "
+            f"or the width of {_components(unreliable)}. {_floors(ratio).capitalize()}."
         )
-    return Code.RELIABLE, (
-        f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves, so the model explains the data"
-    )
+    return Code.RELIABLE, f"Reliable. The mixture explains the sketch: {_floors(ratio)}."
 
 
 def of_stable(ratio: float, k: int, unreliable: Sequence[int]) -> Verdict:
     """A mixture of elliptic stable laws."""
     if ratio > STABLE:
         return Code.MISFIT, (
-            f"not certified: the misfit is {ratio:.3g} times the noise floor, so the rows are not a mixture of {k} "
-            "elliptic stable laws (or components were missed: try another seed or a larger sketch)"
+            "Not certified. Try another seed or a larger sketch. The rows are not a mixture of "
+            f"{counted(k, 'elliptic stable distribution')}, or components were missed: {_floors(ratio)}."
         )
     if unreliable:
         return Code.UNDETERMINED, (
-            f"not certified: the misfit is {ratio:.2f} times the noise floor, but the sketch does not determine "
-            f"{_components(unreliable)}"
+            f"Not certified. The sketch does not determine {_components(unreliable)}. {_floors(ratio).capitalize()}."
         )
-    return Code.RELIABLE, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves"
+    return Code.RELIABLE, f"Reliable. The mixture explains the sketch: {_floors(ratio)}."
 
 
 def of_family(ratio: float, k: int, seen: Examination | None = None) -> Verdict:
     """A mixture of any family, whose noise floor is an upper bound; `seen` is what the certificate's tests found."""
     failed = [] if seen is None else [f for f in seen.findings if not f.passed]
     if ratio > FAMILY or any(f.question == "explained" for f in failed):
-        why = f" ({failed[0]})" if failed else ""
+        why = f" Failed: {failed[0]}." if failed else ""
         return Code.MISFIT, (
-            f"not certified: the misfit is {ratio:.3g} times the noise floor{why}, so the rows are not a mixture of "
-            f"{k} such components (or components were missed: try another seed or a larger sketch)"
+            f"Not certified. Try another seed or a larger sketch. The rows are not a mixture of {k} such components, "
+            f"or components were missed: {_floors(ratio)}.{why}"
         )
     if failed:
-        return Code.UNDETERMINED, f"not certified: {k} components explain the data, but one test failed: {failed[0]}"
-    tests = "" if seen is None else ", and all tests of the certificate pass"
-    return Code.RELIABLE, f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves at most{tests}"
+        return Code.UNDETERMINED, (
+            f"Not certified. {counted(k, 'component')} explain the sketch, but one test failed: {failed[0]}."
+        )
+    tests = "" if seen is None else " All tests of the certificate passed."
+    return Code.RELIABLE, f"Reliable. The mixture explains the sketch: {_floors(ratio)}.{tests}"
 
 
 def of_low_rank(residual: float, ratio: float, rank: int, converged: bool, held: npt.NDArray[np.float64]) -> Verdict:
     """A second moment of low rank; `held` is the share of its claimed variance that each wanted component holds."""
     if ratio > LOW_RANK:
         text = (
-            f"rank {rank} leaves {residual:.2g} of the measurements unexplained, {ratio:.3g} times their sampling "
-            "noise: the tail of the spectrum, if it is long; a larger sketch lowers its influence, a larger rank fits "
-            "more of it"
+            f"Not certified. Try a larger sketch or a larger rank. Rank {rank} leaves {100 * residual:.2g} % of the "
+            f"measurements unexplained, {ratio:.3g} times their sampling noise. This happens if many small components "
+            "follow the large ones"
         )
         if converged:
-            return Code.MISFIT, text
-        return Code.UNFINISHED, text + "; the decoder was still moving when it stopped: allow more iterations"
+            return Code.MISFIT, text + "."
+        return Code.UNFINISHED, text + ". The decoder stopped before it had converged: allow more iterations."
     weak = np.flatnonzero(held < HELD)
     if len(weak):
         return Code.UNDETERMINED, (
-            f"explains the sketch down to sampling noise, but the sketch does not resolve "
-            f"{_components([int(l) + 1 for l in weak])} of {len(held)}: the variance there may be {held[weak[0]]:.0%} "
-            "of what is claimed, or less; ask for fewer components, standardise columns of different units, leave "
-            "outliers aside, or make a larger sketch"
+            "Not certified. Ask for fewer components, standardise columns of different units, leave out outliers, or "
+            "make a larger sketch. The sketch is explained down to its sampling noise, but it does not resolve "
+            f"{_components([int(l) + 1 for l in weak])} of {len(held)}: at most {held[weak[0]]:.0%} of the claimed "
+            "variance may be there."
         )
-    return Code.RELIABLE, "explains the sketch down to sampling noise"
+    return Code.RELIABLE, "Reliable. The components explain the sketch down to its sampling noise."
 
 
 def of_exact(rank: int, buried: int = 0) -> Verdict:
     """A second moment that the sketch holds as it is; `buried` components don't stand out of additive noise."""
     if buried:
-        kept = "no component stands" if buried == rank else f"only {rank - buried} of {rank} components stand"
+        kept = "No component stands" if buried == rank else f"Only {rank - buried} of {rank} components stand"
         return Code.UNDETERMINED, (
-            f"{kept} out of the noise added to the second moment: ask for fewer, or release with a larger "
-            "epsilon, more rows or a smaller radius"
+            "Not certified. Ask for fewer components, or release with a larger epsilon, more rows or a smaller radius. "
+            f"{kept} out of the additive noise of the release."
         )
-    return Code.RELIABLE, "the sketch holds the whole second moment: nothing was lost but what lies beyond the rank"
+    return Code.RELIABLE, "Reliable. The sketch holds the whole second moment, so these are the components of the rows."
+
+
+def _unless(doubt: str, said: str) -> Verdict:
+    return (
+        (Code.UNDETERMINED, f"Not certified, because {doubt}. {said}")
+        if doubt
+        else (Code.RELIABLE, f"Reliable. {said}")
+    )
+
+
+def _floors(ratio: float) -> str:
+    return f"the misfit is {ratio:.3g} times the noise floor"
+
+
+def _misfit_of(name: str, ratio: float) -> str:
+    return f"{name[0].upper()}{name[1:]}: {_floors(ratio)}."
 
 
 def _components(numbers: Sequence[int]) -> str:

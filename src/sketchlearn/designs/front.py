@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -36,102 +36,38 @@ Fourier: TypeAlias = Literal["kmeans", "kmedians", "gmm", "stable", "subspaces"]
 Quadratic: TypeAlias = Literal["pca", "regression", "cca"]
 
 
+class Asked(TypedDict, total=False):
+    """What :func:`design` takes besides the rows, the task and what to do with missing entries."""
+
+    n_components: int
+    size: int | None
+    seed: int | np.random.Generator
+    bounds: Bounds | None
+    dim: int | None
+    scale: float | str | None
+    radial: str | RadialLaw | None
+    covariance_type: str | None
+    standardize: bool | None
+    encoder: Encoder | None
+    projection: int | Projection | None
+    structure: str
+    quantized: bool
+    features_per_row: int | None
+    sample_weight: npt.ArrayLike | None
+
+
 @overload
 def design(
-    sample: Any = ...,
-    *,
-    n_components: int = ...,
-    task: Fourier = ...,
-    size: int | None = ...,
-    seed: int | np.random.Generator = ...,
-    bounds: Bounds | None = ...,
-    dim: int | None = ...,
-    scale: float | str | None = ...,
-    radial: str | RadialLaw | None = ...,
-    covariance_type: str | None = ...,
-    standardize: bool | None = ...,
-    encoder: Encoder | None = ...,
-    projection: int | Projection | None = ...,
-    structure: str = ...,
-    quantized: bool = ...,
-    features_per_row: int | None = ...,
-    sample_weight: npt.ArrayLike | None = ...,
-    missing: None = ...,
+    sample: Any = ..., *, task: Fourier = ..., missing: None = ..., **asked: Unpack[Asked]
 ) -> FourierFeatures: ...
-
-
+@overload
+def design(sample: Any = ..., *, task: Quadratic, missing: None = ..., **asked: Unpack[Asked]) -> QuadraticFeatures: ...
 @overload
 def design(
-    sample: Any = ...,
-    *,
-    n_components: int = ...,
-    task: Quadratic,
-    size: int | None = ...,
-    seed: int | np.random.Generator = ...,
-    bounds: Bounds | None = ...,
-    dim: int | None = ...,
-    scale: float | str | None = ...,
-    radial: str | RadialLaw | None = ...,
-    covariance_type: str | None = ...,
-    standardize: bool | None = ...,
-    encoder: Encoder | None = ...,
-    projection: int | Projection | None = ...,
-    structure: str = ...,
-    quantized: bool = ...,
-    features_per_row: int | None = ...,
-    sample_weight: npt.ArrayLike | None = ...,
-    missing: None = ...,
-) -> QuadraticFeatures: ...
-
-
-@overload
-def design(
-    sample: Any = ...,
-    *,
-    n_components: int = ...,
-    task: Quadratic,
-    size: int | None = ...,
-    seed: int | np.random.Generator = ...,
-    bounds: Bounds | None = ...,
-    dim: int | None = ...,
-    scale: float | str | None = ...,
-    radial: str | RadialLaw | None = ...,
-    covariance_type: str | None = ...,
-    standardize: bool = ...,
-    encoder: Encoder | None = ...,
-    projection: int | Projection | None = ...,
-    structure: str = ...,
-    quantized: bool = ...,
-    features_per_row: int | None = ...,
-    sample_weight: npt.ArrayLike | None = ...,
-    missing: Literal["pairs"],
+    sample: Any = ..., *, task: Quadratic, missing: Literal["pairs"], **asked: Unpack[Asked]
 ) -> PairwiseFeatures: ...
-
-
 @overload
-def design(
-    sample: Any = ...,
-    *,
-    n_components: int = ...,
-    task: str,
-    size: int | None = ...,
-    seed: int | np.random.Generator = ...,
-    bounds: Bounds | None = ...,
-    dim: int | None = ...,
-    scale: float | str | None = ...,
-    radial: str | RadialLaw | None = ...,
-    covariance_type: str | None = ...,
-    standardize: bool | None = ...,
-    encoder: Encoder | None = ...,
-    projection: int | Projection | None = ...,
-    structure: str = ...,
-    quantized: bool = ...,
-    features_per_row: int | None = ...,
-    sample_weight: npt.ArrayLike | None = ...,
-    missing: str | None = ...,
-) -> FeatureMap: ...
-
-
+def design(sample: Any = ..., *, task: str, missing: str | None = ..., **asked: Unpack[Asked]) -> FeatureMap: ...
 def design(
     sample: Any = None,
     *,
@@ -162,56 +98,56 @@ def design(
     Parameters
     ----------
     sample : array (n, d), frame, path, or anything that :func:`sketchlearn.sketch` reads, optional
-        Rows; a thousand are enough.  Of more than 2000, that many are drawn at random.
+        Some rows; a thousand are enough. If there are more than 2000, 2000 are drawn at random.
     n_components : int
-        The largest number of components that will be asked for.
+        The largest number of components that you will ask for.
     task : {"kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "classifier", "ica", \
 "subspaces", "anomaly", "columns"}
-        What the sketch is for, or a task that was registered.  ``"monitoring"`` adds features of single columns, so
-        that :func:`sketchlearn.comparison.drift` can say how each column changed; columns count in units of their
-        spread.  ``"pca"``, ``"regression"`` and ``"cca"`` give quadratic features
-        (:class:`sketchlearn.QuadraticFeatures`), ``"classifier"`` and ``"anomaly"`` products of Fourier features
-        (:class:`sketchlearn.EmbeddedFeatures`; `size` counts cosines and sines).
+        What the sketch is for; registered tasks work too. ``"monitoring"`` adds features of single columns, so that
+        :func:`sketchlearn.drift` can say how each column changed, and measures columns in units of their spread.
+        ``"pca"``, ``"regression"`` and ``"cca"`` give quadratic features (:class:`sketchlearn.QuadraticFeatures`),
+        ``"classifier"`` and ``"anomaly"`` products of Fourier features (:class:`sketchlearn.EmbeddedFeatures`; `size`
+        counts cosines and sines).
     size : int, optional
         Number of features; see :func:`sketchlearn.designs.default_size`.
     seed : int or numpy Generator
         Seed of the frequencies and of the choice of rows; a generator draws one.
     bounds : (lower, upper), optional
-        Public bounds of the columns, instead of a sample: for private and federated use.  They may be
-        several times wider than the data.
+        Public bounds of the columns, instead of a sample, for private and federated use. They may be several times
+        wider than the data.
     dim : int, optional
         Number of columns, if neither a sample nor bounds are given (or bounds are two numbers).
     scale : float or str, optional
-        A number: a guess of the data's standard deviation, instead of a sample (with `dim`).  A name: one of
-        the rules of the literature for a single kernel scale, applied to the sample: ``"separation"``,
-        ``"mean-separation"``, ``"dimension"``, ``"theory"``, ``"keriven"``.
+        A number is a guess of the data's standard deviation, instead of a sample (give `dim` too). A name is a rule of
+        the literature for a single kernel scale, applied to the sample: ``"separation"``, ``"mean-separation"``,
+        ``"dimension"``, ``"theory"``, ``"keriven"``.
     radial : str or RadialLaw, optional
         Law of the radii for a named scale; ``"adapted"`` by default.
     covariance_type : {"full", "tied", "diag", "spherical"}, optional
         Shape of the components, for ``task="gmm"`` and ``"stable"``; ``"full"`` by default.
     standardize : bool, optional
-        Every column counts in units of its own spread, which is taken from the sample and becomes part of the map:
-        k-means is then that of the standardised rows, with centres in the original units.  By default so for
-        ``"classifier"``, and for ``"anomaly"`` where one column is more than thirty times as wide as another.
+        Measure every column in units of its own spread. The spread is taken from the sample and becomes part of the
+        map. k-means is then k-means of the standardised rows, with centres in the original units. The default is True
+        for ``"classifier"``, and for ``"anomaly"`` if one column is more than thirty times as wide as another.
     structure : {"dense", "auto", "hadamard", "gr2", "fastfood"}
-        How frequencies are made: one by one, or in blocks of fast transforms for many columns; ``"auto"`` takes
-        these where they are faster.  Quadratic maps know ``"dense"``, ``"auto"`` and ``"hadamard"``.
+        How frequencies are drawn: one by one, or in blocks of fast transforms for many columns. ``"auto"`` uses blocks
+        where they are faster. Quadratic maps support ``"dense"``, ``"auto"`` and ``"hadamard"``.
     quantized : bool
-        Fourier features of two bits; take a quarter more of them.
+        Use Fourier features of two bits. About a quarter more features are needed.
     features_per_row : int, optional
-        Each row contributes so many of the Fourier features only.
+        Each row contributes to only this many of the Fourier features.
     encoder : Encoder, optional
         Rules for categories and missing values, from :meth:`sketchlearn.Encoder.fit`: the sample is then a frame or a
         file, and so may be what is sketched with the map.
     projection : int or Projection, optional
-        For hundreds of columns: the map is for so many random projections of the rows, which become part of its recipe
-        (with `standardize`, of columns in units of their spread).  What is learned is about projected rows: labels,
-        densities and tests, not centres in the original columns.
+        For hundreds of columns: replace the columns by this many random projections, which become part of the recipe
+        (with `standardize`, of columns in units of their spread). Models are then about projected rows: they give
+        labels, densities and tests, but no centres in the original columns.
     sample_weight : array (n,), optional
         Weights of the rows of an array or frame.
     missing : {"pairs"}, optional
-        Rows may miss entries (NaN, or nulls of a table), for ``"pca"``, ``"regression"`` and ``"cca"``: what is learned
-        comes from the pairs of columns that are there (:class:`sketchlearn.PairwiseFeatures`).
+        Allow rows with missing entries (NaN, or nulls of a table), for ``"pca"``, ``"regression"`` and ``"cca"``.
+        Models are learned from the pairs of entries that are there (:class:`sketchlearn.PairwiseFeatures`).
     explain : bool, optional
         Deprecated: return ``(map, reason)``.  The reason is ``map.reason``.
 
@@ -239,23 +175,12 @@ def design(
         seed = int(seed.integers(2**31))
     check_missing(missing, task, projection is not None or standardize or encoder is not None)
     rows = _Rows(None) if sample is None else _pilot(sample, sample_weight, seed, encoder, missing is not None)
+    request = Request(
+        task, k, seed, rows.rows, m, bounds, dim, scale, radial, covariance_type, rows.weights, standardize, rows.box,
+        missing,
+    )  # fmt: skip
     phi = design_request(
-        Request(
-            task,
-            k,
-            seed,
-            rows.rows,
-            m,
-            bounds,
-            dim,
-            scale,
-            radial,
-            covariance_type,
-            rows.weights,
-            standardize,
-            rows.box,
-            missing,
-        ),
+        request,
         rows.names,
         indicators=None if encoder is None else encoder.indicators,
         projection=projection,
@@ -413,7 +338,7 @@ def check_missing(missing: str | None, task: str, prepared: bool = False) -> Non
         able = ", ".join(name for name in tasks() if find(name).missing)
         raise ValueError(f"missing='pairs' is for the tasks {able}; for {task!r} give encoder=sl.Encoder.fit(sample)")
     if prepared:
-        raise ValueError("missing='pairs' takes the columns as they are: no projection, standardize or encoder")
+        raise ValueError("missing='pairs' can't be combined with a projection, standardize or an encoder")
 
 
 def _pilot(
@@ -465,7 +390,7 @@ def _projected(
 ) -> tuple[Projection, Request]:
     """The projection, and what there is to design from after it."""
     if not find(request.task).projects:
-        raise ValueError(f"the task {request.task!r} is about the columns themselves: it can't have a projection")
+        raise ValueError(f"the task {request.task!r} is about the columns themselves and can't use a projection")
     if request.sample is None:
         raise ValueError("projection takes the place of the rows from a sample: give one")
     rows, weights = request.weighted()

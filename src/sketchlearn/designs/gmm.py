@@ -15,7 +15,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.designs.kmeans import resolution_radius
-from sketchlearn.designs.request import Designer, Request, register_design, within_reach
+from sketchlearn.designs.request import Designer, Request, positive, register_design, within_reach
 from sketchlearn.designs.spread import column_units, usual
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
@@ -93,10 +93,9 @@ def design_gmm(
     (280, 'mixed', (3, 3))
     """
     check_covariance_type(covariance_type)
-    if isinstance(n_components, bool) or n_components < 1:
-        raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
+    k = positive(n_components, "n_components")
     x, w = weighted_rows(sample, sample_weight)
-    k, d = int(n_components), x.shape[1]
+    d = x.shape[1]
     if size is None:
         size = default_size(k, d, covariance_type)
     rows = usual(x)

@@ -64,7 +64,7 @@ def design_kmeans(request: Request) -> tuple[FourierFeatures, str]:
     if scale is None:
         raise InputError("nothing to design from: give a sample of rows, ", PUBLIC, ", or scale= and dim=")
     if request.dim is None:
-        raise ValueError("scale without a sample needs dim, the number of columns")
+        raise ValueError("scale= without a sample needs dim=, the number of columns")
     if not (np.isfinite(scale) and scale > 0):
         raise ValueError(f"scale must be positive and finite, got {scale!r}")
     return from_spread(positive(request.dim, "dim"), float(scale), k, m, seed)

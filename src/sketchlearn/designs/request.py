@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import whole
 from sketchlearn.arrays import FARTHEST
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
@@ -96,7 +97,7 @@ def checked_rows(sample: Any, missing: bool = False) -> Array:
         rows = np.asarray(sample.toarray() if hasattr(sample, "tocsr") else sample, np.float64)
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"the pilot sample holds something else than numbers ({error}): choose columns of numbers, or give ",
+            f"the pilot sample has values that are not numbers ({error}): choose columns of numbers, or give ",
             Option("encoder", "sl.Encoder.fit(sample)", code=True),
             " for categories and missing values",
         ) from None
@@ -201,6 +202,5 @@ def find(task: str) -> Task:
 
 def positive(value: Any, name: str) -> int:
     """A positive integer; ValueError for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    whole().check(name, value)
     return int(value)

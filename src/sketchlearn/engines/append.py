@@ -148,8 +148,8 @@ class Run:
         before = earlier.settings.get(_DESIGN)
         if before is not None and now is not None and before != now:
             raise InputError(
-                f"{self.point}: the unfinished run had {before}, this one has {now}: run it as it was, or start over "
-                "with ",
+                f"{self.point}: the unfinished run had {before}, this one has {now}: run it with the same options, or "
+                "start over with ",
                 Option("restart", True),
             )
         self._marks.pop(_DESIGN, None)
@@ -209,8 +209,8 @@ class Run:
         data = result.to_bytes()
         if self._read is not None and self.output is not None and self._read != _state_of(self.output):
             raise OutputError(
-                f"{self.output}: was changed by somebody else while rows were added to what it held; nothing was "
-                "written; start over with ",
+                f"{self.output}: was changed by another program during this run, so nothing was written; start over "
+                "with ",
                 Option("restart", True),
             )
         if self.write is not None:
@@ -318,18 +318,18 @@ def append(
     data
         Rows; see :func:`sketchlearn.sketch`.
     output : path
-        A sketch (with `group_by` a table of sketches); made if it isn't there.
+        The file of the sketch (with `group_by`, of a table of sketches). It is created if it doesn't exist.
     features : FeatureMap, optional
-        For a file that isn't there; a file that is has its own, which must be the same.
+        The map for a new file. An existing file has its own map, which must be the same.
     group_by : str or int, optional
         Column with the group of each row.
     design : Design, optional
-        How to make a feature map for a file that isn't there.
+        How to design the map for a new file.
     restart : bool
         Forget an earlier, unfinished run.
     force : bool
-        Add rows that the file has already; without it they are refused (:class:`sketchlearn.DuplicateRowsError`), so
-        that a job which is run again changes nothing.
+        Add rows even if the file already has them. Otherwise they are refused
+        (:class:`sketchlearn.DuplicateRowsError`), so that running a job again changes nothing.
     checkpoint_every : float
         Seconds between two checkpoints, which are next to the output; 0 for none.
     wait : float

@@ -65,8 +65,8 @@ class Checkpoint:
         parts = list(source.parts)
         if not parts or any(part.identity is None for part in parts):
             raise ValueError(
-                "checkpoints need files, whose rows come in the same order again; write the result of a query or "
-                "stream to files first"
+                "checkpoints need files, because their rows always come in the same order; write the result of a "
+                "query or stream to files first"
             )
         every = float(every)
         if not every >= 0:
@@ -94,7 +94,7 @@ class Checkpoint:
         for mark in saved.files:
             if mark not in now:
                 name = mark.rsplit(" ", 2)[0]
-                raise InputError(f"{path}: {name} changed or went away since the checkpoint; ", *_ANEW)
+                raise InputError(f"{path}: {name} has changed or is missing since the checkpoint; ", *_ANEW)
         # the files of the earlier run first, in its order; files that came since after them
         order = {mark: i for i, mark in enumerate(saved.files)}
         parts.sort(key=lambda part: order.get(str(part.identity), len(order)))

@@ -97,10 +97,10 @@ def follow(
     Parameters
     ----------
     data : path, glob, folder, or several
-        What to watch; files count when they no longer grow.
+        What to watch. A file is read when it no longer grows.
     output : path
-        A sketch (with `group_by` a table of sketches); made if it isn't there.  A checkpoint next to it says which
-        files were read, so that the next call goes on with new ones.
+        The file of the sketch (with `group_by`, of a table of sketches). It is created if it doesn't exist. A
+        checkpoint next to it says which files were read, so that the next call continues with new ones.
     features, group_by, design, wait, options, **reading
         As for :func:`sketchlearn.append`.
     poll : float

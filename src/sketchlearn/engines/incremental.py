@@ -81,8 +81,6 @@ def update(
         try:
             gone = of(before, removed)
         except FileNotFoundError as error:
-            raise SourceError(
-                f"files that were removed are not there any more: sketch the whole table ({error})"
-            ) from None
+            raise SourceError(f"removed files no longer exist: sketch the whole table ({error})") from None
         result = without(result, gone)
     return result  # type: ignore[no-any-return]

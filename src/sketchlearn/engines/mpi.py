@@ -57,7 +57,9 @@ class _MpiPass(Pass):
 
     def accumulate(self) -> None:
         if not self.source.parts:
-            raise ValueError("engine='mpi' reads files, of which every rank takes some; other rows are no one's share")
+            raise ValueError(
+                "engine='mpi' reads files, of which every rank takes some; other rows can't be divided among ranks"
+            )
         task = Task.of(self.job)
         parts = list(parts_from(self.source.parts, self._start, count_rows, self._trail))
         rank, ranks = self._communicator.Get_rank(), self._communicator.Get_size()

@@ -60,10 +60,10 @@ class FeatureMap(SumAlgebra, ABC):
     columns : tuple of str or None
         Names of the columns the map is for, if it knows them.
     encoder, projection : Encoder, Projection, or None
-        What becomes of rows before the map sees them: first the one, then the other.
+        Applied to rows before the features: first the encoder, then the projection.
     reason : str
-        Why this kind, size and scale were chosen, in words, if :func:`sketchlearn.design` chose them.  No part of the
-        recipe: maps that differ in it alone are equal.  Map files keep it, sketches don't.
+        Why this kind, size and scale were chosen, in words, if :func:`sketchlearn.design` chose them. It is not part of
+        the recipe: maps that differ only in it are equal. Map files keep it, sketches don't.
     provenance : str
         What it was chosen from, if known: ``"public bounds"``, ``"other data: ..."``, ``"a sample"``; kept as `reason`.
 

@@ -96,7 +96,7 @@ class Category:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Columns of a table and the rules by which they become numbers.
+    """The columns of a table and the rules that turn them into numbers.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Encoder:
                 good = 0 <= rule.buckets <= _MOST_VALUES and len(rule.values) <= _MOST_VALUES
                 good = good and bool(rule.buckets) != bool(rule.values) and len(set(rule.values)) == len(rule.values)
             if not good:
-                raise ValueError(f"the rule of column {rule.name!r} makes no sense: {str(rule)[:100]}")
+                raise ValueError(f"the rule of column {rule.name!r} is invalid: {str(rule)[:100]}")
         if len(set(self.columns)) < len(self.columns):
             raise ValueError("an encoder has every column once")
 
@@ -180,16 +180,17 @@ class Encoder:
         columns : sequence of str, optional
             Columns to encode; by default all.
         missing : {"mean", "median", "error"} or mapping
-            What stands for missing numbers: a statistic of the sample, nothing, or a number for each column.
+            The value that replaces missing numbers: a statistic of the sample, or a number for each column. ``"error"``
+            refuses missing numbers.
         indicator : bool
-            One more column for each numeric one with missing values in the sample, 1 where it is missing.
+            Add a column for each numeric column with missing values in the sample. It is 1 where the value is missing.
         categories : {"onehot", "hash"}
             Columns of text, booleans, dates or categoricals (also of numbers) as indicators of their most frequent
             values, or hashed.
         most : int
-            Values that get an indicator of their own; the others share one.
+            The number of values that get their own indicator; all others share one.
         buckets : int
-            Columns that labels are hashed into.
+            The number of columns into which labels are hashed.
 
         Returns
         -------

@@ -25,5 +25,5 @@ def check_fingerprint(expected: str | None, actual: str) -> None:
     if expected is not None and expected != actual:
         raise SketchFileError(
             f"the frequencies redrawn from the recipe have fingerprint {actual}, the sketch was made with "
-            f"{expected}: this machine draws other numbers; use a file that embeds the frequencies"
+            f"{expected}: this machine draws different numbers; use a file that embeds the frequencies"
         )

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import SEED
 from sketchlearn.features import dense, low, portable, structured
 from sketchlearn.features.base import register
 from sketchlearn.features.operator import COPIED_ENTRIES, DenseOperator, Operator
@@ -56,7 +57,7 @@ class FourierFeatures(PhaseMap):
     seed : int
         Seed of the draw.
     center : ndarray (dim,) or None
-        Constant subtracted from the rows before the phases are computed; invisible in the results.
+        A constant that is subtracted from the rows before the phases are computed. Results don't depend on it.
     whitening : ndarray (dim, dim) or None
         Linear map applied to the rows before the features.
     spread : ndarray (dim,) or None
@@ -132,17 +133,17 @@ class FourierFeatures(PhaseMap):
         radii : {"stratified", "iid"}
             One radius per quantile stratum in random order, or independent radii.
         center : array (dim,), optional
-            Where the data is, roughly; keeps the fast float32 path for data far from the origin.
+            Roughly the centre of the data. It keeps computations fast (float32) for data far from the origin.
         whitening : array (dim, dim), optional
             Matrix A: the features become ``exp(i w·(A x))``; `frequencies` are those of x itself.
         structure : {"dense", "hadamard", "gr2", "fastfood", "auto"}
             Frequencies drawn one by one, or blocks of Walsh-Hadamard transforms: ``d log d`` operations a row instead
             of ``d**2``, with directions of their own.  ``"auto"`` takes ``"hadamard"`` where it is faster.
         quantized : bool
-            Keep only the signs of cosine and sine, of phases with a random dither: two bits a feature.
+            Keep only the signs of cosine and sine, at phases with a random dither: two bits per feature.
         features_per_row : int, optional
-            Each row contributes so many of the features, one group of them that follows from its content; with
-            structured features a multiple of the length of a block.
+            Each row contributes to this many features only: a group that a hash of the row chooses. With structured
+            features, it is a multiple of the length of a block.
         octaves : int
             Octaves below the radial law that have frequencies, for far rows; of dense, plain features only.
 
@@ -191,8 +192,7 @@ class FourierFeatures(PhaseMap):
             object.__setattr__(self, name, dense.whole(getattr(self, name), name))
         if self.dim < 1 or self.size < 1:
             raise ValueError(f"dim and size must be positive, got dim={self.dim}, size={self.size}")
-        if not 0 <= self.seed < 2**64:
-            raise ValueError(f"seed must be in [0, 2**64), got {self.seed}")
+        SEED.check("seed", self.seed)
         object.__setattr__(self, "scale", dense.positive(self.scale, "scale"))
         for name, known in (("directions", _DIRECTIONS), ("radii", _RADII)):
             if getattr(self, name) not in known:
@@ -203,7 +203,7 @@ class FourierFeatures(PhaseMap):
             if array is not None:
                 array.flags.writeable = False
         if structured.choose(self.structure, self.dim, self.size, self.whitening) != self.structure:
-            raise ValueError(f"structure={self.structure!r} is no structure of a map")
+            raise ValueError(f"structure={self.structure!r} is not a structure of a map")
         if not isinstance(self.quantized, bool):
             raise ValueError(f"quantized must be True or False, got {self.quantized!r}")
         if self.features_per_row is not None:

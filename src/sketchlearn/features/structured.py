@@ -60,11 +60,13 @@ def choose(structure: str, dim: int, size: int, whitening: npt.NDArray[np.float6
         raise ValueError(f"structure={structure!r}: choose one of auto, {', '.join(STRUCTURES)}")
     if structure == "hadamard" and dim < _SMALLEST:
         raise ValueError(
-            f"structure='hadamard' needs at least {_SMALLEST} columns, got {dim}: with fewer its kernel is visibly not "
-            "the one that was asked for; take 'gr2', 'fastfood' or 'dense'"
+            f"structure='hadamard' needs at least {_SMALLEST} columns, got {dim}: with fewer, its kernel differs "
+            "visibly from the requested one; choose 'gr2', 'fastfood' or 'dense'"
         )
     if structure != "dense" and not diagonal:
-        raise ValueError(f"structure={structure!r} takes a diagonal whitening only: a full matrix undoes the structure")
+        raise ValueError(
+            f"structure={structure!r} works only with diagonal whitening: a full matrix would destroy the structure"
+        )
     return structure
 
 
@@ -163,7 +165,7 @@ class Blocks:
                 rest[name] = part.astype(part.dtype.newbyteorder("=")).reshape(blocks, p)
                 at += 4 * blocks * p
         if rest["permutation"].size and not (np.sort(rest["permutation"], axis=1) == np.arange(p)).all():
-            raise ValueError("the embedded permutations are none")
+            raise ValueError("the embedded permutations are invalid")
         radius = raw[at : at + 4 * size].view("<f4")
         return cls(p, signs, radius=radius.astype(np.float32), **rest)
 

@@ -98,7 +98,7 @@ class _Server:
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
         if not url.startswith(("http://", "https://")):
-            raise ValueError(f"{url!r} is no address of an endpoint: http:// or https://")
+            raise ValueError(f"{url!r} is not the address of an endpoint: it must start with http:// or https://")
 
     def ask(self, path: str) -> Any:
         """An answer as values of JSON."""
@@ -117,7 +117,7 @@ class _Server:
             if state["step"] == step:
                 return state
             if state["step"] == "done" or _after(state["step"], step):
-                raise RoundError(f"the round is at the step {state['step']!r}: it went on without this holder")
+                raise RoundError(f"the round is at the step {state['step']!r}: it continued without this holder")
             self._pause()
 
     def _request(self, path: str, body: bytes | None) -> bytes:

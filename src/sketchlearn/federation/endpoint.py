@@ -57,17 +57,17 @@ class Collector(Endpoint):
     most_rows : int, optional
         Rows that one sketch may have at most, skipped ones included.
     most_noise : float
-        Largest variance of known noise (:meth:`~sketchlearn.Sketch.with_noise`) that one sketch may carry.  By
-        default none: what rows can't do, noise can, so that sums under noise can't be checked.
+        Largest variance of known noise (:meth:`~sketchlearn.Sketch.with_noise`) in one sketch. By default none is
+        allowed, because sums under noise can't be checked.
     until : float, optional
-        Seconds since 1970 after which nothing is taken any more.
+        Seconds since 1970 after which submissions are closed.
     users : {"disjoint", "same"}, optional
-        For sketches that clients release themselves: whether one person can be behind several of them, see
-        :func:`sketchlearn.privacy.combine`.  Without it private sketches are refused.
+        For private sketches: whether one person can be in several of them, see :func:`sketchlearn.privacy.combine`.
+        Without this, private sketches are refused.
     body_timeout : float
         Seconds that a client has to send its sketch.
     most_at_once : int
-        Submissions in memory at the same time; more are asked to come again.
+        The largest number of submissions in memory at the same time. Others are asked to try again.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class Collector(Endpoint):
             shown = ", ".join(f"{method} {name}" for name, method in _PLACES.items())
             raise Refusal(404, f"there is nothing here: {shown}")
         if method != allowed:
-            raise Refusal(405, f"{allowed} is what can be done here", allow=allowed)
+            raise Refusal(405, f"only {allowed} is allowed here", allow=allowed)
         loop = asyncio.get_running_loop()
         if place == "/health":  # without a token: a load balancer has none, and learns nothing else
             await loop.run_in_executor(self._worker, lambda: self.submissions)
@@ -154,9 +154,9 @@ class Collector(Endpoint):
             state = {"fingerprint": self._features.fingerprint, "sketches": sketches, "open": self._open()}
             return 200, as_json(**state), "application/json"
         if not self._open():
-            raise Refusal(410, "nothing is taken any more")
+            raise Refusal(410, "submissions are closed")
         if self._inside >= self._most_at_once:
-            raise Refusal(503, "too many at once: try again", **{"retry-after": "1"})
+            raise Refusal(503, "too many requests: try again", **{"retry-after": "1"})
         self._inside += 1
         try:
             status, text = await self._submit(headers, receive)

@@ -93,7 +93,7 @@ def client_app(
             context.state[_STATE] = _record(left)
             return _message({STEP: reply}, reply_to=message)
         if terms is not None:
-            raise ValueError("this node takes part in secure rounds alone")
+            raise ValueError("this node takes part in secure rounds only")
         features = Sketch.from_bytes(message.content[_RECIPE][_FIELD]).features
         made = sketch_rows(rows(context), features, progress=False, **options)
         sent = made if release is None else release(made)

@@ -65,7 +65,7 @@ def answer(
         party = Party(terms, asked["me"])
         return json.dumps({"public": party.public}).encode(), json.dumps(party.to_json()).encode()
     if not kept:
-        raise ValueError("this node is not in the round: it has shown no key")
+        raise ValueError("this node is not in the round: it has sent no key")
     party = Party.from_json(json.loads(kept))
     if name == "pieces":
         sent = rounds.pack_pieces(party.join(asked["keys"]))

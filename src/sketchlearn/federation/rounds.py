@@ -227,7 +227,7 @@ class RoundStore:
                     425 if early else 410, f"the round is at the step {now!r}: too {'early' if early else 'late'}"
                 )
             if step == "keys" and len(self.posted("keys")) >= self.holders:
-                raise Refusal(410, f"all {self.holders} holders are there")
+                raise Refusal(410, f"all {self.holders} holders have joined already")
             if step != "keys" and holder not in self.members(step):
                 raise Refusal(403, f"{holder!r} has left this round")
             try:
@@ -294,7 +294,8 @@ class SecureRound(Endpoint):
     holders : int
         How many are expected.
     honest : int
-        How many at least stay to the end and keep their noise to themselves: more than half.  The others may leave.
+        The least number of holders that stay to the end and keep their noise secret: more than half. The others may
+        leave.
     records_per_user : int
         How many rows one person may have, with all holders together.
     name : str

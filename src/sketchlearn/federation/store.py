@@ -76,9 +76,12 @@ class Submission(NamedTuple):
         if sketch.count + sketch.skipped > most:
             raise ValueError(f"{sketch.count + sketch.skipped:,} rows are more than one sketch may have ({most:,})")
         if sketch.weight_bits > WEIGHT_BITS:
-            raise ValueError(f"its weights are finer than 2**-{WEIGHT_BITS}: no pass over rows makes them")
+            raise ValueError(f"its weights are finer than 2**-{WEIGHT_BITS}: a pass over rows can't produce them")
         if sketch.privacy is not None and not private:
-            raise ValueError("a private sketch: say whether one person can be behind two of them (users=) to take any")
+            raise ValueError(
+                "this sketch is private: the server takes private sketches only if users= says whether one person can "
+                "be in two of them"
+            )
         if sketch.noise > most_noise:
             raise ValueError(
                 f"noise of variance {sketch.noise:.3g} is more than one sketch may carry ({most_noise:.3g}): sums "
@@ -219,7 +222,7 @@ def with_sketch(total: Sketch, sketch: Sketch, users: str | None) -> Sketch:
         return total + sketch
     if users is None:
         raise ValueError(
-            "what private sketches promise together depends on whether somebody is behind two of them: say "
+            "the guarantee of a sum of private sketches depends on whether one person can be in two of them: say "
             "users='disjoint' or 'same'"
         )
     return combine([total, sketch], users)

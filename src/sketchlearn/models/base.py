@@ -28,7 +28,7 @@ from sketchlearn.models.usage import UsableModel
 from sketchlearn.sketches import file as sketch_file
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.words import html_table
+from sketchlearn.words import counted, html_table
 
 Array = npt.NDArray[np.float64]
 
@@ -37,7 +37,7 @@ _SAID = ("verdict", "decoder", "code", "ratio", "reliable")
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Model(UsableModel):
-    """A learned model: what a decoder returns.  It can be saved, loaded, used and drawn without rows and sketch.
+    """A learned model, as a decoder returns it. It can be saved, loaded, used and drawn without the rows or the sketch.
 
     Each task has its own subclass with what was learned in fields of its own: ``centers`` and ``weights`` of
     clusters, ``weights``, ``means`` and ``covariances`` of a mixture, ``components`` of a PCA, ``coefficients`` of a
@@ -118,7 +118,7 @@ class Model(UsableModel):
         make = getattr(learned, "to_model", None)
         if make is None:
             raise TypeError(
-                f"no model can be made of {type(learned).__name__}; give a fitted estimator such as CompressiveKMeans "
+                f"can't make a model of {type(learned).__name__}; give a fitted estimator such as CompressiveKMeans "
                 "or CompressivePCA"
             )
         model = make()
@@ -187,8 +187,7 @@ class Model(UsableModel):
     @property
     def headline(self) -> str:
         """What it is, in a few words."""
-        columns = f"{len(self.columns)} column" + "s" * (len(self.columns) != 1)
-        return f"{self.size} {self.thing}{'s' * (self.size != 1)} of {self.row_count} rows, {columns}"
+        return f"{counted(self.size, self.thing)} of {self.row_count} rows, {counted(len(self.columns), 'column')}"
 
     def __repr__(self) -> str:
         return f"Model({type(self).task}: {self.headline})"
@@ -196,7 +195,7 @@ class Model(UsableModel):
     def _repr_html_(self) -> str:
         said = f"{self.title}: {self.headline}"
         facts = [(what, value) for value, what in self.numbers()]
-        verdict = f"{self.verdict}." if self.verdict else ""
+        verdict = f"{self.verdict.removesuffix('.')}." if self.verdict else ""
         return html_table(said, facts, note=verdict) + self.table()._repr_html_()
 
     def __eq__(self, other: object) -> bool:
@@ -302,7 +301,7 @@ class Model(UsableModel):
         if isinstance(task, str) and task in _ELSEWHERE:
             importlib.import_module(_ELSEWHERE[task])
         if not isinstance(task, str) or task not in MODELS:
-            raise reader.fail(f"the task {task!r} is none of {', '.join(MODELS)}")
+            raise reader.fail(f"unknown task {task!r}; known tasks: {', '.join(MODELS)}")
         rows = reader.rows()
         kind = MODELS[task]
         learned = kind.read(reader)
@@ -357,6 +356,18 @@ def register_model(kind: Kind) -> Kind:
     """
     MODELS[kind.task] = kind
     return kind
+
+
+def shown(*names: str, **others: str) -> dict[str, str]:
+    """Attributes of estimators, by scikit-learn's names: these fields with an underscore, and others by other names.
+
+    Examples
+    --------
+    >>> from sketchlearn.models.base import shown
+    >>> shown("weights", n_iter="iterations")
+    {'weights_': 'weights', 'n_iter_': 'iterations'}
+    """
+    return {f"{name}_": name for name in names} | {f"{name}_": field for name, field in others.items()}
 
 
 def column_names(features: FeatureMap) -> tuple[str, ...]:

@@ -59,11 +59,11 @@ class FamilyModel(ComponentModel):
 
     def density(self) -> Mixture:
         """There is none."""
-        raise ValueError("the density of this family is not known to its model")
+        raise ValueError("the density of this family is unknown")
 
     def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
         """Nothing: that takes a density."""
-        raise TypeError("a family model predicts nothing: the density of the family is not known to it")
+        raise TypeError("a family model can't predict: the density of the family is unknown")
 
     def own_columns(self) -> list[Column]:
         """Facts that are one number a component."""

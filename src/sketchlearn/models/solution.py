@@ -46,11 +46,11 @@ class Solution:
     Attributes
     ----------
     task, decoder : str
-        What was asked for, and which decoder answered, by which path.
+        The task, and the decoder that ran (with its path).
     residual : float
         Misfit of the sketch.
     noise_floor : float
-        What noise alone would leave of the sketch, given the model.
+        The misfit that sampling noise alone would cause.
     ratio : float
         residual / noise_floor: near 1 if the model explains the data down to the noise; NaN if it is not known.
     code : Code

@@ -18,10 +18,11 @@ _LONGEST, _ROOM, _TURNED = 24, 70, 16  # letters of a name, letters in a line, n
 
 
 def residual(model: Any, *, ax: Any = None) -> Any:
-    """What the model leaves of the sketch, against what sampling noise leaves, by radius of the frequencies.
+    """Misfit of the model and noise floor, by radius of the frequencies.
 
-    Where the misfit lies on the noise floor the model explains all that the sketch knows.  Above it at small radii:
-    something large is missing.  Above it at large radii only: fine structure is not what the model says.
+    If the misfit is at the noise floor, the model explains everything that the sketch shows. If it is above the floor
+    at small radii, something large is missing. If it is above the floor only at large radii, the fine structure differs
+    from the model.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def landscape(
     sketch : Sketch
         Of Fourier features.
     model : estimator, Model, path or Mixture, optional
-        What was found already; it is taken away from the sketch (if `remove`), and its centres are marked.
+        The model found so far. It is subtracted from the sketch (if `remove`), and its centres are marked.
     width : float, optional
         Standard deviation of the probing component (in standardised columns, if the map standardises); by default a
         tenth of the data's.  Narrow ones see detail and
@@ -49,7 +49,7 @@ def landscape(
         For more than two columns: the plane of these two through the centre of the data; by default the plane of
         the first two principal components of the model.
     remove : bool
-        Take the model away, or only mark its centres.
+        Subtract the model; otherwise only mark its centres.
     ax : matplotlib Axes, optional
         Where to draw.
 

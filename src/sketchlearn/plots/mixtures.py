@@ -29,8 +29,8 @@ def centers(
     model : estimator, Model or path
         k-means, Gaussian or stable mixture.
     columns : two names or numbers, optional
-        Columns to look at.  By default two columns are shown as they are, more of them by the first two principal
-        components of the decoded mixture: no row is needed.
+        Columns to draw. By default, two columns are drawn directly; more columns are drawn in the first two principal
+        components of the decoded mixture. No rows are needed.
     standardize : bool, optional
         Principal components of columns in units of their own spread; by default if the model was learned so.
     rows : array (n, d), optional

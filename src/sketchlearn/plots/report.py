@@ -62,13 +62,13 @@ def report(
     learned = as_model(model)
     if sweep is not None and learned.privacy is not None and sweep.privacy != learned.privacy:
         raise ValueError(
-            "the model was learned from a private sketch, the sweep was not: under the promise on the page there would "
-            "be something that it does not cover"
+            "the model was learned from a private sketch, the sweep was not: the guarantee on the page would not "
+            "cover the sweep"
         )
     if sweep is not None and learned.reliable:
         sweep = sweep.knowing(learned.size)
     if path is not None and isinstance(model, str | os.PathLike) and Path(path).resolve() == Path(model).resolve():
-        raise ValueError(f"{os.fsdecode(path)}: the report would replace its model")
+        raise ValueError(f"{os.fsdecode(path)}: the report would overwrite its model")
     heading = title or learned.headline
     data: dict[str, Any] = {"task": learned.task, "columns": list(learned.columns), "colors": list(COLORS)}
     below = f"{learned.title}, learned from a sketch of the rows; no row was looked at again or is in this page."
@@ -140,7 +140,8 @@ def _verdict(model: Model) -> str:
         return ""
     good = bool(model.reliable) or model.code is Code.GOOD
     title = model.praise if model.reliable else "The centres are good" if good else "Read with care"
-    return f"<section class='verdict{' good' * good}'><h2>{escape(title)}</h2><p>{escape(model.verdict)}.</p></section>"
+    said = escape(model.verdict.removesuffix("."))
+    return f"<section class='verdict{' good' * good}'><h2>{escape(title)}</h2><p>{said}.</p></section>"
 
 
 def _tiles(model: Model) -> str:

@@ -47,7 +47,9 @@ def check_sample(sketch: Sketch, sample: float, relation: str, records_per_user:
             "and other sketches are no sample"
         )
     if relation != "add-remove" or records_per_user != 1:
-        raise ValueError("a sample of single rows promises more for single rows alone: add-remove, one row a person")
+        raise ValueError(
+            "sampling of rows strengthens the guarantee only with relation='add-remove' and one row per person"
+        )
 
 
 def choose_for_sample(

@@ -50,7 +50,9 @@ class Table:
                 raise ValueError("columns and categories are names, and these rows have none")
             source = open_source(data, Selection.of(**reading))
             if source.once is not None:
-                raise ValueError("preparation reads the rows several times, and this stream comes once: write a file")
+                raise ValueError(
+                    "preparation reads the rows several times, but a stream can be read only once: write it to a file"
+                )
             first = next(iter(source.stream(1)), None)
             if first is None:
                 raise ValueError("there are no rows in the data: nothing to prepare")
@@ -68,7 +70,9 @@ class Table:
         """Batches of some columns, at most so many rows of each user."""
         source = open_source(self.data, Selection.of(**{**self.reading, **selected}))
         if source.once is not None:
-            raise ValueError("preparation reads the rows several times, and this stream comes once: write it to a file")
+            raise ValueError(
+                "preparation reads the rows several times, but a stream can be read only once: write it to a file"
+            )
         most = source.max_rows_per_user
         with nullcontext(source) if most is None else Bounded(source, most) as rows:
             yield from rows.stream(_BATCH)
@@ -100,7 +104,7 @@ def public_bounds(bounds: Any, names: Sequence[str]) -> dict[str, tuple[float, f
         bounds = dict(zip(names, zip(lower, upper, strict=True), strict=True))
     for name, (low, high) in bounds.items():
         if name not in names:
-            raise ValueError(f"bounds are given for {name!r}, which is no column of numbers")
+            raise ValueError(f"bounds are given for {name!r}, which is not a column of numbers")
         if not -math.inf < low < high < math.inf:
             raise ValueError(f"bounds of {name!r} are {low} and {high}: the lower must be below the upper")
     return {name: (float(low), float(high)) for name, (low, high) in bounds.items()}

@@ -62,7 +62,8 @@ class Spent:
 
 
 def compose(spent: Sequence[Spent], delta: float = 0.0) -> Spent:
-    """What releases about the same people guarantee together: the smallest epsilon of several ways, at `delta` at most.
+    """The joint guarantee of several releases about the same people: the smallest epsilon of several methods, at
+    `delta` or less.
 
     Basic: epsilons and deltas add.  Gaussian: exact, if all noise is Gaussian.  Privacy-loss distributions: nearly
     exact for any mixture, if dp-accounting is installed.  Zero-concentrated: rhos add, and are converted at `delta`
@@ -159,8 +160,8 @@ def _summed(values: Sequence[float]) -> str:
 def divided(epsilon: float, delta: float, shares: Sequence[float]) -> list[float]:
     """The epsilon of each of several releases, at the same delta, that together guarantee (epsilon, delta).
 
-    Of Gaussian noise the squares of the shifts add up: a release with a share s of them has ``1 / sqrt(s)`` times the
-    noise of a single one, where dividing epsilon would ask for ``1 / s`` times it.  Without delta epsilon is divided.
+    With Gaussian noise, the squares of the shifts add up. So a release with a share s has ``1 / sqrt(s)`` times the
+    noise of a single release; dividing epsilon would need ``1 / s`` times the noise. Without delta, epsilon is divided.
     A ledger composes the releases in the same way.
 
     Examples
@@ -224,10 +225,10 @@ def combine(sketches: Sequence[Sketch], users: str) -> Sketch:
     sketches : sequence of Sketch
         All private, with the same map, relation and records per user.
     users : {"disjoint", "same"}
-        Whether one person can be behind one of them only (then the guarantee of all is the weakest of each: parallel
-        composition), or behind several (then guarantees add up: sequential composition).  Nobody can tell from the
-        sketches: it is yours to know.  Under "replace-one", "disjoint" means that whatever a person's rows are replaced
-        by is in the same part; the record says so.  Where a row may move to another part, say "same".
+        Whether the same person can be in several of the sketches. If not (``"disjoint"``), the sum has the weakest
+        guarantee among them (parallel composition). If so (``"same"``), the guarantees add up (sequential composition).
+        The sketches don't show it, so you have to know it. Under ``"replace-one"``, ``"disjoint"`` means that a
+        replaced row stays in the same part; the record says so. If a row may move to another part, say ``"same"``.
 
     Examples
     --------
@@ -242,7 +243,9 @@ def combine(sketches: Sequence[Sketch], users: str) -> Sketch:
     2.0
     """
     if users not in USERS:
-        raise ValueError(f"users={users!r}: say 'disjoint' (nobody is behind two sketches) or 'same' (somebody may be)")
+        raise ValueError(
+            f"users={users!r}: say 'disjoint' (nobody is in two sketches) or 'same' (a person may be in several)"
+        )
     parts = list(sketches)
     if not parts:
         raise ValueError("nothing to combine: no sketch was given")

@@ -26,9 +26,10 @@ from sketchlearn.sketches.value import Sketch, check_same_features, merge
 
 
 class ContinualRelease:
-    """Private sketches of a growing stream: of all days so far, and of any run of days, under one guarantee.
+    """Private sketches of a growing stream: the sum of all days so far, and of any consecutive days, under one
+    guarantee.
 
-    All that is ever asked of it has one guarantee together: epsilon and delta are spent once, at the beginning.
+    One guarantee covers everything that is released: epsilon and delta are spent once, at the beginning.
 
     Parameters
     ----------
@@ -181,7 +182,7 @@ class ContinualRelease:
         Sketch
         """
         if self._done >= self.periods:
-            raise ValueError(f"all {self.periods} periods are over: begin another stream, with another budget")
+            raise ValueError(f"all {self.periods} periods are over: start another stream, with another budget")
         check_sketch(day, "add-remove", self._users)
         check_same_features(Sketch.empty(self.features), day)
         self._open = [total + day for total in self._open]

@@ -69,7 +69,7 @@ class Round:
     holders : tuple of str
         Who takes part.
     honest : int
-        How many at least answer, add their noise and keep it to themselves.
+        The least number of holders that answer and keep their noise secret.
     name : str
         For people.
     nonce : str
@@ -121,7 +121,7 @@ class Round:
         holders : sequence of str
             Names of those who take part.
         honest : int
-            How many of them at least answer and keep their noise to themselves: more than half.  The others may leave.
+            The least number of holders that answer and keep their noise secret: more than half. The others may leave.
         name : str
             For people.
         relation, records_per_user
@@ -307,7 +307,7 @@ def unmasked(
     """
     came = {c.holder: c for c in contributions}
     if not set(came) <= set(taking_part):
-        raise ValueError("somebody has contributed who took no part in the first step")
+        raise ValueError("a holder contributed without taking part in the first step")
     if len(came) < agreed.honest or len(answers) < agreed.honest:
         raise ValueError(
             f"{len(came)} contributions and {len(answers)} answers of {len(agreed.holders)} holders, {agreed.honest} "

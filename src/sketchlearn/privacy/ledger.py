@@ -131,19 +131,19 @@ def same_name(dataset: str) -> str:
 
 
 class Ledger:
-    """A budget per dataset, and what was spent of it, in a file.
+    """A file with a privacy budget per dataset, and what was spent of it.
 
     Parameters
     ----------
     path : path
-        The file; made by the first spending.
+        The file. It is created when something is spent for the first time.
     epsilon, delta : float, optional
-        The budget of each dataset.  Needed for a new file; for an existing one they are read from it, and if given
+        The budget of each dataset. It is needed for a new file. An existing file contains it; if you give it again, it
         must be the same.
 
     Notes
     -----
-    Spendings compose in the best of several ways, see :func:`sketchlearn.privacy.compose`.
+    Several releases are composed in the best of several ways; see :func:`sketchlearn.privacy.compose`.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class Ledger:
         return {} if found is None else found.accounts()
 
     def account(self, dataset: str) -> Account | None:
-        """What was spent on a dataset; names are the same whatever their case and spaces."""
+        """What was spent on a dataset; names ignore case and spaces."""
         return _account(self.datasets, dataset)
 
     def spent(self, dataset: str) -> Spent:
@@ -219,13 +219,13 @@ class Ledger:
         for seen in (self._last, witness):
             if seen is not None and book is None:
                 raise LedgerFileError(
-                    f"{self.path}: the ledger is gone, and what was spent is not known any more; put it back, or, to "
-                    f"begin again with other data, remove {_beside(self.path).name} too and start the program again"
+                    f"{self.path}: the ledger is missing, so what was spent is unknown; restore it, or, to start again "
+                    f"with other data, remove {_beside(self.path).name} too and start the program again"
                 )
             if seen is not None and book is not None and seen not in book.hashes:
                 raise LedgerFileError(
-                    f"{self.path}: not the ledger that was here before, or an earlier state of it: entries are "
-                    "missing. Nothing is spent until that is cleared up"
+                    f"{self.path}: this is not the ledger that was here before, or it is an earlier copy of it: "
+                    "entries are missing. Nothing will be spent until this is resolved"
                 )
         self._last = book.hashes[-1] if book is not None else self._last
         return book
@@ -277,7 +277,7 @@ class Ledger:
             if found is not None and (found.epsilon, found.delta) != (self.epsilon, self.delta):
                 raise LedgerFileError(f"{self.path}: its budget was changed while this program was using it")
             if found is not None and self.path.stat().st_nlink > 1:
-                raise LedgerFileError(f"{self.path}: has a second name (a hard link), under which it would be forked")
+                raise LedgerFileError(f"{self.path}: has a second name (a hard link), so the two names could diverge")
             book = found or _Book.new(self.identity, self.epsilon, self.delta)
             self.identity = book.identity
             account = _account(book.accounts(), dataset) or Account(relation, records_per_user, ())
@@ -370,7 +370,7 @@ def _read(path: Path) -> _Book | None:
                 raise ValueError("no such neighbours")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         # never read as empty: that would forget what was spent
-        raise LedgerFileError(f"{path}: not a ledger ({error}); nothing is spent until that is cleared up") from None
+        raise LedgerFileError(f"{path}: not a ledger ({error}); nothing will be spent until this is resolved") from None
     return book
 
 
@@ -425,7 +425,7 @@ def _only_creator(beside: Path) -> Iterator[None]:
         except FileExistsError:
             if time.monotonic() > until:
                 raise TimeoutError(
-                    f"{beside} is held by another program; if none is running, a crash left it: remove it"
+                    f"{beside} is held by another program; if none is running, it was left by a crash: remove it"
                 ) from None
             time.sleep(0.01)
     try:

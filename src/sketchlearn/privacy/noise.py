@@ -64,9 +64,11 @@ def insecure_noise(seed: int) -> Iterator[None]:
     ...     with insecure_noise(0):
     ...         pass
     >>> str(heard[0].message)
-    'noise is drawn from a seed: nothing released here is private'
+    'the noise is drawn from a seed: nothing that is released here is private'
     """
-    warnings.warn("noise is drawn from a seed: nothing released here is private", InsecureNoiseWarning, stacklevel=3)
+    warnings.warn(
+        "the noise is drawn from a seed: nothing that is released here is private", InsecureNoiseWarning, stacklevel=3
+    )
     token = _insecure.set(np.random.default_rng(seed))
     try:
         yield

@@ -52,12 +52,12 @@ def private_size(
     relation: str = "add-remove",
     records_per_user: int = 1,
 ) -> tuple[int, str]:
-    """How many features to release of at least `rows` rows, and what to expect of them, in words.
+    """How many features to release for at least `rows` rows, and what to expect, in words.
 
-    Under pure epsilon the noise of every feature grows with their number: too many are worse than few.  With delta it
-    grows with the root of it, and more features make up for that.  The error is compared with what k-means was seen
-    to tolerate (Chatalic 2020, section 9.2, has the argument).  Quadratic features follow a law of their own, see
-    :mod:`sketchlearn.privacy.quadratic_size`.
+    With pure epsilon, the noise of every feature grows with the number of features, so too many are worse than few.
+    With delta, it grows with the square root, and more features compensate for that. The error is compared with the
+    error that k-means tolerated in experiments (Chatalic 2020, section 9.2, has the argument). Quadratic features
+    follow another rule, see :mod:`sketchlearn.privacy.quadratic_size`.
 
     Parameters
     ----------
@@ -139,16 +139,16 @@ def private_design(
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> tuple[FeatureMap, PrivacyRecord]:
-    """A map whose centre and scale come from the data, bought with a small budget of its own.
+    """A map whose centre and scale are estimated from the data, with a small privacy budget of its own.
 
-    Rows are clipped to the ball around the public bounds; their noisy mean and second moment give a smaller ball, and
-    the same again gives centre and spread: two passes, each with half of the budget.  Worth it where public bounds are
-    tens of times wider than the data; a tenth of the budget is plenty.
+    Rows are clipped to the ball around the public bounds. Their noisy mean and second moment give a smaller ball, and a
+    second pass gives centre and spread. Each pass spends half of the budget. This is useful if the public bounds are
+    tens of times wider than the data; a tenth of the budget is enough.
 
     Parameters
     ----------
     data : anything that can be sketched
-        All rows, or a sample of them; each person's rows count.
+        All rows, or a sample of them. `records_per_user` applies to these rows.
     bounds : (lower, upper)
         Public bounds of the columns.
     epsilon, delta, relation, records_per_user, ledger, dataset

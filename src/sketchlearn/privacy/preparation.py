@@ -158,26 +158,26 @@ def prepare(
     dataset: str | None = None,
     **reading: Any,
 ) -> Preparation:
-    """Ranges, units and labels of the columns of a table, with a small budget of its own.
+    """Find ranges, units and labels of the columns of a table, with a small privacy budget.
 
-    Everything that a feature map has to know of a table which nobody has described.  A tenth of the budget of a release
-    is plenty where there are some ten thousand rows.
+    This is everything that a feature map has to know about a table. With some ten thousand rows, a tenth of the budget
+    of a release is enough.
 
     Parameters
     ----------
     data : file, frame, array, or anything else that can be read twice
-        All rows.  The types of its columns are taken as public.
+        All rows. The types of the columns count as public.
     epsilon, delta, relation, ledger, dataset
         As in :func:`sketchlearn.privatize`, for the preparation alone.
     columns : sequence of str, optional
         Columns to prepare; by default all.
     categories : sequence of str, or mapping
-        Columns of labels besides those that the types tell (text, booleans, dates).  A mapping gives their labels as
-        public lists, which cost nothing; others need delta > 0.
+        Columns of labels, besides columns of text, booleans and dates. A mapping gives public lists of their labels,
+        which cost nothing. Without public lists, delta > 0 is needed.
     bounds : mapping of str to (lower, upper), or (lower, upper), optional
-        Public bounds: a column that has them is looked at once instead of twice.
+        Public bounds. A column with bounds is read once instead of twice.
     most : int
-        Labels of a column that get an indicator of their own.
+        The largest number of labels of a column that get an indicator column.
     records_per_user : int, optional
         As in :func:`sketchlearn.privatize`; by default `max_rows_per_user`, or 1.
     **reading
@@ -213,9 +213,9 @@ def _work(
     people = (bounded or 1) if records_per_user is None else records_per_user
     check_request(epsilon, delta, relation, people, "auto")
     if bounded is not None and people < bounded:
-        raise ValueError(f"the pass lets in up to {bounded} rows of one user, records_per_user is {people}")
+        raise ValueError(f"the pass uses up to {bounded} rows of one user, but records_per_user is {people}")
     if reading.get("weight_column") is not None or reading.get("sample_weight") is not None:
-        raise ValueError("weights and preparation don't go together: a weight counts as so many rows of one person")
+        raise ValueError("preparation can't use weights: a weight counts as that many rows of one person")
     table = Table.of(data, columns, categories, bounds, reading)
     noise.ready()
     return Choices(table, float(epsilon), float(delta), relation, int(people), most)
@@ -279,20 +279,20 @@ def privatize_rows(
     data, columns, categories, bounds, most, **reading
         As in :func:`prepare`.
     epsilon, delta, relation, records_per_user, ledger, dataset
-        As in :func:`sketchlearn.privatize`, for everything together.  A budget that is too small for that is left as it
-        is.
+        As in :func:`sketchlearn.privatize`, for everything together. If the budget in the ledger is too small, nothing
+        is spent.
     n_components, task, size, seed, standardize
         As in :meth:`Preparation.design`; the number of features is chosen for the budget and the number of rows that
         the preparation has found.
     share : float
-        The share of epsilon and delta that preparation gets.
+        The share of epsilon and delta for the preparation.
     workers, progress
         As in :func:`sketchlearn.sketch`.
 
     Returns
     -------
     Sketch, Preparation
-        The release, whose record is about everything, and what was found on the way.
+        The release, whose record covers everything, and what the preparation found.
 
     Examples
     --------

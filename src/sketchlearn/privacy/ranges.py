@@ -190,7 +190,7 @@ class Choices:
         if few:
             raise ValueError(
                 f"too few values for this budget in column {', '.join(few[:5])}: more epsilon, delta > 0, fewer "
-                "columns, or public bounds for the map itself. What was spent is spent"
+                "columns, or public bounds for the map itself. The budget for this step is spent"
             )
         return ranks
 

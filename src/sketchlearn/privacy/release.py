@@ -71,42 +71,44 @@ def privatize(
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> Sketch:
-    """A noisy copy of a sketch that may be published: differentially private, whatever is done with it afterwards.
+    """A noisy copy of a sketch that may be published. It is differentially private, whatever is done with it later.
 
     Parameters
     ----------
     sketch : Sketch
         Exact sums; all rows with weight 1.
     epsilon, delta : float
-        The guarantee: whoever sees the result can hardly tell whether any one person took part.  With ``delta=0``
-        pure epsilon (Laplace noise); with ``delta > 0``, well below 1 over the number of people, Gaussian noise, which
-        is much smaller for many features.
+        The guarantee: whoever sees the result can hardly tell whether a given person took part. ``delta=0`` means pure
+        epsilon, with Laplace noise. With ``delta > 0``, which should be well below 1 over the number of people, the
+        noise is Gaussian and much smaller for many features.
     relation : {"add-remove", "replace-one"}
-        What one person changes: their rows are there or not (then the number of rows is private too), or they are
-        replaced by others (then the number of rows is public).
+        How neighbouring datasets differ. With ``"add-remove"``, the rows of one person are there or not, and the number
+        of rows is private too. With ``"replace-one"``, they are replaced by others, and the number of rows is public.
     records_per_user : int, optional
-        The largest number of rows that one person may have.  By default what the pass saw to
-        (``sl.sketch(..., user=..., max_rows_per_user=...)``), or 1: then nobody can check it here, see to it before
-        sketching.
+        The largest number of rows that one person may have. By default it is the limit of the pass (``sl.sketch(...,
+        user=..., max_rows_per_user=...)``), or 1 if there was none. In that case it can't be checked here, so make sure
+        of it before sketching.
     rows : int, optional
-        The number of rows as a public number, for "replace-one" where what is in the rows decides how many there are
-        (a condition, one group of several, weights, skipped rows): the exact number would be a leak.
+        A public number of rows, for ``"replace-one"``. It is needed if the number of rows depends on their contents (a
+        condition, one of several groups, weights, skipped rows), because the exact number would be a leak.
     public_map : bool
-        Your word that the map was chosen without these rows: by ``design(bounds=...)`` with bounds that are public,
-        from other data, or by constants.  It is kept in the record.  Not needed with `pilot`.
+        You confirm that the map was chosen without these rows: by ``design(bounds=...)`` with public bounds, from other
+        data, or from constants. This is kept in the record. Not needed with `pilot`.
     pilot : PrivacyRecord, optional
-        What :func:`sketchlearn.privacy.private_design` spent on choosing the map from the data; it is added.
+        The record of :func:`sketchlearn.privacy.private_design`, which chose the map from the data. What it spent is
+        added.
     mechanism : {"auto", "laplace", "gaussian"}
-        The least noise by default.
+        The mechanism; by default the one with the least noise.
     noise : float
-        Variance of known noise of the averages (:meth:`sketchlearn.Sketch.with_noise`) as a public number.  What a sum
-        of sketches knows of its noise depends on exact numbers of rows and is not published.
+        A public number for the variance of known noise in the averages (:meth:`sketchlearn.Sketch.with_noise`). The
+        exact variance of a sum of sketches depends on exact numbers of rows and is not published.
     sample : float, optional
-        The share of the rows that the pass took (``sl.sketch(..., sample=...)``): nobody knows who is in it, so that
-        less noise keeps the promise for all rows.  It does not make the result better, see
+        The share of the rows that the pass used (``sl.sketch(..., sample=...)``). Nobody knows which rows were used, so
+        less noise is needed for the same guarantee. This doesn't make the result better; see
         :mod:`sketchlearn.privacy.amplification`.
     ledger : Ledger, optional
-        Where the spending is written *before* any noise is drawn; refuses what exceeds the budget.
+        The ledger in which the release is recorded *before* any noise is drawn. It refuses releases that exceed the
+        budget.
     dataset : str, optional
         Name of the data in the ledger.
 
@@ -138,7 +140,9 @@ def privatize(
         chosen, more = choose_for_sample(bounds, sketch.features.size, epsilon, delta, float(sample), mechanism)
         spent = spent_on_sample(chosen, more)
         if _key_of(sketch) in _released:
-            raise ValueError("a sample is released once: a second release of the same rows would need other coins")
+            raise ValueError(
+                "a sample can be released only once: a second release of the same rows would need new coin flips"
+            )
     if (ledger is None) != (dataset is None):
         raise ValueError(
             "the ledger needs dataset=, the name of the data that is spent on"
@@ -259,9 +263,7 @@ def check_sketch(
         hint = "; for a table use sketchlearn.privacy.privatize_table" if isinstance(sketch, SketchTable) else ""
         raise TypeError(f"privatize takes a sketch, got {type(sketch).__name__}{hint}")
     if sketch.privacy is not None:
-        raise ValueError(
-            "the sketch is private already: more noise would not make it more so, and learning from it is free"
-        )
+        raise ValueError("the sketch is already private: it needs no more noise, and learning from it costs nothing")
     origin = sketch.origin
     if origin.own_map:
         raise ValueError(
@@ -271,25 +273,25 @@ def check_sketch(
         )
     if sketch.weight_bits or sketch.squared_weights != repeated(sketch.weight, 0) or origin.fractional:
         raise ValueError(
-            "the rows have fractional weights: one row's part in the sums is then not bounded by that of a row of "
-            "weight 1. Sketch them without sample_weight, or repeat rows and say so by records_per_user"
+            "the rows have fractional weights: the contribution of a row is then not bounded by that of a row of "
+            "weight 1. Sketch without sample_weight, or repeat rows and set records_per_user"
         )
     users = (origin.rows_per_user or 1) if records_per_user is None else records_per_user
     heaviest = origin.largest >> WEIGHT_BITS
     if heaviest > users:
         raise ValueError(
-            f"a row of weight {heaviest} counts as so many rows of one person, and records_per_user is {users}: sketch "
-            f"without weights, or say records_per_user={heaviest}"
+            f"a row of weight {heaviest} counts as that many rows of one person, but records_per_user is {users}: "
+            f"sketch without weights, or set records_per_user={heaviest}"
         )
     if origin.rows_per_user is not None and users < origin.rows_per_user:
         raise ValueError(
-            f"the pass let in up to {origin.rows_per_user} rows of one user, records_per_user is {users}: make the "
+            f"the pass used up to {origin.rows_per_user} rows of one user, but records_per_user is {users}: make the "
             f"pass with max_rows_per_user={users}"
         )
     if sketch.noise and not noise:
         raise ValueError(
-            "the sketch knows of noise in its averages, and how much depends on exact numbers of rows if it is a sum "
-            "of sketches: say what may be published by noise=, a public number, or use with_noise after the release"
+            "the sketch has known noise in its averages. In a sum of sketches its size depends on exact numbers of "
+            "rows, so it can't be published: give a public number with noise=, or use with_noise after the release"
         )
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1):
         raise ValueError(f"rows must be a positive integer, got {rows!r}")
@@ -319,7 +321,7 @@ def map_origin(
         if not isinstance(pilot, PrivacyRecord):
             raise TypeError(f"pilot must be the record of a private design, got {type(pilot).__name__}")
         if pilot.details.get("chose") != map_mark(features):
-            raise ValueError("the pilot is the record of something else: it did not choose the map of this sketch")
+            raise ValueError("the pilot is the record of something else: the map of this sketch does not come from it")
         if (pilot.relation, pilot.records_per_user) != (relation, records_per_user):
             raise ValueError(
                 f"the map was chosen for {pilot.relation}, {pilot.records_per_user} records per user; the release asks "

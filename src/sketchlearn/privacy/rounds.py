@@ -61,7 +61,7 @@ class Terms:
     epsilon, delta : float
         What the total guarantees.
     honest : int
-        How many holders at least stay to the end and keep their noise to themselves: more than half of those that join.
+        The least number of holders that stay to the end and keep their noise secret: more than half of those that join.
     records_per_user : int
         How many rows one person may have, with all holders together.
     name : str

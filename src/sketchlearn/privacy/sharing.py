@@ -71,7 +71,7 @@ def opened(key: bytes, message: bytes) -> bytes:
     """Inverse of :func:`sealed`; ValueError if it was changed."""
     hidden, tag = message[:-_TAG], message[-_TAG:]
     if not hmac.compare_digest(hmac.digest(derived(key, "tag"), hidden, "sha256")[:_TAG], tag):
-        raise ValueError("a sealed message was changed, or is for somebody else")
+        raise ValueError("a sealed message was changed, or is for another holder")
     stream = hashlib.shake_256(derived(key, "stream")).digest(len(hidden))
     return bytes(a ^ b for a, b in zip(hidden, stream, strict=True))
 

@@ -44,7 +44,7 @@ def privatize_table(
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> SketchTable:
-    """A noisy copy of a table of sketches; the guarantee is that of one release, for the whole table.
+    """A noisy copy of a table of sketches. The whole table has the guarantee of a single release.
 
     Neighbours are tables with and without the rows of one person ("add-remove").  All groups of the result are one
     release: their union and whatever is learned from them have the same guarantee.
@@ -54,9 +54,10 @@ def privatize_table(
     table : SketchTable
         Exact sketches, from ``sl.sketch(..., group_by=...)``.
     epsilon, delta : float
-        The guarantee.  Without `groups`, delta must be positive; half of it pays for saying which groups there are.
+        The guarantee. Without `groups`, delta must be positive; half of it is spent on the list of groups.
     groups : sequence of labels, optional
-        The groups as a public list.  Those without rows are released too, as noise; rows of others are left out.
+        A public list of the groups. Groups without rows are released too, as pure noise. Rows of other groups are left
+        out.
     records_per_user : int, optional
         The largest number of rows that one person may have, in all groups together.
     public_map, pilot, mechanism, ledger, dataset
@@ -88,7 +89,9 @@ def privatize_table(
     selecting = 0.0
     if groups is None:
         if not delta > 0.0:
-            raise ValueError("which groups there are is data: give groups=, a public list, or delta > 0")
+            raise ValueError(
+                "the list of groups is a fact about the data: give a public list with groups=, or delta > 0"
+            )
         selecting = delta / 2.0
     names = list(table) if groups is None else list(dict.fromkeys(groups))
     if not names:
@@ -122,8 +125,8 @@ def privatize_table(
             found[label] = released(features, sums, rows, paid, bounds, "add-remove", most, origin, more, pilot)
     if not found:
         raise ValueError(
-            f"no group has enough rows to be shown: {least:,} are needed at epsilon={epsilon:g}, delta={delta:g}. What "
-            "was spent is spent; a public list of groups needs no such number"
+            f"no group has enough rows to be shown: {least:,} are needed at epsilon={epsilon:g}, delta={delta:g}. The "
+            "budget for this step is spent; a public list of groups needs no such number"
         )
     warn_if_weak(epsilon, delta, max(s.count for s in found.values()))
     return SketchTable(found)

@@ -205,7 +205,7 @@ class Accumulator:
         Parameters
         ----------
         rows : array (n, dim)
-            Any number of rows, also none.
+            Any number of rows, including none.
         sample_weight : array (n,) or number, optional
             Weights; see :func:`sketchlearn.sketch`.
         """
@@ -229,7 +229,7 @@ class Accumulator:
         self._of(sums.whole).add(sums.part, sums.squared, sums.origin)
 
     def merge(self, other: Accumulator) -> None:
-        """Add all that another accumulator holds."""
+        """Add everything that another accumulator holds."""
         if not isinstance(other, Accumulator):
             raise TypeError(f"merge takes an accumulator, got {type(other).__name__}")
         if other.features is not self.features and other.features != self.features:
@@ -296,16 +296,16 @@ class Accumulator:
         data = bytes(data)
         body = data[:-32]
         if len(body) < _STATE.size or hashlib.sha256(body).digest() != data[-32:] or not data.startswith(_MAGIC):
-            raise SketchFileError("these bytes are no accumulator, or a damaged one")
+            raise SketchFileError("these bytes are not an accumulator, or it is damaged")
         _, version, skips, length = _STATE.unpack(body[: _STATE.size])
         if version != _VERSION or skips >= len(_CHOICES):
             raise SketchFileError(f"accumulator version {version} is not known to this version of the library")
         whole = file.decode(body[_STATE.size : _STATE.size + length])
         fractional = file.decode(body[_STATE.size + length :])
         if whole.weight_bits or fractional.weight_bits > WEIGHT_BITS or whole.features != fractional.features:
-            raise SketchFileError("these bytes are no accumulator: its two sketches don't fit")
+            raise SketchFileError("these bytes are not an accumulator: its two sketches don't fit")
         if any(part.privacy is not None or part.noise for part in (whole, fractional)):
-            raise SketchFileError("these bytes are no accumulator: rows leave no noise in their sums")
+            raise SketchFileError("these bytes are not an accumulator: sums of rows have no noise")
         made = Accumulator(whole.features, _CHOICES[skips])
         made._whole = None if whole.is_empty else _Sums.of(whole, 0)
         made._fractional = None if fractional.is_empty else _Sums.of(fractional, WEIGHT_BITS)
@@ -316,7 +316,7 @@ class Accumulator:
         """An accumulator that goes on from a sketch."""
         made = cls(sketch.features, on_invalid)
         if sketch.privacy is not None:
-            raise ValueError("a released sketch can't be added to: its noise is part of the promise")
+            raise ValueError("rows can't be added to a released sketch: its noise is part of the guarantee")
         if sketch.noise:
             raise ValueError("rows can't be added to a sketch with known noise: sketch them alone, then add sketches")
         if sketch.weight_bits > WEIGHT_BITS:

@@ -111,12 +111,12 @@ def merged_record(records: list[PrivacyRecord | None], pool: bool) -> PrivacyRec
         return PrivacyRecord.added(known)
     if len(known) < len(records):
         raise ValueError(
-            "can't merge private sketches with exact ones: the sum would promise nothing about the exact rows; "
-            "release the exact sketch first, or compare the two"
+            "can't merge private sketches with exact ones: the sum would not protect the exact rows; release the "
+            "exact sketch first, or compare the two"
         )
     if len(known) > 1:
         raise ValueError(
-            "what private sketches promise together depends on whether somebody is behind two of them, and nobody can "
-            "tell from the sketches: say so with sketchlearn.privacy.combine(sketches, users='disjoint' or 'same')"
+            "the guarantee of a sum of private sketches depends on whether one person can be in two of them, and the "
+            "sketches don't show this: say it with sketchlearn.privacy.combine(sketches, users='disjoint' or 'same')"
         )
     return known[0]

@@ -54,7 +54,7 @@ class PrivacyRecord:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def variances_of_sums(self) -> float | npt.NDArray[np.float64]:
-        """Variance of the noise of each sum: one number, or one per entry where they differ."""
+        """Variance of the noise of each sum: one number, or one per entry if they differ."""
         runs = self.details.get("variances")
         if runs is None:
             return self.sums_variance
@@ -72,7 +72,7 @@ class PrivacyRecord:
         return runs is None or sum(int(n) for n, _ in runs) == sums
 
     def explain(self) -> str:
-        """What was released and what it promises, in words for people who are neither engineers nor statisticians.
+        """What was released and what is guaranteed, in words for people who are neither engineers nor statisticians.
 
         Examples
         --------
@@ -173,7 +173,7 @@ class PrivacyRecord:
 
     @classmethod
     def joint(cls, records: Sequence[PrivacyRecord]) -> PrivacyRecord:
-        """The record of a sum of sketches that were released together: noise adds up, the promise is one."""
+        """The record of a sum of sketches released together: the noise adds up, and there is one guarantee."""
         if len(records) == 1:
             return records[0]
         return replace(

@@ -40,7 +40,7 @@ class SketchTable(Mapping[Any, Sketch]):
     sketches : mapping of label to Sketch
         Labels are text, whole numbers, booleans, dates or None (rows without a group), of one type.
     rows_per_user : int, optional
-        The most rows of one user in all groups together, where one pass has bounded them.
+        The largest number of rows of one user in all groups together, if the pass limited it.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
     @property
     def rows_per_user(self) -> int | None:
-        """The most rows of one user in all groups together; None if no pass has bounded those of every group.
+        """The largest number of rows of one user in all groups together; None if it was not limited in every group.
 
         Groups of one pass share its bound.  Bounds of groups that come from several passes add up: one user may have
         rows in all of them.
@@ -286,8 +286,8 @@ def _of_parquet(pa: Any, file_: Any, size: int, place: str) -> SketchTable:
             left -= batch.nbytes
             if left < 0:
                 raise SketchFileError(
-                    f"{place}: {size:,} bytes that become more than {limit:,}: no sketches are packed like that (the "
-                    f"environment variable {VARIABLE} limits it as well)"
+                    f"{place}: {size:,} bytes that become more than {limit:,}: no table of sketches is compressed this "
+                    f"much (the environment variable {VARIABLE} also limits it)"
                 )
             for label, blob in zip(batch.column("group").to_pylist(), batch.column("sketch").to_pylist(), strict=True):
                 if label in found or blob is None:

@@ -48,22 +48,22 @@ class Sketch:
     weight_bits : int
         0 unless fractional sample weights were used.
     lower, upper : ndarray (dim,)
-        Coordinate-wise smallest and largest value ever added.  Subtracting does not shrink the box.  A private
-        sketch has no box: it reaches from minus to plus infinity, and :attr:`has_box` is False.
+        The box: the smallest and largest value of each column that was ever added. Subtracting does not shrink it. A
+        private sketch has no box: it reaches from minus to plus infinity, and :attr:`has_box` is False.
     skipped : int
         Invalid rows that were left out on request.
     squared_weights : int
         Sum over the rows of the squared weight, in units of 2**-32; a whole weight stands for so many rows and
         counts as itself.  By default (and in files of version 1) the total weight.
     privacy : PrivacyRecord or None
-        What a release promises and how much noise it added; None for exact sums.
+        The guarantee of a private release and the noise that it added; None for exact sums.
     extra : mapping
         Optional fields of the file that this version of the library doesn't know; kept, and written back.
     parts : Parts or None
-        Record of the sketches that were added and taken out, of a sketch that was :meth:`tracked`; says nothing
-        about rows, so sketches are equal whatever it holds.
+        For a :meth:`tracked` sketch, the record of the sketches that were added and removed. It says nothing about rows
+        and is ignored when sketches are compared for equality.
     noise : float
-        Variance of noise that every entry of the mean is known to carry beyond sampling; see :meth:`with_noise`.
+        Variance of known noise in every entry of the mean, besides sampling noise; see :meth:`with_noise`.
     origin : Origin
         How the rows were chosen and weighted, for a private release; sketches are equal whatever it holds.
 
@@ -132,7 +132,7 @@ class Sketch:
     def from_encoded(cls, messages: Iterable[bytes], features: PhaseMap) -> Sketch:
         """The sketch of rows that were sent one by one, as messages of :meth:`sketchlearn.FourierFeatures.encode`.
 
-        Its sums are those of a pass over the rows; it has no box, for nobody saw the rows.
+        Its sums are those of a pass over the rows. It has no box, because nobody saw the rows.
 
         Examples
         --------
@@ -188,7 +188,7 @@ class Sketch:
     def effective_count(self) -> float:
         """Number of equally weighted rows whose averages would be as noisy as these.
 
-        The number of rows if weights are whole numbers (repetition), less if fractional weights differ much.
+        This is the number of rows if weights are whole numbers (copies), and less if fractional weights differ a lot.
 
         Examples
         --------
@@ -275,9 +275,9 @@ class Sketch:
             return NotImplemented
         check_same_features(self, other)
         if self.privacy is not None or other.privacy is not None:
-            raise ValueError("can't subtract private sketches: rows can't be told from the noise of a release")
+            raise ValueError("can't subtract private sketches: their rows can't be separated from the noise")
         if self.parts is not None and self.parts.knows(other) is False:
-            raise ValueError("can't subtract these rows: the record of the sketch says that they were taken out before")
+            raise ValueError("can't subtract these rows: the record of the sketch says that they were already removed")
         bits = max(self.weight_bits, other.weight_bits)
         left, right = at_bits(self, bits), at_bits(other, bits)
         if right[1] > left[1]:
@@ -317,13 +317,13 @@ class Sketch:
         ).reduced()  # fmt: skip
 
     def with_noise(self, variance: float) -> Sketch:
-        """A copy that is known to carry noise besides that of sampling: of a sensor, a channel, another program.
+        """A copy that declares noise besides sampling noise, for example of a sensor, a channel, or another program.
 
         Parameters
         ----------
         variance : float
-            Mean squared modulus of the noise of an entry of the mean; it adds to what was known.  Decoders,
-            certificates and comparisons count with it; sums and differences of sketches carry it on.
+            Mean squared modulus of the noise of an entry of the mean. It is added to noise that was declared before.
+            Decoders, certificates and comparisons take it into account. Sums and differences of sketches keep it.
 
         Examples
         --------
@@ -341,11 +341,11 @@ class Sketch:
         return replace(self, noise=self.noise + float(variance))
 
     def tracked(self) -> Sketch:
-        """A copy with a record of its parts: what is added from now on, and what is taken out.
+        """A copy that records its parts: what is added from now on, and what is removed.
 
-        A part is known by its sums, whatever file it was in.  The record goes with the sketch into its file and into
-        every sum, and refuses a part that was taken out before.  Of rows that never came as a part of their own (some
-        rows of a file, say) it can't know whether they are in; the same ones can't be taken out twice.
+        A part is recognised by its sums, whatever file it was in. The record is stored in the file and in every sum. It
+        refuses to remove a part that was removed before. For rows that were never added as a part (some rows of a file,
+        for example), it can't know whether they are in the sketch, but the same rows can't be removed twice.
 
         Examples
         --------
@@ -360,7 +360,7 @@ class Sketch:
         ...     rest - monday
         ... except ValueError as error:
         ...     print(error)
-        can't subtract these rows: the record of the sketch says that they were taken out before
+        can't subtract these rows: the record of the sketch says that they were already removed
         """
         return self if self.parts is not None else replace(self, parts=Parts.of(self))
 

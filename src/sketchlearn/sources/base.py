@@ -454,32 +454,31 @@ def read(data: Any, *, group_by: Any = None, **options: Unpack[ReadOptions]) -> 
         Parquet, CSV and TSV (compressed too), Arrow IPC, JSON lines, ``.npy``, HDF5 and Zarr by their
         suffix; SQLite and DuckDB files, ``duckdb:`` and ``postgresql://`` with `query`.
     columns : sequence of str or int, optional
-        Columns to read, in this order; by default all (but for `weight_column` and `group_by`).  One column
-        of lists is taken as the rows themselves (embeddings).  Numbers for arrays, whose columns have no names;
-        names of fields for structured arrays, names of 1-D datasets for HDF5 and Zarr.
+        Columns to read, in this order; by default all except `weight_column` and `group_by`. A single column of lists
+        can hold whole rows (embeddings). For arrays, give numbers of columns; for structured arrays, names of fields;
+        for HDF5 and Zarr, names of 1-D datasets.
     weight_column : str or int, optional
         Column with the weights of the rows; its number for arrays, or the name of a 1-D dataset next to them.
     group_by : str, int or array, optional
         Column with the group of each row (the same way), or an array of labels for rows in memory.
     where : str or (column, operator, value), or several of them, optional
-        Rows to read: ``"age >= 30"``, ``"country in (DE, FR) and not (age < 18 or day between 2024-03-01 and
-        2024-03-31)"``; all conditions must hold.  Parquet leaves out row groups that can't have any.
+        Which rows to read: ``"age >= 30"``, ``"country in (DE, FR) and not (age < 18 or day between 2024-03-01 and
+        2024-03-31)"``; all conditions must hold. Parquet leaves out row groups that can't have any.
     query : str, optional
-        SQL whose result are the rows.
+        An SQL query; its result is the rows.
     dataset : str, optional
         Name of the array inside an HDF5 file or a Zarr group.
     format : str, optional
-        For files whose suffix doesn't tell: "parquet", "csv", "tsv", "arrow", "jsonl", "npy", "hdf5",
+        The format of files whose suffix doesn't tell it: "parquet", "csv", "tsv", "arrow", "jsonl", "npy", "hdf5",
         "zarr", "sqlite", "duckdb".
     dtype : {"float32", "float64"}, optional
         Read all columns as this type.  Text is read as float64 by default; say "float32" for text that was
         written from float32.
     delimiter, decimal, encoding : str, optional
-        Of CSV: what separates columns (``";"``, ``"tab"``), the sign before decimals (``","``), and the encoding of
-        the text (``"latin-1"``, ``"utf-16"``, ...; UTF-8 by default).
+        For CSV: the separator of columns (``";"``, ``"tab"``), the decimal sign (``","``), and the encoding of the text
+        (``"latin-1"``, ``"utf-16"``, ...; UTF-8 by default).
     encoder : Encoder, optional
-        Rules by which columns with categories and missing values become numbers; a feature map that has one brings
-        it along.
+        Rules for categories and missing values. A feature map that has an encoder uses its own.
     sample_weight : array, optional
         One weight per row, for rows in memory.
 

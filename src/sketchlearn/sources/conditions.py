@@ -115,7 +115,7 @@ class _Parser:
     def whole(self) -> Filter:
         found = self._either()
         if self._at < len(self._tokens):
-            raise self._wrong(f"there is something left: {self._tokens[self._at].text!r}")
+            raise self._wrong(f"unexpected text: {self._tokens[self._at].text!r}")
         return found
 
     def _wrong(self, text: str) -> ValueError:
@@ -271,7 +271,8 @@ def _fitting(value: Any, column: str, schema: Any) -> Any:
         moment = datetime.datetime.fromisoformat(value.strip())
     except ValueError:
         raise InputError(
-            Option("where"), f": column {column!r} holds dates, {value!r} is none: write 2024-03-31 or 2024-03-31T12:00"
+            Option("where"),
+            f": column {column!r} holds dates, and {value!r} is not a date: write 2024-03-31 or 2024-03-31T12:00",
         ) from None
     if pa.types.is_date(kind):
         return moment.date() if moment.time() == datetime.time() and moment.tzinfo is None else moment

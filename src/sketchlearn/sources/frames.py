@@ -89,7 +89,7 @@ def open_arrow(data: Any, selection: Selection) -> Source | None:
             return of_reader(pa.RecordBatchReader.from_stream(data), selection, "the Arrow stream")
         batch = pa.record_batch(data)
     except (pa.ArrowInvalid, TypeError) as error:
-        raise ValueError(f"{type(data).__name__} is no table with columns: {first_line(error)}") from None
+        raise ValueError(f"{type(data).__name__} is not a table with columns: {first_line(error)}") from None
     return of_reader(pa.RecordBatchReader.from_batches(batch.schema, [batch]), selection, "the Arrow stream")
 
 

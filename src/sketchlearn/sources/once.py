@@ -37,4 +37,4 @@ class Once:
 
     def _check(self) -> None:
         if self._read:
-            raise ValueError("this stream can be read once, and it was: open it again")
+            raise ValueError("this stream can be read only once, and it was read already: open it again")

@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import NOTHING, whole
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
@@ -196,15 +197,14 @@ def _check_user(options: dict[str, Any]) -> None:
     user, most = options.get("user"), options.get("max_rows_per_user")
     if (user is None) != (most is None):
         raise ValueError("user and max_rows_per_user go together: whose rows they are, and how many of each user count")
-    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-        raise ValueError(f"max_rows_per_user must be a positive integer, got {most!r}")
+    (whole() | NOTHING).check("max_rows_per_user", most)
     if options.get("sample") is not None:
         if user is not None:
-            raise ValueError("sample and user don't go together: the coins are of single rows")
+            raise ValueError("sample and user can't be combined: rows are sampled one by one")
         if options.get("weight_column") is not None or options.get("sample_weight") is not None:
-            raise ValueError("sample and weights don't go together: the coins are of rows of weight 1")
+            raise ValueError("sample and weights can't be combined: sampled rows have weight 1")
     if user is not None and (options.get("weight_column") is not None or options.get("sample_weight") is not None):
-        raise ValueError("user and weights don't go together: a weight counts as so many rows of its user")
+        raise ValueError("user and weights can't be combined: a weight counts as that many rows of its user")
 
 
 def _setting(value: Any) -> str:
@@ -212,6 +212,7 @@ def _setting(value: Any) -> str:
     if isinstance(value, str | int | tuple):
         return repr(value)
     labels = np.asarray(value)
-    plain = labels.dtype.kind in "biufSUM"  # a million labels must not become a million Python objects
-    text = np.ascontiguousarray(labels).tobytes() if plain else repr(labels.tolist()).encode()
-    return hashlib.blake2b(labels.dtype.str.encode() + text, digest_size=32).hexdigest()
+    found = hashlib.blake2b(labels.dtype.str.encode(), digest_size=32)
+    plain = labels.dtype.kind in "biufSUM"  # a million labels must not become a million Python objects, or be copied
+    found.update(np.ascontiguousarray(labels).view(np.uint8).data if plain else repr(labels.tolist()).encode())
+    return found.hexdigest()

@@ -167,8 +167,8 @@ class DuckBackend(Backend):
                     raise SketchFileError(f"{self.place}: not a DuckDB file ({text.splitlines()[0]})") from None
                 if time.monotonic() > end:
                     raise LockedError(
-                        f"{self.place}: another process works on this store; it was still at it after "
-                        f"{self.wait:.0f} seconds (a DuckDB file has one writer at a time, PostgreSQL has many)"
+                        f"{self.place}: another process works on this store; it was not done after {self.wait:.0f} "
+                        "seconds (a DuckDB file has one writer at a time, PostgreSQL has many)"
                     ) from None
                 time.sleep(_PAUSE)
 

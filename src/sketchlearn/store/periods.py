@@ -52,7 +52,7 @@ class Period:
         found = _FORM.fullmatch(str(text).strip())
         if found is None:
             raise ValueError(
-                f"{text!r} is no period: write a whole number and one of {', '.join([*_UNITS, *_MONTHS])}, "
+                f"{text!r} is not a period: write a whole number and one of {', '.join([*_UNITS, *_MONTHS])}, "
                 "for example 1h, 7d or 1mo"
             )
         number, unit = int(found[1]), found[2]
@@ -103,7 +103,7 @@ def moment(value: Any) -> int:
         try:
             value = dt.datetime.fromisoformat(value.strip())
         except ValueError:
-            raise ValueError(f"{value!r} is no time: write it as 2024-05-01 or 2024-05-01T13:00") from None
+            raise ValueError(f"{value!r} is not a time: write it as 2024-05-01 or 2024-05-01T13:00") from None
     if isinstance(value, np.datetime64):
         return int(value.astype("M8[us]").astype(np.int64))
     if isinstance(value, dt.datetime):

@@ -222,7 +222,7 @@ def publish(
         raise ValueError(f"a publication needs a name, got {name!r}")
     start = moment(first)
     if int(dataset.every.floor(start)) != start:
-        raise ValueError(f"first={first!r} is not the beginning of a period of {dataset.every.text}")
+        raise ValueError(f"first={first!r} is not the start of a period of {dataset.every.text}")
     phi = dataset.features if features is None else features
     check_same_features(Sketch.empty(dataset.features), Sketch.empty(phi))
     made = Publication(store, name, dataset)

@@ -112,7 +112,7 @@ class Query:
         if isinstance(where, Mapping):
             unknown = sorted(set(where) - set(names))
             if unknown:
-                raise ValueError(f"{unknown[0]!r} is no group column; there are {', '.join(names) or 'none'}")
+                raise ValueError(f"{unknown[0]!r} is not a group column; there are {', '.join(names) or 'none'}")
             wanted = {
                 name: {as_label(v) for v in (value if isinstance(value, list | tuple | set) else [value])}
                 for name, value in where.items()
@@ -227,7 +227,7 @@ class Query:
 
     def _place(self, name: str) -> int:
         if name not in self.dataset.groups:
-            raise ValueError(f"{name!r} is no group column; there are {', '.join(self.dataset.groups) or 'none'}")
+            raise ValueError(f"{name!r} is not a group column; there are {', '.join(self.dataset.groups) or 'none'}")
         return self.dataset.groups.index(name)
 
     def timeline(self, every: str | Period | None = None) -> dict[str, Sketch]:
@@ -431,7 +431,7 @@ def _matching(where: str, names: Sequence[str], labels: Mapping[tuple[Label, ...
     condition = parse_condition(where)
     for name in columns_in((condition,)):
         if name not in names:
-            raise ValueError(f"{name!r} is no group column; there are {', '.join(names) or 'none'}")
+            raise ValueError(f"{name!r} is not a group column; there are {', '.join(names) or 'none'}")
     columns = {name: [key[i] for key in labels] for i, name in enumerate(names)}
     table = pa.table({**columns, "\0number": list(labels.values())})
     return table.filter(arrow_expression((condition,), table.schema)).column("\0number").to_pylist()

@@ -244,7 +244,7 @@ class StoreBase:
             start = None
             if target.every is not None:
                 if when is None:
-                    raise ValueError("cells of this dataset have a time: say which one")
+                    raise ValueError("cells of this dataset have a time: give it")
                 start = int(target.every.floor(moment(when)))
             key = cell_label(start, [as_label(values[n]) for n in target.groups])
             made[key] = made[key] + s if key in made else s
@@ -343,5 +343,5 @@ def dataset_there(store: StoreBase, name: str | None) -> bool:
             store.backend.prepare(session)
         return False
     if name is None and len(there) > 1:
-        raise ValueError(f"{store.backend.place}: which dataset? there are {', '.join(there)}")
+        raise ValueError(f"{store.backend.place}: say which dataset; there are {', '.join(there)}")
     return bool(there) if name is None else name in there

@@ -140,7 +140,7 @@ def serve(store: Store, host: str = "127.0.0.1", port: int = 8001) -> None:
     token = os.environ.get("SKETCHLEARN_TOKEN")
     loopback = host == "localhost" or _is_loopback(host)
     if not loopback and not token:
-        raise ValueError(f"{host} can be reached by others: set SKETCHLEARN_TOKEN to something secret first")
+        raise ValueError(f"{host} can be reached from other machines: set SKETCHLEARN_TOKEN to a secret first")
     names = ("localhost", "127.0.0.1", "::1", host)
     uvicorn.run(make_app(store, token=token, hosts=names), host=host, port=port, log_level="warning", ws="none")
 

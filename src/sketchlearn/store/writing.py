@@ -67,8 +67,7 @@ def check_unchanged(units: list[Unit], known: Mapping[str, str], replace_: bool)
     for unit in units:
         if unit.identity is not None and unit.name in names and not replace_:
             raise ValueError(
-                f"{unit.name} was added before and has changed since: say replace=True to put its rows in the place of "
-                "the old ones"
+                f"{unit.name} was added before and has changed since: pass replace=True to replace its old rows"
             )
 
 

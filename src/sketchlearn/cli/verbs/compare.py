@@ -61,7 +61,7 @@ def register(app: typer.Typer) -> None:
         if not 0 < alpha < 1:
             raise usage(f"--alpha must be between 0 and 1, got {alpha}")
         if a == b == "-":
-            raise usage("standard input (-) can be read once only")
+            raise usage("standard input (-) can be read only once")
         if (b is None) == (not group):
             raise usage("give two sketches, or one table of groups and the groups with --group")
         from sketchlearn.comparison.drift import drift
@@ -125,7 +125,7 @@ def _groups(path: str, names: list[str]) -> tuple[Sketch, Sketch]:
     if not is_table(path):
         raise usage(f"--group is for tables of sketches, {path} is not one")
     if len(names) > 2 or len(set(names)) < len(names):
-        raise usage("--group names two groups that differ, or one that is compared with all others")
+        raise usage("--group takes two different groups, or one group that is compared with all others")
     first = read_group(path, names[0])
     if len(names) == 2:
         return first, read_group(path, names[1])

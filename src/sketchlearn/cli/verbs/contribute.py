@@ -66,6 +66,8 @@ def register(app: typer.Typer) -> None:
             ledger=None if ledger is None else Ledger(ledger), dataset=dataset,
         )  # fmt: skip
         if ledger is None:
-            note("note: no ledger, so nobody adds up what was spent on these rows; --ledger FILE --dataset NAME does")
+            note(
+                "note: without a ledger, nothing counts what was spent on these rows; use --ledger FILE --dataset NAME"
+            )
         facts = {"rows": count, "epsilon": terms.epsilon, "delta": terms.delta, "features": terms.features.size}
         emit(facts, as_json, f"{name}: {count:,} rows are in the total of the round, under epsilon = {terms.epsilon:g}")

@@ -119,7 +119,7 @@ def register(app: typer.Typer) -> None:
         if bool(data) == (bounds is not None):
             raise usage("give either data or both --lower and --upper")
         if first and (bounds is not None or encode or standardize or projection or task != "kmeans"):
-            raise usage("--first needs data, and nothing else: columns are taken in their own units")
+            raise usage("--first needs data and no other option of the design: columns keep their own units")
         if (rows is None) != (epsilon is None) or (delta and rows is None):
             raise usage("a map for a private release needs --rows and --epsilon (and --delta)")
         if rows is not None and bounds is None:
@@ -129,7 +129,7 @@ def register(app: typer.Typer) -> None:
             raise usage(f"--missing is mean, median or error with --encode, or pairs without it, got {missing}")
         if other_data is not None and bounds is not None:
             raise usage(
-                "--other-data names the data that the map is chosen from: leave it out with --lower and --upper"
+                "--other-data names the data from which the map is chosen: leave it out if you give --lower and --upper"
             )
         check_output(output)
         words = ""
@@ -230,5 +230,5 @@ def _bounds(lower: str | None, upper: str | None) -> tuple[list[float], list[flo
     except ValueError:
         raise usage("--lower and --upper are numbers separated by commas") from None
     if len(low) != len(high) or any(not a < b for a, b in zip(low, high, strict=True)):
-        raise usage("--lower and --upper need as many numbers each, every lower one below its upper one")
+        raise usage("--lower and --upper need the same number of values, each lower value below its upper value")
     return low, high

@@ -74,7 +74,7 @@ def register(app: typer.Typer) -> None:
         found = _fitted(
             kind(k, decoder=decoder, start=begin, random_state=seed), s, f"looking for {counted(k, 'cluster')}"
         )
-        _write(output, found, as_json, explain, f"{counted(k, 'centre')}; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{counted(k, 'centre')}. {found.verdict_}")
 
     @learn.command(epilog=examples("learn gmm all.sketch -k 5 --covariance diag -o model.json"))
     def gmm(
@@ -97,7 +97,7 @@ def register(app: typer.Typer) -> None:
         begin = None if start is None else read_model(start)
         estimator = CompressiveGaussianMixture(k, covariance_type=covariance, start=begin, random_state=seed)
         found = _fitted(estimator, s, f"fitting {k} components")
-        _write(output, found, as_json, explain, f"{counted(k, 'component')}; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{counted(k, 'component')}. {found.verdict_}")
 
     @learn.command(epilog=examples("learn stable all.sketch -k 3 -o model.json"))
     def stable(
@@ -120,7 +120,7 @@ def register(app: typer.Typer) -> None:
 
         estimator = CompressiveStableMixture(k, scatter_type=scatter, random_state=seed)
         found = _fitted(estimator, s, f"fitting {k} components")
-        _write(output, found, as_json, explain, f"{counted(k, 'component')}; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{counted(k, 'component')}. {found.verdict_}")
 
     @learn.command(
         epilog=examples("sketch data.parquet --task pca -o pca.sketch", "learn pca pca.sketch -k 5 -o model.json")
@@ -215,7 +215,7 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.learn import CompressiveICA
 
         found = _fitted(CompressiveICA(k, random_state=seed), s, "separating sources")
-        _write(output, found, as_json, explain, f"{counted(found.n_components_, 'source')}; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{counted(found.n_components_, 'source')}. {found.verdict_}")
 
     @learn.command(
         epilog=examples(
@@ -247,7 +247,7 @@ def register(app: typer.Typer) -> None:
         wanted, chosen = _both(s, target, predictors)
         found = CompressiveCCA("auto" if k is None else k).fit_sketch(s, wanted, chosen)
         first = ", ".join(f"{r:.4f}" for r in found.correlations_[:5])
-        _write(output, found, as_json, explain, f"correlations {first}; {found.verdict_}")
+        _write(output, found, as_json, explain, f"correlations {first}. {found.verdict_}")
 
     @learn.command(
         "mixture-regression",
@@ -281,7 +281,7 @@ def register(app: typer.Typer) -> None:
             found = estimator.fit_sketch(s, wanted, chosen)
         columns, components = counted(found.n_features_in_, "column"), counted(found.n_components_, "component")
         line = f"{','.join(target)} from {columns}, {components}"
-        _write(output, found, as_json, explain, f"{line}; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{line}. {found.verdict_}")
 
     @learn.command(
         epilog=examples(
@@ -305,7 +305,7 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.learn import CompressiveSubspaces
 
         found = _fitted(CompressiveSubspaces(k, dim, random_state=seed), s, f"looking for {k} subspaces")
-        _write(output, found, as_json, explain, f"{counted(k, 'subspace')} of dimension {dim}; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{counted(k, 'subspace')} of dimension {dim}. {found.verdict_}")
 
     @learn.command(
         epilog=examples(
@@ -366,7 +366,7 @@ def register(app: typer.Typer) -> None:
         for name, one in ({} if people is None else people).items():
             found.enroll(name, one)
         count = len(found.speakers_)
-        said = f"{count} speaker{'s' * (count != 1)} enrolled; {found.verdict_}"
+        said = f"{count} speaker{'s' * (count != 1)} enrolled. {found.verdict_}"
         _write(output, found, as_json, explain, f"background of {counted(k, 'component')}, {said}")
 
     @learn.command(
@@ -411,7 +411,7 @@ def register(app: typer.Typer) -> None:
         )
         sketches = SketchTable.load(table)
         found = _fitted(estimator, sketches, f"telling {len(sketches)} classes apart")
-        _write(output, found, as_json, explain, f"{len(found.classes_)} classes; {found.verdict_}")
+        _write(output, found, as_json, explain, f"{len(found.classes_)} classes. {found.verdict_}")
 
 
 def _both(s: Sketch, target: list[str], predictors: list[str] | None) -> tuple[list[int], list[int] | None]:

@@ -84,6 +84,6 @@ def _all(paths: list[str], groups: list[str] | None) -> Iterator[Sketch]:
         else:
             found = read_sketch(path)
             if found in seen:
-                note(f"warning: {path} is the same sketch as another one: its rows are counted twice")
+                note(f"warning: {path} is the same sketch as another input: its rows are counted twice")
             seen.append(found)
             yield found

@@ -118,7 +118,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Draw the greedy criterion over a plane: where one more component would explain most."""
         if sketch == "-" and model == "-":
-            raise usage("standard input (-) can be read once only")
+            raise usage("standard input (-) can be read only once")
         _prepare(output, as_json, sketch, model)
         found = None if model is None else read_model(model)
         names = names_in(columns)

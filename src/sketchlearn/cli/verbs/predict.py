@@ -66,7 +66,7 @@ def register(app: typer.Typer) -> None:
         if kind is None:
             raise usage(f"{output}: predictions are .parquet or .csv; give the output such a suffix")
         if "-" in data and (len(data) > 1 or model == "-"):
-            raise usage("standard input (-) can be read once only, and not together with files")
+            raise usage("standard input (-) can be read only once, and not together with files")
         check_output(output, model, *data, as_json=as_json)
         from sketchlearn.files import whole
         from sketchlearn.learn.predictions import PredictionWriter, predictions

@@ -130,7 +130,9 @@ def register(app: typer.Typer) -> None:
         told: dict[str, Any]
         if not holds_sketches(data):
             if group or (public_map and features is None):
-                raise usage("--group and --public-map are for sketches; of rows, the map is bought with the budget")
+                raise usage(
+                    "--group and --public-map are for sketches; for rows, the command makes a map from the budget"
+                )
             if rows is not None or sample is not None:
                 raise usage("--rows and --sample are for sketches")
             reading = {
@@ -148,12 +150,14 @@ def register(app: typer.Typer) -> None:
                 emit({"output": output, **told}, as_json, f"{output}\n{text}{left}")
             return
         if (user, max_rows_per_user, columns, category, bounds, where, format) != (None,) * 7:
-            raise usage("--columns, --category, --bounds, --user, --where and --format are for rows, this is a sketch")
+            raise usage(
+                "--columns, --category, --bounds, --user, --where and --format are for rows, but this is a sketch"
+            )
         if len(data) > 1:
-            raise usage("one sketch at a time: 'sketchlearn merge' adds several up")
+            raise usage("give one sketch; 'sketchlearn merge' adds several")
         if is_table(sketch):
             if relation != "add-remove" or rows is not None:
-                raise usage("a table is released under add-remove: leave out --relation and --rows")
+                raise usage("tables are released with the relation add-remove: leave out --relation and --rows")
             private = release_table(
                 SketchTable.load(sketch), epsilon, delta, groups=group or None, records_per_user=records_per_user,
                 public_map=public_map, ledger=book, dataset=dataset,
@@ -164,7 +168,7 @@ def register(app: typer.Typer) -> None:
             assert first is not None
             told = {"output": output, "groups": private.groups, "privacy": first.to_json()}
             if output != "-":
-                emit(told, as_json, f"{output}: {len(private)} groups, one promise for all\n{first.explain()}")
+                emit(told, as_json, f"{output}: {len(private)} groups, one guarantee for all\n{first.explain()}")
             return
         if group:
             raise usage(f"--group is for tables of sketches, {sketch} is not one")

@@ -50,15 +50,15 @@ def register(app: typer.Typer) -> None:
         """Write a page with tables and interactive pictures that works offline, in light and dark."""
         check_output(output, model, sketch, as_json=as_json)
         if ks is not None and sketch is None:
-            raise usage("--ks needs --sketch: other numbers of components are decoded from the sketch")
+            raise usage("--ks needs --sketch: the sweep decodes the sketch")
         if model == "-" and sketch == "-":
-            raise usage("standard input (-) can be read once only")
+            raise usage("standard input (-) can be read only once")
         learned = read_model(model)
         table = None
         if sketch is not None:
             options, numbers = learned.sweep_options(), numbers_in(ks or "1:12")
             if options is None:
-                raise usage(f"--sketch adds a choice of k, a {learned.task} model has none")
+                raise usage(f"--sketch adds a choice of k, and {learned.task} models have no k")
             s = read_sketch(sketch)
             _check_same(learned, s)
             with working(f"trying {len(numbers)} numbers of components"):
@@ -76,8 +76,8 @@ def _check_same(model: Model, sketch: Sketch) -> None:
     if model.privacy != sketch.privacy:
         which = ("exact", "private") if model.privacy is None else ("private", "exact or another release")
         raise IncompatibleSketchError(
-            f"the model was learned from a sketch that is {which[0]}, this one is {which[1]}: the promise on the page "
-            "would not be about all that is on it"
+            f"the model was learned from a sketch that is {which[0]}, this one is {which[1]}: the guarantee on the "
+            "page would not cover everything on it"
         )
     for what, mine, other in (
         ("feature map", own.get("fingerprint"), sketch.features.fingerprint),

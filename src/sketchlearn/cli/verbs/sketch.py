@@ -202,7 +202,7 @@ def register(app: typer.Typer) -> None:
                     result = once(run, rows, selection, given, design, options)
             except KeyboardInterrupt:
                 if run.point is not None and run.point.exists():
-                    note(f"stopped; run the same command again to go on (the position is in {run.point})")
+                    note(f"stopped; run the same command again to continue (the position is in {run.point})")
                 raise
         if output != "-":
             _tell(result, output, as_json)

@@ -107,7 +107,7 @@ def register(app: typer.Typer) -> None:
         is_graph = any(Path(path).suffix.lower() == ".npz" for path in data)
         if is_graph:
             if len(data) > 1:
-                raise usage("a graph (.npz) is one file, without others")
+                raise usage("give only one file if it is a graph (.npz)")
             if id_column is not None or any(value is not None for value in options.values()):
                 raise usage("a graph (.npz) has no columns: leave out --id, --columns and other options of rows")
         from sklearn.exceptions import ConvergenceWarning
@@ -136,7 +136,7 @@ def register(app: typer.Typer) -> None:
             write_bytes(sketch, found.sketch_.to_bytes())
         write_bytes(output, model.to_json().encode())  # the last one: where it is, all are
         facts = {name: path for name, path in (("labels", labels), ("nodes", nodes), ("sketch", sketch)) if path}
-        line = f"{output}: {model.headline}; {found.verdict_}"
+        line = f"{output}: {model.headline}. {found.verdict_}"
         emit({"output": output, **facts, "task": model.task, **model.summary()}, as_json, line)
 
 
@@ -160,7 +160,7 @@ def _graph(path: str) -> Any:
             found.check_format(full_check=True)  # compiled loops trust it
         graph = found.tocsr()
     except _BROKEN:
-        raise SourceError(f"{path}: is no sparse matrix that scipy.sparse.save_npz wrote") from None
+        raise SourceError(f"{path}: is not a sparse matrix written by scipy.sparse.save_npz") from None
     if not np.issubdtype(graph.dtype, np.number) or not np.isfinite(graph.data).all():
         raise SourceError(f"{path}: a graph has finite numbers as weights")
     return graph

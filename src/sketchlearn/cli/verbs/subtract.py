@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Remove the rows of some sketches from another. They must have been added before."""
         if [whole, *parts].count("-") > 1:
-            raise usage("standard input (-) can be read once only")
+            raise usage("standard input (-) can be read only once")
         check_output(output, whole, *parts)
         rest = read_sketch(whole).tracked()
         unknown: list[str] = []
@@ -50,14 +50,14 @@ def _without(rest: Sketch, part: Sketch, path: str, whole: str, force: bool, unk
     known = record.knows(part)
     if known is False and not force:
         raise ValueError(
-            f"{path} was taken out of {whole} before, or is given twice; --force takes it out once more (if its rows "
-            "are in more than once)"
+            f"{path} was already removed from {whole}, or is given twice; use --force if its rows were added more than "
+            "once"
         )
     left = replace(replace(rest, parts=None) - part, parts=record.without(part))
     if known is None:
         unknown.append(path)
         note(
-            f"note: can't know whether {path} was ever added: {whole} has no record of it as a part; the sums allow "
-            "it, and it can't be taken out again"
+            f"note: {whole} has no record that {path} was added as a part. Its sums allow the subtraction; a second "
+            "one will be refused"
         )
     return left

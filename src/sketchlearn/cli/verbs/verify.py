@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
         from sketchlearn.exceptions import IncompatibleSketchError
 
         if not isinstance(learned, VerifierModel):
-            raise usage(f"{model}: a {learned.task} model verifies nothing; make one with 'learn verifier'")
+            raise usage(f"{model}: a {learned.task} model can't verify anything; make a model with 'learn verifier'")
         if is_table(test) and Path(test).is_file():
             raise usage(f"{test}: a table; give the sketch of one segment")
         sketch = read_sketch(test)
@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
         with working("verifying"):
             ratios = learned.log_ratios(sketch)
         if not ratios:
-            raise usage(f"{model}: nobody is enrolled; learn verifier with --enroll TABLE")
+            raise usage(f"{model}: nobody is enrolled; run 'learn verifier' with --enroll TABLE")
         if claim is not None:
             if claim not in ratios:
                 raise usage(f"--claim {claim}: enrolled are {', '.join(list(ratios)[:20])}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_
 from sketchlearn.decoders.classifier.worth import worth
 from sketchlearn.decoders.evidence import beyond_box
 from sketchlearn.decoders.families import GAUSSIANS
-from sketchlearn.decoders.solution import Code, MixtureSolution
+from sketchlearn.decoders.solution import Code, MixtureSolution, said
 from sketchlearn.decoders.verdicts import FEWEST_ROWS
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.second_moment import second_moment
@@ -22,6 +21,7 @@ from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.rules import MixtureRule
 from sketchlearn.sketches.table import SketchTable
+from sketchlearn.words import counted
 
 Array = npt.NDArray[np.float64]
 
@@ -96,13 +96,10 @@ def decode_moments(
         found = replace(found, facts={**found.facts, "expected_error": float("nan")})
     far = next((doubt for law, sketch in pairs if (doubt := beyond_box(law, sketch, far_only=True))), "")
     if found.reliable and shape != "tied" and far:
-        return replace(found, code=Code.MISFIT, verdict=f"not certified: the classes are no normal laws: {far}")
+        return replace(
+            found, code=Code.MISFIT, verdict=f"Not certified. The classes are not normally distributed: {far}."
+        )
     return found
-
-
-decode_lda = partial(decode_moments, shape="tied")
-decode_qda = partial(decode_moments, shape="full")
-decode_naive_bayes = partial(decode_moments, shape="diag")
 
 
 def decode_class_mixtures(
@@ -146,14 +143,14 @@ def decode_class_mixtures(
     doubtful = [str(label) for label, s in zip(table, found, strict=True) if not s.reliable]
     code = Code.RELIABLE if not doubtful else max((s.code for s in found if not s.reliable), key=_severity)
     verdict = (
-        "every class is explained down to its noise"
+        "Reliable. A mixture explains each class down to its noise."
         if not doubtful
-        else f"classes whose mixture is not certified: {', '.join(doubtful[:5])} "
-        f"({next(s.verdict for s in found if not s.reliable)})"
+        else f"Not certified. Classes whose mixture is not certified: {', '.join(doubtful[:5])}. The first of them: "
+        f"{next(s.verdict for s in found if not s.reliable)}"
     )
     if short:
         code = max(code, Code.UNDETERMINED, key=_severity)
-        verdict = f"too few rows for {k} component{'s' * (k != 1)}: class {', '.join(short[:5])}; {verdict}"
+        verdict = f"Not certified. Too few rows for {counted(k, 'component')}: class {', '.join(short[:5])}. {verdict}"
     rule = MixtureRule(np.log(shares_of(table, class_weights)), tuple(s.mixture for s in found))
     each = [GAUSSIANS[covariance_type].parameters(len(s.weights), table.features.dim) for s in found]
     model = _solution(table, "mixture", rule, rule.mixtures, False, float(sum(each) - max(each)), rng, trace)
@@ -186,18 +183,13 @@ def _solution(
     found = worth(rule, laws, counts, shared, rng)
     error = float(1.0 - shares @ np.diag(found.typical))
     doubt = found.doubt(parameters, 1.0 / float(np.sum(shares**2 / counts)))
-    code, verdict = Code.RELIABLE, "the densities tell the classes apart, in new rows of theirs as well"
+    code, verdict = Code.RELIABLE, "Reliable. The densities separate the classes, also in new rows drawn from them."
     if len(counts) < 2:
-        code, verdict = Code.UNDETERMINED, "all rows are of one class: there is nothing to tell apart"
+        code, verdict = Code.UNDETERMINED, "Not certified. All rows are of one class, so there is nothing to separate."
     elif doubt:
-        code, verdict = Code.UNDETERMINED, f"not certified: {doubt}"
+        code, verdict = Code.UNDETERMINED, f"Not certified. {doubt}."
     return ClassifierModel(
-        task="classifier",
-        decoder=name,
-        residual=error,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("classifier", name, error, float("nan"), (code, verdict), 0, trace),
         rule=rule,
         counts=counts,
         typical=found.typical,

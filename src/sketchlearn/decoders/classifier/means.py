@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import counts_of, one_component, shares_of
 from sketchlearn.decoders.noise import DEVIATIONS
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.verdicts import FEWEST_ROWS
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.classifier import ClassifierModel
@@ -80,16 +80,14 @@ def decode_means(
         code, verdict = Code.UNDETERMINED, f"class {few!r} has {rows.min():.6g} rows, fewer than {FEWEST_ROWS}"
     elif close.any():
         a, b = (table.groups[i] for i in np.argwhere(close)[0])
-        code, verdict = Code.UNDETERMINED, f"the sketches of {a!r} and {b!r} can't be told apart"
+        code, verdict = (
+            Code.UNDETERMINED,
+            f"Not certified. The sketches of {a!r} and {b!r} don't differ by more than their noise.",
+        )
     else:
-        code, verdict = Code.RELIABLE, "all class means are apart by more than their noise"
+        code, verdict = Code.RELIABLE, "Reliable. All class means differ by more than their noise."
     return ClassifierModel(
-        task="classifier",
-        decoder="mean",
-        residual=within,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("classifier", "mean", within, float("nan"), (code, verdict), 0, trace),
         rule=LinearRule(phi, coefficients, intercepts, softness=within),
         counts=counts,
         typical=inner + intercepts,

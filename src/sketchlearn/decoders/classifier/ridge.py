@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.lowrank.solution import Moments as SketchMoments
 from sketchlearn.decoders.noise import CHANCE, added_variance
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.verdicts import HELD
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.models.classifier import ClassifierModel
@@ -95,8 +95,8 @@ def feature_moments(sketch: Sketch, what: str) -> tuple[Array, Array]:
         mean, second = products.moments_from_sums(sketch.sums, weight)
         return mean, second - np.outer(mean, mean)
     if columns is not None and columns.is_exact:
-        covariance = full_matrix(columns, columns.centred_mean_from_sums(sketch.sums, weight))
-        return columns.row_mean_from_sums(sketch.sums, weight), covariance
+        moments = SketchMoments.of(sketch, what)
+        return moments.mean, moments.covariance
     raise TypeError(f"{what} needs products of features or of columns, the sketches have {phi.kind} features")
 
 
@@ -156,12 +156,7 @@ def decode_ridge(
     code, verdict = _verdict(found, spread, n, len(bands))
     rule = LinearRule(table.features, weights, intercepts)
     return ClassifierModel(
-        task="classifier",
-        decoder="ridge",
-        residual=found.residual,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("classifier", "ridge", found.residual, float("nan"), (code, verdict), 0, trace),
         rule=rule if alpha is not None else _refined(rule, moments, found),
         counts=counts,
         typical=moments.means @ weights + intercepts,
@@ -303,18 +298,26 @@ def _verdict(fit: _Fit, spread: float, n: float, tried: int) -> tuple[Code, str]
         return Code.UNDETERMINED, "all rows are of one class: there is nothing to tell apart"
     explained = 1.0 - fit.gcv / spread
     if explained <= 0.0:
-        return Code.MISFIT, "the features don't tell the classes apart: no better than the classes' shares"
+        return (
+            Code.MISFIT,
+            "Not certified. The features don't separate the classes: the shares of the classes predict as well.",
+        )
     p = tried * float(gammaincc(0.5 * max(fit.parameters, 1.0), 0.5 * n * explained + fit.parameters))
     if p > CHANCE:
-        return Code.UNDETERMINED, f"the classes may be told apart by chance only (p = {min(p, 1.0):.2g})"
+        return (
+            Code.UNDETERMINED,
+            f"Not certified. The differences between the classes may be chance (p = {min(p, 1.0):.2g}).",
+        )
     seen = 1.0 - fit.residual / spread
     if explained < HELD * seen:  # scores of new rows are farther from their class than its probabilities say
         return Code.UNDETERMINED, (
-            f"few rows for so rich a rule: {fit.parameters:.0f} effective parameters for {n:.0f} rows explain "
-            f"{seen:.1%} of the indicators' variance there, and {explained:.1%} in new rows (cross-validated)"
+            f"Not certified. There are too few rows: {fit.parameters:.0f} effective parameters for {n:.0f} rows. The "
+            f"rule explains {seen:.1%} of the variance of the class indicators in these rows, but {explained:.1%} in "
+            "new rows (cross-validation)."
         )
     verdict = (
-        f"least squares as from the rows; about {explained:.1%} of the indicators' variance is explained "
-        f"(cross-validated), with {fit.parameters:.0f} effective parameters for {n:.0f} rows"
+        "Reliable. The coefficients are those of least squares on the rows. In new rows they explain about "
+        f"{explained:.1%} of the variance of the class indicators (cross-validation). There are {fit.parameters:.0f} "
+        f"effective parameters for {n:.0f} rows."
     )
     return Code.RELIABLE, verdict

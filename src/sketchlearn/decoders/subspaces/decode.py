@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import whole
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.drive import Run, misfit_words
 from sketchlearn.decoders.kmeans.partition import k_means
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.problem import Array, Problem, location_and_scale
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.subspaces.errors import Errors, errors_of
 from sketchlearn.decoders.subspaces.flats import Flats, fit_flats
 from sketchlearn.decoders.subspaces.rows import k_subspaces
@@ -31,6 +32,7 @@ from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.subspaces import SubspacesModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
+from sketchlearn.words import counted
 
 Index = npt.NDArray[np.intp]
 
@@ -85,8 +87,9 @@ def decode_subspaces(
     (array([1., 1., 0.]), True)
     """
     d = characteristic(sketch.features, "a union of subspaces").dim
-    if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or not 1 <= dim <= d:
-        raise ValueError(f"dim must be a whole number between 1 and the {d} columns, got {dim!r}")
+    whole().check("dim", dim)
+    if dim > d:
+        raise ValueError(f"dim={dim} is more than the {d} columns")
     with single_blas_thread:
         run = _Run(subspaces_problem(sketch, int(dim)), int(n_subspaces), int(dim), rng)
         found = run.search()
@@ -185,7 +188,7 @@ class _Run(Run):
         flats = flats.orthonormal()
         moved = np.array([principal_angles(a, b)[0] for a, b in zip(before, flats.bases, strict=True)])
         found = _Found(flats, value, errors_of(self.problem, flats, self.rng), moved)
-        name = f"{c} component{'s' * (c > 1)} inside each subspace"
+        name = f"{counted(c, 'component')} inside each subspace"
         words = f"{misfit_words(found.ratio)}; subspaces turned by up to {moved.max():.2g} degrees"
         self.note(name, why, words, found.explained, perf_counter() - begin)
         return found
@@ -252,17 +255,9 @@ def _solution(found: _Found, run: _Run) -> SubspacesModel:
     angles = found.angles[order]
     pairs = [principal_angles(bases[i], bases[j])[0] for i in range(k) for j in range(i)]
     separation = float(min(pairs, default=90.0))
-    code, verdict = _verdict(found, angles, separation)
+    judged, name = _verdict(found, angles, separation), f"flats, {counted(share.shape[1], 'component')} inside each"
     return SubspacesModel(
-        task="subspaces",
-        decoder=f"flats, {share.shape[1]} component{'s' * (share.shape[1] > 1)} inside each",
-        residual=found.value,
-        noise_floor=found.errors.floor,
-        ratio=found.ratio,
-        code=code,
-        verdict=verdict,
-        iterations=share.shape[1],
-        trace=run.trace,
+        **said("subspaces", name, found.value, found.errors.floor, judged, share.shape[1], run.trace),
         bases=bases,
         weights=weights[order],
         variances=(values[:, ::-1] + thick)[order] * unit**2,
@@ -274,26 +269,26 @@ def _solution(found: _Found, run: _Run) -> SubspacesModel:
 
 def _verdict(found: _Found, angles: Array, separation: float) -> tuple[Code, str]:
     worst = int(np.argmax(angles))
-    known = f"subspace {worst}, the least certain, is known to {angles[worst]:.2g} degrees"
-    left = f"the misfit is {found.ratio:.2g} times what noise leaves"
+    known = f"Subspace {worst}, the least certain, is known to {angles[worst]:.2g} degrees."
+    left = f"The misfit is {found.ratio:.2g} times the noise floor."
     if not found.explained and found.ratio > _CLOSE:
         return Code.MISFIT, (
-            f"not certified: {left}. Either there are more subspaces, or of higher dimension, or not through the "
-            "origin, or the best ones were not found (try another seed), or so many rows show the law inside the "
-            f"subspaces in more detail than {found.flats.places.shape[1]} components do; the last refinement turned "
-            f"them by up to {found.moved.max():.2g} degrees"
+            "Not certified. Try another seed. Perhaps there are more subspaces, or they have a higher dimension, or "
+            "they don't pass through the origin. Perhaps the rows are so many that they show the distribution inside "
+            f"the subspaces in more detail than {found.flats.places.shape[1]} components do. {left} The last "
+            f"refinement turned the subspaces by up to {found.moved.max():.2g} degrees."
         )
     if not found.twice:
         return Code.UNDETERMINED, (
-            f"not certified: {left}, but {_TRIES} beginnings led to {_TRIES} different unions: there may be "
-            "better ones. Another seed, or more features, would help"
+            f"Not certified. Try another seed or more features: {_TRIES} starts led to {_TRIES} different results, so "
+            f"there may be better ones. {left}"
         )
     if len(angles) > 1 and separation < _APART * float(angles.max()):
         return Code.UNDETERMINED, (
-            f"not certified: {left}, but two subspaces are {separation:.2g} degrees apart and {known} only: other "
-            "pairs explain the sketch as well. More rows or features would help"
+            f"Not certified. Use more rows or features. Two subspaces are {separation:.2g} degrees apart, and other "
+            f"pairs explain the sketch as well. {known} {left}"
         )
     if angles.max() > _KNOWN:
-        return Code.UNDETERMINED, f"not certified: {left}, but {known} only: more rows or features would help"
-    apart = f", and no two are closer than {separation:.2g} degrees" if len(angles) > 1 else ""
-    return Code.RELIABLE, f"reliable: {left}, {known}{apart}"
+        return Code.UNDETERMINED, f"Not certified. Use more rows or features. {known} {left}"
+    apart = f" No two subspaces are closer than {separation:.2g} degrees." if len(angles) > 1 else ""
+    return Code.RELIABLE, f"Reliable. {left} {known}{apart}"

@@ -12,7 +12,7 @@ from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.kmeans.partition import Partition, check_criterion, partition, task_of
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.decoders.solution import ClusterSolution, said
 from sketchlearn.decoders.state import LIGHTEST, State
 from sketchlearn.decoders.steps.amp import descended
 from sketchlearn.decoders.steps.pursuit import best_point
@@ -56,14 +56,17 @@ def doubt_of(problem: Problem, state: State) -> str:
     """Why a model with a small misfit need not be the right one; empty if nothing speaks against it."""
     k, d = state.means.shape
     if problem.drowned:
-        return "most of its noise was added to it: wrong centres may explain it as well"
+        return "most of the noise in the sketch was added to it: wrong centres may explain it as well"
     if 2 * problem.size < _EQUATIONS * k * (d + 2):
-        return "the sketch has hardly more numbers than the model: almost anything fits it; use a larger one"
+        return "the sketch has hardly more numbers than the model, so almost anything fits: use a larger sketch"
     gram, _ = problem.gram(state)
     inverse = np.linalg.inv(gram + 1e-9 * np.trace(gram) / k * np.eye(k))
     errors = np.sqrt(np.maximum(np.diag(inverse), 0.0) * state.value / (2 * problem.size))
     if (errors > _KNOWN * np.maximum(state.weights, 0.0)).any():
-        return "it does not determine all weights: clusters coincide, the map is too coarse or there is too much noise"
+        return (
+            "the sketch does not determine all weights: clusters coincide, the map is too coarse, or there is too "
+            "much noise"
+        )
     return ""
 
 
@@ -86,21 +89,12 @@ def solution(
     """
     state = replace(state, value=problem.misfit(state))
     floor = max(problem.floor(state)[0], floor)
-    ratio = state.value / floor
     mixture = state.with_weights(np.maximum(state.weights, LIGHTEST)).mixture()
     if cells is None:
         cells = partition(mixture, state.k, rng, start=state.means, restarts=0, criterion=criterion)
-    code, verdict = judge(ratio, name, doubt_of(problem, state))
+    judged = judge(state.value / floor, name, doubt_of(problem, state))
     return ClusterSolution(
-        task=task_of(criterion),
-        decoder=name,
-        residual=state.value,
-        noise_floor=floor,
-        ratio=ratio,
-        code=code,
-        verdict=verdict,
-        iterations=rounds,
-        trace=trace or [],
+        **said(task_of(criterion), name, state.value, floor, judged, rounds, trace),
         mixture=problem.mixture(mixture),
         centers=problem.points(cells.centers),
         weights=cells.weights,
