@@ -245,7 +245,7 @@ def test_a_budget_of_seconds_is_that_of_the_command_alone(tmp_path, run):
     X = np.random.default_rng(0).exponential(size=(3000, 6))
     sl.sketch(X, sl.design(X, n_components=10, seed=0)).save(tmp_path / "a.sketch")
     learn = ("learn", "kmeans", tmp_path / "a.sketch", "-k", "10", "-o", tmp_path / "model.json")
-    assert b"unfinished: within the budget of 0.02 s" in run(*learn, "--budget", "0.02")[1]
+    assert b"budget of 0.02 s of CPU left no time" in run(*learn, "--budget", "0.02")[1]
     with spending() as budget:
         assert budget.seconds == 60.0
     assert b"0.05 s" in run("sweep", tmp_path / "a.sketch", "-k", "1:30", "--budget", "0.05")[1]

@@ -83,7 +83,7 @@ class Sweep:
 
     def unfinished(self, words: str) -> Sweep:
         """The table with what there was no time for."""
-        because, reason = (f"{said}; {words}" if said else "" for said in (self.because, self.reason))
+        because, reason = (f"{said}. {words}" if said else "" for said in (self.because, self.reason))
         return replace(self, because=because, reason=reason)
 
     def knowing(self, k: int) -> Sweep:
