@@ -164,9 +164,11 @@ def merged_pairs(state: State) -> tuple[npt.NDArray[np.intp], Array, Array, Arra
     part = weights[i] / np.maximum(total, 1e-300)
     gap = means[i] - means[j]
     center = means[j] + part[:, None] * gap
-    spread = (part * (1 - part))[:, None, None] * gap[:, :, None] * gap[:, None, :]
-    inner = part[:, None, None] * matrices[i] + (1 - part)[:, None, None] * matrices[j]
-    return np.stack([i, j]), total, center, inner + spread
+    union = np.empty((len(i), *matrices.shape[1:]))
+    for pair, (a, b, share) in enumerate(zip(i, j, part, strict=True)):  # (all at once they are many matrices)
+        union[pair] = share * matrices[a] + (1 - share) * matrices[b]
+        union[pair] += (share * (1 - share)) * gap[pair][:, None] * gap[pair][None, :]
+    return np.stack([i, j]), total, center, union
 
 
 def reduced(state: State, k: int) -> State:

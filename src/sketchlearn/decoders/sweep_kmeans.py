@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sketchlearn.decoders.budget import PATIENCE
+from sketchlearn.decoders.budget import PATIENCE, Budget, running, spending
 from sketchlearn.decoders.description import FREQUENCIES, describe
 from sketchlearn.decoders.kmeans.partition import DRAWS, squared_distances
 from sketchlearn.decoders.metric import standard_metric
@@ -57,6 +57,17 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator,
     found: list[Found] = []
     for k in watched(numbers, report):
         found.append(_next(problem, k, rng, found[-1] if found else None))
+    budget = running()
+    with spending(Budget(budget.seconds)) as own:  # whatever the searches have left
+        table = _judged(sketch, problem, numbers[: len(found)], found, rng)
+    budget.absorb([own])
+    return table
+
+
+def _judged(
+    sketch: Sketch, problem: Problem, numbers: list[int], found: list[Found], rng: np.random.Generator
+) -> Sweep:
+    """The table of what was found, and the number that it speaks for."""
     models = [problem.mixture(f.state.with_weights(np.maximum(f.state.weights, 1e-12)).mixture()) for f in found]
     explained = next((model for f, model in zip(found, models, strict=True) if f.ratio <= SLACK), None)
     gaussians = _gaussians(sketch, numbers[-1], rng)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sketchlearn.cli.app import (
+    Budget,
     Debug,
     Json,
     check_output,
@@ -60,6 +61,7 @@ def register(app: typer.Typer) -> None:
         ] = False,
         start: Start = None,
         seed: Seed = 0,
+        budget: Budget = None,
     ) -> Learned:
         """Find the centres of k clusters."""
         s = read_sketch(sketch)
@@ -79,6 +81,7 @@ def register(app: typer.Typer) -> None:
         covariance: Annotated[Covariance, typer.Option("--covariance", help="Shape of the components.")] = "full",
         start: Start = None,
         seed: Seed = 0,
+        budget: Budget = None,
     ) -> Learned:
         """Fit a mixture of k Gaussians."""
         s = read_sketch(sketch)
@@ -97,6 +100,7 @@ def register(app: typer.Typer) -> None:
             Literal["full", "diag"], typer.Option("--scatter", help="Shape of the components.")
         ] = "full",
         seed: Seed = 0,
+        budget: Budget = None,
     ) -> Learned:
         """Fit a mixture of k heavy-tailed (stable) components."""
         s = read_sketch(sketch)
@@ -164,6 +168,7 @@ def register(app: typer.Typer) -> None:
             int | None, typer.Option("-k", "--components", min=1, help="Number of sources to keep; by default all.")
         ] = None,
         seed: Seed = 0,
+        budget: Budget = None,
     ) -> Learned:
         """Find independent sources, from a sketch made with --task ica."""
         s = read_sketch(sketch)
@@ -215,6 +220,7 @@ def register(app: typer.Typer) -> None:
         ] = None,
         k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Number of components.")] = None,
         seed: Seed = 0,
+        budget: Budget = None,
     ) -> Learned:
         """Learn the distribution of some columns given others, from a sketch for mixtures."""
         s = read_sketch(sketch)
@@ -236,6 +242,7 @@ def register(app: typer.Typer) -> None:
         k: Annotated[int, typer.Option("-k", "--subspaces", min=1, help="Number of subspaces.")],
         dim: Annotated[int, typer.Option("--dim", help="Dimension of each subspace.")] = 1,
         seed: Seed = 0,
+        budget: Budget = None,
     ) -> Learned:
         """Find linear subspaces that the rows lie near, with standard errors of their angles."""
         s = read_sketch(sketch)
@@ -278,6 +285,7 @@ def register(app: typer.Typer) -> None:
             float, typer.Option("--dependence", help="Number of consecutive rows that count as one independent row.")
         ] = 1.0,
         seed: Seed = 0,
+        budget: Budget = None,
     ) -> Learned:
         """Learn a background model and enrol speakers, from tables with one sketch per speaker."""
         from sketchlearn.learn import CompressiveVerifier
@@ -313,6 +321,7 @@ def register(app: typer.Typer) -> None:
         ] = "full",
         balanced: Annotated[bool, typer.Option("--balanced", help="Give all classes equal weight.")] = False,
         seed: Seed = 0,
+        budget: Budget = None,
     ) -> Learned:
         """Learn a classifier, from a table with one sketch per class."""
         if not is_table(table) and Path(table).is_file():
