@@ -1,6 +1,6 @@
 """CPU time and peak memory of every estimator on thirty shapes of data, each in a process of its own.
 
-python benchmarks/shapes.py [--only kmeans] [--seconds 300]
+python benchmarks/shapes.py rows.jsonl [--only kmeans] [--shapes 3:8] [--seconds 300]   # resumes where it stopped
 
 A line a shape: CPU seconds of one core for design, pass and decoding together (one thread), the growth of the resident
 set over that of the process with the rows in memory, the size of map and sketch, and what the estimator said.  Loops
@@ -14,6 +14,7 @@ import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -109,33 +110,45 @@ def measured(number):
             "said": said}  # fmt: skip
 
 
+def line(row):
+    """A row of the table."""
+    name, parameters, kind, n, d = SHAPES[row["shape"]]
+    words = f"{row['shape']:2} {name} {n} x {d} {kind} " + " ".join(map(str, parameters.values()))
+    if "ended" in row:
+        return f"{words:49}  OVER: ended with {row['ended']}"
+    refused = row["said"].startswith("ValueError") and row["cpu"] < 10
+    large = row["memory"] > max(4 * row["size"], SMALL)
+    over = " OVER" * (not refused and (large or (row["cpu"] > 60 and "unfinished" not in row["said"])))
+    return f"{words:49}{row['cpu']:8.1f}{row['memory']:8.0f}{row['size']:8.1f}  {row['said'][:90]}{over}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("rows", type=Path)
     parser.add_argument("--only", help="one estimator")
-    parser.add_argument("--from", type=int, default=0, dest="first", help="number of the first shape")
+    parser.add_argument("--shapes", default=f"0:{len(SHAPES)}", help="numbers of the first shape and past the last")
     parser.add_argument("--seconds", type=int, default=300, help="CPU after which a process is ended")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one is not None:
         print(json.dumps(measured(given.one)))
         return
-    print(f"{'':3}{'':46}{'CPU s':>8}{'MB':>8}{'map MB':>8}  said")
-    for number, (name, parameters, kind, n, d) in enumerate(SHAPES):
-        if number < given.first or (given.only and name != given.only):
+    rows = [json.loads(text) for text in given.rows.read_text().splitlines()] if given.rows.exists() else []
+    for number in range(*map(int, given.shapes.split(":"))):
+        if (given.only and SHAPES[number][0] != given.only) or any(row["shape"] == number for row in rows):
             continue
-        words = f"{name} {n} x {d} {kind} " + " ".join(map(str, parameters.values()))
-        command = [sys.executable, "-W", "ignore", __file__, "--one", str(number)]
+        command = [sys.executable, "-W", "ignore", __file__, str(given.rows), "--one", str(number)]
         limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (given.seconds, given.seconds))  # noqa: E731
         done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit)
-        if done.returncode:
-            print(f"{number:2} {words:46}  OVER: ended with {done.returncode}: {done.stderr[-200:]}", flush=True)
-            continue
-        found = json.loads(done.stdout)
-        refused = found["said"].startswith("ValueError") and found["cpu"] < 10
-        large = found["memory"] > max(4 * found["size"], SMALL)
-        over = " OVER" * (not refused and (large or (found["cpu"] > 60 and "unfinished" not in found["said"])))
-        numbers = f"{found['cpu']:8.1f}{found['memory']:8.0f}{found['size']:8.1f}"
-        print(f"{number:2} {words:46}{numbers}  {found['said'][:90]}{over}", flush=True)
+        found = (
+            json.loads(done.stdout) if not done.returncode else {"ended": f"{done.returncode}: {done.stderr[-200:]}"}
+        )
+        rows.append({"shape": number} | found)
+        with given.rows.open("a") as file:
+            print(json.dumps(rows[-1]), file=file)
+    print(f"{'':49}{'CPU s':>8}{'MB':>8}{'map MB':>8}  said")
+    for row in sorted(rows, key=lambda row: row["shape"]):
+        print(line(row))
 
 
 if __name__ == "__main__":

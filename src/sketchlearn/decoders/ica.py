@@ -18,7 +18,7 @@ from scipy.optimize import nnls
 
 from sketchlearn.decoders.budget import SECOND, charge, over, running
 from sketchlearn.decoders.noise import CHANCE, DEVIATIONS, PROBES
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
 from sketchlearn.models.ica import ICAModel
 from sketchlearn.sketches.value import Sketch
@@ -99,16 +99,9 @@ def decode_ica(
         verdict = (
             f"{verdict} The {varying} columns vary in {d} directions only, so at most {d} sources can be separated."
         )
+    floor = best.value / best.ratio if best.ratio > 0 else float("nan")
     return ICAModel(
-        task="ica",
-        decoder="cumulants",
-        residual=best.value,
-        noise_floor=best.value / best.ratio if best.ratio > 0 else float("nan"),
-        ratio=best.ratio,
-        code=code,
-        verdict=verdict,
-        iterations=best.rounds,
-        trace=trace or [],
+        **said("ica", "cumulants", best.value, floor, (code, verdict), best.rounds, trace, best.ratio),
         components=(sign[:, None] * components)[:k],
         mixing=(mixing * sign)[:, :k],
         mean=phi.origin + inverse @ mean,

@@ -24,6 +24,7 @@ from sketchlearn.decoders.kmeans.partition import DRAWS, squared_distances
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.noise import SLACK
 from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.profile import characteristic as characteristic_function
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.decoders.steps.far import Low, far_components
 from sketchlearn.decoders.steps.greedy import Found, search
@@ -98,13 +99,10 @@ def _stand_in(sketch: Sketch, explained: Mixture | None) -> Mixture:
         return detailed
     features = characteristic(sketch.features)
     few = np.arange(min(features.size, FREQUENCIES))
-    w = features.operator(dtype=np.float64).rows(few).frequencies()
+    operator = features.operator(dtype=np.float64).rows(few)
 
     def misfit(mixture: Mixture) -> float:
-        z = np.zeros(len(w), complex)
-        for weight, mean, covariance in zip(mixture.weights, mixture.means, mixture.full_covariances(), strict=True):
-            z += weight * np.exp(1j * (w @ mean) - 0.5 * ((w @ covariance) * w).sum(1))
-        return float(np.mean(np.abs(sketch.mean[few] - z) ** 2))
+        return float(np.mean(np.abs(sketch.mean[few] - characteristic_function(mixture, operator)) ** 2))
 
     return explained if misfit(explained) < 0.5 * misfit(detailed) else detailed
 

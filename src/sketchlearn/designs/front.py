@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -36,102 +36,38 @@ Fourier: TypeAlias = Literal["kmeans", "kmedians", "gmm", "stable", "subspaces"]
 Quadratic: TypeAlias = Literal["pca", "regression", "cca"]
 
 
+class Asked(TypedDict, total=False):
+    """What :func:`design` takes besides the rows, the task and what to do with missing entries."""
+
+    n_components: int
+    size: int | None
+    seed: int | np.random.Generator
+    bounds: Bounds | None
+    dim: int | None
+    scale: float | str | None
+    radial: str | RadialLaw | None
+    covariance_type: str | None
+    standardize: bool | None
+    encoder: Encoder | None
+    projection: int | Projection | None
+    structure: str
+    quantized: bool
+    features_per_row: int | None
+    sample_weight: npt.ArrayLike | None
+
+
 @overload
 def design(
-    sample: Any = ...,
-    *,
-    n_components: int = ...,
-    task: Fourier = ...,
-    size: int | None = ...,
-    seed: int | np.random.Generator = ...,
-    bounds: Bounds | None = ...,
-    dim: int | None = ...,
-    scale: float | str | None = ...,
-    radial: str | RadialLaw | None = ...,
-    covariance_type: str | None = ...,
-    standardize: bool | None = ...,
-    encoder: Encoder | None = ...,
-    projection: int | Projection | None = ...,
-    structure: str = ...,
-    quantized: bool = ...,
-    features_per_row: int | None = ...,
-    sample_weight: npt.ArrayLike | None = ...,
-    missing: None = ...,
+    sample: Any = ..., *, task: Fourier = ..., missing: None = ..., **asked: Unpack[Asked]
 ) -> FourierFeatures: ...
-
-
+@overload
+def design(sample: Any = ..., *, task: Quadratic, missing: None = ..., **asked: Unpack[Asked]) -> QuadraticFeatures: ...
 @overload
 def design(
-    sample: Any = ...,
-    *,
-    n_components: int = ...,
-    task: Quadratic,
-    size: int | None = ...,
-    seed: int | np.random.Generator = ...,
-    bounds: Bounds | None = ...,
-    dim: int | None = ...,
-    scale: float | str | None = ...,
-    radial: str | RadialLaw | None = ...,
-    covariance_type: str | None = ...,
-    standardize: bool | None = ...,
-    encoder: Encoder | None = ...,
-    projection: int | Projection | None = ...,
-    structure: str = ...,
-    quantized: bool = ...,
-    features_per_row: int | None = ...,
-    sample_weight: npt.ArrayLike | None = ...,
-    missing: None = ...,
-) -> QuadraticFeatures: ...
-
-
-@overload
-def design(
-    sample: Any = ...,
-    *,
-    n_components: int = ...,
-    task: Quadratic,
-    size: int | None = ...,
-    seed: int | np.random.Generator = ...,
-    bounds: Bounds | None = ...,
-    dim: int | None = ...,
-    scale: float | str | None = ...,
-    radial: str | RadialLaw | None = ...,
-    covariance_type: str | None = ...,
-    standardize: bool = ...,
-    encoder: Encoder | None = ...,
-    projection: int | Projection | None = ...,
-    structure: str = ...,
-    quantized: bool = ...,
-    features_per_row: int | None = ...,
-    sample_weight: npt.ArrayLike | None = ...,
-    missing: Literal["pairs"],
+    sample: Any = ..., *, task: Quadratic, missing: Literal["pairs"], **asked: Unpack[Asked]
 ) -> PairwiseFeatures: ...
-
-
 @overload
-def design(
-    sample: Any = ...,
-    *,
-    n_components: int = ...,
-    task: str,
-    size: int | None = ...,
-    seed: int | np.random.Generator = ...,
-    bounds: Bounds | None = ...,
-    dim: int | None = ...,
-    scale: float | str | None = ...,
-    radial: str | RadialLaw | None = ...,
-    covariance_type: str | None = ...,
-    standardize: bool | None = ...,
-    encoder: Encoder | None = ...,
-    projection: int | Projection | None = ...,
-    structure: str = ...,
-    quantized: bool = ...,
-    features_per_row: int | None = ...,
-    sample_weight: npt.ArrayLike | None = ...,
-    missing: str | None = ...,
-) -> FeatureMap: ...
-
-
+def design(sample: Any = ..., *, task: str, missing: str | None = ..., **asked: Unpack[Asked]) -> FeatureMap: ...
 def design(
     sample: Any = None,
     *,
@@ -239,23 +175,12 @@ def design(
         seed = int(seed.integers(2**31))
     check_missing(missing, task, projection is not None or standardize or encoder is not None)
     rows = _Rows(None) if sample is None else _pilot(sample, sample_weight, seed, encoder, missing is not None)
+    request = Request(
+        task, k, seed, rows.rows, m, bounds, dim, scale, radial, covariance_type, rows.weights, standardize, rows.box,
+        missing,
+    )  # fmt: skip
     phi = design_request(
-        Request(
-            task,
-            k,
-            seed,
-            rows.rows,
-            m,
-            bounds,
-            dim,
-            scale,
-            radial,
-            covariance_type,
-            rows.weights,
-            standardize,
-            rows.box,
-            missing,
-        ),
+        request,
         rows.names,
         indicators=None if encoder is None else encoder.indicators,
         projection=projection,

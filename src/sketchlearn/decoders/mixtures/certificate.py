@@ -12,7 +12,7 @@ from sketchlearn.decoders.families import TIED
 from sketchlearn.decoders.metric import unwhiten
 from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.solution import MixtureSolution
+from sketchlearn.decoders.solution import MixtureSolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.models.mixture import Mixture
@@ -132,18 +132,10 @@ def solution(
     """A certified fit in the coordinates of the rows, with its verdict."""
     state, kind = certificate.state, setting.family.name
     unreliable = undetermined(setting, certificate)
-    code, verdict = verdicts.of_mixture(certificate.ratio, certificate.limit, setting.k, kind, unreliable)
+    judged = verdicts.of_mixture(certificate.ratio, certificate.limit, setting.k, kind, unreliable)
     means, covariances = in_rows(setting.base, state)
     return MixtureSolution(
-        task="gmm",
-        decoder=decoder,
-        residual=state.value,
-        noise_floor=certificate.floor,
-        ratio=certificate.ratio,
-        code=code,
-        verdict=verdict,
-        iterations=setting.rounds,
-        trace=trace or [],
+        **said("gmm", decoder, state.value, certificate.floor, judged, setting.rounds, trace),
         weights=state.simplex,
         means=means,
         covariances=covariances,

@@ -12,7 +12,7 @@ from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.kmeans.partition import Partition, check_criterion, partition, task_of
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.decoders.solution import ClusterSolution, said
 from sketchlearn.decoders.state import LIGHTEST, State
 from sketchlearn.decoders.steps.amp import descended
 from sketchlearn.decoders.steps.pursuit import best_point
@@ -89,21 +89,12 @@ def solution(
     """
     state = replace(state, value=problem.misfit(state))
     floor = max(problem.floor(state)[0], floor)
-    ratio = state.value / floor
     mixture = state.with_weights(np.maximum(state.weights, LIGHTEST)).mixture()
     if cells is None:
         cells = partition(mixture, state.k, rng, start=state.means, restarts=0, criterion=criterion)
-    code, verdict = judge(ratio, name, doubt_of(problem, state))
+    judged = judge(state.value / floor, name, doubt_of(problem, state))
     return ClusterSolution(
-        task=task_of(criterion),
-        decoder=name,
-        residual=state.value,
-        noise_floor=floor,
-        ratio=ratio,
-        code=code,
-        verdict=verdict,
-        iterations=rounds,
-        trace=trace or [],
+        **said(task_of(criterion), name, state.value, floor, judged, rounds, trace),
         mixture=problem.mixture(mixture),
         centers=problem.points(cells.centers),
         weights=cells.weights,
