@@ -141,7 +141,7 @@ def follows(folder, kills, rng):
 
 
 def night(folder, day):
-    """The nightly job of the documentation: sketch the day, add up the days before, compare; 0 with or without alarm."""
+    """The nightly job of the documentation: sketch the day, add up the days before, compare; 0 for an alarm too."""
     out = folder / f"{day:02}.day"
     code = command("sketch", folder / f"{day}.parquet", "-f", folder / "map.json", "-o", out)
     before = [folder / f"{i:02}.day" for i in range(day)]
