@@ -160,7 +160,7 @@ def of_mixture(ratio: float, limit: float, k: int, kind: str, unreliable: Sequen
     if ratio > limit:
         return Code.MISFIT, (
             "Not certified. Try another seed, more components or a larger sketch. If you have rows, check the model on "
-            f"them. The rows are not a mixture of {counted(k, f'{kind} Gaussian')}, or components were missed: "
+            f"them. The rows are not a mixture of {counted(k, 'Gaussian')} ({kind} covariances), or components were missed: "
             f"{_floors(ratio)}."
         )
     if unreliable:
