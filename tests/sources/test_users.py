@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchlearn as sl
+from sketchlearn.kernels import users as kernel
+from sketchlearn.kernels.users import chosen, row_hashes
 from sketchlearn.privacy import privatize
 from sketchlearn.sources import users as users_module
-from sketchlearn.sources.users import chosen, of_array, of_arrow
+from sketchlearn.sources.users import of_array, of_arrow
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -33,18 +35,39 @@ NUMBERS = st.sampled_from([0, 1, 2, 2**26, 2**26 + 1, 2**63, 2**63 + 1, 2**64 - 
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=40), st.integers(1, 4), st.sampled_from([16, 3]))
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=40), st.integers(1, 4), st.sampled_from([16, 3, 1]))
 def test_the_choice_is_by_hash(pairs, most, together):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(users_module, "_TOGETHER", together)
+        patch.setattr(kernel, "_TOGETHER", together)
+        patch.setattr(kernel, "_AT_ONCE", together)
         _check_choice(pairs, most)
 
 
 def _check_choice(pairs, most):
     users, hashes = (np.array([p[i] for p in pairs], np.uint64) for i in (0, 1))
-    kept = [pairs[i] for i in chosen(users, hashes, most)]
+    kept = [pairs[i] for i in np.flatnonzero(chosen(users, hashes, most))]
     want = [p for u in {p[0] for p in pairs} for p in sorted(p for p in pairs if p[0] == u)[:most]]
     assert sorted(kept) == sorted(want)
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_hashes_of_rows_are_what_they_were(layout):
+    rows = np.array([[1.5, -0.0], [np.nan, 2.0], [1.5, 0.0], [-np.nan, 2.0]], order=layout)
+    found = row_hashes(rows, np.arange(4, dtype=np.uint64) // 4)
+    assert found.tolist() == [_hash([1.5, 0.0]), _hash([np.nan, 2.0])] * 2
+    assert row_hashes(rows.astype(np.float32), np.zeros(4, np.uint64)).tolist() == found.tolist()
+
+
+def _hash(row):
+    def mixed(h):
+        for shift, times in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            h = (h ^ h >> shift) * times % 2**64
+        return h
+
+    h = mixed(0)
+    for x in row:
+        h = mixed((h * 0x9E3779B97F4A7C15 + int(np.float64(x).view(np.uint64))) % 2**64)
+    return h
 
 
 def test_nobody_counts_more_often(tmp_path):
@@ -132,7 +155,7 @@ def test_a_release_protects_users():
     record = privatize(s, 1.0, public_map=True).privacy
     assert record.records_per_user == 3
     assert "nobody has more" not in record.explain()
-    with pytest.raises(ValueError, match="let in up to 3 rows"):
+    with pytest.raises(ValueError, match="used up to 3 rows"):
         privatize(s, 1.0, records_per_user=2, public_map=True)
     both = s + sl.sketch(ROWS + 1, PHI, user=USERS, max_rows_per_user=2)  # one user may be in both
     assert privatize(both, 1.0, public_map=True).privacy.records_per_user == 5
@@ -150,7 +173,7 @@ def test_what_makes_no_sense(tmp_path):
         sl.sketch(ROWS, PHI, max_rows_per_user=1)
     with pytest.raises(ValueError, match="positive integer"):
         sl.sketch(ROWS, PHI, user=USERS, max_rows_per_user=0)
-    with pytest.raises(ValueError, match="don't go together"):
+    with pytest.raises(ValueError, match="can't be combined"):
         sl.sketch(ROWS, PHI, user=USERS, max_rows_per_user=1, sample_weight=np.ones(len(ROWS)))
     with pytest.raises(ValueError, match="one value per row"):
         sl.sketch(ROWS, PHI, user=USERS[:-1], max_rows_per_user=1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.kernels import amp, atoms, hadamard, lloyd, nearest, pairs, projection, tiers
+from sketchlearn.kernels import amp, atoms, hadamard, lloyd, nearest, pairs, projection, tiers, users
 from sketchlearn.kernels.plan import Plan, prepare
 
 
@@ -86,6 +86,8 @@ def _sums() -> None:
         for rows in (spread,) if phases else (near, near + 100.0, spread, wide):
             X: Any = rows.astype(dtype)
             summer.sum_rows(X, weights, True)
+    person = np.zeros(3, np.uint64)
+    users.chosen(person, users.row_hashes(np.zeros((3, 1)), person), 2)
     pairs.add_large(np.ones((2, 4096)), np.ones((2, 4096)))
     for dtype in (np.float32, np.float64):
         projection.project(near.astype(dtype), center, np.ones(d), np.ones((d, 3)), 1.0)

@@ -212,6 +212,7 @@ def _setting(value: Any) -> str:
     if isinstance(value, str | int | tuple):
         return repr(value)
     labels = np.asarray(value)
-    plain = labels.dtype.kind in "biufSUM"  # a million labels must not become a million Python objects
-    text = np.ascontiguousarray(labels).tobytes() if plain else repr(labels.tolist()).encode()
-    return hashlib.blake2b(labels.dtype.str.encode() + text, digest_size=32).hexdigest()
+    found = hashlib.blake2b(labels.dtype.str.encode(), digest_size=32)
+    plain = labels.dtype.kind in "biufSUM"  # a million labels must not become a million Python objects, or be copied
+    found.update(np.ascontiguousarray(labels).view(np.uint8).data if plain else repr(labels.tolist()).encode())
+    return found.hexdigest()

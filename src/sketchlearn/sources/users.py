@@ -23,23 +23,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.kernels._constants import MIX
+from sketchlearn.kernels.users import U64, certain, chosen, row_hashes
 from sketchlearn.sources.base import Batch, Mapped, Part, Source
 
-_U64 = npt.NDArray[np.uint64]
-_MIX = tuple(np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_MIX = tuple(map(np.uint64, MIX))
 _NULL = np.uint64(0x6E756C6C)  # rows without a user are those of one user
 _PARTITIONS = 64  # by user; each must fit memory
 _WAITING = 2**28  # bytes of rows that wait in memory before they go to files
 _BATCH = 2**16  # rows read together
-_BLOCK = (
-    2**13
-)  # rows looked at together: what is in between stays in the cache, and is too small to be a mapping of its own
+_BLOCK = 2**13  # users looked at together: what is in between stays in the cache
 
 
 # -- hashes ----------------------------------------------------------------------------------------
 
 
-def _mixed(h: _U64) -> _U64:
+def _mixed(h: U64) -> U64:
     with np.errstate(over="ignore"):
         h = h ^ (h >> np.uint64(30))
         h *= _MIX[1]
@@ -49,26 +48,7 @@ def _mixed(h: _U64) -> _U64:
     return h
 
 
-def row_hashes(rows: npt.NDArray[np.floating], start: _U64) -> _U64:
-    """A number for each row that follows from its values as float64 and from a number to start with."""
-    out = np.empty(len(rows), np.uint64)
-    for i in range(0, len(rows), _BLOCK):
-        h = _mixed(start[i : i + _BLOCK])
-        for column in rows[i : i + _BLOCK].T:
-            values = column.astype(np.float64)
-            values += 0.0  # one zero
-            missing = np.isnan(values)
-            if missing.any():
-                values[missing] = np.nan  # one NaN
-            with np.errstate(over="ignore"):
-                h *= _MIX[0]
-                h += values.view(np.uint64)
-            h = _mixed(h)
-        out[i : i + _BLOCK] = h
-    return out
-
-
-def of_integers(values: npt.NDArray[Any]) -> _U64:
+def of_integers(values: npt.NDArray[Any]) -> U64:
     """Users from whole numbers."""
     out = np.empty(len(values), np.uint64)
     for i in range(0, len(values), _BLOCK):
@@ -78,13 +58,13 @@ def of_integers(values: npt.NDArray[Any]) -> _U64:
     return out
 
 
-def of_text(values: Any) -> _U64:
+def of_text(values: Any) -> U64:
     """Users from text or other objects, one by one."""
     found = (hashlib.blake2b(str(v).encode("utf-8", "surrogatepass"), digest_size=8).digest() for v in values)
     return np.frombuffer(b"".join(found), "<u8").astype(np.uint64)
 
 
-def of_array(user: Any, rows: int) -> _U64:
+def of_array(user: Any, rows: int) -> U64:
     """Users from an array with one for each row."""
     values = np.asarray(user)
     if values.shape != (rows,):
@@ -99,7 +79,7 @@ def of_array(user: Any, rows: int) -> _U64:
     return of_text(distinct.tolist())[codes]
 
 
-def of_floats(values: npt.NDArray[np.floating]) -> _U64:
+def of_floats(values: npt.NDArray[np.floating]) -> U64:
     """Users from whole numbers that came as floats; NaN is one user."""
     missing = np.isnan(values)
     whole = np.where(missing, 0.0, values).astype(np.float64)
@@ -108,7 +88,7 @@ def of_floats(values: npt.NDArray[np.floating]) -> _U64:
     return np.where(missing, _NULL, of_integers(whole.astype(np.int64)))
 
 
-def of_arrow(pa: Any, column: Any, name: str) -> _U64:
+def of_arrow(pa: Any, column: Any, name: str) -> U64:
     """Users from a column of Arrow; all nulls are one user."""
     types, t = pa.types, column.type
     if types.is_dictionary(t):
@@ -137,7 +117,7 @@ def _nulls(column: Any) -> npt.NDArray[np.bool_]:
     return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
 
 
-def _of_bytes(pa: Any, column: Any) -> _U64:
+def _of_bytes(pa: Any, column: Any) -> U64:
     """Hashes of a column of text without a loop over its rows: two polynomials of its bytes modulo 2**64, mixed."""
     column = column.cast(pa.large_binary())
     if not len(column):
@@ -161,116 +141,42 @@ def _of_bytes(pa: Any, column: Any) -> _U64:
 # -- choosing --------------------------------------------------------------------------------------
 
 
-def chosen(users: _U64, hashes: _U64, most: int) -> npt.NDArray[np.int64]:
-    """Which rows count: of each user those with the smallest hashes, `most` of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sketchlearn.sources.users import chosen
-    >>> chosen(np.array([7, 7, 5, 7], np.uint64), np.array([30, 10, 40, 20], np.uint64), 2)
-    array([1, 2, 3])
-    """
-    bits = min(16, max(0, (len(users) - 1).bit_length() - _TOGETHER))
-    if not bits:
-        return np.sort(_first(users, hashes, most))
-    bucket = (users >> np.uint64(64 - bits)).astype(np.uint16)
-    order = np.argsort(bucket, kind="stable")  # by radix
-    edges = np.concatenate([[0], np.cumsum(np.bincount(bucket, minlength=1 << bits))]).tolist()
-    keep = np.zeros(len(users), bool)
-    for start, stop in itertools.pairwise(edges):
-        mine = order[start:stop]
-        keep[mine[_first(users[mine], hashes[mine], most, bits)]] = True
-    return np.flatnonzero(keep)
-
-
 def kept(
-    users: _U64, starts: Sequence[_U64], rows: Sequence[npt.NDArray[np.floating]], most: int
+    users: U64, starts: Sequence[U64], rows: Sequence[npt.NDArray[np.floating]], most: int
 ) -> npt.NDArray[np.bool_] | None:
     """Which rows count, None for all: what :func:`chosen` says of their hashes, which are made where they decide.
 
     Users that share some bits are counted together; rows whose users may have more than `most` are hashed.  Rows and
     what their hashes start from are in blocks.
     """
-    if len(users) <= most:
+    sure = certain(users, most)
+    if sure is None:
         return None
-    mask = np.uint64((1 << max(6, (len(users) - 1).bit_length() - 1)) - 1)
-    counts = np.zeros(int(mask) + 1, np.uint32)
-    blocks = [slice(i, i + _BLOCK) for i in range(0, len(users), _BLOCK)]
-    for block in blocks:
-        np.add.at(counts, (users[block] & mask).view(np.int64), np.uint32(1))
-    crowded = int(counts[counts > most].sum(dtype=np.int64))
-    if not crowded:
-        return None
-    keep = np.zeros(len(users), np.bool_)
-    if 2 * crowded > len(users):  # views of all cost less than copies of most
-        hashes = np.concatenate([row_hashes(x, start) for x, start in zip(rows, starts, strict=True)])
-        keep[chosen(users, hashes, most)] = True
-    else:
-        for block in blocks:
-            keep[block] = counts[(users[block] & mask).view(np.int64)] <= most
-        at, edges, found = np.flatnonzero(~keep), np.cumsum([0, *map(len, rows)]), []
-        for x, start, a, b in zip(rows, starts, edges, edges[1:], strict=False):
-            found.append(row_hashes(x[~keep[a:b]], start[~keep[a:b]]))
-        keep[at[chosen(users[at], np.concatenate(found), most)]] = True
+    hashes, end = np.empty(len(users), np.uint64), 0
+    for x, start in zip(rows, starts, strict=True):
+        mine = slice(end, end := end + len(x))
+        if not sure[mine].all():
+            hashes[mine] = row_hashes(x, start)
+    keep = chosen(users, hashes, most, sure)
     return None if keep.all() else keep
-
-
-_TOGETHER = 13  # about 2**13 rows are sorted together: they fit the cache
-_PLACE, _HASH = np.uint64(18), np.uint64(36)  # bits of a sort key below the hash, and below the user
-
-
-def _first(users: _U64, hashes: _U64, most: int, skip: int = 0) -> npt.NDArray[np.int64]:
-    """The rows of each user with the smallest hashes; the first `skip` bits of all users are the same."""
-    order = _sorted(users, hashes, skip)
-    ordered = users[order]
-    new = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    first = np.concatenate([np.zeros(min(1, len(order)), np.int64), new])
-    rank = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
-    return order[rank < most]
-
-
-def _sorted(users: _U64, hashes: _U64, skip: int) -> npt.NDArray[np.int64]:
-    """Order by user, then by hash.
-
-    Some bits of the user, of the hash and the place of the row make one number, which is quick to sort; where that
-    leaves something open, all bits decide.
-    """
-    if len(users) >> int(_PLACE):
-        return np.lexsort((hashes, users))
-    keys = (users << np.uint64(skip)) >> _HASH << _HASH
-    keys |= hashes >> (np.uint64(64) - _HASH + _PLACE) << _PLACE
-    keys |= np.arange(len(users), dtype=np.uint64)
-    keys.sort()
-    order = (keys & ((np.uint64(1) << _PLACE) - np.uint64(1))).astype(np.int64)
-    who, what = users[order], hashes[order]
-    same = keys[1:] >> _HASH == keys[:-1] >> _HASH
-    tied = keys[1:] >> _PLACE == keys[:-1] >> _PLACE
-    open_ = same & ((who[1:] != who[:-1]) | (tied & (what[1:] != what[:-1])))
-    if open_.any():
-        stretch = np.concatenate([[0], np.cumsum(~same)])  # of users with equal bits
-        for number in np.unique(stretch[1:][open_]):
-            at = slice(*np.searchsorted(stretch, [number, number + 1]))
-            order[at] = order[at][np.lexsort((what[at], who[at]))]
-    return order
 
 
 @dataclass
 class _Waiting:
     """Rows of some users that may still count, with what their hashes start from."""
 
-    users: list[_U64] = field(default_factory=list)
-    starts: list[_U64] = field(default_factory=list)
+    users: list[U64] = field(default_factory=list)
+    starts: list[U64] = field(default_factory=list)
     groups: list[npt.NDArray[np.int64]] = field(default_factory=list)
     rows: list[npt.NDArray[np.floating]] = field(default_factory=list)
 
-    def add(self, users: _U64, starts: _U64, groups: npt.NDArray[np.int64], rows: npt.NDArray[np.floating]) -> None:
+    def add(self, users: U64, starts: U64, groups: npt.NDArray[np.int64], rows: npt.NDArray[np.floating]) -> None:
         self.users.append(users)
         self.starts.append(starts)
         self.groups.append(groups)
         self.rows.append(rows)
 
-    def pruned(self, most: int) -> tuple[_U64, _U64, npt.NDArray[np.int64], npt.NDArray[np.floating]]:
+    def pruned(self, most: int) -> tuple[U64, U64, npt.NDArray[np.int64], npt.NDArray[np.floating]]:
         lists: tuple[list[Any], ...] = (self.users, self.starts, self.groups, self.rows)
         users, starts, groups, rows = (np.concatenate(parts) for parts in lists)
         keep = kept(users, [starts], [rows], most)
@@ -384,8 +290,8 @@ class _Piece:
     """Rows of a partition, here or in files (which are opened where they are read)."""
 
     path: str | None
-    users: _U64
-    starts: _U64
+    users: U64
+    starts: U64
     groups: npt.NDArray[np.int64]
     rows: npt.NDArray[np.floating]
 
@@ -432,11 +338,16 @@ class _Picked:
 
     def __call__(self, size: int) -> Iterator[Batch]:
         at = 0
+        if self.keep is not None:  # so large that what is left of a batch need not be joined with others
+            size = int(0.95 * size * len(self.keep) / max(1, int(self.keep.sum())))
         for batch in self.batches(size):
-            mine = slice(None) if self.keep is None else self.keep[at : at + len(batch.rows)]
-            at += len(batch.rows)
-            groups = None if batch.groups is None else batch.groups[mine]
-            yield Batch(batch.rows[mine], None, groups, batch.labels)
+            rows, groups = batch.rows, batch.groups
+            if self.keep is not None:
+                mine = np.flatnonzero(self.keep[at : at + len(rows)])
+                at += len(rows)
+                groups = None if groups is None else groups[mine]
+                rows = rows.take(mine, axis=0)
+            yield Batch(rows, None, groups, batch.labels)
 
 
 def _same(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
@@ -468,7 +379,7 @@ class _Labels:
     def values(self) -> tuple[Any, ...]:
         return tuple(self._numbers)
 
-    def numbered(self, batch: Batch) -> tuple[npt.NDArray[np.int64], _U64 | None]:
+    def numbered(self, batch: Batch) -> tuple[npt.NDArray[np.int64], U64 | None]:
         """Numbers of the groups of the rows, and their hashes; None where there are no groups."""
         if batch.groups is None or batch.labels is None:
             return np.broadcast_to(np.int64(0), len(batch.rows)), None
@@ -477,7 +388,7 @@ class _Labels:
         return numbers[batch.groups], hashes[batch.groups]
 
 
-_Keyed = tuple[_U64, _U64, npt.NDArray[np.int64], npt.NDArray[np.floating]]
+_Keyed = tuple[U64, U64, npt.NDArray[np.int64], npt.NDArray[np.floating]]
 
 
 def _keyed(source: Source, labels: _Labels) -> Iterator[_Keyed]:
