@@ -234,7 +234,7 @@ def with_far_components(run: Decoding) -> Fit | Remark | None:
     if far is None:
         return None
     rows = f"{100 * far.rows:.2g} % of the rows (about {max(far.rows * run.problem.n, 1.0):.0f})"
-    path = f"{run.best.path}, and {far.far} far component{'s' * (far.far > 1)} with {rows}"
+    path = f"{run.best.path}, and far components with {rows}"
     run.bulk, run.beyond = run.best.mixture, far.beyond
     run.best = replace(run.best, mixture=far.mixture, path=path, certified=None)
     column = run.names[far.column] if run.names else f"column {far.column}"
