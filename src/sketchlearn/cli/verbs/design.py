@@ -49,7 +49,9 @@ def register(app: typer.Typer) -> None:
     )
     def design(
         output: Output,
-        data: Annotated[list[str] | None, typer.Argument(help="Files, globs, folders, a URL, or -.")] = None,
+        data: Annotated[
+            list[str] | None, typer.Argument(help="Files, globs, folders, a database URL, or - for standard input.")
+        ] = None,
         components: Annotated[
             int, typer.Option("--components", "-k", help="Largest number of components to learn later.")
         ] = 20,
@@ -93,7 +95,7 @@ def register(app: typer.Typer) -> None:
         ] = None,
         other_data: Annotated[
             str | None,
-            typer.Option("--other-data", help="These are not the rows of a later private release: name of the data."),
+            typer.Option("--other-data", help="The data is not part of a later private release: its name."),
         ] = None,
         columns: Columns = None,
         where: Where = None,

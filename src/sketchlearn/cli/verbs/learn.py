@@ -32,12 +32,12 @@ Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Components = Annotated[int, typer.Option("-k", "--components", min=1, help="Number of components.")]
 Model = Annotated[str, typer.Option("-o", "--output", help="Where to write the model (JSON); - for standard output.")]
 Explain = Annotated[
-    bool, typer.Option("--explain", help="Say how the decoder came to the model, stage by stage, on standard error.")
+    bool, typer.Option("--explain", help="Show how the decoder found the model, stage by stage, on standard error.")
 ]
 Start = Annotated[
-    str | None, typer.Option("--start", help="An earlier model to begin with: its numbers of clusters are kept.")
+    str | None, typer.Option("--start", help="An earlier model to start from; clusters keep their numbers.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed, for repeatable results.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -126,7 +126,7 @@ def register(app: typer.Typer) -> None:
         k: Components,
         output: Model,
         standardize: Annotated[
-            bool, typer.Option("--standardize", help="Of columns in units of their standard deviations.")
+            bool, typer.Option("--standardize", help="Compute components of standardised columns.")
         ] = False,
         seed: Seed = 0,
         explain: Explain = False,
@@ -161,7 +161,8 @@ def register(app: typer.Typer) -> None:
         output: Model,
         target: Annotated[str, typer.Option("--target", help="Column to predict: a name or a number from 0.")],
         predictors: Annotated[
-            list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
+            list[str] | None,
+            typer.Option("--predictors", help="Columns to predict from, separated by commas; by default all others."),
         ] = None,
         penalty: Annotated[
             float | None,
@@ -256,7 +257,8 @@ def register(app: typer.Typer) -> None:
         output: Model,
         target: Annotated[list[str], typer.Option("--target", help="Columns to predict, separated by commas.")],
         predictors: Annotated[
-            list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
+            list[str] | None,
+            typer.Option("--predictors", help="Columns to predict from, separated by commas; by default all others."),
         ] = None,
         k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Number of components.")] = None,
         seed: Seed = 0,
@@ -374,7 +376,7 @@ def register(app: typer.Typer) -> None:
         output: Model,
         method: Annotated[
             Literal["auto", "ridge", "lda", "qda", "naive-bayes", "mixture", "mean"],
-            typer.Option("--method", help="How to classify; auto takes what suits the features."),
+            typer.Option("--method", help="How to classify; auto chooses by the features."),
         ] = "auto",
         k: Annotated[int, typer.Option("-k", "--components", min=1, help="For mixtures: components per class.")] = 1,
         covariance: Annotated[
