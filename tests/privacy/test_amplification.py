@@ -110,7 +110,7 @@ def replaced(s):
 
 def test_what_makes_no_sample_is_refused(tmp_path):
     for wrong in (0.0, 1.0, -0.5, True, "half"):
-        with pytest.raises(ValueError, match="sample must be a share"):
+        with pytest.raises(ValueError, match="sample must be a number above 0 and below 1"):
             sl.sketch(ROWS, PHI, sample=wrong)
     with pytest.raises(ValueError, match="rows are sampled one by one"):
         sl.sketch(ROWS, PHI, sample=0.5, user=np.arange(N), max_rows_per_user=1)

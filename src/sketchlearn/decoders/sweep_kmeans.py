@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sketchlearn.decoders.budget import PATIENCE
 from sketchlearn.decoders.description import FREQUENCIES, describe
 from sketchlearn.decoders.kmeans.partition import DRAWS, squared_distances
 from sketchlearn.decoders.metric import standard_metric
@@ -43,7 +44,6 @@ from sketchlearn.words import counted
 _STARTS = 3  # random starts of k-means for the costs
 _DRAWS = 4000  # rows drawn from the mixture that stands for the data; evidence counts as that of so many rows at most
 _KNOWN = 100  # rows for each cluster from which on its variance is known to 14 %: then a certificate overrules
-_TRIES = 3  # numbers that are decoded to the end in search of a certificate
 _FEW_PARAMETERS = 0.25  # of the numbers in a sketch or of the rows, up to which clusters of other shapes are tried
 _SURE = 2.0  # standard errors of a difference: smaller ones can be chance
 _SHAPES = ("one width", "round", "diagonal", "any")
@@ -212,7 +212,7 @@ def _concluded(
     because = "the smallest number that the criterion supports"
     if final.code is not Code.RELIABLE:
         explained = [row for row in rows if row.ratio <= CLUSTERS and row.k != best.k and row.k * _KNOWN <= n]
-        for row in explained[:_TRIES]:
+        for row in explained[:PATIENCE]:
             other = _final(sketch, row.k, rng)
             if other.code is Code.RELIABLE:
                 best, final, because = row, other, CERTIFIED

@@ -8,13 +8,12 @@ too, if they are codes for what is missing.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.exceptions import DataWarning, Option
+from sketchlearn.exceptions import DataWarning, Option, warn
 from sketchlearn.words import counted
 
 Array = npt.NDArray[np.float64]
@@ -174,10 +173,10 @@ def _of_units(sample: Array, names: Sequence[str] | None) -> list[DataWarning]:
     return [DataWarning(said, Option("standardize", True), _EVEN)]
 
 
-def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, level: int = 3, outliers: bool = True) -> None:
-    """Remarks as warnings, for the caller's caller."""
+def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, outliers: bool = True) -> None:
+    """Remarks as warnings."""
     for remark in remarks(sample, names, distances, outliers):
-        warnings.warn(remark, stacklevel=level)
+        warn(remark)
 
 
 def _named(number: int, names: Sequence[str] | None, columns: int) -> str:

@@ -6,7 +6,6 @@ A new estimator is a subclass with three things: `task` (which decoders), `model
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +22,7 @@ from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.front import design_request
 from sketchlearn.designs.request import Request, find
-from sketchlearn.exceptions import IncompatibleSketchError
+from sketchlearn.exceptions import IncompatibleSketchError, warn
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.parameters import DeclaredParameters, estimator, learned, parameter
 from sketchlearn.learn.rows import (
@@ -399,7 +398,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         asked = {"standardize": own, "missing": missing, "size": size, **self.design_request()}
         request = Request(sample=pilot.rows, weights=pilot.weights, seed=seed, looked_at=pilot.box, **asked)
         how: dict[str, Any] = {"designer": self._designed, "projection": few, "any_units": bool(own)}
-        return design_request(request, rows.names, level=5, **how)
+        return design_request(request, rows.names, **how)
 
     def _designed(self, request: Request) -> tuple[FeatureMap, str]:
         phi = self.design_features(request)
@@ -465,7 +464,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         for name, field in self._shown().items():
             setattr(self, name, getattr(model, field))
         if model.unreliable:
-            warnings.warn(model.verdict, ConvergenceWarning, stacklevel=3)
+            warn(model.verdict, ConvergenceWarning)
 
     def __getattr__(self, name: str) -> Any:
         # what partial_fit has made stale is decoded when it is asked for
