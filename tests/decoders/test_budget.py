@@ -30,7 +30,7 @@ def test_work_is_counted_and_what_is_left_out_is_told():
         charge(SECOND)
         assert over("a descent")
         assert running() is budget
-    assert budget.words.endswith("no time for messages, a descent")
+    assert budget.words.endswith("no time for messages, a descent.")
     charge(1e30)
     assert not over("anything")  # outside of a decoding there is no budget
 
@@ -87,6 +87,21 @@ def test_mixtures_stop_too():
         found = sl.CompressiveGaussianMixture(3, random_state=0).fit(X)
     assert found.solution_.code is Code.UNFINISHED
     assert np.isfinite(found.score(X))
+
+
+def test_all_numbers_of_a_sweep_share_a_budget(skewed):
+    with sl.decoding_budget(0.1):
+        few = sl.sweep(skewed, range(1, 40), random_state=0)
+    assert len(few) < 39
+    assert [row.k for row in few] == list(range(1, len(few) + 1))
+    assert "budget of 0.1 s of CPU left no time" in few.reason
+    assert f"{len(few) + 1} or more components" in few.reason
+    with sl.decoding_budget(0.1):
+        found = sl.CompressiveKMeans("auto", random_state=0).fit_sketch(skewed)
+    assert "budget of 0.1 s" in found.sweep_.reason
+    whole = sl.sweep(skewed, range(1, 4), random_state=0)
+    assert len(whole) == 3
+    assert "budget" not in whole.reason
 
 
 def test_a_budget_is_positive():

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchlearn.decoders import verdicts
+from sketchlearn.decoders.budget import announce
 from sketchlearn.decoders.lowrank.burer_monteiro import burer_monteiro
 from sketchlearn.decoders.lowrank.greedy import greedy
 from sketchlearn.decoders.lowrank.nuclear import nuclear
@@ -32,6 +33,7 @@ METHODS: dict[str, Callable[..., Estimate]] = {
 }
 
 _ALL_VALUES = 500  # columns up to which all eigenvectors take no time
+_COPIES = 7.0  # of all products of columns at a time: of a pass, averages, the matrix and its eigenvectors
 _MATRIX = 3000  # columns up to which matrices of them are kept
 
 
@@ -89,12 +91,14 @@ def decode_second_moment(
     >>> X = rng.normal(size=(1000, 2)) @ rng.normal(size=(2, 30))
     >>> s = sl.sketch(X, sl.QuadraticFeatures.draw(dim=30, size=240, seed=0))
     >>> sl.decode(s, 4, task="pca", random_state=0).verdict
-    'explains the sketch down to sampling noise'
+    'Reliable. The components explain the sketch down to its sampling noise.'
     """
     features = second_moment(sketch.features, "a second moment")
     rank = max(1, min(rank, features.dim))
     weight = float(sketch.weight)
     count = sketch.effective_count * features.seen_share(sketch.sums, weight)
+    if features.is_exact:
+        announce(_COPIES * sketch.sums.nbytes, sketch.sums.nbytes)
     sums = sums_with_shrunk_mean(sketch, features)
     mean = features.row_mean_from_sums(sums, weight)
     if centred:
