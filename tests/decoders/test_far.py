@@ -61,6 +61,16 @@ def test_one_row_is_seen_among_twenty_thousand():
     assert place.max() == pytest.approx(X[:, 0].max(), rel=0.05)
 
 
+def test_wider_copies_of_the_bulk_are_not_counted_as_far():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3)) * np.sqrt(2.0 / rng.chisquare(2.0, (20_000, 1)))
+    sketch = sl.sketch(X, sl.design(X, n_components=4, seed=0))
+    problem = Problem.from_sketch(sketch)
+    bulk = sl.Mixture(np.ones(1), np.zeros((1, 3)), np.array([np.quantile(problem.normalised(X) ** 2, 0.68)]))
+    found = far_components(Low.of(sketch, problem), bulk, bulk.means)
+    assert 20.0 < found.rows * len(X) < 0.75 * found.beyond.weights.sum() * len(X)
+
+
 def test_standardized_columns_and_medians():
     X = _rows(1, far=20) * [1.0, 1000.0, 0.01, 1.0]
     model = sl.CompressiveKMeans(4, standardize=True, random_state=0).fit(X)
