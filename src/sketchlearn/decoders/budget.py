@@ -26,6 +26,8 @@ RESTARTS = 6
 """Searches, at most: where one of three fails, six leave one failure in seven hundred."""
 PATIENCE = 3
 """Rounds without progress that end a loop."""
+ROUNDS = 60
+"""Rounds of a loop at most, where progress may be slow."""
 GAIN = 0.99
 """A round that leaves more than this share of the misfit is without progress."""
 AGREE = 1.05

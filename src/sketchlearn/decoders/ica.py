@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from sketchlearn.decoders.budget import SECOND, announce, charge, over, running
+from sketchlearn.decoders.budget import ROUNDS, SECOND, announce, charge, over, running
 from sketchlearn.decoders.noise import CHANCE, DEVIATIONS, PROBES
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
@@ -27,7 +27,7 @@ from sketchlearn.words import counted
 Array = npt.NDArray[np.float64]
 
 _RIDGE = 1e-4  # of the mean variance: directions that are nearly combinations of others
-_ROUNDS, _BLOCK = 30, 256
+_BLOCK = 256  # rows of a matrix that are computed together
 _METRICS, _TYPICAL = 3, 30  # metrics of a start, and rounds of its three fits together, as they usually are
 _MATRICES = 1.5  # of all cumulants by all, at a time
 _LIMIT = 2.5  # misfit over noise floor that is let pass: eighth moments behind the floor are only roughly known
@@ -341,7 +341,7 @@ def _turned(cumulants: Array, V: Array, rotation: Array, metric: _Metric) -> tup
     damping, rounds = 1e-3, 0
     kurtosis, value = _kurtosis(target, V @ rotation, metric)
     m, p = len(V), d * (d + 1) / 2
-    while rounds < _ROUNDS and not (rounds and over("more rounds of the fit")):
+    while rounds < ROUNDS and not (rounds and over("more rounds of the fit")):
         rounds += 1
         charge(0.5 * (0.5 * m * m * p + m * p * p))
         whole = metric.whiten(_linearised(V @ rotation, kurtosis))

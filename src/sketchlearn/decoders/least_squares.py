@@ -6,7 +6,6 @@ first, and the regression is one on its principal components.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from sketchlearn.decoders.lowrank.solution import full_matrix
 from sketchlearn.decoders.pairwise import fit_pairs
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.decoders.solution import Code, LowRankSolution, said
+from sketchlearn.exceptions import warn
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.models.base import column_names
 from sketchlearn.models.regression import RegressionModel
@@ -271,7 +271,7 @@ def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, f
         rounding = unsure * (scale * spread)[None] * weight[:, None], unsure * weight**2
         if rank < len(x):
             coef, H = _minimum_norm(coef, H, scale, vectors[:, ~keep], constant)
-            warnings.warn(_collinear(rank, len(x)), LinAlgWarning, stacklevel=6)
+            warn(_collinear(rank, len(x)), LinAlgWarning)
     explained = 2.0 * np.sum(coef * B, 0) - np.sum(coef * (A @ coef), 0)
     pull = (H @ A @ H if penalised else H) / count
     errors = np.maximum(np.diag(pull), 0.0)[None, :].repeat(len(t), 0)

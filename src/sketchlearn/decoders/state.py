@@ -12,6 +12,7 @@ from sketchlearn.decoders.families import DIAGONAL, FULL, SHARED, SPHERICAL, Fam
 from sketchlearn.models.mixture import Mixture
 
 Array = npt.NDArray[np.float64]
+Complex = npt.NDArray[np.complex128]
 
 LIGHTEST, NARROWEST = 1e-9, 1e-12
 """Weight and variance (in units of the data's own) of a component, at least: smaller ones are rounding."""
@@ -83,6 +84,20 @@ class State:
     def simplex(self) -> Array:
         """The weights made non-negative with sum 1."""
         return simplex(self.weights)
+
+    def pairs(self, w: Array, absorb: bool = False) -> tuple[Complex, Complex]:
+        """Covariances of the features of a row within its component, between frequencies w (m, d).
+
+        With w2, and with -w2 for the conjugate, both (m, m): those of :meth:`Family.pairs`, over all components.
+        """
+        turns, weights = np.exp(1j * (w @ self.means.T)), self.simplex
+        direct, conjugate = (np.zeros((len(w), len(w)), np.complex128) for _ in range(2))
+        for at in [np.arange(self.k)] if self.family.shared else np.arange(self.k)[:, None]:
+            between, across = self.family.pairs(w, self.family.select(self.shapes, at), absorb)
+            weighted = turns[:, at] * weights[at]
+            direct += between * (weighted @ turns[:, at].conj().T)
+            conjugate += across * (weighted @ turns[:, at].T)
+        return direct, conjugate
 
     # -- other states ----------------------------------------------------------------------------
 

@@ -1,13 +1,14 @@
 """Every number of clusters from one sketch, and a recommendation.
 
-How many clusters there are is a question about rows, so the answer has to know how many there are.  A Gaussian mixture
-that describes the sketch in detail stands for the rows (:mod:`sketchlearn.decoders.description`), and rows drawn from
-it are divided by k-means.  The criterion is the integrated completed likelihood (Biernacki, Celeux and Govaert 2000) of
-that division: minus twice the log-likelihood of the rows and their labels, plus the logarithm of the number of rows for
-each parameter.  Clusters are round with one width, round, with a variance for each column, or of any shape, whichever
-is best, as far as there are rows enough for so many parameters: a long cluster is then one and not three.
+How many clusters there are is a question about rows, so the answer has to know how many rows there are. A mixture
+stands for them: the smallest one of Gaussians of any shape that explains the sketch, or else one that describes it in
+detail (:mod:`sketchlearn.decoders.description`). Rows drawn from it are divided by k-means. The criterion is the
+integrated completed likelihood (Biernacki, Celeux and Govaert 2000) of that division: minus twice the log-likelihood of
+the rows and their labels, plus the logarithm of the number of rows for each parameter. Clusters are round with one
+width, round, with a variance for each column, or of any shape, whichever is best, as far as there are enough rows for
+so many parameters: a long cluster is then one and not three.
 
-Of numbers whose criteria differ by less than two standard errors the smallest is recommended.  A certificate overrules
+If criteria differ by less than two standard errors, the smallest number is recommended.  A certificate overrules
 the criterion only where there are rows enough to know the widths of clusters.  The recommendation and the verdict both
 come from the final fit of the recommended number.
 """
@@ -19,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sketchlearn.decoders.budget import Budget, running, spending
+from sketchlearn.decoders.budget import PATIENCE, Budget, running, spending
 from sketchlearn.decoders.description import FREQUENCIES, describe
 from sketchlearn.decoders.kmeans.partition import DRAWS, squared_distances
 from sketchlearn.decoders.metric import standard_metric
@@ -43,7 +44,6 @@ from sketchlearn.words import counted
 _STARTS = 3  # random starts of k-means for the costs
 _DRAWS = 4000  # rows drawn from the mixture that stands for the data; evidence counts as that of so many rows at most
 _KNOWN = 100  # rows for each cluster from which on its variance is known to 14 %: then a certificate overrules
-_TRIES = 3  # numbers that are decoded to the end in search of a certificate
 _FEW_PARAMETERS = 0.25  # of the numbers in a sketch or of the rows, up to which clusters of other shapes are tried
 _SURE = 2.0  # standard errors of a difference: smaller ones can be chance
 _SHAPES = ("one width", "round", "diagonal", "any")
@@ -223,7 +223,7 @@ def _concluded(
     because = "the smallest number that the criterion supports"
     if final.code is not Code.RELIABLE:
         explained = [row for row in rows if row.ratio <= CLUSTERS and row.k != best.k and row.k * _KNOWN <= n]
-        for row in explained[:_TRIES]:
+        for row in explained[:PATIENCE]:
             other = _final(sketch, row.k, rng)
             if other.code is Code.RELIABLE:
                 best, final, because = row, other, CERTIFIED

@@ -150,21 +150,13 @@ def of_search(ratio: float, name: str, doubt: str = "") -> Verdict:
     return _unless(doubt, f"{_misfit_of(name, ratio)} This decoder doesn't test whether small clusters are missing.")
 
 
-def of_splitting(ratio: float, doubt: str = "") -> Verdict:
-    """Components that were split from one; `doubt` as in :func:`of_search`."""
-    said = _misfit_of("hierarchical splitting", ratio)
-    if not ratio <= CLUSTERS:
-        return Code.MISFIT, f"Not certified. Components are missing, or they have another shape. {said}"
-    return _unless(doubt, said)
-
-
 def of_mixture(ratio: float, limit: float, k: int, kind: str, unreliable: Sequence[int]) -> Verdict:
     """A Gaussian mixture; `unreliable` are the components that the sketch does not determine."""
     if ratio > limit:
         return Code.MISFIT, (
-            "Not certified. Try another seed, more components or a larger sketch. If you have rows, check the model on "
-            f"them. The rows are not a mixture of {counted(k, f'{kind} Gaussian')}, or components were missed: "
-            f"{_floors(ratio)}."
+            "Not certified. Try another seed, more components or a larger sketch. If you have rows, check the model "
+            f"on them. The rows are not a mixture of {counted(k, 'Gaussian')} ({kind} covariances), or components were "
+            f"missed: {_floors(ratio)}."
         )
     if unreliable:
         return Code.UNDETERMINED, (

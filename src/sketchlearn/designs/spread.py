@@ -8,13 +8,12 @@ too, if they are codes for what is missing.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.exceptions import DataWarning, Option
+from sketchlearn.exceptions import DataWarning, Option, warn
 from sketchlearn.words import counted
 
 Array = npt.NDArray[np.float64]
@@ -25,7 +24,7 @@ _CODES = 3
 _QUARTILES, _HALF = 1.349, 0.6745  # standard deviations of a normal law between quartiles, and to one of them
 _NAMED = 3  # columns with such values that are spoken of one by one
 _SAY = 0.1  # of the variance, with which a column decides something
-_EVEN = ", or columns divided by their spread, give each the same weight"
+_EVEN = ", or dividing columns by their spread, gives all of them the same weight"
 _TENTH = 0.1  # of the values, which are left out on each side
 _WIDER = 30.0  # times as wide as another column, from which on distances are about one column only
 
@@ -174,10 +173,10 @@ def _of_units(sample: Array, names: Sequence[str] | None) -> list[DataWarning]:
     return [DataWarning(said, Option("standardize", True), _EVEN)]
 
 
-def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, level: int = 3, outliers: bool = True) -> None:
-    """Remarks as warnings, for the caller's caller."""
+def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, outliers: bool = True) -> None:
+    """Remarks as warnings."""
     for remark in remarks(sample, names, distances, outliers):
-        warnings.warn(remark, stacklevel=level)
+        warn(remark)
 
 
 def _named(number: int, names: Sequence[str] | None, columns: int) -> str:

@@ -6,7 +6,6 @@ A new estimator is a subclass with three things: `task` (which decoders), `model
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +22,7 @@ from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.front import design_request
 from sketchlearn.designs.request import Request, find
-from sketchlearn.exceptions import IncompatibleSketchError
+from sketchlearn.exceptions import IncompatibleSketchError, warn
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.parameters import DeclaredParameters, estimator, learned, parameter
 from sketchlearn.learn.rows import (
@@ -178,9 +177,9 @@ class SketchEstimator(DeclaredParameters, ABC):
         y : ignored
             For pipelines.
         sample_weight : array (n_samples,), optional
-            Weights of the rows of an array or frame; whole numbers are exactly repetition.  Sketches keep multiples
-            of 2**-16: weights that are too small for that (all of them divided by their sum, say) are multiplied by
-            a power of two first, which changes nothing but the count of the sketch.
+            Weights of the rows of an array or frame. A whole number means exactly that many copies. Sketches keep
+            multiples of 2**-16. Weights that are too small for that (for example, weights that sum to 1) are multiplied
+            by a power of two first; this only changes the count of the sketch.
 
         Returns
         -------
@@ -194,7 +193,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sketch; what was learned is decoded when it is next asked for.
+        """Add rows to the sketch. The model is decoded when it is next needed.
 
         The first batch designs the feature map (unless `features` is given), so it should be typical.  It also
         settles by how much weights are scaled.
@@ -225,7 +224,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         Parameters
         ----------
         sketch : Sketch, or a table of sketches for an estimator that learns from groups of rows
-            Of features for this task; if the estimator has `features`, of these.
+            A sketch with features for this task. If the estimator has `features`, the sketch must have the same.
 
         Returns
         -------
@@ -399,7 +398,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         asked = {"standardize": own, "missing": missing, "size": size, **self.design_request()}
         request = Request(sample=pilot.rows, weights=pilot.weights, seed=seed, looked_at=pilot.box, **asked)
         how: dict[str, Any] = {"designer": self._designed, "projection": few, "any_units": bool(own)}
-        return design_request(request, rows.names, level=5, **how)
+        return design_request(request, rows.names, **how)
 
     def _designed(self, request: Request) -> tuple[FeatureMap, str]:
         phi = self.design_features(request)
@@ -465,7 +464,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         for name, field in self._shown().items():
             setattr(self, name, getattr(model, field))
         if model.unreliable:
-            warnings.warn(model.verdict, ConvergenceWarning, stacklevel=3)
+            warn(model.verdict, ConvergenceWarning)
 
     def __getattr__(self, name: str) -> Any:
         # what partial_fit has made stale is decoded when it is asked for

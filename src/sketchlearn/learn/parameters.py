@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import wraps
@@ -18,6 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sketchlearn.accepts import FLAG, NOTHING, PROGRESS, RANDOM, Accepts, choice, kind, whole
+from sketchlearn.exceptions import warn
 from sketchlearn.features.base import FeatureMap
 
 _E = TypeVar("_E", bound="DeclaredParameters")
@@ -61,11 +61,11 @@ random_state : int, Generator, RandomState or None
 """
 _ATTRIBUTES = """
 sketch_ : Sketch
-    What was learned from.
+    The sketch that was learned from.
 solution_ : {model}
-    What the decoder knows, with the certificate and its verdict in words.
+    The decoded model, with its certificate and a verdict in words.
 reliable_, verdict_ : bool, str
-    The certificate, as a yes or no and in words.
+    The certificate: whether the sketch supports the model, as a yes or no and in words.
 n_features_in_, feature_names_in_
     Number of columns, and their names if they have any.
 """
@@ -147,10 +147,9 @@ def _taking_old_names(init: Callable[..., None], renamed: Mapping[str, str]) -> 
 def _translated(params: dict[str, Any], renamed: Mapping[str, str], owner: type) -> dict[str, Any]:
     for old in [name for name in params if name in renamed]:
         new = renamed[old]
-        warnings.warn(
+        warn(
             f"{owner.__name__}: the parameter {old} is called {new} now; the old name will be removed in version 0.2",
             FutureWarning,
-            stacklevel=4,
         )
         params[new] = params.pop(old)
     return params

@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import secrets
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import sketchlearn
-from sketchlearn.exceptions import PUBLIC, InputError, Option
+from sketchlearn.exceptions import PUBLIC, InputError, Option, warn
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.privacy import noise as noises
 from sketchlearn.privacy.amplification import check_sample, choose_for_sample, spent_on_sample
@@ -177,7 +176,7 @@ def warn_if_weak(epsilon: float, delta: float, rows: float) -> None:
     if epsilon > _WEAK:
         words.append(f"epsilon={epsilon:.3g}: outcomes may be {math.exp(min(epsilon, 700.0)):.0e} times as likely")
     if words:
-        warnings.warn("; ".join(words), WeakGuaranteeWarning, stacklevel=3)
+        warn("; ".join(words), WeakGuaranteeWarning)
 
 
 def charge(
@@ -268,8 +267,8 @@ def check_sketch(
     if origin.own_map:
         raise ValueError(
             "the map of the sketch was chosen by looking at these very rows (sketchlearn sketch without "
-            "--features), so it can't be public. Sketch them again with a map from public bounds, or let "
-            "'sketchlearn privatize' or sketchlearn.privacy.prepare buy one"
+            "--features), so it can't be public. Sketch them again with a map from public bounds, or run "
+            "'sketchlearn privatize' (or sketchlearn.privacy.privatize_rows) on the rows, which makes a private map"
         )
     if sketch.weight_bits or sketch.squared_weights != repeated(sketch.weight, 0) or origin.fractional:
         raise ValueError(
@@ -357,9 +356,8 @@ def _remember(sketch: Sketch, chosen: Mechanism) -> None:
     before.append((chosen.epsilon, chosen.delta))
     if len(before) > 1:
         total = math.fsum(e for e, _ in before), math.fsum(d for _, d in before)
-        warnings.warn(
+        warn(
             f"release number {len(before)} of the same sketch: together they guarantee epsilon={total[0]:.6g}, "
             f"delta={total[1]:.3g} only. A Ledger keeps count across processes and refuses what exceeds a budget",
             RepeatedReleaseWarning,
-            stacklevel=3,
         )

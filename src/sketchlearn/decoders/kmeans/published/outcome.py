@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ Algorithm = Callable[..., tuple[State, int]]
 LIGHT = 1e-3  # of the mean or the largest weight: lighter components are dropped
 _EQUATIONS, _KNOWN = 2.5, 0.5  # fewest numbers of the sketch for one of the model, largest relative error of a weight
 _OPTIONS = (
-    '`criterion` is "means" or "medians"; `width` the standard deviation of a cluster in the units of the rows, 0\n'
-    "    for points, by default what the sketch resolves; `polish` whether to end with a descent on all parameters."
+    "`width` is the standard deviation of a cluster in the\n    units of the rows, 0 for points, by default what the "
+    "sketch resolves; `polish` says whether to end with a descent on\n    all parameters."
 )
 
 
@@ -103,6 +104,31 @@ def solution(
     )
 
 
+def decoder(algorithm: Callable[..., tuple[State, int, str]]) -> Callable[..., ClusterSolution]:
+    """Make a decoder of an algorithm that finds k components (a decorator).
+
+    The algorithm takes a problem, a number of components, a generator and options of its own.  It returns what it
+    found, its number of rounds and its name.
+    """
+
+    def decode(
+        sketch: Sketch,
+        n_components: int,
+        *,
+        rng: np.random.Generator,
+        criterion: str = "means",
+        trace: list[dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> ClusterSolution:
+        problem = prepared(sketch, criterion)
+        state, rounds, name = algorithm(problem, n_components, rng, **options)
+        return solution(problem, state, name, criterion, rng, rounds=rounds, trace=trace)
+
+    decode.__module__, decode.__qualname__ = algorithm.__module__, algorithm.__name__
+    decode.__doc__ = f'{algorithm.__doc__}\n\n    `criterion` is "means" or "medians".'
+    return decode
+
+
 def published(name: str) -> Callable[[Algorithm], Callable[..., ClusterSolution]]:
     """Make a decoder of an algorithm that finds components of a given variance (a decorator).
 
@@ -110,28 +136,26 @@ def published(name: str) -> Callable[[Algorithm], Callable[..., ClusterSolution]
     returns what it found, of which the k components that matter most are kept, and its number of rounds.
     """
 
-    def decoder(algorithm: Algorithm) -> Callable[..., ClusterSolution]:
-        def decode(
-            sketch: Sketch,
-            n_components: int,
-            *,
+    def made(algorithm: Algorithm) -> Callable[..., ClusterSolution]:
+        @decoder
+        @wraps(algorithm)
+        def ended(
+            problem: Problem,
+            k: int,
             rng: np.random.Generator,
-            criterion: str = "means",
+            *,
             width: float | None = None,
             polish: bool = True,
-            trace: list[dict[str, Any]] | None = None,
             **options: Any,
-        ) -> ClusterSolution:
-            problem, k = prepared(sketch, criterion), n_components
+        ) -> tuple[State, int, str]:
             found, rounds = algorithm(problem, k, envelope(problem, k, width), rng, **options)
             state = descended(problem, reduced(problem, found, k, rng), free=width is None, polish=polish)
-            return solution(problem, state, name, criterion, rng, rounds=rounds, trace=trace)
+            return state, rounds, name
 
-        decode.__module__, decode.__qualname__ = algorithm.__module__, algorithm.__name__
-        decode.__doc__ = f"{algorithm.__doc__}\n\n    {_OPTIONS}"
-        return decode
+        ended.__doc__ = f"{ended.__doc__} {_OPTIONS}"
+        return ended
 
-    return decoder
+    return made
 
 
 def nothing(problem: Problem, variance: float) -> State:
