@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.lowrank.solution import Moments as SketchMoments
 from sketchlearn.decoders.evidence import ROWS_EACH
+from sketchlearn.decoders.lowrank.solution import Moments as SketchMoments
 from sketchlearn.decoders.noise import CHANCE, added_variance
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.verdicts import HELD
@@ -311,7 +311,9 @@ def _verdict(fit: _Fit, spread: float, n: float, tried: int) -> tuple[Code, str]
         )
     seen = 1.0 - fit.residual / spread
     # cross-validation takes all rows to be alike: rows that have a parameter each are not, and nothing shows them
-    if explained < HELD * seen or n < ROWS_EACH * fit.parameters:  # scores of new rows are farther from their class than its probabilities say
+    if (
+        explained < HELD * seen or n < ROWS_EACH * fit.parameters
+    ):  # scores of new rows are farther from their class than its probabilities say
         return Code.UNDETERMINED, (
             f"Not certified. There are too few rows: {fit.parameters:.0f} effective parameters for {n:.0f} rows. The "
             f"rule explains {seen:.1%} of the variance of the class indicators in these rows, but {explained:.1%} in "
