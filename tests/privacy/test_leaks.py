@@ -373,6 +373,8 @@ def test_a_model_that_starts_from_an_exact_one_promises_nothing(seeded):
         model = sl.Model.of(sl.CompressiveKMeans(2, start=start, random_state=0).fit_sketch(private))
         assert model.privacy is None
         assert "promise" not in sl.plots.report(model)
+    warm = sl.CompressiveGaussianMixture(2, warm_start=True, random_state=0).fit_sketch(exact)
+    assert sl.Model.of(warm.fit_sketch(private)).privacy is None
     before = sl.decode(again, 2, random_state=0)
     assert sl.decode(private, 2, start=before, random_state=0).privacy.epsilon == 10.0
 
