@@ -114,7 +114,7 @@ def collect(path, count, start, seconds):
 
 def matrix(records):
     """The parts as the library adds them up, and the truth."""
-    x = [[0.5 * (r["fits"] + r["halves"]), *(r[name] for name in PARTS[2:])] for r in records]
+    x = [[r[name] for name in PARTS[1:]] for r in records]
     return np.clip(np.array(x), 0.0, MOST), np.array([r["truth"] for r in records])
 
 

@@ -321,7 +321,7 @@ def judged(task, kind, seed):
             warnings.simplefilter("ignore")
             row |= TASKS[task](kind, seed)
     except (ValueError, TypeError) as error:
-        plain = type(error) in (ValueError, TypeError)
+        plain = not isinstance(error, np.linalg.LinAlgError)  # (which is a ValueError, too)
         row |= {"refused" if plain else "crashed": f"{type(error).__name__}: {error}"[:300]}
     except Exception as error:
         row |= {"crashed": f"{type(error).__name__}: {error}"[:300]}

@@ -1,11 +1,12 @@
 """CPU time and peak memory of every estimator on thirty shapes of data, each in a process of its own.
 
-python benchmarks/shapes.py [--only kmeans] [--seconds 300]
+python benchmarks/shapes.py rows.jsonl [--only kmeans] [--shapes 3:8] [--seconds 300]   # resumes where it stopped
 
 A line a shape: CPU seconds of one core for design, pass and decoding together (one thread), the growth of the resident
 set over that of the process with the rows in memory, the size of map and sketch, and what the estimator said.  Loops
 are compiled and libraries loaded by a small fit before.  A line ends with OVER where CPU exceeds 60 s, or memory four
-times map and sketch and 512 MB; not for time where the verdict says "unfinished", nor where an error refused it before.
+times map and sketch and 512 MB; not for time where the verdict says "unfinished", nor where an error refused it or a
+warning announced it before.
 """
 
 import argparse
@@ -14,6 +15,8 @@ import resource
 import subprocess
 import sys
 import time
+import warnings
+from pathlib import Path
 
 import numpy as np
 
@@ -93,9 +96,11 @@ def measured(number):
     estimator(name, few | ({"dim": 1} if "dim" in few else {})).fit(X, y)
     X, y = rows(kind, n, d, rng)
     before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, time.process_time()
-    size, said = 0.0, ""
+    size, said, before_it = 0.0, "", []
     try:
-        model = estimator(name, parameters).fit(X, y)
+        with warnings.catch_warnings(record=True) as before_it:
+            warnings.simplefilter("always")
+            model = estimator(name, parameters).fit(X, y)
         said = str(getattr(model, "verdict_", ""))
         sketch = getattr(model, "sketch_", None)
         sketch = sketch.union() if hasattr(sketch, "union") else sketch
@@ -106,36 +111,48 @@ def measured(number):
         said = f"{type(problem).__name__}: {problem}"
     cpu = time.process_time() - begin
     return {"cpu": cpu, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before, "size": size,
-            "said": said}  # fmt: skip
+            "said": said, "announced": any("of memory" in str(w.message) for w in before_it)}  # fmt: skip
+
+
+def line(row):
+    """A row of the table."""
+    name, parameters, kind, n, d = SHAPES[row["shape"]]
+    words = f"{row['shape']:2} {name} {n} x {d} {kind} " + " ".join(map(str, parameters.values()))
+    if "ended" in row:
+        return f"{words:49}  OVER: ended with {row['ended']}"
+    refused = row["said"].startswith("ValueError") and row["cpu"] < 10
+    large = row["memory"] > max(4 * row["size"], SMALL) and not row["announced"]
+    over = " OVER" * (not refused and (large or (row["cpu"] > 60 and "unfinished" not in row["said"])))
+    return f"{words:49}{row['cpu']:8.1f}{row['memory']:8.0f}{row['size']:8.1f}  {row['said'][:90]}{over}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("rows", type=Path)
     parser.add_argument("--only", help="one estimator")
-    parser.add_argument("--from", type=int, default=0, dest="first", help="number of the first shape")
+    parser.add_argument("--shapes", default=f"0:{len(SHAPES)}", help="numbers of the first shape and past the last")
     parser.add_argument("--seconds", type=int, default=300, help="CPU after which a process is ended")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one is not None:
         print(json.dumps(measured(given.one)))
         return
-    print(f"{'':3}{'':46}{'CPU s':>8}{'MB':>8}{'map MB':>8}  said")
-    for number, (name, parameters, kind, n, d) in enumerate(SHAPES):
-        if number < given.first or (given.only and name != given.only):
+    rows = [json.loads(text) for text in given.rows.read_text().splitlines()] if given.rows.exists() else []
+    for number in range(*map(int, given.shapes.split(":"))):
+        if (given.only and SHAPES[number][0] != given.only) or any(row["shape"] == number for row in rows):
             continue
-        words = f"{name} {n} x {d} {kind} " + " ".join(map(str, parameters.values()))
-        command = [sys.executable, "-W", "ignore", __file__, "--one", str(number)]
+        command = [sys.executable, "-W", "ignore", __file__, str(given.rows), "--one", str(number)]
         limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (given.seconds, given.seconds))  # noqa: E731
         done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit)
-        if done.returncode:
-            print(f"{number:2} {words:46}  OVER: ended with {done.returncode}: {done.stderr[-200:]}", flush=True)
-            continue
-        found = json.loads(done.stdout)
-        refused = found["said"].startswith("ValueError") and found["cpu"] < 10
-        large = found["memory"] > max(4 * found["size"], SMALL)
-        over = " OVER" * (not refused and (large or (found["cpu"] > 60 and "unfinished" not in found["said"])))
-        numbers = f"{found['cpu']:8.1f}{found['memory']:8.0f}{found['size']:8.1f}"
-        print(f"{number:2} {words:46}{numbers}  {found['said'][:90]}{over}", flush=True)
+        found = (
+            json.loads(done.stdout) if not done.returncode else {"ended": f"{done.returncode}: {done.stderr[-200:]}"}
+        )
+        rows.append({"shape": number} | found)
+        with given.rows.open("a") as file:
+            print(json.dumps(rows[-1]), file=file)
+    print(f"{'':49}{'CPU s':>8}{'MB':>8}{'map MB':>8}  said")
+    for row in sorted(rows, key=lambda row: row["shape"]):
+        print(line(row))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,25 @@
 """False alarm rates of the tests on sketches, over laws and maps, and power beside a permutation test on the rows.
 
-python benchmarks/sizes.py [--pairs 400] [--rows 500] [--start 0] [--only Cauchy] [--power 40]
+    python benchmarks/sizes.py run rows.jsonl [--seeds 0:400] [--only Cauchy] [--power 100] [--rows 500]   # resumes
+    python benchmarks/sizes.py show rows.jsonl                                                             # the table
 
 A line a law: the share of samples of one law with p < 0.05 and p < 0.01, in percent, for `compare`, `drift` (three
 sketches against the first, every p-value counted), `goodness_of_fit` (against the law itself, where that is a mixture)
-and `independence`.  For verification it is the share of impostors whose likelihood ratio is 20 and 100 or more: for a
-ratio that is what it says these are at most 5 and 1 %.  A p-value that was withheld (NaN) counts in the column of that
-name.  With 400 pairs a true 5 % shows as 2.9 to 7.1 in 95 % of all runs, a true 1 % as up to 2.
+and `independence`.  For verification it is the share of impostors whose likelihood ratio is 20 and 100 or more, which
+should be at most 5 and 1 %: where the background is reliable, and withheld where it is not.  What was withheld is in a
+column of its own.  With 400 seeds a true 5 % shows as 2.9 to 7.1 in 95 % of all runs, a true 1 % as up to 2.
 The last columns are the power of `compare` at 5 % against a shift of one column, and of a permutation test of the same
-statistic on the rows themselves.
+statistic on the rows.
 """
 
 import argparse
+import json
+import os
+import warnings
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
@@ -27,105 +35,148 @@ LAWS = {
     "95 % zeros": lambda g, n: g.normal(size=(n, 2)) * (g.random((n, 2)) < 0.05),
     "lattice": lambda g, n: g.poisson(1.0, (n, 2)).astype(float),
     "one-hot": lambda g, n: np.eye(6)[g.integers(6, size=n)][:, :2],
-    "30 rows": lambda g, n: g.normal(size=(30, 2)),
-    "8 rows": lambda g, n: g.normal(size=(8, 2)),
-    "weights": lambda g, n: g.normal(size=(n, 2)),
-    "heavy weights": lambda g, n: g.normal(size=(n, 2)),
-    "features_per_row": lambda g, n: g.normal(size=(n, 2)),
-    "one-bit": lambda g, n: g.normal(size=(n, 2)),
-    "private": lambda g, n: g.normal(size=(n, 2)),
+    **dict.fromkeys(
+        ("weights", "heavy weights", "features_per_row", "one-bit", "one-bit, wide", "private"),
+        lambda g, n: g.normal(size=(n, 2)),
+    ),
 }
-IS_NORMAL = {"normal", "30 rows", "8 rows", "weights", "heavy weights", "features_per_row", "one-bit", "private"}
+ROWS = {"30 rows": ("normal", 30), "8 rows": ("normal", 8), "Cauchy, 150 rows": ("Cauchy", 150),
+        "95 % zeros, 100 rows": ("95 % zeros", 100), "one-hot, 30 rows": ("one-hot", 30),
+        "one-bit, 20 000 rows": ("one-bit", 20000)}  # fmt: skip
+NAMES = (*LAWS, *ROWS)
+OPTIONS = {"features_per_row": {"features_per_row": 20}, "one-bit": {"quantized": True},
+           "one-bit, wide": {"quantized": True}}  # fmt: skip
+UNSPLIT = ("private", *OPTIONS)  # that have no map for a test of independence
+IS_NORMAL = {"normal", "weights", "heavy weights", *UNSPLIT}
+TESTS = ("compare", "drift", "fit", "independence", "verification")
+SPEAKERS, VOICE, MOVED = 20, 0.3, 0.06  # of the background; their shifts, and that of the power, in widths of the law
 
 
-def feature_map(name, pilot, seed):
+def feature_map(kind, pilot, seed):
     """Frequencies for compare, drift and goodness of fit, at the scale of the pilot's middle half."""
     low, high = np.quantile(pilot, [0.25, 0.75])
-    options = {"features_per_row": {"features_per_row": 20}, "one-bit": {"quantized": True}}.get(name, {})
-    return sl.FourierFeatures.draw(dim=2, size=100, scale=max(high - low, 0.5), seed=seed, **options)
+    scale = max(high - low, 0.5) * (3.0 if kind == "one-bit, wide" else 1.0)
+    return sl.FourierFeatures.draw(dim=2, size=100, scale=scale, seed=seed, **OPTIONS.get(kind, {}))
 
 
-def sketched(name, rows, phi, rng):
-    """One sketch of some rows, with the weights or the noise that the name asks for."""
-    drawn = {"weights": rng.integers(1, 4, len(rows)) / 2, "heavy weights": rng.lognormal(0.0, 1.5, len(rows))}
-    weights = drawn.get(name)
+def weights_of(kind, count, rng):
+    """Weights of some rows, or None."""
+    return {"weights": rng.integers(1, 4, count) / 2, "heavy weights": rng.lognormal(0.0, 1.5, count)}.get(kind)
+
+
+def sketched(kind, rows, phi, rng, weights=None):
+    """One sketch of some rows, with the weights or the noise that the kind asks for."""
+    weights = weights_of(kind, len(rows), rng) if weights is None else weights
     s = sl.sketch(rows, phi, sample_weight=weights, workers=1, progress=False)
-    return sl.privatize(s, 5.0, delta=1e-6, public_map=True) if name == "private" else s
+    return sl.privatize(s, 5.0, delta=1e-6, public_map=True) if kind == "private" else s
 
 
-def share(p, alpha):
-    """Percent below alpha of those that were not withheld."""
-    p = np.array([value for value in p if value is not None and value == value])
-    return f"{100 * np.mean(p < alpha):5.1f}" if len(p) else "    -"
-
-
-def verified(name, law, pilot, pairs, rows, rng):
-    """For impostors, one over the likelihood ratio of the claim: speakers differ by shifts of the mean."""
-    unit = 0.3 * np.subtract(*np.quantile(pilot, [0.75, 0.25], axis=0)).clip(0.5)
-    people, each = 20, max(rows // 5, 20)
+def impostor(kind, law, pilot, rows, seed):
+    """One over the likelihood ratio of a false claim, by speakers that differ in mean, and whether it is reliable."""
+    rng = np.random.default_rng([2, seed])
+    unit = VOICE * np.subtract(*np.quantile(pilot, [0.75, 0.25], axis=0)).clip(0.5)
+    phi = feature_map(kind, pilot, seed % 4)
 
     def spoken():
-        return law(rng, each)[:each] + unit * rng.normal(size=(1, 2))
+        return law(rng, rows) + unit * rng.normal(size=(1, 2))
 
-    voices = [spoken() for _ in range(people)]
-    verifier = sl.CompressiveVerifier(2, features=feature_map(name, pilot, 0), random_state=0)
-    verifier.fit(np.concatenate(voices), np.repeat(np.arange(people), [len(v) for v in voices]))
-    verifier.enroll("other", spoken())
-    ratios = [verifier.enroll("claimed", spoken()).log_ratio("claimed", spoken()) for _ in range(pairs)]
-    return np.exp(-np.array(ratios))
+    group, verifier = _BACKGROUNDS.get((kind, rows), (None, None))
+    if group != seed // 20:  # one for twenty claims
+        verifier = sl.CompressiveVerifier(2, features=phi, random_state=0)
+        verifier.fit_sketch(sl.SketchTable({i: sketched(kind, spoken(), phi, rng) for i in range(SPEAKERS)}))
+        _BACKGROUNDS[kind, rows] = seed // 20, verifier
+    phi = verifier.sketch_.features
+    verifier.enroll(seed, sketched(kind, spoken(), phi, rng))
+    return float(np.exp(-verifier.log_ratio(seed, sketched(kind, spoken(), phi, rng)))), verifier.reliable_
 
 
-def permutation_p(a, b, phi, rng, times=99):
+_BACKGROUNDS = {}
+
+
+def permutation_p(a, b, weights, phi, rng, times=199):
     """p-value of the mean squared difference of average features, over permutations of the rows of both."""
     z = phi(np.r_[a, b])
+    first = np.zeros(len(z))
+    first[: len(a)] = 1.0
+    w = np.ones(len(z)) if weights is None else np.concatenate(weights)
+    orders = np.stack([first, *(rng.permutation(first) for _ in range(times))])
+    means = [(side * w) @ z / (side @ w)[:, None] for side in (orders, 1.0 - orders)]
+    found = np.sum(np.abs(means[0] - means[1]) ** 2, axis=1)
+    return float(np.mean(found >= found[0] * (1.0 - 1e-12)))
 
-    def statistic(order):
-        return np.sum(np.abs(z[order[: len(a)]].mean(0) - z[order[len(a) :]].mean(0)) ** 2)
 
-    first = statistic(np.arange(len(z)))
-    return (1 + sum(statistic(rng.permutation(len(z))) >= first for _ in range(times))) / (1 + times)
+def judged(name, seed, many, power):
+    """All p-values of one law and seed."""
+    kind, rows = ROWS.get(name, (name, many))
+    law = LAWS[kind]
+    pilot = law(np.random.default_rng([1, seed]), 2000)
+    rng, phi = np.random.default_rng([0, NAMES.index(name), seed]), feature_map(kind, pilot, seed)
+    samples = [law(rng, rows) for _ in range(4)]
+    weights = [weights_of(kind, rows, rng) for _ in range(4)]
+    sketches = [sketched(kind, x, phi, rng, w) for x, w in zip(samples, weights, strict=True)]
+    found = {"compare": [sl.compare(*sketches[:2]).p_value], "drift": [c.p_value for c in changes(sketches)]}
+    if kind in IS_NORMAL:
+        found["fit"] = [sl.goodness_of_fit(sketches[0], NORMAL).p_value]
+    if kind not in UNSPLIT:
+        pair = sl.design_independence(pilot[:500], first=[0], size=20, seed=seed)
+        free = np.column_stack([samples[0][:, 0], samples[1][:, 1]])
+        found["independence"] = [sl.independence(sketched(kind, free, pair, rng)).p_value]
+    if kind != "private":  # (a table of private sketches has no union)
+        ratio, promised = impostor(kind, law, pilot, rows, seed)
+        found |= {"verification": [ratio if promised else None], "unpromised": [None if promised else ratio]}
+    if power:
+        moved = samples[1] + [MOVED * np.subtract(*np.quantile(pilot[:, 0], [0.98, 0.02])), 0.0]
+        found["power"] = [sl.compare(sketches[0], sketched(kind, moved, phi, rng, weights[1])).p_value]
+        if kind not in UNSPLIT:
+            both = None if weights[0] is None else weights[:2]
+            found["rows"] = [permutation_p(samples[0], moved, both, phi, rng)]
+    return {"law": name, "seed": seed} | found
+
+
+def shares(values):
+    """Percent below 0.05 and 0.01 of those that were not withheld."""
+    p = np.array([value for value in values if value is not None and value == value])
+    return f"{100 * np.mean(p < 0.05):7.1f}{100 * np.mean(p < 0.01):5.1f}" if len(p) else f"{'-':>7}{'':5}"
+
+
+def show(rows):
+    """The table."""
+    print(
+        f"{'':22}{'seeds':>6}" + "".join(f"{test:>14}" for test in TESTS) + f"{'withheld':>10}{'power':>7}{'rows':>6}"
+    )
+    for name in NAMES:
+        mine = [row for row in rows if row["law"] == name]
+        if not mine:
+            continue
+        p = {test: [value for row in mine for value in row.get(test, [])] for test in (*TESTS, "power", "rows")}
+        every = [value for test in TESTS for value in p[test]]
+        withheld = 100.0 * np.mean([value is None or value != value for value in every])
+        cells = "".join(f"  {shares(p[test])}" for test in TESTS)
+        found = "".join(f"{shares(p[test])[:7]}" for test in ("power", "rows"))
+        print(f"{name:22}{len(mine):6}{cells}{withheld:9.0f}%{found}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--pairs", type=int, default=400)
-    parser.add_argument("--start", type=int, default=0, help="the first seed")
+    parser.add_argument("what", choices=["run", "show"])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--seeds", default="0:400")
     parser.add_argument("--rows", type=int, default=500)
-    parser.add_argument("--only")
-    parser.add_argument("--power", type=int, default=40, help="pairs for the power; 0 for none")
+    parser.add_argument("--only", help="laws, with semicolons")
+    parser.add_argument("--power", type=int, default=100, help="seeds with power; 0 for none")
     given = parser.parse_args()
-    print(
-        f"{'':20}{'compare':>12}{'drift':>12}{'fit':>12}{'independence':>14}{'verification':>14}{'withheld':>9}{'power':>8}{'rows':>6}"
-    )
-    for name, law in LAWS.items():
-        if given.only and given.only != name:
-            continue
-        p = {key: [] for key in ("compare", "drift", "fit", "independence", "verified")}
-        found = {"sketch": [], "rows": []}
-        pilot = law(np.random.default_rng(10**6), 2000)
-        for seed in range(given.start, given.start + given.pairs):
-            rng = np.random.default_rng(seed)
-            phi = feature_map(name, pilot, seed)
-            rows = [law(rng, given.rows) for _ in range(4)]
-            a, b, c, d = (sketched(name, x, phi, rng) for x in rows)
-            p["compare"].append(sl.compare(a, b).p_value)
-            if seed % 4 == 0:
-                p["drift"] += [change.p_value for change in changes([a, b, c, d])]
-            p["fit"].append(sl.goodness_of_fit(a, NORMAL).p_value if name in IS_NORMAL else None)
-            if name not in ("features_per_row", "one-bit", "private"):
-                pair = sl.design_independence(pilot[:500], first=[0], size=20, seed=seed)
-                free = np.column_stack([rows[0][:, 0], rng.permutation(rows[1][:, 1])])
-                p["independence"].append(sl.independence(sketched(name, free, pair, rng)).p_value)
-            if seed < given.start + given.power:
-                moved = rows[1] + [0.06 * np.subtract(*np.quantile(pilot[:, 0], [0.9, 0.1])), 0.0]
-                found["sketch"].append(sl.compare(a, sketched(name, moved, phi, rng)).p_value)
-                if name not in ("weights", "private", "features_per_row", "one-bit"):
-                    found["rows"].append(permutation_p(rows[0], moved, phi, rng))
-        if name not in ("features_per_row", "one-bit", "private"):
-            p["verified"] = verified(name, law, pilot, given.pairs, given.rows, np.random.default_rng(given.start))
-        withheld = sum(v is not None and v != v for values in p.values() for v in values)
-        cells = "".join(f" {share(values, 0.05)}{share(values, 0.01)}" for values in p.values())
-        print(f"{name:20}{cells} {withheld:9}  {share(found['sketch'], 0.05)} {share(found['rows'], 0.05)}", flush=True)
+    rows = [json.loads(line) for line in given.file.read_text().splitlines()] if given.file.exists() else []
+    if given.what == "run":
+        done = {(row["law"], row["seed"]) for row in rows}
+        first, last = map(int, given.seeds.split(":"))
+        warnings.simplefilter("ignore")
+        with given.file.open("a") as file:
+            for seed in range(first, last):
+                for name in given.only.split(";") if given.only else NAMES:
+                    if (name, seed) not in done:
+                        rows.append(judged(name, seed, given.rows, seed - first < given.power))
+                        print(json.dumps(rows[-1]), file=file, flush=True)
+    show(rows)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,51 @@ def test_overlapping_blocks_of_two_threads_leave_nothing_behind():
     assert blas_threads() == before
 
 
+def test_the_limit_holds_until_the_last_thread_has_left():
+    """Sums in products depend on the number of threads: it must not change while somebody decodes."""
+    entered, leave, left = threading.Event(), threading.Event(), threading.Event()
+
+    def first():
+        with single_blas_thread:
+            entered.set()
+            leave.wait(10)
+        left.set()
+
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()
+        thread = threading.Thread(target=first)
+        thread.start()
+        entered.wait(10)
+        with single_blas_thread:
+            leave.set()
+            left.wait(10)
+            assert blas_threads() == {1}
+        thread.join()
+        assert blas_threads() == before
+
+
+def test_the_limit_holds_after_another_thread_has_set_one():
+    """threadpoolctl 3.7 gives the limit to one thread for as long as it lives."""
+    done, end = threading.Event(), threading.Event()
+
+    def server():
+        with single_blas_thread:
+            pass
+        threadpool_limits(2, "blas")
+        done.set()
+        end.wait(10)
+
+    thread = threading.Thread(target=server)
+    thread.start()
+    done.wait(10)
+    try:
+        with single_blas_thread:
+            assert blas_threads() == {1}
+    finally:
+        end.set()
+        thread.join()
+
+
 def test_an_error_inside_gives_the_threads_back():
     with threadpool_limits(2, "blas"):
         before = blas_threads()

@@ -239,11 +239,11 @@ def __getattr__(name: str) -> Any:
     if name in ("datasets", "local", "plots"):
         return importlib.import_module(f"sketchlearn.{name}")
     if name in _MOVED:
-        import warnings
-
         room, new = _MOVED[name]
         text = f"sketchlearn.{name} is {room}.{new} now; the old name will be removed in version 0.2"
-        warnings.warn(text, FutureWarning, stacklevel=2)
+        from sketchlearn.exceptions import warn
+
+        warn(text, FutureWarning)
         return getattr(importlib.import_module(room), new)
     if name not in _ROOM:
         raise AttributeError(f"module 'sketchlearn' has no attribute {name!r}")

@@ -70,6 +70,7 @@ def kind(types: Any, words: str) -> Accepts:
     return Accepts(lambda v: isinstance(v, types), (words,))
 
 
+SEED = Accepts(lambda v: whole(0).test(v) and v < 2**64, ("an integer in [0, 2**64)",))
 NOTHING = Accepts(lambda v: v is None, ("None",))
 FLAG = kind((bool, np.bool_), "True or False")
 PROGRESS = FLAG | Accepts(callable, ("a callable",)) | NOTHING

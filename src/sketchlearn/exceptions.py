@@ -6,6 +6,10 @@ messages are made of parts: text, and :class:`Option` values that each door writ
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import warnings
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
@@ -52,6 +56,28 @@ class Advice(Exception):
     def options(self) -> dict[str, Any]:
         """The parameters that the message speaks of, by name."""
         return {part.name: part.value for part in self.parts if isinstance(part, Option)}
+
+
+_OURS = (str(Path(__file__).parent), contextlib.__file__)
+
+
+def warn(message: str | Warning, category: type[Warning] | None = None) -> None:
+    """Warn about the line that called the library, however deep inside the reason was found.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sketchlearn.exceptions import DataWarning, warn
+    >>> with warnings.catch_warnings(record=True) as heard:
+    ...     warnings.simplefilter("always")
+    ...     warn("two columns are equal", DataWarning)
+    >>> str(heard[0].message), heard[0].category.__name__
+    ('two columns are equal', 'DataWarning')
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 PUBLIC = Option("bounds", "(lower, upper)", code=True)

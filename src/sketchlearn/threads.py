@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
+import threadpoolctl
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -62,25 +62,34 @@ class _SingleThread:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._owner: int | None = None
         self._inside = 0
         self._held: Any = None
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._owner is None:
-                self._owner, self._held = threading.get_ident(), _held_to_one()
-            if self._owner == threading.get_ident():
-                self._inside += 1
+            if self._inside == 0:
+                _nobody_in_control()
+                self._held = _held_to_one()
+            self._inside += 1
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
-            if self._owner != threading.get_ident():
-                return
             self._inside -= 1
             if self._inside == 0:
+                _nobody_in_control()
                 self._held.restore_original_limits()
-                self._owner = None
+                _nobody_in_control()
+
+
+def _nobody_in_control() -> None:
+    """Let this thread set the limit.
+
+    threadpoolctl 3.7 and later give the limit of a shared pool to the first thread that sets it, for as long as that
+    thread lives; what others set is ignored.
+    """
+    clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 def _held_to_one() -> Any:
@@ -88,19 +97,19 @@ def _held_to_one() -> Any:
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _controller() -> threadpoolctl.ThreadpoolController:
     # looking through the loaded libraries takes milliseconds, setting a limit microseconds: look once, when both
     # copies of the BLAS (NumPy's and SciPy's) are there
     import scipy.linalg  # noqa: F401
 
-    return ThreadpoolController()
+    return threadpoolctl.ThreadpoolController()
 
 
 single_blas_thread = _SingleThread()
 """``with single_blas_thread:`` holds the BLAS to one thread and then gives back what was set before.
 
-The limit of most BLAS is one for the whole process, and who has set it must give it back: where blocks of several
-threads overlap, the thread that came first does both, and the others change nothing.
+The limit of most BLAS is one for the whole process: where blocks of several threads overlap, the first sets it and the
+last gives it back.  Sums in products depend on the number of threads, so nobody may change it while a decoder runs.
 """
 
 

@@ -239,6 +239,21 @@ def test_version_and_help(run):
         assert (code, b"--json" in own) == (0, True), verb
 
 
+def test_a_budget_of_seconds_is_that_of_the_command_alone(tmp_path, run):
+    from sketchlearn.decoders.budget import spending
+
+    X = np.random.default_rng(0).exponential(size=(3000, 6))
+    sl.sketch(X, sl.design(X, n_components=10, seed=0)).save(tmp_path / "a.sketch")
+    learn = ("learn", "kmeans", tmp_path / "a.sketch", "-k", "10", "-o", tmp_path / "model.json")
+    assert b"budget of 0.02 s of CPU left no time" in run(*learn, "--budget", "0.02")[1]
+    with spending() as budget:
+        assert budget.seconds == 60.0
+    assert b"0.05 s" in run("sweep", tmp_path / "a.sketch", "-k", "1:30", "--budget", "0.05")[1]
+    code, _, err = run(*learn, "--budget", "-1")
+    assert code == 2
+    assert "--budget" in err
+
+
 def test_without_the_extra(monkeypatch, capsys):
     from sketchlearn.cli import main
 

@@ -134,3 +134,15 @@ def test_sizes_on_rows_with_many_zeros_and_heavy_tails(law):
     p = np.array([sl.independence(sl.sketch(rows(), phi, workers=1)).p_value for _ in range(300)])
     assert (p < 0.05).sum() <= 15 + 3 * 3.8
     assert (p < 0.01).sum() <= 3 + 3 * 1.7
+
+
+def test_kernels_are_as_wide_as_the_middle_of_the_rows():
+    """A kernel as wide as the standard deviation of Cauchy rows sees the few far rows alone, and finds nothing."""
+    found = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_cauchy((500, 2))
+        X[:, 1] *= 1.0 + (np.abs(X[:, 0]) > 1.0)
+        phi = sl.design_independence(X[:200], first=[0], size=20, seed=seed)
+        found += sl.independence(sl.sketch(X, phi, workers=1)).p_value < 0.05
+    assert found >= 36

@@ -4,6 +4,7 @@ from scipy import stats
 
 import sketchlearn as sl
 from sketchlearn.comparison.squares import SumOfSquares
+from sketchlearn.comparison.two_sample import moments_of_features
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 20, 300])
@@ -57,3 +58,25 @@ def test_one_bit_features_have_the_size_they_promise():
     pairs = np.array([sl.compare(a, b, mixture=law).p_value for a, b in zip(s[::2], s[1::2], strict=True)])
     assert 15 - 3 * 3.8 < (fits < 0.05).sum() < 15 + 3 * 3.8
     assert 0 < (pairs < 0.1).sum() < 15 + 3 * 3.7
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0, 4.0])
+def test_one_bit_features_of_a_normal_law_are_known_with_their_harmonics(scale):
+    """Mean and covariance against sums over a fine grid; of ideal features the law would be too narrow."""
+    phi = sl.FourierFeatures.draw(dim=1, size=60, scale=scale, seed=0, quantized=True)
+    x = np.linspace(-7.0, 7.0, 30_001)[:, None]
+    share = np.exp(-0.5 * x[:, 0] ** 2)
+    share /= share.sum()
+    waves = phi(x)
+    normal = sl.Mixture(np.ones(1), np.zeros((1, 1)), np.ones(1))
+    mean, covariance, quantised = moments_of_features(phi, normal, phi.operator(dtype=np.float64).frequencies())
+    np.testing.assert_allclose(mean, share @ waves, atol=2e-3)
+    stacked = np.concatenate([waves.real, waves.imag], 1)
+    exact = np.cov(stacked.T, aweights=share, bias=True)
+    rest = np.pi**2 / 8 - np.abs(mean) ** 2 - np.maximum(1.0 - np.abs(mean) ** 2, 0.0) - quantised
+    assert (rest > -1e-6).all()
+    truth = SumOfSquares.of(exact)
+    found = SumOfSquares.of(covariance + np.diag(np.tile(np.maximum(rest, 0.0) / 2, 2)))
+    assert found.mean == pytest.approx(truth.mean, rel=0.02)
+    for alpha in (0.05, 0.01):
+        assert truth.tail(found.limit(alpha)) == pytest.approx(alpha, rel=0.5)  # 2.5 to 7.5 % at 5 %

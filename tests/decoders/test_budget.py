@@ -89,6 +89,21 @@ def test_mixtures_stop_too():
     assert np.isfinite(found.score(X))
 
 
+def test_all_numbers_of_a_sweep_share_a_budget(skewed):
+    with sl.decoding_budget(0.1):
+        few = sl.sweep(skewed, range(1, 40), random_state=0)
+    assert len(few) < 39
+    assert [row.k for row in few] == list(range(1, len(few) + 1))
+    assert "budget of 0.1 s of CPU left no time" in few.reason
+    assert f"{len(few) + 1} or more components" in few.reason
+    with sl.decoding_budget(0.1):
+        found = sl.CompressiveKMeans("auto", random_state=0).fit_sketch(skewed)
+    assert "budget of 0.1 s" in found.sweep_.reason
+    whole = sl.sweep(skewed, range(1, 4), random_state=0)
+    assert len(whole) == 3
+    assert "budget" not in whole.reason
+
+
 def test_a_budget_is_positive():
     for wrong in (0, -1.0, True, "long", float("nan")):
         with pytest.raises(ValueError, match="positive number of seconds"), sl.decoding_budget(wrong):

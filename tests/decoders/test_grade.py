@@ -109,7 +109,7 @@ def test_the_last_stage_of_the_trace_is_the_grade() -> None:
     solution = decoded(OBLONG, 4)
     last = solution.trace[-1]
     assert last["stage"] == "grade"
-    assert {"fits", "halves", *PARTS[1:]} <= set(last)
+    assert set(PARTS[1:]) <= set(last)
     assert "above the best (90 %" in solution.explain()
 
 
@@ -117,9 +117,9 @@ def test_the_last_stage_of_the_trace_is_the_grade() -> None:
 
 
 def grade(worst: str, **changes: object) -> Grade:
-    said = Opinions(0.02, 0.02, 0.01, 0.01, 0, 2.0)
+    said = Opinions(0.02, 0.01, 0.01, 0, 2.0)
     parts = dict.fromkeys(PARTS[1:], 0.001) | {worst: 0.05}
-    made = Grade(0.02, 0.06, parts, said, {}, np.ones(2), None, ())
+    made = Grade(0.02, 0.06, parts, said, 0.0, np.ones(2), None, ())
     return replace(made, **changes)
 
 
@@ -133,8 +133,7 @@ def said(code: Code, given: Grade, what: str = "k-means", blind: bool = False) -
 @pytest.mark.parametrize(
     ("worst", "words"),
     [
-        ("fits", "a larger sketch"),
-        ("misfit", "a larger sketch"),
+        ("judges", "a larger sketch"),
         ("coarse", "a map for 3 clusters or more"),
         ("tails", "age clipped or transformed (it reaches"),
         ("far", "age clipped or transformed (it reaches"),
@@ -157,17 +156,17 @@ def test_codes_follow_the_numbers() -> None:
         (Code.MISFIT, 0.2, 0.9, Code.MISFIT),
         (Code.UNCERTIFIED, 0.001, 0.01, Code.GOOD),
     ):
-        assert said(code, grade("fits", excess=excess_cost, bound=bound))[0] is expected
-    assert "no bound" in said(Code.MISFIT, grade("fits", excess=0.5, bound=1.5))[1]
+        assert said(code, grade("judges", excess=excess_cost, bound=bound))[0] is expected
+    assert "no bound" in said(Code.MISFIT, grade("judges", excess=0.5, bound=1.5))[1]
 
 
 def test_one_column_with_all_of_the_variance_is_to_be_standardised() -> None:
-    verdict = said(Code.MISFIT, grade("fits", variances=np.array([1.0, 99.0])))[1]
+    verdict = said(Code.MISFIT, grade("judges", variances=np.array([1.0, 99.0])))[1]
     assert "standardised columns (kids has 99 % of the variance), or a larger sketch" in verdict
 
 
 def test_what_else_is_known_is_said() -> None:
-    more = grade("fits", concentration=Concentration(0.0003, 0.48, 1), hidden=(Hidden(0.01, np.zeros(2)),))
+    more = grade("judges", concentration=Concentration(0.0003, 0.48, 1), hidden=(Hidden(0.01, np.zeros(2)),))
     verdict = said(Code.MISFIT, more, blind=True)[1]
     assert "0.03 % of the rows, far out in kids, carry 48 % of the cost" in verdict
     assert "No centre shows a cluster of 1 % of the rows near" in verdict

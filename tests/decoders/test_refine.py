@@ -40,6 +40,19 @@ def test_gradients_agree_with_finite_differences(problem, name, strength):
         assert slope == pytest.approx(gradient @ direction, abs=2e-6 * np.linalg.norm(gradient))
 
 
+def test_a_trial_step_to_a_singular_covariance_is_no_error(problem):
+    """A line search may go where no covariance can be inverted: it has to come back, as from any other bad step."""
+    objective = Objective(problem, _start(GAUSSIANS["full"]), 1e-6, 4.0, 1e-3, boxed=False)
+    v, parts = objective.start.copy(), objective.chart.diagonal
+    shapes = v[objective.k * (objective.d + 1) :].reshape(objective.unit_p.shape)
+    shapes[0, parts] = -1000.0 / objective.unit_p[0, parts]  # widths of exp(-1000)
+    with pytest.raises(np.linalg.LinAlgError):
+        objective.chart.penalty(*objective.chart.shapes(objective.parts(v)[2]))
+    value, gradient = objective(v)
+    assert value > 1e6 * objective(objective.start)[0]
+    assert (gradient == 0).all()
+
+
 def _value(objective, v):
     """The objective written out again in float64: the compiled one is float32, too coarse for differences."""
     p, state = objective.problem, objective.state(v)

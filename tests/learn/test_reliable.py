@@ -53,6 +53,16 @@ def test_fewer_rows_than_columns_make_no_reliable_classifier(method):
         assert not learned(method, rng.normal(size=(20, 30)) + y[:, None] * 0.2, y).reliable_
 
 
+def test_classes_of_a_few_rows_have_no_reliable_means():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(4, 10))
+        y = np.r_[0, 1, 2, rng.integers(3, size=n - 3)]
+        assert not learned("mean", rng.normal(size=(n, 12)), y).reliable_
+    y = np.arange(300) % 3
+    assert learned("mean", np.random.default_rng(0).normal(size=(300, 3)) + 3.0 * np.eye(3)[y], y).reliable_
+
+
 def test_the_claim_of_a_rich_rule_is_that_of_new_rows():
     rng = np.random.default_rng(0)
     y = np.arange(300) % 2

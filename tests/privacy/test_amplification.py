@@ -35,7 +35,7 @@ def test_the_sketch_remembers_and_nothing_else_passes_for_a_sample():
         with pytest.raises(ValueError, match=r"was not sampled|is a sample of 0.1"):
             privatize(other, 1.0, sample=share, public_map=True)
     for wrong in ({"relation": "replace-one"}, {"records_per_user": 2}):
-        with pytest.raises(ValueError, match="single rows alone"):
+        with pytest.raises(ValueError, match="one row per person"):
             privatize(s, 1.0, sample=0.1, public_map=True, **wrong)
     plain = privatize(s, 1.0, public_map=True)  # without a word the promise for all rows holds all the more
     assert "sample" not in plain.privacy.details
@@ -80,7 +80,7 @@ def test_a_release_says_what_it_is_of(tmp_path):
     assert book.spent("x").epsilon == 1.0
     whole = privatize(sl.sketch(ROWS, PHI), 1.0, 1e-6, public_map=True)
     assert made.privacy.sums_variance < 0.2 * whole.privacy.sums_variance
-    with pytest.raises(ValueError, match="released once"):
+    with pytest.raises(ValueError, match="released only once"):
         privatize(s, 1.0, 1e-6, sample=0.1, public_map=True)
     with pytest.warns(RepeatedReleaseWarning):
         privatize(s, 1.0, 1e-6, public_map=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
+
+from sketchlearn.exceptions import warn
 
 _NOW = {
     "KnownGaussian": "Known",
@@ -18,7 +19,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     from sketchlearn.decoders import families
 
-    warnings.warn(
-        f"sketchlearn.atoms.{name} is now sketchlearn.decoders.families.{_NOW[name]}", FutureWarning, stacklevel=2
-    )
+    warn(f"sketchlearn.atoms.{name} is now sketchlearn.decoders.families.{_NOW[name]}", FutureWarning)
     return getattr(families, _NOW[name])

@@ -113,9 +113,25 @@ def _debug(value: bool) -> bool:
     return value
 
 
+def _budget(context: typer.Context, seconds: float | None) -> float | None:
+    """Hold decoders to a budget until the command ends."""
+    if seconds is not None:
+        from sketchlearn.decoders.budget import decoding_budget  # loads the decoders
+
+        try:
+            context.with_resource(decoding_budget(seconds))
+        except ValueError as error:
+            raise usage(f"--budget: {error}") from None
+    return seconds
+
+
 ALPHA = "Probability of any false alarm (exit code 10 without a change) in this run of the command."
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", callback=_debug, is_eager=True)]
+Budget = Annotated[
+    float | None,
+    typer.Option("--budget", help="Seconds of CPU that decoding may take; 60 by default.", callback=_budget),
+]
 Output = Annotated[str, typer.Option("--output", "-o", help="File to write; - for standard output.")]
 Columns = Annotated[
     list[str] | None,

@@ -102,12 +102,12 @@ def mmd(a: Sketch, b: Sketch) -> Discrepancy:
     (True, True)
     """
     check_comparable(a, b)
-    total = np.zeros(())
+    total, added = np.zeros(()), (beyond_sampling(a) + beyond_sampling(b))[CHOSEN]
     for s in (a, b):
-        total = total + sampling_noise(s).covariance / s.effective_count
+        noise = sampling_noise(s)
+        total, added = total + noise.covariance / s.effective_count, added - noise.quantised / s.effective_count
     m = len(total) // 2
     factor = 1.0 / a.effective_count + 1.0 / b.effective_count
-    added = (beyond_sampling(a) + beyond_sampling(b))[CHOSEN]
     if added.any():
         total, _ = with_groups(total, fewer_rows([a, b]) / factor, a.features, added)
     difference = np.where(fewer_rows([a, b]) > 0, a.mean[CHOSEN] - b.mean[CHOSEN], 0.0)

@@ -10,21 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sketchlearn.comparison.two_sample import (
     CHOSEN,
-    ROUNDING,
     Comparison,
     beyond_sampling,
-    characteristic_values,
-    feature_covariance,
     fewer_rows,
     law_of,
+    moments_of_features,
     with_groups,
 )
 from sketchlearn.features.characteristic import characteristic
-from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
@@ -64,15 +60,12 @@ def goodness_of_fit(sketch: Sketch, mixture: Any) -> Comparison:
     law = as_mixture(mixture, features.dim)
     operator = features.operator(dtype=np.float64).rows(np.arange(features.size)[CHOSEN])
     with single_blas_thread:
-        w = operator.frequencies()
-        difference, total, z = characteristic_values(law, w)
-        mean = z + _of_harmonics(sketch, law)
-        variance = np.maximum(1.0 - np.abs(mean) ** 2, 0.0) + ROUNDING
-        covariance = feature_covariance(difference, total, z, variance)
+        mean, covariance, quantised = moments_of_features(features, law, operator.frequencies())
         behind = fewer_rows([sketch])
-        spread = law_of(with_groups(covariance, behind * n, features, beyond_sampling(sketch)[CHOSEN] * n)[0])
+        added = beyond_sampling(sketch)[CHOSEN] * n - quantised
+        spread = law_of(with_groups(covariance, behind * n, features, added)[0])
     statistic = float(np.sum(np.abs(np.where(behind > 0, sketch.mean[CHOSEN] - mean, 0.0)) ** 2))
-    expected, m = spread.mean / n, len(z)
+    expected, m = spread.mean / n, len(mean)
     return Comparison(
         distance=float(np.sqrt(max(statistic - expected, 0.0) / m)),
         p_value=spread.tail(statistic * n),
@@ -80,13 +73,3 @@ def goodness_of_fit(sketch: Sketch, mixture: Any) -> Comparison:
         expected=expected / m,
         counts=(sketch.count, float("inf")),
     )
-
-
-def _of_harmonics(sketch: Sketch, mixture: Mixture) -> npt.NDArray[np.complex128]:
-    """What the harmonics of one-bit features add to the averages of a mixture; 0 for other features."""
-    if getattr(sketch.features, "dither", None) is None:
-        return np.zeros(len(range(sketch.features.size)[CHOSEN]), complex)
-    from sketchlearn.decoders import harmonics  # loads the decoders of mixtures
-
-    added = harmonics.characteristic_values(sketch.features, mixture, np.zeros(len(mixture.weights)))[1]  # type: ignore[arg-type]
-    return added[CHOSEN]

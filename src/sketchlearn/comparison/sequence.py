@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from sketchlearn.comparison.two_sample import (
     compared,
     sampling_noise,
 )
-from sketchlearn.exceptions import DataWarning
+from sketchlearn.exceptions import DataWarning, warn
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sketches.value import pooled
@@ -228,7 +227,7 @@ def _enough(names: list[str], values: list[Sketch]) -> tuple[list[str], list[Ske
         raise ValueError(f"a sequence needs at least two sketches, got {len(values)}{also}")
     if few:
         listed = ", ".join(few[:5]) + (", ..." if len(few) > 5 else "")
-        warnings.warn(f"left out, with fewer than two rows: {listed}", DataWarning, stacklevel=5)
+        warn(f"left out, with fewer than two rows: {listed}", DataWarning)
     return [name for name, _ in left], [value for _, value in left]
 
 

@@ -18,6 +18,7 @@ sketch; it comes from a Gaussian mixture decoded from the sketch of both samples
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,6 +31,8 @@ from sketchlearn.decoders.noise import added_variance, sampling_variance
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import Operator
+from sketchlearn.features.phases import PhaseMap
+from sketchlearn.features.reading import square_wave
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch, check_same_features, pooled
@@ -38,9 +41,14 @@ from sketchlearn.words import html_table
 
 _F64 = npt.NDArray[np.float64]
 _C128 = npt.NDArray[np.complex128]
+Waves = Sequence[tuple[int, Any]]
 CHOSEN = slice(0, 1000)  # frequencies that are used: they come in random order, and more gain little
 _BANDS = 10  # of lengths of frequencies, in which the misfit is averaged
 _STRETCH = 100.0  # variance of an entry over that of the mixture, up to which its correlations are believed
+_FAINT = -30.0  # exponents below add nothing
+_RESIDUE = 1e-7  # of an average: harmonics that add less are the last
+PAIRED = 9  # order of the harmonics of one-bit features whose correlations count; others are independent noise
+AVERAGED = 999  # order of those in averages
 ROUNDING = 2.0**-20  # added to the variances: features are rounded to 2**-22, which matters at far too large scales
 
 
@@ -139,6 +147,8 @@ class SamplingNoise:
     missed: float
     spread: _F64
     """Standard deviations of the columns."""
+    quantised: _F64
+    """What one-bit features add to the variances of pairs in `covariance`, (m,)."""
 
     @cached_property
     def law(self) -> SumOfSquares:
@@ -151,7 +161,7 @@ class SamplingNoise:
         What was added to the averages is independent, half of it in each part.
         """
         factor = 1.0 / a.effective_count + 1.0 / b.effective_count
-        added = (beyond_sampling(a) + beyond_sampling(b))[CHOSEN] / factor
+        added = (beyond_sampling(a) + beyond_sampling(b))[CHOSEN] / factor - self.quantised
         if not added.any():
             return self.law, factor
         whole, more = with_groups(self.covariance, fewer_rows([a, b]) / factor, a.features, added)
@@ -251,31 +261,82 @@ def squared_distance(a: Sketch, b: Sketch) -> float:
 def noise_of_rows(mixture: Mixture, operator: Operator, sketch: Sketch) -> SamplingNoise:
     """Covariance of the features of a row that a mixture describes, scaled to what the sketch says of them."""
     w = operator.frequencies()
-    mean, n = sketch.mean[: len(w)], sketch.effective_count
-    difference, total, z = characteristic_values(mixture, w)
-    added, of_rows = (values[: len(w)] for values in (added_variance(sketch), beyond_sampling(sketch)))
+    seen, n = sketch.mean[: len(w)], sketch.effective_count
+    added = beyond_sampling(sketch)[: len(w)]
     # additive noise makes averages look larger than they are
-    variance = np.minimum(sampling_variance(np.abs(mean) ** 2 - of_rows), 1.0) * n / (n - 1)
-    covariance = feature_covariance(difference, total, z, variance + ROUNDING)
-    excess = np.abs(mean - z) ** 2 - variance / n - added
-    missed = _unexplained(w, excess, variance, mixture.covariance)
+    variance = np.minimum(sampling_variance(np.abs(seen) ** 2 - added), 1.0) * n / (n - 1)
+    mean, covariance, quantised = moments_of_features(sketch.features, mixture, w, variance)
+    missed = _unexplained(w, np.abs(seen - mean) ** 2 - variance / n - added, variance, mixture.covariance)
     spread = np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-300))
-    return SamplingNoise(covariance, missed, spread)
+    return SamplingNoise(covariance, missed, spread, quantised)
 
 
-def characteristic_values(mixture: Mixture, w: _F64) -> tuple[_C128, _C128, _C128]:
-    """``E exp(i u·x)`` at all differences and sums of frequencies, (m, m), and at the frequencies, (m,)."""
+def moments_of_features(
+    features: FeatureMap, mixture: Mixture, w: _F64, variance: _F64 | None = None
+) -> tuple[_C128, _F64, _F64]:
+    """Mean (m,) and covariance (2m, 2m) of the features of a row of a mixture, and what quantisation adds to variances.
+
+    `variance` is that of ideal features, where a sketch tells it better.  Of one-bit features the covariance holds the
+    low harmonics; what the others add to each variance depends on nothing else, and is not in it.
+    """
+    if not isinstance(features, PhaseMap) or features.dither is None:
+        difference, total, z = characteristic_values(mixture, w)
+        mean, ideal = z, np.maximum(1.0 - np.abs(z) ** 2, 0.0)
+        quantised = np.zeros(len(w))
+    else:
+        center = np.zeros(w.shape[1]) if features.center is None else np.asarray(features.center, np.float64)
+        law = Mixture(mixture.weights, mixture.means - center, mixture.covariances)
+        angle = np.pi * np.asarray(features.dither[: len(w)], np.float64)
+        waves = [(h, s * np.exp(1j * (w @ center + (h - 1) * angle))) for h, s in ((1, 1.0), *square_wave(AVERAGED))]
+        difference, total, z = characteristic_values(law, w, [wave for wave in waves if abs(wave[0]) <= PAIRED])
+        mean = _average(law, w, waves)
+        ideal = np.maximum(1.0 - np.abs(mean) ** 2, 0.0)
+        whole = np.pi**2 / 8.0 - np.abs(mean) ** 2  # with all harmonics
+        quantised = np.clip(np.diag(difference).real - np.abs(z) ** 2, 0.0, np.maximum(whole, 0.0)) - ideal
+    wanted = np.maximum((ideal if variance is None else variance) + quantised, 0.0)
+    return mean, feature_covariance(difference, total, z, wanted + ROUNDING), quantised
+
+
+def characteristic_values(mixture: Mixture, w: _F64, waves: Waves = ((1, 1.0),)) -> tuple[_C128, _C128, _C128]:
+    """``E f f*`` and ``E f f`` of all pairs of features, (m, m), and ``E f``, (m,), for ``f = exp(i w·x)``.
+
+    Or for a sum of harmonics, ``f = sum s exp(i h w·x)``: `waves` are the pairs of h and s, a number or (m,).
+    """
     m = len(w)
     difference, total, z = np.zeros((m, m), complex), np.zeros((m, m), complex), np.zeros(m, complex)
     for weight, mean, covariance in zip(mixture.weights, mixture.means, mixture.full_covariances(), strict=True):
         product = w @ covariance @ w.T
-        half = np.diag(product) / 2
-        turned = np.sqrt(weight) * np.exp(1j * (w @ mean))
-        z += np.sqrt(weight) * turned * np.exp(-half)
-        base = half[:, None] + half[None, :]
-        difference += np.exp(product - base) * (turned[:, None] * turned.conj()[None, :])
-        total += np.exp(-product - base) * (turned[:, None] * turned[None, :])
+        half, angle = np.diag(product) / 2, w @ mean
+        parts = [(h, np.sqrt(weight) * s * np.exp(1j * h * angle), h * h * half) for h, s in waves]
+        for h, turned, own in parts:
+            z += np.sqrt(weight) * turned * np.exp(-own)
+            for g, other, its in parts:
+                base = own[:, None] + its[None, :]
+                _add(difference, h * g * product - base, turned, other.conj())
+                _add(total, -h * g * product - base, turned, other)
     return difference, total, z
+
+
+def _add(out: _C128, exponent: _F64, left: _C128, right: _C128) -> None:
+    """Add the outer product of two vectors times an exponential, where that is not too small to count."""
+    rows, columns = np.nonzero(exponent > _FAINT)
+    if 4 * len(rows) > exponent.size:
+        out += np.exp(exponent) * (left[:, None] * right[None, :])
+    else:
+        out[rows, columns] += np.exp(exponent[rows, columns]) * left[rows] * right[columns]
+
+
+def _average(mixture: Mixture, w: _F64, waves: Waves) -> _C128:
+    """``E f`` of a sum of harmonics, (m,), which are added as long as they count."""
+    phases = mixture.means @ w.T
+    half = 0.5 * np.stack([((w @ covariance) * w).sum(1) for covariance in mixture.full_covariances()])
+    out = np.zeros(len(w), complex)
+    for h, s in waves:
+        part = mixture.weights @ np.exp(1j * h * phases - h * h * half)
+        out += s * part
+        if np.abs(part).max() < _RESIDUE:
+            break
+    return out
 
 
 def feature_covariance(difference: _C128, total: _C128, z: _C128, variance: _F64) -> _F64:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sketchlearn.comparison.verification import MeanSpace, log_ratio
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.models.base import register_model
+from sketchlearn.models.base import register_model, shown
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
@@ -70,12 +70,7 @@ class VerifierModel(ComponentModel):
     thing: ClassVar[str] = "Gaussian component"
 
     fitted_shape: ClassVar[str | None] = "diag"
-    attributes: ClassVar[Mapping[str, str]] = {
-        "mixture_": "mixture",
-        "between_": "between",
-        "session_": "session",
-        "space_": "space",
-    }
+    attributes: ClassVar[Mapping[str, str]] = shown("mixture", "between", "session", "space")
 
     means: Array
     covariances: Array

@@ -216,7 +216,8 @@ def sweep(
     Returns
     -------
     Sweep
-        A table that prints itself, with ``recommended`` and ``reason``.
+        A table that prints itself, with ``recommended`` and ``reason``.  All numbers share one budget
+        (:func:`sketchlearn.decoding_budget`): the table ends where it is spent, and says so.
 
     Examples
     --------
@@ -232,7 +233,7 @@ def sweep(
         raise ValueError("task='regression' has no number of components to choose")
     numbers = numbers_of_components(sketch, ks)
     label = "trying numbers of components"
-    with single_blas_thread, reporting(progress, len(numbers), label, unit="numbers") as report:
+    with single_blas_thread, spending() as budget, reporting(progress, len(numbers), label, unit="numbers") as report:
         if task in _SWEEPS:
             module, _, function = _SWEEPS[task].partition(":")
             table: Sweep = getattr(importlib.import_module(module), function)(
@@ -240,4 +241,5 @@ def sweep(
             )
         else:
             table = sweep_by_certificate(decoders[decoders.default], sketch, numbers, rng=rng, report=report, **options)
-    return replace(table, privacy=sketch.privacy)
+    table = replace(table, privacy=sketch.privacy)
+    return table.unfinished(budget.words) if budget.cut else table

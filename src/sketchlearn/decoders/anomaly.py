@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import feature_moments
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.kernels import GRID_BITS, PRODUCT_BITS
 from sketchlearn.models.anomaly import AnomalyModel, Distance
 from sketchlearn.sketches.value import Sketch
@@ -84,6 +84,8 @@ def decode_anomaly(
             f"{rows:.6g} rows: the scores of new rows depend on which rows were seen."
         )
     return AnomalyModel(
-        task="anomaly", decoder="mahalanobis", residual=0.0, code=code, verdict=verdict, distance=distance,
-        freedom=freedom, effective_rows=rows,
-    )  # fmt: skip
+        **said("anomaly", "mahalanobis", 0.0, float("nan"), (code, verdict)),
+        distance=distance,
+        freedom=freedom,
+        effective_rows=rows,
+    )

@@ -11,9 +11,12 @@ uses them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+
+from sketchlearn.exceptions import DataWarning
 
 STEPS = 100
 """L-BFGS iterations of a descent from which others go on: the misfit is then within a percent of its minimum."""
@@ -23,6 +26,8 @@ RESTARTS = 6
 """Searches, at most: where one of three fails, six leave one failure in seven hundred."""
 PATIENCE = 3
 """Rounds without progress that end a loop."""
+ROUNDS = 60
+"""Rounds of a loop at most, where progress may be slow."""
 GAIN = 0.99
 """A round that leaves more than this share of the misfit is without progress."""
 AGREE = 1.05
@@ -32,6 +37,31 @@ SECOND = 1.4e10
 """Multiply-adds of a second of one core; six decodings took between 0.6 and 1.5 times as long as they were counted."""
 SECONDS = 60.0
 """The budget of one decoding, unless told."""
+
+
+LARGE = 2.0**29
+"""Bytes that a decoder may take without a word: what one takes for any sketch, and a few copies of a usual one."""
+
+
+def announce(needed: float, kept: float) -> None:
+    """Warn, before a decoder begins, that it takes many bytes: more than is usual, and than four times what is kept.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sketchlearn.decoders.budget import announce
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     announce(2.0**28, 1.0)
+    ...     announce(2.0**31, 2.0**28)
+    >>> [str(w.message) for w in said]
+    ['decoding takes about 2 GB of memory, 8 times the map and the sketch']
+    """
+    if needed > max(LARGE, 4.0 * kept):
+        said = (
+            f"decoding takes about {needed / 2**30:.2g} GB of memory, {needed / kept:.2g} times the map and the sketch"
+        )
+        warnings.warn(DataWarning(said), stacklevel=3)
 
 
 class Budget:

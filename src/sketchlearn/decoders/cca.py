@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders import noise
-from sketchlearn.decoders.lowrank.solution import full_matrix
-from sketchlearn.decoders.solution import Code
-from sketchlearn.features.second_moment import second_moment
+from sketchlearn.decoders.lowrank.solution import Moments
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.models.base import column_names
 from sketchlearn.models.cca import CCAModel
 from sketchlearn.sketches.value import Sketch
@@ -65,9 +64,7 @@ def decode_cca(
     >>> found.correlations.round(1), found.reliable
     (array([0.7]), True)
     """
-    phi = second_moment(sketch.features, "canonical correlation")
-    if not phi.is_exact:
-        raise TypeError(f"canonical correlation needs all products of columns, the sketch has {phi.describe()}")
+    phi, count, mean, S, rounding = Moments.of(sketch, "canonical correlation")
     y = np.atleast_1d(np.asarray(targets, np.intp)) % phi.dim
     x = np.setdiff1d(np.arange(phi.dim), y) if predictors is None else np.asarray(predictors, np.intp) % phi.dim
     if k > min(len(x), len(y)):
@@ -75,18 +72,14 @@ def decode_cca(
             f"{k} canonical correlations of {len(x)} and {len(y)} columns: there are at most as many as columns in the "
             "smaller group"
         )
-    weight = float(sketch.weight)
-    count = sketch.effective_count * phi.seen_share(sketch.sums, weight)
-    S = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
-    rounding, mean = phi.precision_from_sums(sketch.sums, weight), phi.row_mean_from_sums(sketch.sums, weight)
     roots = [_inverse_root(S[np.ix_(at, at)], rounding[at]) for at in (x, y)]
-    left, correlations, right = np.linalg.svd(roots[0].T @ S[np.ix_(x, y)] @ roots[1], full_matrices=False)
+    turns, correlations, right = np.linalg.svd(roots[0].T @ S[np.ix_(x, y)] @ roots[1], full_matrices=False)
     correlations = np.minimum(correlations, 1.0)
     ranks = roots[0].shape[1], roots[1].shape[1]
     p_values = _p_values(correlations, count, *ranks)
     k = min(k, len(correlations))
     # signs as scikit-learn has them: the largest entry of each direction is positive
-    a, b = roots[0] @ left[:, :k], roots[1] @ right[:k].T
+    a, b = roots[0] @ turns[:, :k], roots[1] @ right[:k].T
     spread = np.sqrt(np.maximum(np.diag(S), 0.0))
     sign = np.where(a[np.abs(a * spread[x][:, None]).argmax(0), np.arange(k)] < 0, -1.0, 1.0)
     a, b = a * sign, b * sign
@@ -95,13 +88,9 @@ def decode_cca(
     if code is Code.RELIABLE and (correlations[k - 1] ** 2 < _ALONE * _by_one_row(sketch, mean, spread, x, y)):
         code = Code.UNDETERMINED
         verdict = "Not certified. Leave out rows far from all others: a single one could cause half of a correlation."
+    left = float(1.0 - correlations[0] ** 2) if len(correlations) else 1.0
     return CCAModel(
-        task="cca",
-        decoder="exact",
-        residual=float(1.0 - correlations[0] ** 2) if len(correlations) else 1.0,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("cca", "exact", left, float("nan"), (code, verdict), 0, trace),
         correlations=correlations[:k],
         p_values=p_values[:k],
         x_rotations=a,

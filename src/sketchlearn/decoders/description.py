@@ -29,7 +29,6 @@ from sketchlearn.threads import single_blas_thread
 _LADDER = (8, 16, 32)  # components that are tried after one
 _PARAMETERS = 2 / 3  # of the mixture for each frequency, at most: more cost time and change little
 _FULL = 0.6  # parameters of the mixture per number of the sketch, at most: beyond that it follows the noise
-_ROUNDS = 1  # of splitting and merging
 FREQUENCIES = 600  # that the mixture is decoded from, where nobody draws from it: more change little
 _NEAR_ONE = 0.98  # averages so near 1 tell of nothing but mean and covariance
 _PLACES = 256  # where rows are looked for: along the diagonal of the box, and as many at random
@@ -86,7 +85,7 @@ def _view(sketch: Sketch, metric: Array, near: Array, frequencies: int) -> View:
 
 
 def _decoded(problem: Problem, k: int, kind: str, rng: np.random.Generator) -> MixtureSolution:
-    return decode_problem(problem, k, kind, rng=rng, starts=1, rounds=_ROUNDS, project=False).solution
+    return decode_problem(problem, k, kind, rng=rng, starts=1, rounds=1, project=False).solution
 
 
 def _affordable(size: int, dim: int, kind: str) -> bool:

@@ -9,7 +9,6 @@ next model is as good as one from full features, or nearly.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from sketchlearn.decoders.registry import DECODERS, Entry
 from sketchlearn.decoders.solution import Solution
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
-from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.phases import PhaseMap
 from sketchlearn.features.reading import HARMONICS
 from sketchlearn.models.mixture import Mixture
@@ -36,15 +34,13 @@ Complex = npt.NDArray[np.complex128]
 _ROUNDS = 5
 _STALLED = 2  # rounds without gain before giving up on a model that is not reliable
 _GAIN = 0.8  # of what is left of the harmonics, by which a round is worth another
-_POLISHES = 20  # rounds of quick refinement
 _LEAST = 1e-3  # of the harmonics: a model is never taken for perfect
 
 
-@dataclass(frozen=True, eq=False)
 class Cleaned:
-    """A sketch without the harmonics that a model of its rows predicts, as decoders read it.
+    """A sketch without the harmonics that a model of its rows predicts, as decoders read it; all else is as it came.
 
-    Attributes
+    Parameters
     ----------
     sketch : Sketch
         As it came.
@@ -52,54 +48,11 @@ class Cleaned:
         Averages without what was predicted, and their variances with what is left of the harmonics.
     """
 
-    sketch: Sketch
-    mean: Complex
-    variances: Array
+    def __init__(self, sketch: Sketch, mean: Complex, variances: Array) -> None:
+        self._sketch, self.mean, self.variances = sketch, mean, variances
 
-    @property
-    def features(self) -> FeatureMap:
-        """The map of the sketch."""
-        return self.sketch.features
-
-    @property
-    def sums(self) -> npt.NDArray[Any]:
-        """The sums as they came."""
-        return self.sketch.sums
-
-    @property
-    def weight(self) -> Any:
-        """Total weight of the rows."""
-        return self.sketch.weight
-
-    @property
-    def count(self) -> float:
-        """Number of rows."""
-        return self.sketch.count
-
-    @property
-    def effective_count(self) -> float:
-        """Rows in noise."""
-        return self.sketch.effective_count
-
-    @property
-    def lower(self) -> Any:
-        """Lower end of the box."""
-        return self.sketch.lower
-
-    @property
-    def upper(self) -> Any:
-        """Upper end of the box."""
-        return self.sketch.upper
-
-    @property
-    def privacy(self) -> Any:
-        """Record of a release."""
-        return self.sketch.privacy
-
-    @property
-    def noise(self) -> float:
-        """Variance that every average is known to carry beyond sampling."""
-        return self.sketch.noise
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sketch, name)
 
 
 def characteristic_values(features: PhaseMap, mixture: Mixture, spread: Array) -> tuple[Complex, Complex, Array]:
@@ -129,7 +82,7 @@ def uncertainty(features: PhaseMap, mixture: Mixture, variances: Array) -> Array
     return np.asarray(1.0 / np.sqrt(np.maximum(information, 1e-300)))
 
 
-def cleaned(sketch: Sketch, before: Averages, mixture: Mixture) -> tuple[Cleaned, float]:
+def cleaned(sketch: Sketch, before: Averages, mixture: Mixture) -> tuple[Averages, float]:
     """The sketch without the harmonics that a mixture predicts, and which share of their variance is left.
 
     Parameters
@@ -147,16 +100,17 @@ def cleaned(sketch: Sketch, before: Averages, mixture: Mixture) -> tuple[Cleaned
     mean, weights = sketch.mean - added, 1.0 / (rest + told)
     before_it, after = (float(weights @ np.maximum(np.abs(z - plain) ** 2 - rest, 0.0)) for z in (sketch.mean, mean))
     share = min(max(after / max(before_it, 1e-300), _LEAST), 1.0)
-    return Cleaned(sketch, mean, rest + np.minimum(share * told + left, told)), share
+    made: Any = Cleaned(sketch, mean, rest + np.minimum(share * told + left, told))
+    return made, share
 
 
-def _polished(sketch: Sketch, seen: Averages, mixture: Mixture) -> tuple[Cleaned, float, Mixture]:
+def _polished(sketch: Sketch, seen: Averages, mixture: Mixture) -> tuple[Averages, float, Mixture]:
     """A sketch cleaned by a mixture that was refined on what it leaves, as often as that helps; the share left."""
     after, share = cleaned(sketch, seen, mixture)
     if mixture.covariances.ndim > 1:
         return after, share, mixture
     at = location_and_scale(View.of(sketch))
-    for _ in range(_POLISHES):
+    for _ in range(FEW_STEPS):
         problem = Problem.from_view(View.of(after), at=at)
         s = np.maximum(mixture.covariances / problem.scale**2, 1e-6)
         start = State(SPHERICAL, mixture.weights, problem.normalised(mixture.means), s)

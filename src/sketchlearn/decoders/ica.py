@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from sketchlearn.decoders.budget import SECOND, charge, over, running
+from sketchlearn.decoders.budget import ROUNDS, SECOND, announce, charge, over, running
 from sketchlearn.decoders.noise import CHANCE, DEVIATIONS, PROBES
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
 from sketchlearn.models.ica import ICAModel
 from sketchlearn.sketches.value import Sketch
@@ -27,8 +27,9 @@ from sketchlearn.words import counted
 Array = npt.NDArray[np.float64]
 
 _RIDGE = 1e-4  # of the mean variance: directions that are nearly combinations of others
-_ROUNDS, _BLOCK = 30, 256
+_BLOCK = 256  # rows of a matrix that are computed together
 _METRICS, _TYPICAL = 3, 30  # metrics of a start, and rounds of its three fits together, as they usually are
+_MATRICES = 1.5  # of all cumulants by all, at a time
 _LIMIT = 2.5  # misfit over noise floor that is let pass: eighth moments behind the floor are only roughly known
 _FLAT = 1e-7  # variance of whitened rows that is none
 _LEAST = -2.0  # excess kurtosis of a law with two values, the smallest there is
@@ -73,7 +74,9 @@ def decode_ica(
     """
     phi = quartic(sketch.features, "independent component analysis")
     count = sketch.effective_count
-    cumulants, directions, root, mean = _whitened(sketch, phi, affordable(phi.size, phi.dim))
+    size = affordable(phi.size, phi.dim)
+    announce(_MATRICES * 8.0 * size**2, sketch.sums.nbytes + 8.0 * phi.size * phi.dim)
+    cumulants, directions, root, mean = _whitened(sketch, phi, size)
     d = directions.shape[1]
     near = phi.radius < usual_radius(phi.dim)
     best = _explained(cumulants, directions, np.eye(d), count, rng, near)
@@ -99,16 +102,9 @@ def decode_ica(
         verdict = (
             f"{verdict} The {varying} columns vary in {d} directions only, so at most {d} sources can be separated."
         )
+    floor = best.value / best.ratio if best.ratio > 0 else float("nan")
     return ICAModel(
-        task="ica",
-        decoder="cumulants",
-        residual=best.value,
-        noise_floor=best.value / best.ratio if best.ratio > 0 else float("nan"),
-        ratio=best.ratio,
-        code=code,
-        verdict=verdict,
-        iterations=best.rounds,
-        trace=trace or [],
+        **said("ica", "cumulants", best.value, floor, (code, verdict), best.rounds, trace, best.ratio),
         components=(sign[:, None] * components)[:k],
         mixing=(mixing * sign)[:, :k],
         mean=phi.origin + inverse @ mean,
@@ -282,6 +278,7 @@ def _explained(cumulants: Array, V: Array, start: Array, count: float, rng: np.r
     metric = _Metric(V, None)
     rotation, kurtosis, _, rounds = _turned(cumulants, V, start, metric)
     for _ in range(2):
+        del metric  # (one of these matrices at a time is enough)
         metric = _Metric(V @ rotation, kurtosis)
         rotation, kurtosis, value, more = _turned(cumulants, V, rotation, metric)
         rounds += more
@@ -344,7 +341,7 @@ def _turned(cumulants: Array, V: Array, rotation: Array, metric: _Metric) -> tup
     damping, rounds = 1e-3, 0
     kurtosis, value = _kurtosis(target, V @ rotation, metric)
     m, p = len(V), d * (d + 1) / 2
-    while rounds < _ROUNDS and not (rounds and over("more rounds of the fit")):
+    while rounds < ROUNDS and not (rounds and over("more rounds of the fit")):
         rounds += 1
         charge(0.5 * (0.5 * m * m * p + m * p * p))
         whole = metric.whiten(_linearised(V @ rotation, kurtosis))

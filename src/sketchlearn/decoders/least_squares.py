@@ -6,7 +6,6 @@ first, and the regression is one on its principal components.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -18,7 +17,8 @@ from scipy.linalg import LinAlgWarning
 from sketchlearn.decoders.lowrank.solution import full_matrix
 from sketchlearn.decoders.pairwise import fit_pairs
 from sketchlearn.decoders.registry import decoders_of
-from sketchlearn.decoders.solution import Code, LowRankSolution
+from sketchlearn.decoders.solution import Code, LowRankSolution, said
+from sketchlearn.exceptions import warn
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.models.base import column_names
 from sketchlearn.models.regression import RegressionModel
@@ -198,16 +198,15 @@ def _solution(
         few_words = "" if few is None else f", for {counted(fit.rank, 'principal component')}"
         code, verdict = Code.RELIABLE, f"Reliable. {_EXACT}{few_words}."
     scale = np.where(fit.total > 0, fit.total, 1.0)
+    nan = float("nan")
+    behind = (
+        ("exact", nan, nan, 0)
+        if second is None
+        else (second.decoder, second.noise_floor, second.ratio, second.iterations)
+    )
+    name, floor, ratio, rounds = behind
     return RegressionModel(
-        task="regression",
-        decoder="exact" if second is None else second.decoder,
-        residual=float(np.mean(rest / scale)),
-        noise_floor=float("nan") if second is None else second.noise_floor,
-        ratio=float("nan") if second is None else second.ratio,
-        code=code,
-        verdict=verdict,
-        iterations=0 if second is None else second.iterations,
-        trace=trace or [],
+        **said("regression", name, float(np.mean(rest / scale)), floor, (code, verdict), rounds, trace, ratio),
         coefficients=coef,
         intercept=y_mean - coef @ x_mean if fit_intercept else np.zeros(number),
         standard_errors=errors,
@@ -272,7 +271,7 @@ def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, f
         rounding = unsure * (scale * spread)[None] * weight[:, None], unsure * weight**2
         if rank < len(x):
             coef, H = _minimum_norm(coef, H, scale, vectors[:, ~keep], constant)
-            warnings.warn(_collinear(rank, len(x)), LinAlgWarning, stacklevel=6)
+            warn(_collinear(rank, len(x)), LinAlgWarning)
     explained = 2.0 * np.sum(coef * B, 0) - np.sum(coef * (A @ coef), 0)
     pull = (H @ A @ H if penalised else H) / count
     errors = np.maximum(np.diag(pull), 0.0)[None, :].repeat(len(t), 0)

@@ -167,10 +167,3 @@ def with_width(covariance: Array, noise: Array | None = None) -> Array:
         return covariance
     values = np.where(none, np.maximum(_WIDTH, values), values)
     return np.asarray((vectors * values) @ vectors.T * np.outer(spread, spread))
-
-
-def whiten(means: Array, covariances: Array, kind: str, matrix: Array | None) -> tuple[Array, Array]:
-    """Inverse of :func:`unwhiten`."""
-    if matrix is None:
-        return means, covariances
-    return unwhiten(means, covariances, kind, np.asarray(np.linalg.inv(matrix), np.float64))

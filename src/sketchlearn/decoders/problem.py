@@ -202,19 +202,12 @@ class Problem:
     def mixture(self, normalised: Mixture) -> Mixture:
         """A mixture of this problem in the units of the rows."""
         moved = normalised.scaled(self.scale, self.center)
-        if self.metric is None:
-            return moved
-        diagonal = np.diag(self.metric)
-        if (self.metric == np.diag(diagonal)).all():
-            return moved.stretched(1.0 / diagonal)
-        return moved.mapped(np.asarray(np.linalg.inv(self.metric), np.float64))
+        return moved if self.metric is None else _mapped(moved, np.asarray(np.linalg.inv(self.metric), np.float64))
 
     def inverse(self, mixture: Mixture) -> Mixture:
         """A mixture in the units of the rows as one of this problem."""
         if self.metric is not None:
-            diagonal = np.diag(self.metric)
-            plain = (self.metric == np.diag(diagonal)).all()
-            mixture = mixture.stretched(diagonal) if plain else mixture.mapped(self.metric)
+            mixture = _mapped(mixture, self.metric)
         return mixture.scaled(1.0 / self.scale, -self.center / self.scale)
 
     # -- the model -----------------------------------------------------------------------------
@@ -350,6 +343,12 @@ class Tile:
     z: F32
     u: F32
     buffers: tuple[F32, F32, F32, F32]
+
+
+def _mapped(mixture: Mixture, matrix: Array) -> Mixture:
+    """The mixture of ``A x``, whose covariances keep their form if A is diagonal."""
+    diagonal = np.diag(matrix)
+    return mixture.stretched(diagonal) if (matrix == np.diag(diagonal)).all() else mixture.mapped(matrix)
 
 
 def _buffers(k: int, m: int) -> tuple[F32, F32, F32, F32]:

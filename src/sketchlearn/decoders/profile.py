@@ -16,7 +16,6 @@ from sketchlearn.models.mixture import Array, Mixture
 from sketchlearn.models.profile import Profile
 from sketchlearn.sketches.value import Sketch
 
-_BINS = 24
 _FEWEST = 8  # frequencies per bin
 
 
@@ -33,7 +32,7 @@ def with_profile(model: Model, sketch: Sketch) -> Model:
     return replace(model, profile=residual_profile(sketch, model.mixture, model.fitted_shape))
 
 
-def residual_profile(sketch: Sketch, mixture: Mixture, kind: str | None = None, bins: int = _BINS) -> Profile:
+def residual_profile(sketch: Sketch, mixture: Mixture, kind: str | None = None, bins: int = 24) -> Profile:
     """Misfit of a mixture and its noise floor, by radius.
 
     Parameters

@@ -34,12 +34,15 @@ class Entry:
         Whether it takes ``rough=True``, for a quick model that is only a beginning.
     options : dict of str to Accepts
         What its options accept; others are left to the function.
+    fixed : dict
+        Options that are part of the name.
     """
 
     decoder: Decoder | str
     start: bool = False
     rough: bool = False
     options: Mapping[str, Accepts] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Run the decoder."""
@@ -80,7 +83,8 @@ class Decoders(Mapping[str, Decoder]):
         if isinstance(entry.decoder, str):
             module, _, function = entry.decoder.partition(":")
             loaded: Decoder = getattr(importlib.import_module(module), function)
-            entry = replace(entry, decoder=partial(loaded, **self._fixed) if self._fixed else loaded)
+            fixed = {**self._fixed, **entry.fixed}
+            entry = replace(entry, decoder=partial(loaded, **fixed) if fixed else loaded)
             self._known[name] = entry
         assert callable(entry.decoder)
         return entry.decoder
@@ -114,7 +118,7 @@ _CLUSTERS: dict[str, Entry | str] = {
         "sketchlearn.decoders.kmeans.default:decode_tuning_free", True, True, {"n_decodes": whole() | NOTHING}
     ),
     "clompr": f"{_PUBLISHED}.clompr:decode_clompr",
-    "clomp": f"{_PUBLISHED}.clompr:decode_clomp",
+    "clomp": Entry(f"{_PUBLISHED}.clompr:decode_clompr", fixed={"replacement": False}),
     "splitting": f"{_PUBLISHED}.splitting:decode_splitting",
     "cl-amp": f"{_PUBLISHED}.amp:decode_amp",
     "sketch-and-shift": f"{_PUBLISHED}.shift:decode_shift",
@@ -134,19 +138,15 @@ _MIXTURES: dict[str, Entry | str] = {
     "moments": "sketchlearn.decoders.mixtures.moments:decode_gaussian_moments",
 }
 _LOW_RANK = {
-    "burer-monteiro": "sketchlearn.decoders.lowrank.solution:decode_burer_monteiro",
-    "positive": "sketchlearn.decoders.lowrank.solution:decode_positive",
-    "nuclear": "sketchlearn.decoders.lowrank.solution:decode_nuclear",
-    "thresholding": "sketchlearn.decoders.lowrank.solution:decode_thresholding",
-    "greedy": "sketchlearn.decoders.lowrank.solution:decode_greedy",
-    "shrunk": "sketchlearn.decoders.lowrank.solution:decode_shrunk",
+    name: Entry("sketchlearn.decoders.lowrank.solution:decode_second_moment", fixed={"method": name})
+    for name in ("burer-monteiro", "positive", "nuclear", "thresholding", "greedy", "shrunk")
 }
 _CLASSES = "sketchlearn.decoders.classifier"
-_CLASSIFIERS = {
+_CLASSIFIERS: dict[str, Entry | str] = {
     "ridge": f"{_CLASSES}.ridge:decode_ridge",
-    "lda": f"{_CLASSES}.densities:decode_lda",
-    "qda": f"{_CLASSES}.densities:decode_qda",
-    "naive-bayes": f"{_CLASSES}.densities:decode_naive_bayes",
+    "lda": Entry(f"{_CLASSES}.densities:decode_moments", fixed={"shape": "tied"}),
+    "qda": Entry(f"{_CLASSES}.densities:decode_moments", fixed={"shape": "full"}),
+    "naive-bayes": Entry(f"{_CLASSES}.densities:decode_moments", fixed={"shape": "diag"}),
     "mixture": f"{_CLASSES}.densities:decode_class_mixtures",
     "mean": f"{_CLASSES}.means:decode_means",
 }

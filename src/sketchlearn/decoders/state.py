@@ -12,6 +12,7 @@ from sketchlearn.decoders.families import DIAGONAL, FULL, SHARED, SPHERICAL, Fam
 from sketchlearn.models.mixture import Mixture
 
 Array = npt.NDArray[np.float64]
+Complex = npt.NDArray[np.complex128]
 
 LIGHTEST, NARROWEST = 1e-9, 1e-12
 """Weight and variance (in units of the data's own) of a component, at least: smaller ones are rounding."""
@@ -84,6 +85,20 @@ class State:
         """The weights made non-negative with sum 1."""
         return simplex(self.weights)
 
+    def pairs(self, w: Array, absorb: bool = False) -> tuple[Complex, Complex]:
+        """Covariances of the features of a row within its component, between frequencies w (m, d).
+
+        With w2, and with -w2 for the conjugate, both (m, m): those of :meth:`Family.pairs`, over all components.
+        """
+        turns, weights = np.exp(1j * (w @ self.means.T)), self.simplex
+        direct, conjugate = (np.zeros((len(w), len(w)), np.complex128) for _ in range(2))
+        for at in [np.arange(self.k)] if self.family.shared else np.arange(self.k)[:, None]:
+            between, across = self.family.pairs(w, self.family.select(self.shapes, at), absorb)
+            weighted = turns[:, at] * weights[at]
+            direct += between * (weighted @ turns[:, at].conj().T)
+            conjugate += across * (weighted @ turns[:, at].T)
+        return direct, conjugate
+
     # -- other states ----------------------------------------------------------------------------
 
     def with_weights(self, weights: Array) -> State:
@@ -149,9 +164,11 @@ def merged_pairs(state: State) -> tuple[npt.NDArray[np.intp], Array, Array, Arra
     part = weights[i] / np.maximum(total, 1e-300)
     gap = means[i] - means[j]
     center = means[j] + part[:, None] * gap
-    spread = (part * (1 - part))[:, None, None] * gap[:, :, None] * gap[:, None, :]
-    inner = part[:, None, None] * matrices[i] + (1 - part)[:, None, None] * matrices[j]
-    return np.stack([i, j]), total, center, inner + spread
+    union = np.empty((len(i), *matrices.shape[1:]))
+    for pair, (a, b, share) in enumerate(zip(i, j, part, strict=True)):  # (all at once they are many matrices)
+        union[pair] = share * matrices[a] + (1 - share) * matrices[b]
+        union[pair] += (share * (1 - share)) * gap[pair][:, None] * gap[pair][None, :]
+    return np.stack([i, j]), total, center, union
 
 
 def reduced(state: State, k: int) -> State:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.decoders.budget import over
 from sketchlearn.decoders.registry import Decoder
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.engines.progress import Report, silent
@@ -80,6 +81,11 @@ class Sweep:
         )
         return replace(self, rows=rows, reason=_reason(self.because, self.recommended, solution), solution=solution)
 
+    def unfinished(self, words: str) -> Sweep:
+        """The table with what there was no time for."""
+        because, reason = (f"{said}. {words}" if said else "" for said in (self.because, self.reason))
+        return replace(self, because=because, reason=reason)
+
     def knowing(self, k: int) -> Sweep:
         """The table where k components have been certified by decoding them: nothing larger is recommended then."""
         rows = tuple(replace(row, code=Code.RELIABLE) if row.k == k else row for row in self.rows)
@@ -142,9 +148,11 @@ def numbers_of_components(sketch: Sketch, ks: Iterable[int]) -> list[int]:
 
 
 def watched(numbers: list[int], report: Report) -> Iterator[int]:
-    """The numbers in turn; what is done with each is reported when the next one is asked for."""
+    """The numbers in turn, as the budget allows; what is done with each is reported when the next one is asked for."""
     for i, k in enumerate(numbers):
         report(i, len(numbers))
+        if i and over(f"{k} or more components"):
+            break
         yield k
     report(len(numbers), len(numbers))
 
@@ -172,6 +180,7 @@ def sweep_by_certificate(
     numbers = numbers_of_components(sketch, ks)
     found = [decoder(sketch, k, rng=rng, trace=None, **options) for k in watched(numbers, report)]
     nan = float("nan")
+    numbers = numbers[: len(found)]
     rows = [
         SweepRow(k, s.residual, s.ratio, getattr(s, "inertia", nan), nan, s.code)
         for k, s in zip(numbers, found, strict=True)

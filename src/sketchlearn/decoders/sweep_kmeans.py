@@ -19,11 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sketchlearn.decoders.budget import PATIENCE, Budget, running, spending
 from sketchlearn.decoders.description import FREQUENCIES, describe
 from sketchlearn.decoders.kmeans.partition import DRAWS, squared_distances
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.noise import SLACK
 from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.profile import characteristic as characteristic_function
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.decoders.steps.far import Low, far_components
 from sketchlearn.decoders.steps.greedy import Found, search
@@ -41,7 +43,6 @@ from sketchlearn.words import counted
 _STARTS = 3  # random starts of k-means for the costs
 _DRAWS = 4000  # rows drawn from the mixture that stands for the data; evidence counts as that of so many rows at most
 _KNOWN = 100  # rows for each cluster from which on its variance is known to 14 %: then a certificate overrules
-_TRIES = 3  # numbers that are decoded to the end in search of a certificate
 _FEW_PARAMETERS = 0.25  # of the numbers in a sketch or of the rows, up to which clusters of other shapes are tried
 _SURE = 2.0  # standard errors of a difference: smaller ones can be chance
 _SHAPES = ("one width", "round", "diagonal", "any")
@@ -56,6 +57,17 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator,
     found: list[Found] = []
     for k in watched(numbers, report):
         found.append(_next(problem, k, rng, found[-1] if found else None))
+    budget = running()
+    with spending(Budget(budget.seconds)) as own:  # whatever the searches have left
+        table = _judged(sketch, problem, numbers[: len(found)], found, rng)
+    budget.absorb([own])
+    return table
+
+
+def _judged(
+    sketch: Sketch, problem: Problem, numbers: list[int], found: list[Found], rng: np.random.Generator
+) -> Sweep:
+    """The table of what was found, and the number that it speaks for."""
     models = [problem.mixture(f.state.with_weights(np.maximum(f.state.weights, 1e-12)).mixture()) for f in found]
     explained = next((model for f, model in zip(found, models, strict=True) if f.ratio <= SLACK), None)
     gaussians = _gaussians(sketch, numbers[-1], rng)
@@ -98,13 +110,10 @@ def _stand_in(sketch: Sketch, explained: Mixture | None) -> Mixture:
         return detailed
     features = characteristic(sketch.features)
     few = np.arange(min(features.size, FREQUENCIES))
-    w = features.operator(dtype=np.float64).rows(few).frequencies()
+    operator = features.operator(dtype=np.float64).rows(few)
 
     def misfit(mixture: Mixture) -> float:
-        z = np.zeros(len(w), complex)
-        for weight, mean, covariance in zip(mixture.weights, mixture.means, mixture.full_covariances(), strict=True):
-            z += weight * np.exp(1j * (w @ mean) - 0.5 * ((w @ covariance) * w).sum(1))
-        return float(np.mean(np.abs(sketch.mean[few] - z) ** 2))
+        return float(np.mean(np.abs(sketch.mean[few] - characteristic_function(mixture, operator)) ** 2))
 
     return explained if misfit(explained) < 0.5 * misfit(detailed) else detailed
 
@@ -213,7 +222,7 @@ def _concluded(
     because = "the smallest number that the criterion supports"
     if final.code is not Code.RELIABLE:
         explained = [row for row in rows if row.ratio <= CLUSTERS and row.k != best.k and row.k * _KNOWN <= n]
-        for row in explained[:_TRIES]:
+        for row in explained[:PATIENCE]:
             other = _final(sketch, row.k, rng)
             if other.code is Code.RELIABLE:
                 best, final, because = row, other, CERTIFIED

@@ -69,15 +69,17 @@ def of_clusters(
                 "and columns to examine whether all clusters were found"
             )
         return _misfit(k, plain, path)
+    clusters = f"{k} round cluster{'s' * (k > 1)}"
+    explain = f"{clusters} explain{'s' * (k == 1)} the sketch"
     could_show = (
-        f"another cluster would have been noticed if it had {_share(seen.smallest, total)}, and two clusters "
-        f"taken as one if they were {float(seen.closest[:k].max()):.2g} widths apart"
+        f"Another cluster would have been noticed if it had {_share(seen.smallest, total)}. Two clusters taken as one "
+        f"would have been noticed if they were {float(seen.closest[:k].max()):.2g} widths apart"
     )
     if seen.passed:
-        aside = f"; {strays} place{'s' * (strays > 1)} with a few rows each left aside" if strays else ""
+        aside = f". {strays} place{'s' * (strays > 1)} with a few rows each left aside" if strays else ""
         return Code.RELIABLE, (
-            f"reliable: the misfit is {ratio:.2f} times what sampling noise alone leaves, "
-            f"so the components ({path}) explain the data, and the sketch determines them; {could_show}{aside}"
+            f"reliable: {explain} (the misfit is {ratio:.2f} times what sampling "
+            f"noise alone leaves). {could_show}{aside}"
         )
     if seen.explained:
         why = (
@@ -90,7 +92,10 @@ def of_clusters(
                 f"the centre of component {seen.worst} is known to {error:.2g} widths only: the map is too "
                 "coarse, or there are too few rows or features, or clusters coincide"
             )
-        return Code.UNDETERMINED, f"not certified: {k} components ({path}) explain the data, but {why}; {could_show}"
+        return (
+            Code.UNDETERMINED,
+            f"not certified: {explain}, but {why}. {could_show}",
+        )
     if not ratio <= CLUSTERS:
         return _misfit(k, plain, path)
     split = next(f.score / f.limit for f in seen.findings if f.name == "split")
@@ -102,20 +107,18 @@ def of_clusters(
         why = f"component {seen.split_at} is two clusters, or of another width or shape"
     else:
         why = f"what is left of the sketch is {seen.residual:.1f} standard deviations above sampling noise"
-    return Code.MISFIT, (
-        f"not certified: the misfit is {ratio:.2f} times the noise floor, but {why} (components: {path}); {could_show}"
-    )
+    return Code.MISFIT, f"not certified as {clusters}: {why} (the misfit is {ratio:.2f} times the noise floor)"
 
 
 def _misfit(k: int, plain: float, path: str) -> Verdict:
     return Code.MISFIT, (
-        f"not certified as {k} round clusters (the misfit is {plain:.3g} times the noise floor), as on most real data: "
-        f"some are missing, or they are not round Gaussians; the centres come from {path}"
+        f"not certified as {k} round cluster{'s' * (k > 1)}: the misfit is {plain:.3g} times the noise floor, as on "
+        f"most real data. The centres come from {path}"
     )
 
 
 def _share(share: float, total: float) -> str:
-    return f"{100 * share:.2g} % of the rows ({share * total:.3g})"
+    return f"{100 * share:.2g} % of the rows (about {max(share * total, 1.0):,.0f})"
 
 
 def of_few_rows(rows: float, k: int) -> Verdict:
@@ -145,14 +148,6 @@ def of_search(ratio: float, name: str, doubt: str = "") -> Verdict:
             f"Gaussians. {_misfit_of(name, ratio)}"
         )
     return _unless(doubt, f"{_misfit_of(name, ratio)} This decoder doesn't test whether small clusters are missing.")
-
-
-def of_splitting(ratio: float, doubt: str = "") -> Verdict:
-    """Components that were split from one; `doubt` as in :func:`of_search`."""
-    said = _misfit_of("hierarchical splitting", ratio)
-    if not ratio <= CLUSTERS:
-        return Code.MISFIT, f"Not certified. Components are missing, or they have another shape. {said}"
-    return _unless(doubt, said)
 
 
 def of_mixture(ratio: float, limit: float, k: int, kind: str, unreliable: Sequence[int]) -> Verdict:

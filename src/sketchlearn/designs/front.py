@@ -6,10 +6,9 @@ asked for, the designer of the task makes the map, and the map says why it is wh
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from sketchlearn.accepts import FLAG, NOTHING
 from sketchlearn.designs.projection import project_sample
 from sketchlearn.designs.request import Designer, Request, checked_rows, find, positive, tasks
 from sketchlearn.designs.spread import column_units, standard_units, unlike, warn_of
-from sketchlearn.exceptions import InputError, Option
+from sketchlearn.exceptions import InputError, Option, warn
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fourier import FourierFeatures
@@ -36,102 +35,38 @@ Fourier: TypeAlias = Literal["kmeans", "kmedians", "gmm", "stable", "subspaces"]
 Quadratic: TypeAlias = Literal["pca", "regression", "cca"]
 
 
+class Asked(TypedDict, total=False):
+    """What :func:`design` takes besides the rows, the task and what to do with missing entries."""
+
+    n_components: int
+    size: int | None
+    seed: int | np.random.Generator
+    bounds: Bounds | None
+    dim: int | None
+    scale: float | str | None
+    radial: str | RadialLaw | None
+    covariance_type: str | None
+    standardize: bool | None
+    encoder: Encoder | None
+    projection: int | Projection | None
+    structure: str
+    quantized: bool
+    features_per_row: int | None
+    sample_weight: npt.ArrayLike | None
+
+
 @overload
 def design(
-    sample: Any = ...,
-    *,
-    n_components: int = ...,
-    task: Fourier = ...,
-    size: int | None = ...,
-    seed: int | np.random.Generator = ...,
-    bounds: Bounds | None = ...,
-    dim: int | None = ...,
-    scale: float | str | None = ...,
-    radial: str | RadialLaw | None = ...,
-    covariance_type: str | None = ...,
-    standardize: bool | None = ...,
-    encoder: Encoder | None = ...,
-    projection: int | Projection | None = ...,
-    structure: str = ...,
-    quantized: bool = ...,
-    features_per_row: int | None = ...,
-    sample_weight: npt.ArrayLike | None = ...,
-    missing: None = ...,
+    sample: Any = ..., *, task: Fourier = ..., missing: None = ..., **asked: Unpack[Asked]
 ) -> FourierFeatures: ...
-
-
+@overload
+def design(sample: Any = ..., *, task: Quadratic, missing: None = ..., **asked: Unpack[Asked]) -> QuadraticFeatures: ...
 @overload
 def design(
-    sample: Any = ...,
-    *,
-    n_components: int = ...,
-    task: Quadratic,
-    size: int | None = ...,
-    seed: int | np.random.Generator = ...,
-    bounds: Bounds | None = ...,
-    dim: int | None = ...,
-    scale: float | str | None = ...,
-    radial: str | RadialLaw | None = ...,
-    covariance_type: str | None = ...,
-    standardize: bool | None = ...,
-    encoder: Encoder | None = ...,
-    projection: int | Projection | None = ...,
-    structure: str = ...,
-    quantized: bool = ...,
-    features_per_row: int | None = ...,
-    sample_weight: npt.ArrayLike | None = ...,
-    missing: None = ...,
-) -> QuadraticFeatures: ...
-
-
-@overload
-def design(
-    sample: Any = ...,
-    *,
-    n_components: int = ...,
-    task: Quadratic,
-    size: int | None = ...,
-    seed: int | np.random.Generator = ...,
-    bounds: Bounds | None = ...,
-    dim: int | None = ...,
-    scale: float | str | None = ...,
-    radial: str | RadialLaw | None = ...,
-    covariance_type: str | None = ...,
-    standardize: bool = ...,
-    encoder: Encoder | None = ...,
-    projection: int | Projection | None = ...,
-    structure: str = ...,
-    quantized: bool = ...,
-    features_per_row: int | None = ...,
-    sample_weight: npt.ArrayLike | None = ...,
-    missing: Literal["pairs"],
+    sample: Any = ..., *, task: Quadratic, missing: Literal["pairs"], **asked: Unpack[Asked]
 ) -> PairwiseFeatures: ...
-
-
 @overload
-def design(
-    sample: Any = ...,
-    *,
-    n_components: int = ...,
-    task: str,
-    size: int | None = ...,
-    seed: int | np.random.Generator = ...,
-    bounds: Bounds | None = ...,
-    dim: int | None = ...,
-    scale: float | str | None = ...,
-    radial: str | RadialLaw | None = ...,
-    covariance_type: str | None = ...,
-    standardize: bool | None = ...,
-    encoder: Encoder | None = ...,
-    projection: int | Projection | None = ...,
-    structure: str = ...,
-    quantized: bool = ...,
-    features_per_row: int | None = ...,
-    sample_weight: npt.ArrayLike | None = ...,
-    missing: str | None = ...,
-) -> FeatureMap: ...
-
-
+def design(sample: Any = ..., *, task: str, missing: str | None = ..., **asked: Unpack[Asked]) -> FeatureMap: ...
 def design(
     sample: Any = None,
     *,
@@ -239,23 +174,12 @@ def design(
         seed = int(seed.integers(2**31))
     check_missing(missing, task, projection is not None or standardize or encoder is not None)
     rows = _Rows(None) if sample is None else _pilot(sample, sample_weight, seed, encoder, missing is not None)
+    request = Request(
+        task, k, seed, rows.rows, m, bounds, dim, scale, radial, covariance_type, rows.weights, standardize, rows.box,
+        missing,
+    )  # fmt: skip
     phi = design_request(
-        Request(
-            task,
-            k,
-            seed,
-            rows.rows,
-            m,
-            bounds,
-            dim,
-            scale,
-            radial,
-            covariance_type,
-            rows.weights,
-            standardize,
-            rows.box,
-            missing,
-        ),
+        request,
         rows.names,
         indicators=None if encoder is None else encoder.indicators,
         projection=projection,
@@ -267,7 +191,7 @@ def design(
     phi = phi.chosen_from("a sample" if sample is not None else "public bounds" if public else "")
     if explain is None:
         return phi
-    warnings.warn("explain= is deprecated: the map says why, as map.reason", FutureWarning, stacklevel=2)
+    warn("explain= is deprecated: the map says why, as map.reason", FutureWarning)
     return (phi, phi.reason) if explain else phi
 
 
@@ -279,7 +203,6 @@ def design_request(
     indicators: npt.NDArray[np.bool_] | None = None,
     projection: int | Projection | None = None,
     drawn: tuple[str, bool, int | None] = ("dense", False, None),
-    level: int = 4,
     any_units: bool = False,
 ) -> FeatureMap:
     """The map for a request whose sample is a pilot: what all doors have in common.
@@ -298,8 +221,6 @@ def design_request(
         Random projections of the rows.
     drawn : (structure, quantized, features_per_row)
         How the frequencies are drawn.
-    level : int
-        Whose line warnings are about, counted from here.
     any_units : bool
         Whether what is learned divides columns by their spread itself: then there is no warning of their units.
 
@@ -337,7 +258,7 @@ def design_request(
         compared |= task.units in ("columns", "unlike") and asked.standardize is False
         compared &= units is None and not (asked.standardize or any_units)
         if task.outliers or compared:
-            warn_of(asked.rows(), names, compared, level, task.outliers)
+            warn_of(asked.rows(), names, compared, task.outliers)
     if few is not None:
         phi = phi.with_projection(few)
     if names is not None and len(names) == phi.inputs:
@@ -355,7 +276,6 @@ def design_source(
     projection: int | Projection | None = None,
     encoder: Encoder | None = None,
     missing: str | None = None,
-    level: int = 3,
 ) -> FeatureMap:
     """The map for rows that are open already (with `encoder`, if there is one), from a pilot of them.
 
@@ -365,8 +285,6 @@ def design_source(
         Of which a pilot is taken; a stream that can be read once keeps it for the pass.
     n_components, task, seed, standardize, projection, encoder, missing
         See :func:`design`.
-    level : int
-        Whose line warnings are about, counted from here.
 
     Examples
     --------
@@ -391,7 +309,6 @@ def design_source(
         source.names if source.names and len(source.names) == rows.shape[1] else None,
         indicators=None if encoder is None else encoder.indicators,
         projection=projection,
-        level=level + 1,
     )
     return (phi if encoder is None else phi.with_encoder(encoder)).chosen_from("a sample")
 

@@ -15,10 +15,11 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from sketchlearn.designs.kmeans import resolution_radius
-from sketchlearn.designs.request import Designer, Request, register_design, within_reach
+from sketchlearn.designs.request import Designer, Request, positive, register_design, within_reach
 from sketchlearn.designs.spread import column_units, usual
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
+from sketchlearn.threads import single_blas_thread
 
 Array = npt.NDArray[np.float64]
 
@@ -92,17 +93,19 @@ def design_gmm(
     (280, 'mixed', (3, 3))
     """
     check_covariance_type(covariance_type)
-    if isinstance(n_components, bool) or n_components < 1:
-        raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
+    k = positive(n_components, "n_components")
     x, w = weighted_rows(sample, sample_weight)
-    k, d = int(n_components), x.shape[1]
+    d = x.shape[1]
     if size is None:
         size = default_size(k, d, covariance_type)
     rows = usual(x)
     if not rows.all() and w[rows].sum() > 0:  # a single outlier would set the scale of everything
         x, w = x[rows], w[rows] / w[rows].sum()
     center = w @ x
-    with threadpool_limits(1):  # the sample is small: threads would only get in each other's way
+    with (
+        single_blas_thread,
+        threadpool_limits(1, "openmp"),
+    ):  # the sample is small: threads would only get in each other's way
         matrix = within_metric(x - center, w, k, covariance_type, seed)
     y = (x - center) if matrix is None else (x - center) @ matrix.T
     spread = math.sqrt(float(np.mean(w @ y**2)))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.designs.request import positive
 from sketchlearn.designs.spread import column_units
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.fourier import FourierFeatures
@@ -15,7 +16,7 @@ from sketchlearn.features.split import SplitFeatures
 
 SIZE = 50
 """Frequencies of each group by default."""
-_SCALE = 0.7  # of the kernel, in standard deviations of a row
+_SCALE = 0.7  # of the kernel, in robust standard deviations of a row
 
 
 def design_independence(sample: npt.ArrayLike, first: Any, *, size: int = SIZE, seed: int = 0) -> EmbeddedFeatures:
@@ -47,18 +48,17 @@ def design_independence(sample: npt.ArrayLike, first: Any, *, size: int = SIZE, 
     rows = np.asarray(sample, np.float64)
     if rows.ndim != 2 or rows.shape[1] < 2 or len(rows) < 1 or not np.isfinite(rows).all():
         raise ValueError(f"the pilot sample must be finite rows of at least two columns, got shape {rows.shape}")
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise ValueError(f"size must be a positive integer, got {size!r}")
+    size = positive(size, "size")
     given = [first] if isinstance(first, str | int | np.integer) else list(first)
     mine = [_number(column, named, rows.shape[1]) for column in given]
     others = [i for i in range(rows.shape[1]) if i not in mine]
     if not mine or not others or len(set(mine)) != len(mine):
         raise ValueError(f"first should be some of the {rows.shape[1]} columns, each once, and not all: got {first!r}")
-    offset, spread = column_units(rows)
+    offset, spread = column_units(rows, robust=True)  # a few far rows would be all that wide kernels see
     parts = []
     for i, columns in enumerate((mine, others)):
         scale = _SCALE * math.sqrt(len(columns))
-        phi = FourierFeatures.draw(len(columns), int(size), scale, "gaussian", (seed + i) % 2**64)
+        phi = FourierFeatures.draw(len(columns), size, scale, "gaussian", (seed + i) % 2**64)
         parts.append(phi.standardized(offset[columns], spread[columns]))
     whole = EmbeddedFeatures.of(SplitFeatures.of(parts[0], parts[1], mine))
     return whole if named is None else whole.with_columns(named)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import whole
 from sketchlearn.arrays import FARTHEST
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
@@ -201,6 +202,5 @@ def find(task: str) -> Task:
 
 def positive(value: Any, name: str) -> int:
     """A positive integer; ValueError for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    whole().check(name, value)
     return int(value)

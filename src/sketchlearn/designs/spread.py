@@ -8,13 +8,12 @@ too, if they are codes for what is missing.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.exceptions import DataWarning, Option
+from sketchlearn.exceptions import DataWarning, Option, warn
 from sketchlearn.words import counted
 
 Array = npt.NDArray[np.float64]
@@ -32,17 +31,24 @@ _WIDER = 30.0  # times as wide as another column, from which on distances are ab
 
 def far(sample: Array) -> npt.NDArray[np.bool_]:
     """Which values are so far out that they say nothing about the spread of their column, (n, d)."""
-    low, middle, high = np.percentile(sample, [25.0, 50.0, 75.0], axis=0)
-    width = (high - low) / _QUARTILES
+    middle, width = _middles(sample)
     with np.errstate(over="ignore"):  # distances may be infinite: far enough
-        apart = np.abs(sample - middle)
-        for k in np.flatnonzero(width == 0).tolist():  # half of the values are one, as in pictures: the others count
-            others = apart[apart[:, k] > 0, k]
-            width[k] = np.median(others) / _HALF if len(others) else np.inf
-        out = apart > _FAR * width
+        out = np.abs(sample - middle) > _FAR * np.where(width > 0, width, np.inf)
     few = out.mean(axis=0) <= _FEW
     codes = [not f and _are_codes(column[o], column[~o]) for f, o, column in zip(few, out.T, sample.T, strict=True)]
     return np.asarray(out & (few | codes))
+
+
+def _middles(sample: Array) -> tuple[Array, Array]:
+    """Median and robust standard deviation of each column: of the values that differ, where half of them are one."""
+    low, middle, high = np.percentile(sample, [25.0, 50.0, 75.0], axis=0)
+    width = (high - low) / _QUARTILES
+    for k in np.flatnonzero(width == 0).tolist():  # (as in pictures)
+        with np.errstate(over="ignore"):
+            apart = np.abs(sample[:, k] - middle[k])
+        if apart.any():
+            width[k] = np.median(apart[apart > 0]) / _HALF
+    return middle, width
 
 
 def _are_codes(values: Array, others: Array) -> bool:
@@ -85,8 +91,10 @@ def standard_units(
     return offset, spread
 
 
-def column_units(rows: npt.ArrayLike, weights: Array | None = None) -> tuple[Array, Array]:
+def column_units(rows: npt.ArrayLike, weights: Array | None = None, *, robust: bool = False) -> tuple[Array, Array]:
     """Offset and spread of each column, rounded coarsely; a constant column counts in its own units.
+
+    Mean and standard deviation, or if `robust` median and quartiles, which heavy tails don't move.
 
     For tasks that do not depend on the units of columns: every designer takes them from here.  A column that varies has
     its own spread, however narrow it is.  Rounding to a thousandth makes them the same for rows in another order, or
@@ -101,7 +109,7 @@ def column_units(rows: npt.ArrayLike, weights: Array | None = None) -> tuple[Arr
     array([9.91210938e-01, 9.60000000e-13, 1.00000000e+00])
     """
     plain = np.asarray(rows, np.float64)
-    offset, spread = _moments(plain, weights)
+    offset, spread = _middles(plain) if robust else _moments(plain, weights)
     spread = np.where((plain.max(axis=0) > plain.min(axis=0)) & (spread > 0), spread, 1.0)
     mantissa, exponent = np.frexp(spread)
     spread = np.ldexp(np.rint(mantissa * 1024.0), exponent - 10)
@@ -165,10 +173,10 @@ def _of_units(sample: Array, names: Sequence[str] | None) -> list[DataWarning]:
     return [DataWarning(said, Option("standardize", True), _EVEN)]
 
 
-def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, level: int = 3, outliers: bool = True) -> None:
-    """Remarks as warnings, for the caller's caller."""
+def warn_of(sample: Array, names: Sequence[str] | None, distances: bool, outliers: bool = True) -> None:
+    """Remarks as warnings."""
     for remark in remarks(sample, names, distances, outliers):
-        warnings.warn(remark, stacklevel=level)
+        warn(remark)
 
 
 def _named(number: int, names: Sequence[str] | None, columns: int) -> str:

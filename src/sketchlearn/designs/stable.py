@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sketchlearn.designs.gmm import mixture_designer, weighted_rows, within_scale
 from sketchlearn.designs.kmeans import resolution_radius
-from sketchlearn.designs.request import register_design
+from sketchlearn.designs.request import positive, register_design
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
 
@@ -68,10 +68,9 @@ def design_stable(
     """
     if scatter_type not in ("full", "diag"):
         raise ValueError(f"scatter_type={scatter_type!r}: choose 'full' or 'diag'")
-    if isinstance(n_components, bool) or n_components < 1:
-        raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
+    k = positive(n_components, "n_components")
     x, w = weighted_rows(sample, sample_weight)
-    k, d = int(n_components), x.shape[1]
+    d = x.shape[1]
     if size is None:
         size = default_size(k, d, scatter_type)
     center = _quantiles(x, w, 0.5)

@@ -12,7 +12,7 @@ import math
 import numpy.typing as npt
 
 from sketchlearn.designs.gmm import weighted_rows
-from sketchlearn.designs.request import Request, register_design
+from sketchlearn.designs.request import Request, positive, register_design
 from sketchlearn.designs.spread import usual
 from sketchlearn.features.fourier import FourierFeatures
 
@@ -60,8 +60,7 @@ def design_subspaces(
     >>> design_subspaces(np.random.default_rng(0).normal(size=(500, 5)), 2).size
     400
     """
-    if isinstance(n_subspaces, bool) or n_subspaces < 1:
-        raise ValueError(f"the number of subspaces must be a positive integer, got {n_subspaces!r}")
+    k = positive(n_subspaces, "n_subspaces")
     x, w = weighted_rows(sample, sample_weight)
     near = usual(x)
     if not near.all() and w[near].sum() > 0:  # a single outlier would set the scale of everything
@@ -70,7 +69,7 @@ def design_subspaces(
     if not length > 0:
         length = 1.0  # rows of zeros: any scale sees one point
     if size is None:
-        size = default_size(int(n_subspaces), x.shape[1])
+        size = default_size(k, x.shape[1])
     return FourierFeatures.draw(dim=x.shape[1], size=size, scale=_SCALE * length, radial="adapted", seed=seed)
 
 

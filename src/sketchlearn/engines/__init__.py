@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from sketchlearn.accepts import PROGRESS
+from sketchlearn.accepts import NOTHING, PROGRESS, whole
 from sketchlearn.engines import dask, gpu, mpi, processes, ray, spark, threads  # noqa: F401  (they register themselves)
 from sketchlearn.engines.base import OWN_ROWS, Engine, Job, engine_of, register_engine
 from sketchlearn.engines.checkpoint import Checkpoint
@@ -100,6 +100,5 @@ def checked_engine(engine: Any, workers: int | None, on_invalid: str, progress: 
     PROGRESS.check("progress", progress)
     if on_invalid not in ("raise", "skip"):
         raise ValueError(f"on_invalid={on_invalid!r}: choose 'raise' or 'skip'")
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
-        raise ValueError(f"workers must be a positive integer, got {workers!r}")
+    (whole() | NOTHING).check("workers", workers)
     return engine_of(engine)

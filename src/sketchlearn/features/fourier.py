@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import SEED
 from sketchlearn.features import dense, low, portable, structured
 from sketchlearn.features.base import register
 from sketchlearn.features.operator import COPIED_ENTRIES, DenseOperator, Operator
@@ -191,8 +192,7 @@ class FourierFeatures(PhaseMap):
             object.__setattr__(self, name, dense.whole(getattr(self, name), name))
         if self.dim < 1 or self.size < 1:
             raise ValueError(f"dim and size must be positive, got dim={self.dim}, size={self.size}")
-        if not 0 <= self.seed < 2**64:
-            raise ValueError(f"seed must be in [0, 2**64), got {self.seed}")
+        SEED.check("seed", self.seed)
         object.__setattr__(self, "scale", dense.positive(self.scale, "scale"))
         for name, known in (("directions", _DIRECTIONS), ("radii", _RADII)):
             if getattr(self, name) not in known:

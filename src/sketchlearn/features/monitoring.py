@@ -8,19 +8,16 @@ square, so their averages tell its mean and variance whatever its law is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.features import dense, portable
+from sketchlearn.features import dense
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.features.operator import DenseOperator, Operator
-from sketchlearn.features.phases import PhaseMap
+from sketchlearn.features.joined import JoinedMap
 from sketchlearn.features.recipe_arrays import decode_array, encode_array
-from sketchlearn.kernels import Plan
 
 Array = npt.NDArray[np.float64]
 
@@ -30,7 +27,7 @@ HARMONICS = 6
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class MonitoringFeatures(PhaseMap):
+class MonitoringFeatures(JoinedMap):
     """Fourier features of all columns together, then some of each column alone; ``sl.design(..., task="monitoring")``.
 
     Attributes
@@ -81,8 +78,7 @@ class MonitoringFeatures(PhaseMap):
         >>> MonitoringFeatures.of(sl.FourierFeatures.draw(dim=1, size=10, scale=1.0, seed=0), [3.0]).size
         16
         """
-        if joint.structure != "dense" or joint.quantized or joint.features_per_row is not None:
-            raise ValueError("the map of all columns must be plain: dense, neither quantised nor subsampled")
+        cls._check_plain(joint, "the map of all columns")
         far = dense.finite(reach, ((joint.dim,),), "reach")
         if not (far > 0).all():
             raise ValueError(f"the reach of column {int(np.argmin(far))} must be positive, got {far.min()}")
@@ -119,9 +115,7 @@ class MonitoringFeatures(PhaseMap):
         if reach is None:
             raise ValueError("a monitoring recipe has a reach of each column")
         phi = cls.of(joint, reach, parameters["harmonics"])
-        if (phi.dim, phi.size) != (parameters["dim"], parameters["size"]):
-            raise ValueError(f"the parts have {phi.dim} columns and {phi.size} features, the recipe says otherwise")
-        return phi
+        return phi._checked(parameters)
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -134,11 +128,6 @@ class MonitoringFeatures(PhaseMap):
         if not dense.in_range(drawn):
             raise ValueError("float32 can't hold the frequencies: scale the columns")
         return drawn
-
-    @cached_property
-    def frequencies(self) -> Array:
-        """Frequencies in radians per unit of the data, (size, dim)."""
-        return self.random_array().astype(np.float64) * np.pi
 
     @property
     def center(self) -> Array | None:  # type: ignore[override]
@@ -163,34 +152,6 @@ class MonitoringFeatures(PhaseMap):
     @property
     def designed_width(self) -> float | None:
         return self.joint.designed_width
-
-    def operator(self, scale: float = 1.0, dtype: npt.DTypeLike = np.float32) -> Operator:
-        return DenseOperator.of(self.frequencies * scale, dtype)
-
-    def __call__(self, X: npt.ArrayLike) -> npt.NDArray[np.complex128]:
-        """``exp(i w·x)`` for a few rows, (n, size), in float64 and not rounded to the grid."""
-        rows = np.asarray(X, np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self.dim:
-            raise ValueError(f"expected rows with {self.dim} columns, got an array of shape {rows.shape}")
-        return np.asarray(np.exp(1j * (rows @ self.frequencies.T)))
-
-    @property
-    def _center(self) -> Array:
-        return np.zeros(self.dim) if self.center is None else np.ascontiguousarray(self.center)
-
-    def plan(self) -> Plan:
-        """That of Fourier features, with all frequencies."""
-        squares = np.ascontiguousarray((self.frequencies**2).T)
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "center": self._center,
-            "half_turns": self.random_array(),
-            "rms": np.sqrt(portable.total(squares) / self.size),
-        }
-        return Plan("fourier", self.dim, self.sums_shape, self.sums_dtype, arrays)
-
-    @cached_property
-    def _rotation(self) -> npt.NDArray[np.complex128]:
-        return np.asarray(np.exp(1j * (self.frequencies @ self._center)))
 
     def describe(self) -> str:
         return f"Fourier, {self.joint.size} of all columns and {self.harmonics} of each column alone"

@@ -23,6 +23,7 @@ Index = npt.NDArray[np.intp]
 _DOUBLE_ENTRIES = 2**24  # integer directions are kept in float64 up to here, in float32 up to 8 times as many,
 _SINGLE_ENTRIES = 2**27  # and beyond that as the bytes they are drawn as
 _MATRIX_ENTRIES = 2**26  # operators are turned into matrices up to here: 256 MB
+_PRODUCT_ENTRIES = 2**25  # products of coordinates are kept up to here: 128 MB, of three metrics at a time
 COPIED_ENTRIES = 2**22
 """Of a matrix of frequencies, up to which it is kept in double precision, transposed and squared too: 16 MB."""
 _BLOCK = 2**22  # entries of the frequencies that are looked at together
@@ -234,9 +235,9 @@ class DenseOperator(Operator):
         """Whether copies in other forms would take more memory than they save time."""
         return self._matrix.size > COPIED_ENTRIES
 
-    def _blocks(self) -> Iterator[tuple[slice, Real]]:
-        """Some of the frequencies at a time."""
-        step = max(1, _BLOCK // max(self.shape[1], 1))
+    def _blocks(self, width: int | None = None) -> Iterator[tuple[slice, Real]]:
+        """Some of the frequencies at a time, of which `width` numbers each are made."""
+        step = max(1, _BLOCK // max(self.shape[1] if width is None else width, 1))
         for i in range(0, max(len(self._matrix), 1), step):
             yield slice(i, i + step), self._matrix[i : i + step]
 
@@ -244,13 +245,16 @@ class DenseOperator(Operator):
     def _wide(self) -> bool:
         """Whether there are more products of coordinates than fit well."""
         size, dim = self.shape
-        return size * dim * (dim + 1) // 2 > _MATRIX_ENTRIES
+        return size * dim * (dim + 1) // 2 > _PRODUCT_ENTRIES
 
     @cached_property
     def _products(self) -> Real:
         """Products w_a w_b for a >= b, doubled off the diagonal, (size, dim (dim + 1) / 2)."""
         a, b = lower_triangle(self.shape[1])
-        return self._matrix[:, a] * self._matrix[:, b] * np.where(a == b, 1, 2).astype(self.dtype)
+        out, factors = np.empty((len(self._matrix), len(a)), self.dtype), np.where(a == b, 1, 2).astype(self.dtype)
+        for at, block in self._blocks(len(a)):
+            out[at] = block[:, a] * block[:, b] * factors
+        return out
 
     def quadratic(self, covariances: npt.ArrayLike) -> Real:
         s = np.asarray(covariances, self.dtype)

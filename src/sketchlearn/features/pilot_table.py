@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from sketchlearn.exceptions import DataWarning, Option
+from sketchlearn.exceptions import DataWarning, Option, warn
 from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.optional import optional
 
@@ -66,7 +65,7 @@ def rules(
     if left_out:
         named = ", ".join(map(repr, left_out))
         said = f"nearly every row has its own value in {named}: left out as identifiers; name all columns with "
-        warnings.warn(DataWarning(said, Option("columns"), " to keep them"), stacklevel=4)
+        warn(DataWarning(said, Option("columns"), " to keep them"))
     return tuple(found)
 
 

@@ -28,9 +28,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import SEED, whole
 from sketchlearn.features import portable, structured
 from sketchlearn.features.base import register
-from sketchlearn.features.dense import integer_bases
+from sketchlearn.features.dense import integer_bases, positive
 from sketchlearn.features.moments import MomentSums
 from sketchlearn.features.operator import IntegerOperator, Operator
 from sketchlearn.features.recipe_arrays import decode_array, encode_array
@@ -138,15 +139,13 @@ class QuadraticFeatures(MomentSums):
         >>> bool(np.allclose(sl.sketch(X, phi).mean, phi(X).mean(0), atol=1e-4))
         True
         """
-        if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
-            raise ValueError(f"dim must be a positive integer, got {dim!r}")
+        whole().check("dim", dim)
         products = int(dim) * (int(dim) + 1) // 2
         if size is None:
             if variant not in ("auto", "exact"):
                 raise ValueError(f"variant={variant!r} needs a size")
             size = products
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise ValueError(f"size must be a positive integer, got {size!r}")
+        whole().check("size", size)
         if variant == "auto":
             variant = "exact" if size >= products else "sphere"
         if variant == "exact":
@@ -189,8 +188,7 @@ class QuadraticFeatures(MomentSums):
     def _validate(self) -> None:
         if self.variant not in VARIANTS:
             raise ValueError(f"variant={self.variant!r}: choose one of auto, {', '.join(VARIANTS)}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 2**64:
-            raise ValueError(f"seed must be an integer in [0, 2**64), got {self.seed!r}")
+        SEED.check("seed", self.seed)
         object.__setattr__(self, "seed", int(self.seed))
         if self.variant == "exact" and self.size != self.dim * (self.dim + 1) // 2:
             raise ValueError(
@@ -199,9 +197,7 @@ class QuadraticFeatures(MomentSums):
         if self.variant == "hadamard":
             structured.choose("hadamard", self.dim, self.size, None)
         if self.radius is not None:
-            if isinstance(self.radius, bool) or not isinstance(self.radius, int | float | np.number):
-                raise ValueError(f"radius must be a number, got {self.radius!r}")
-            object.__setattr__(self, "radius", float(self.radius))
+            object.__setattr__(self, "radius", positive(self.radius, "radius"))
             if not 1e-90 < self.radius < 1e90:
                 raise ValueError(f"radius must be positive and finite, got {self.radius!r}")
         if self.center is not None:

@@ -19,7 +19,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import FLAG, SEED, whole
 from sketchlearn.features.base import FeatureMap, register
+from sketchlearn.features.dense import positive
 from sketchlearn.features.quadratic import integer_normals
 from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import GRID_BITS, Plan
@@ -146,11 +148,9 @@ class QuarticFeatures(FeatureMap):
         >>> sl.QuarticFeatures.draw(dim=4).directions.shape
         (48, 4)
         """
-        if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
-            raise ValueError(f"dim must be a positive integer, got {dim!r}")
+        whole().check("dim", dim)
         size = 3 * int(dim) ** 2 if size is None else size
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise ValueError(f"size must be a positive integer, got {size!r}")
+        whole().check("size", size)
         if radius is None:
             radius = usual_radius(int(dim))
         centre = None if center is None else np.array(center, np.float64)
@@ -164,16 +164,12 @@ class QuarticFeatures(FeatureMap):
         return phi
 
     def _validate(self) -> None:
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 2**64:
-            raise ValueError(f"seed must be an integer in [0, 2**64), got {self.seed!r}")
+        SEED.check("seed", self.seed)
         object.__setattr__(self, "seed", int(self.seed))
-        if isinstance(self.radius, bool) or not isinstance(self.radius, int | float | np.number):
-            raise ValueError(f"radius must be a number, got {self.radius!r}")
-        object.__setattr__(self, "radius", float(self.radius))
+        object.__setattr__(self, "radius", positive(self.radius, "radius"))
         if not 1e-60 < self.radius < 1e60:
             raise ValueError(f"radius must be positive and finite, got {self.radius!r}")
-        if not isinstance(self.pairs, bool):
-            raise ValueError(f"pairs must be True or False, got {self.pairs!r}")
+        FLAG.check("pairs", self.pairs)
         if self.whitening is not None and np.linalg.matrix_rank(self.whitening) < self.dim:
             raise ValueError("whitening must be invertible")
         for array in (self.center, self.whitening):

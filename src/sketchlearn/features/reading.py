@@ -111,9 +111,13 @@ class Signs(Reading):
         return f"feature {j} would be negative in {sums[0, j]} and {sums[1, j]} of all rows"
 
 
-HARMONICS = tuple((h if h % 4 == 1 else -h, (1.0 if h % 4 == 1 else -1.0) / h) for h in range(3, 16, 2))
-"""Harmonics of one-bit features, -3, 5, -7, ..., and what each is multiplied by where the first is multiplied by 1."""
+def square_wave(most: int) -> tuple[tuple[int, float], ...]:
+    """Harmonics of one-bit features up to an order, -3, 5, -7, ..., and their factors, where the first has 1."""
+    return tuple((h if h % 4 == 1 else -h, (1.0 if h % 4 == 1 else -1.0) / h) for h in range(3, most + 1, 2))
 
+
+HARMONICS = square_wave(15)
+"""Those that decoders look at."""
 
 _EVEN = 0.3  # of the noise of harmonics: this much is spread evenly
 

@@ -9,19 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.features import portable
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.features.operator import DenseOperator, Operator
-from sketchlearn.features.phases import PhaseMap
-from sketchlearn.kernels import Plan
+from sketchlearn.features.joined import JoinedMap
 
 Groups = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class SplitFeatures(PhaseMap):
+class SplitFeatures(JoinedMap):
     """Fourier features of some columns, then those of the others.
 
     Attributes
@@ -74,8 +71,7 @@ class SplitFeatures(PhaseMap):
         if len(set(mine)) != first.dim or len(others) != second.dim or not all(0 <= i < dim for i in mine):
             raise ValueError(f"the first group should be {first.dim} different columns of {dim}, got {mine}")
         for part in (first, second):
-            if part.structure != "dense" or part.quantized or part.features_per_row is not None:
-                raise ValueError("both maps must be plain: dense, neither quantised nor subsampled")
+            cls._check_plain(part, "both maps")
         plain = first.with_columns(None), second.with_columns(None)
         return cls(dim, first.size + second.size, plain, (mine, others))
 
@@ -102,9 +98,7 @@ class SplitFeatures(PhaseMap):
         if not all(isinstance(i, int) and not isinstance(i, bool) for i in first):
             raise ValueError(f"the columns of the first group are numbers, got {first!r}")
         phi = cls.of(a, b, first)
-        if (phi.dim, phi.size) != (parameters["dim"], parameters["size"]):
-            raise ValueError(f"the parts have {phi.dim} columns and {phi.size} features, the recipe says otherwise")
-        return phi
+        return phi._checked(parameters)
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -116,11 +110,6 @@ class SplitFeatures(PhaseMap):
         return drawn
 
     @cached_property
-    def frequencies(self) -> npt.NDArray[np.float64]:
-        """Frequencies in radians per unit of the data, (size, dim)."""
-        return self.random_array().astype(np.float64) * np.pi
-
-    @cached_property
     def center(self) -> npt.NDArray[np.float64]:  # type: ignore[override]
         """Constants subtracted from the rows; invisible in the results."""
         found = np.zeros(self.dim)
@@ -128,30 +117,6 @@ class SplitFeatures(PhaseMap):
             if part.center is not None:
                 found[list(columns)] = part.center
         return found
-
-    def operator(self, scale: float = 1.0, dtype: npt.DTypeLike = np.float32) -> Operator:
-        return DenseOperator.of(self.frequencies * scale, dtype)
-
-    def __call__(self, X: npt.ArrayLike) -> npt.NDArray[np.complex128]:
-        """``exp(i w·x)`` for a few rows, (n, size), in float64 and not rounded to the grid."""
-        rows = np.asarray(X, np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self.dim:
-            raise ValueError(f"expected rows with {self.dim} columns, got an array of shape {rows.shape}")
-        return np.asarray(np.exp(1j * (rows @ self.frequencies.T)))
-
-    def plan(self) -> Plan:
-        """That of Fourier features, with all frequencies."""
-        squares = np.ascontiguousarray((self.frequencies**2).T)
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "center": self.center,
-            "half_turns": self.random_array(),
-            "rms": np.sqrt(portable.total(squares) / self.size),
-        }
-        return Plan("fourier", self.dim, self.sums_shape, self.sums_dtype, arrays)
-
-    @cached_property
-    def _rotation(self) -> npt.NDArray[np.complex128]:
-        return np.asarray(np.exp(1j * (self.frequencies @ self.center)))
 
     def describe(self) -> str:
         return f"Fourier, of {len(self.groups[0])} columns and of the other {len(self.groups[1])}"

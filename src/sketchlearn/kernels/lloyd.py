@@ -58,3 +58,16 @@ def seed_centers(x: _F32, weights: _F64, k: int, uniforms: _F64) -> _F32:
         best = int((trial @ weights).argmin())
         nearest, chosen[c] = trial[best], picks[best]
     return np.ascontiguousarray(x[chosen])
+
+
+def best_among(x: _F32, weights: _F64, candidates: _F32, k: int) -> _F32:
+    """Of some candidates k centres, each the one that helps most next to those before it."""
+    trial = candidates @ x.T
+    trial *= -2.0
+    trial += np.einsum("ij,ij->i", x, x)
+    trial += np.einsum("ij,ij->i", candidates, candidates)[:, None]
+    chosen = np.empty(k, np.intp)
+    for c in range(k):
+        chosen[c] = best = int((trial @ weights).argmin())
+        np.minimum(trial, trial[best].copy(), out=trial)
+    return np.ascontiguousarray(candidates[chosen])

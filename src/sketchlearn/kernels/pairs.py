@@ -16,6 +16,7 @@ from sketchlearn.kernels import tiers
 Pairs = npt.NDArray[np.float64]
 _SPLIT = 2.0**27 + 1.0
 _COMPILED_FROM = 4096
+_AT_A_TIME = 2**18
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
@@ -78,7 +79,12 @@ def product(a: Pairs, b: Pairs) -> Pairs:
 
 
 def quotient(a: Pairs, b: float) -> Pairs:
-    """Pairs over a plain number."""
-    q = a[0] / b
-    p, e = two_product(q, b)
-    return pair(q, ((a[0] - p) - e + a[1]) / b)
+    """Pairs over a plain number, some at a time: there may be millions, and every step makes another array."""
+    out = np.empty(a.shape)
+    for i in range(0, a.shape[-1], _AT_A_TIME):
+        at = (..., slice(i, i + _AT_A_TIME))
+        high, low = a[at]
+        q = high / b
+        p, e = two_product(q, b)
+        out[at] = pair(q, ((high - p) - e + low) / b)
+    return out

@@ -151,16 +151,15 @@ def prepare(plan: Plan) -> Summer:
     return _SUMMERS[plan.kind](plan)
 
 
-@register_summer("rows")
-class RowsSummer(Summer):
-    """Integer features that the map computes itself, summed by NumPy: exact, for any map, not fast."""
+class BlockSummer(Summer):
+    """Sums by NumPy, a block of rows at a time; subclasses say what a block adds."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
-        if plan.features is None:
-            raise ValueError("a plan of the kind 'rows' needs its features")
-        self._features = plan.features
-        self._block = max(1, 2**20 // max(1, plan.dim + int(np.prod(plan.sums_shape))))
+    block: int
+    """Rows of a block."""
+
+    def add(self, sums: npt.NDArray[np.int64], rows: npt.NDArray[np.float64], weights: npt.NDArray[np.int64]) -> None:
+        """Add the integers of some rows, times their weights."""
+        raise NotImplementedError
 
     def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
         present = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
@@ -171,18 +170,31 @@ class RowsSummer(Summer):
         w = np.ones(len(used), np.int64) if weights is None else np.asarray(weights, np.int64)[used]
         sums = np.zeros(self.plan.sums_shape, np.int64)
         lower, upper = np.full(self.plan.dim, np.inf), np.full(self.plan.dim, -np.inf)
-        for i in range(0, len(used), self._block):
-            rows = np.asarray(X[used[i : i + self._block]], np.float64)
-            units = np.asarray(self._features(rows)).astype(np.int64)
-            if units.shape != (len(rows), *self.plan.sums_shape):
-                raise ValueError(
-                    f"features of {len(rows)} rows have shape {units.shape}, "
-                    f"expected {(len(rows), *self.plan.sums_shape)}"
-                )
-            sums += np.tensordot(w[i : i + self._block], units, 1)
+        for i in range(0, len(used), self.block):
+            rows = np.asarray(X[used[i : i + self.block]], np.float64)
+            self.add(sums, rows, w[i : i + self.block])
             np.minimum(lower, rows.min(0), out=lower)
             np.maximum(upper, rows.max(0), out=upper)
         return RowSums(sums, len(used), int(w.sum()), lower, upper, len(present) - len(used), None)
 
     def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
         return np.asarray(np.isfinite(X).all(axis=1))
+
+
+@register_summer("rows")
+class RowsSummer(BlockSummer):
+    """Integer features that the map computes itself, summed by NumPy: exact, for any map, not fast."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        if plan.features is None:
+            raise ValueError("a plan of the kind 'rows' needs its features")
+        self._features = plan.features
+        self.block = max(1, 2**20 // max(1, plan.dim + int(np.prod(plan.sums_shape))))
+
+    def add(self, sums: npt.NDArray[np.int64], rows: npt.NDArray[np.float64], weights: npt.NDArray[np.int64]) -> None:
+        units = np.asarray(self._features(rows)).astype(np.int64)
+        wanted = (len(rows), *self.plan.sums_shape)
+        if units.shape != wanted:
+            raise ValueError(f"features of {len(rows)} rows have shape {units.shape}, expected {wanted}")
+        sums += np.tensordot(weights, units, 1)

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import OutlierMixin
 
-from sketchlearn.accepts import FLAG, NOTHING, Accepts, choice, real
+from sketchlearn.accepts import FLAG, NOTHING, choice, real
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.anomaly import embedding_means
 from sketchlearn.designs.pca import ALL_PRODUCTS
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.base import SketchEstimator
+from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.rows import Rows
 from sketchlearn.learn.using import Predicts, ScoresRows
 from sketchlearn.models.anomaly import AnomalyModel
@@ -26,6 +27,7 @@ Array = npt.NDArray[np.float64]
 _COMPONENTS, _DRAWS, _FEWEST = 3, 20_000, 50  # of a rough model of the rows; rows that are too few for one
 
 
+@estimator
 class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: ignore[misc]
     """Anomalies by their distance from usual rows in feature space, learned from one sketch.
 
@@ -48,14 +50,6 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: i
         The map to sketch with: an :class:`EmbeddedFeatures`, or exact :class:`QuadraticFeatures`.
     sketch_size : int, optional
         Cosines and sines (600 by default); the sketch has half the square of it in integers.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
-    random_state : int, Generator, RandomState or None
-        For repeatable results.
 
     Attributes
     ----------
@@ -63,14 +57,10 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: i
         Score below which a row is called an anomaly: what a share of `contamination` of the rows of the pilot fall
         below, corrected for their having been sketched; from a sketch alone, what it is for normal features, or more,
         if draws from a rough mixture that is decoded from the sketch speak for it.
-    sketch_ : Sketch
-        What was learned from.
     solution_ : AnomalyModel
         The distance.
     reliable_, verdict_ : bool, str
         Whether there are rows enough for so many features.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names if they have any.
 
     See Also
     --------
@@ -90,36 +80,12 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: i
     task: ClassVar[str] = "anomaly"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = AnomalyModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "method": choice("features", "columns"),
-        "contamination": real(0.0, 1.0),
-        "standardize": FLAG | NOTHING,
-    }
     renamed: ClassVar[Mapping[str, str]] = {**SketchEstimator.renamed, "false_alarms": "contamination"}
-    offset_: float
-
-    def __init__(
-        self,
-        method: str = "features",
-        *,
-        contamination: float = 0.05,
-        standardize: bool | None = None,
-        features: FeatureMap | None = None,
-        sketch_size: int | None = None,
-        on_invalid: str = "raise",
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.method = method
-        self.contamination = contamination
-        self.standardize = standardize
-        self.features = features
-        self.sketch_size = sketch_size
-        self.on_invalid = on_invalid
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    method: str = parameter(default="features", accepts=choice("features", "columns"), kw_only=False)
+    contamination: float = parameter(default=0.05, accepts=real(0.0, 1.0))
+    standardize: bool | None = parameter(default=None, accepts=FLAG | NOTHING)
+    decoder: ClassVar[str] = "auto"  # type: ignore[misc]
+    offset_: float = learned()
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -150,9 +116,6 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: i
         rough = decode(means, _COMPONENTS, task="gmm", decoder="auto", covariance_type="diag", random_state=self._seed)
         rows: Array = rough.sample(_DRAWS, self._seed)[0]
         return rows
-
-    def _needed_rows(self) -> int:
-        return 1
 
     def _map(self, rows: Rows, seed: int, whole: bool) -> FeatureMap:
         found = super()._map(rows, seed, whole)

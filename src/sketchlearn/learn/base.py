@@ -6,7 +6,6 @@ A new estimator is a subclass with three things: `task` (which decoders), `model
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,9 +22,9 @@ from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.front import design_request
 from sketchlearn.designs.request import Request, find
-from sketchlearn.exceptions import IncompatibleSketchError
+from sketchlearn.exceptions import IncompatibleSketchError, warn
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.parameters import DeclaredParameters
+from sketchlearn.learn.parameters import DeclaredParameters, estimator, learned, parameter
 from sketchlearn.learn.rows import (
     PILOT_ROWS,
     Rows,
@@ -47,6 +46,7 @@ Array = npt.NDArray[np.float64]
 _OF_ALL = ("solution_", "reliable_", "verdict_")
 
 
+@estimator
 class SketchEstimator(DeclaredParameters, ABC):
     """What all estimators share.
 
@@ -55,9 +55,8 @@ class SketchEstimator(DeclaredParameters, ABC):
     for; ``fit_sketch`` decodes a sketch made elsewhere.  Rows may be an array, a frame, or anything that
     :func:`sketchlearn.sketch` reads: paths, streams of batches, Arrow, databases, memory maps.
 
-    Subclasses keep the parameters ``features``, ``sketch_size``, ``decoder``, ``on_invalid``, ``n_jobs``,
-    ``progress`` and ``random_state``, declare others in `parameters`, and say what is particular to them in the methods
-    below.
+    Subclasses declare their other parameters (:func:`~sketchlearn.learn.parameters.estimator`), and say what is
+    particular to them in the methods below.
     """
 
     task: ClassVar[str]
@@ -78,18 +77,17 @@ class SketchEstimator(DeclaredParameters, ABC):
     row_types: ClassVar[tuple[Any, ...]] = (np.float64, np.float32)
     """Types of rows that are sketched as they are."""
 
-    features: FeatureMap | None = None
-    sketch_size: int | None = None
-    decoder: str = "auto"
-    on_invalid: str = "raise"
-    missing: str | None = None
-    n_jobs: int | None = None
-    progress: Any = None
-    random_state: Any = None
-    sketch_: Sketch
-    solution_: Any
-    reliable_: bool
-    verdict_: str
+    features: FeatureMap | None = parameter(default=None)
+    sketch_size: int | None = parameter(default=None)
+    decoder: str = parameter(default="auto")
+    on_invalid: str = parameter(default="raise")
+    n_jobs: int | None = parameter(default=None)
+    progress: Any = parameter(default=None)
+    random_state: Any = parameter(default=None)
+    sketch_: Sketch = learned()
+    solution_: Any = learned()
+    reliable_: bool = learned()
+    verdict_: str = learned()
 
     # -- what subclasses say -------------------------------------------------------------------
 
@@ -278,8 +276,9 @@ class SketchEstimator(DeclaredParameters, ABC):
         return self.sketch_
 
     def _needed_rows(self) -> int:
-        given = getattr(self, self.counted)
-        return 1 if given == "auto" else int(given)
+        """Rows at least: as many as groups of them are wanted."""
+        given = getattr(self, self.counted, "auto")
+        return int(given) if given != "auto" and decoders_of(self.task).groups else 1
 
     def _components(self) -> int:
         """The number of components that a map is designed for."""
@@ -322,7 +321,7 @@ class SketchEstimator(DeclaredParameters, ABC):
     @property
     def _pairs(self) -> bool:
         """Whether a map that is designed learns from the pairs of entries that are there."""
-        return self.missing == "pairs"
+        return getattr(self, "missing", None) == "pairs"
 
     def _takes_missing(self) -> bool:
         """Whether rows may hold NaN for entries that are missing."""
@@ -399,7 +398,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         asked = {"standardize": own, "missing": missing, "size": size, **self.design_request()}
         request = Request(sample=pilot.rows, weights=pilot.weights, seed=seed, looked_at=pilot.box, **asked)
         how: dict[str, Any] = {"designer": self._designed, "projection": few, "any_units": bool(own)}
-        return design_request(request, rows.names, level=5, **how)
+        return design_request(request, rows.names, **how)
 
     def _designed(self, request: Request) -> tuple[FeatureMap, str]:
         phi = self.design_features(request)
@@ -465,7 +464,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         for name, field in self._shown().items():
             setattr(self, name, getattr(model, field))
         if model.unreliable:
-            warnings.warn(model.verdict, ConvergenceWarning, stacklevel=3)
+            warn(model.verdict, ConvergenceWarning)
 
     def __getattr__(self, name: str) -> Any:
         # what partial_fit has made stale is decoded when it is asked for

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,11 +9,10 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
-from sketchlearn.accepts import NOTHING, Accepts, choice, whole
+from sketchlearn.accepts import NOTHING, choice, whole
 from sketchlearn.decoders.noise import CHANCE
-from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import PAIRS
+from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.cca import CCAModel
@@ -22,6 +20,7 @@ from sketchlearn.models.cca import CCAModel
 Array = npt.NDArray[np.float64]
 
 
+@estimator
 class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimator):  # type: ignore[misc]
     """Canonical correlation analysis from one sketch of both groups of columns.
 
@@ -34,15 +33,6 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
         Pairs: so many, those that are more than chance, or as many as there are columns in the smaller group.
     features : QuadraticFeatures, optional
         The map to sketch with, for the columns of X followed by those of y.
-    missing : "pairs", optional
-        Rows may miss entries (NaN): what is learned comes from the pairs of columns that are there, see
-        :class:`sketchlearn.PairwiseFeatures`.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
 
     Attributes
     ----------
@@ -58,10 +48,6 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
         Of the regression of the targets on the scores; with all pairs that of least squares.
     n_components_ : int
         Number of pairs.
-    sketch_ : Sketch
-        What was learned from.
-    solution_ : CCAModel
-        What the decoder knows.
     reliable_, verdict_ : bool, str
         Whether all of these correlations are more than chance, as a yes or no and in words.
     n_features_in_, feature_names_in_
@@ -87,35 +73,19 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
 
     task: ClassVar[str] = "cca"
     model: ClassVar[type[Model]] = CCAModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "n_components": whole() | choice("auto") | NOTHING,
-        "missing": PAIRS,
-    }
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
     fewest_rows: ClassVar[int] = 2
-    correlations_: Array
-    x_rotations_: Array
-    y_rotations_: Array
-    coef_: Array
-    intercept_: Array
-    n_components_: int
-
-    def __init__(
-        self,
-        n_components: int | str | None = None,
-        *,
-        features: FeatureMap | None = None,
-        missing: str | None = None,
-        on_invalid: str = "raise",
-        n_jobs: int | None = None,
-        progress: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.features = features
-        self.missing = missing
-        self.on_invalid = on_invalid
-        self.n_jobs = n_jobs
-        self.progress = progress
+    n_components: int | str | None = parameter(default=None, accepts=whole() | choice("auto") | NOTHING, kw_only=False)
+    missing: str | None = parameter(default=None, accepts=PAIRS)
+    sketch_size: ClassVar[None] = None  # type: ignore[misc]
+    decoder: ClassVar[str] = "auto"  # type: ignore[misc]
+    random_state: ClassVar[None] = None  # type: ignore[misc]
+    correlations_: Array = learned()
+    x_rotations_: Array = learned()
+    y_rotations_: Array = learned()
+    coef_: Array = learned()
+    intercept_: Array = learned()
+    n_components_: int = learned()
 
     # -- learning ------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -12,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from sketchlearn.accepts import NOTHING, Accepts, choice, kind, real, whole
+from sketchlearn.accepts import NOTHING, choice, kind, real, whole
 from sketchlearn.arrays import FARTHEST
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.registry import decoders_of
@@ -20,10 +19,10 @@ from sketchlearn.designs.classifier import design_class_means, design_class_mixt
 from sketchlearn.designs.pca import ALL_PRODUCTS
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.learn.parameters import COVARIANCES
+from sketchlearn.learn.parameters import COVARIANCES, estimator, learned, parameter
 from sketchlearn.learn.rows import PILOT_ROWS, Rows, is_source
 from sketchlearn.learn.tables import TableEstimator, checked_labels
-from sketchlearn.learn.using import Predicts
+from sketchlearn.learn.using import HasProbabilities
 from sketchlearn.models.base import Model
 from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.sketches.table import SketchTable
@@ -34,7 +33,8 @@ Array = npt.NDArray[np.float64]
 _MOMENTS = ("lda", "qda", "naive-bayes")
 
 
-class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type: ignore[misc]
+@estimator
+class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator):  # type: ignore[misc]
     """Classification from a table of sketches, one a class.
 
     The default, least squares on Fourier features, needs the products of all features: the sketches hold them
@@ -65,12 +65,6 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
     sketch_size : int, optional
         Cosines and sines of the embedding (1000), or frequencies of the other methods.  Least squares keeps half
         the square of it in integers a class.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
         Seeds the map and the decoder of mixtures.
 
@@ -88,8 +82,6 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
         The rule, and what the rows of each class typically get.
     reliable_, verdict_ : bool, str
         Whether the sketches are good enough for this, as a yes or no and in words.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names if they have any.
 
     Examples
     --------
@@ -113,45 +105,18 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
     group: ClassVar[str] = "class"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = ClassifierModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "n_components": whole(),
-        "covariance_type": COVARIANCES,
-        "alpha": real(closed=True) | NOTHING,
-        "shrinkage": real(0.0, 1.0, closed=True),
-        "class_weight": kind(dict, "a dict") | choice("balanced") | NOTHING,
-    }
-    classes_: npt.NDArray[Any]
-    class_counts_: Array
-    facts_: dict[str, Any]
-
-    def __init__(
-        self,
-        method: str = "auto",
-        *,
-        n_components: int = 1,
-        covariance_type: str = "full",
-        alpha: float | None = None,
-        shrinkage: float = 0.0,
-        class_weight: dict[Any, float] | str | None = None,
-        features: FeatureMap | None = None,
-        sketch_size: int | None = None,
-        on_invalid: str = "raise",
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.method = method
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.alpha = alpha
-        self.shrinkage = shrinkage
-        self.class_weight = class_weight
-        self.features = features
-        self.sketch_size = sketch_size
-        self.on_invalid = on_invalid
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    method: str = parameter(default="auto", kw_only=False)
+    n_components: int = parameter(default=1, accepts=whole())
+    covariance_type: str = parameter(default="full", accepts=COVARIANCES)
+    alpha: float | None = parameter(default=None, accepts=real(closed=True) | NOTHING)
+    shrinkage: float = parameter(default=0.0, accepts=real(0.0, 1.0, closed=True))
+    class_weight: dict[Any, float] | str | None = parameter(
+        default=None, accepts=kind(dict, "a dict") | choice("balanced") | NOTHING
+    )
+    decoder: ClassVar[str] = "auto"  # type: ignore[misc]
+    classes_: npt.NDArray[Any] = learned()
+    class_counts_: Array = learned()
+    facts_: dict[str, Any] = learned()
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -370,21 +335,6 @@ class CompressiveClassifier(ClassifierMixin, Predicts, TableEstimator):  # type:
         """
         rows = self._new_rows(X)
         return np.asarray(self.solution_.decisions(rows))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of each class, given the row.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples, n_classes)
-        """
-        rows = self._new_rows(X)
-        return np.asarray(self.solution_.probabilities(rows))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of :meth:`predict_proba`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +9,9 @@ import numpy.typing as npt
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.accepts import NOTHING, Accepts, choice, whole
-from sketchlearn.features.base import FeatureMap
+from sketchlearn.accepts import NOTHING, choice, whole
 from sketchlearn.learn.labels import LabelledRows
-from sketchlearn.learn.parameters import START
+from sketchlearn.learn.parameters import START, estimator, learned, parameter
 from sketchlearn.learn.using import ScoresByCost, Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.kmeans import ClusterModel
@@ -22,53 +20,25 @@ from sketchlearn.sources import Selection, open_source
 Array = npt.NDArray[np.float64]
 
 
+@estimator
 class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows):  # type: ignore[misc]
     """What k-means and k-medians share."""
 
     model: ClassVar[type[Model]] = ClusterModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "n_clusters": whole() | choice("auto"),
-        "n_decodes": whole() | NOTHING,
-        "start": START,
-    }
     counted: ClassVar[str] = "n_clusters"
     projects: ClassVar[bool] = True
-    cluster_centers_: Array
-    weights_: Array
-    centers_std_: Array | None
-    weights_std_: Array | None
-    inertia_: float
-    excess_cost_: float
-    excess_cost_bound_: float
-
-    def __init__(
-        self,
-        n_clusters: int | str = 8,
-        *,
-        standardize: bool = False,
-        projection: int | None = None,
-        features: FeatureMap | None = None,
-        sketch_size: int | None = None,
-        decoder: str = "auto",
-        n_decodes: int | None = None,
-        start: Any = None,
-        on_invalid: str = "raise",
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.standardize = standardize
-        self.projection = projection
-        self.features = features
-        self.sketch_size = sketch_size
-        self.decoder = decoder
-        self.n_decodes = n_decodes
-        self.start = start
-        self.on_invalid = on_invalid
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    n_clusters: int | str = parameter(default=8, accepts=whole() | choice("auto"), kw_only=False)
+    standardize: bool = parameter(default=False)
+    projection: int | None = parameter(default=None)
+    n_decodes: int | None = parameter(default=None, accepts=whole() | NOTHING)
+    start: Any = parameter(default=None, accepts=START)
+    cluster_centers_: Array = learned()
+    weights_: Array = learned()
+    centers_std_: Array | None = learned()
+    weights_std_: Array | None = learned()
+    inertia_: float = learned()
+    excess_cost_: float = learned()
+    excess_cost_bound_: float = learned()
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -109,6 +79,7 @@ class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows): 
             return np.asarray(sums / counts[:, None])
 
 
+@estimator
 class CompressiveKMeans(SketchedClustering):
     """k-means from a sketch: one pass over the rows, nothing to tune.
 
@@ -123,26 +94,16 @@ class CompressiveKMeans(SketchedClustering):
     projection : int, optional
         For hundreds of columns: cluster so many random projections of the rows, which become part of the feature map.
         Centres are then those of projected rows; :meth:`cluster_means` finds them in the columns by one more pass.
-    features : FeatureMap, optional
-        The map to sketch with; by default one is designed from up to 2000 of the rows.
     sketch_size : int, optional
         Number of features; by default ``10 * n_clusters * n_features``, at least 100.
-    decoder : str
-        Name of a decoder of this task, see :func:`sketchlearn.decode`.
     n_decodes : int, optional
         Fits that the tuning-free decoder pools on data whose clusters are not round Gaussians (3 by default;
         more is a little better and slower).
     start : model, estimator or array (k, n_features), optional
         An earlier model to begin with; cluster i is then the one nearest to its cluster i, see
         :func:`sketchlearn.decode`.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
     n_jobs : int, optional
         Threads of the pass, and of fits that are pooled; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
-    random_state : int, Generator, RandomState or None
-        For repeatable results.
 
     Attributes
     ----------
@@ -162,12 +123,6 @@ class CompressiveKMeans(SketchedClustering):
         Labels of the rows given to `fit`, by a second pass when first asked for.
     sketch_ : Sketch
         The sketch: save it, merge it, decode it with another number of clusters.
-    solution_ : ClusterModel
-        What the decoder knows, with the certificate and its verdict in words.
-    reliable_, verdict_ : bool, str
-        The certificate, as a yes or no and in words.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names if they have any.
 
     Examples
     --------
@@ -184,6 +139,7 @@ class CompressiveKMeans(SketchedClustering):
     task: ClassVar[str] = "kmeans"
 
 
+@estimator
 class CompressiveKMedians(SketchedClustering):
     """k-medians (sum of distances, not of their squares) from a sketch.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,26 +10,26 @@ import numpy.typing as npt
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.accepts import NOTHING, Accepts, choice, whole
+from sketchlearn.accepts import NOTHING, choice, whole
+from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.rows import checked_weights
-from sketchlearn.learn.using import Predicts, ScoresRows
+from sketchlearn.learn.using import HasProbabilities, ScoresRows
 
 Array = npt.NDArray[np.float64]
 
 _FEWEST_FEATURES, _FEATURES_PER_ROW = 200, 4
 
 
-class SketchedMixture(DensityMixin, Predicts, ScoresRows):  # type: ignore[misc]
+@estimator
+class SketchedMixture(DensityMixin, HasProbabilities, ScoresRows):  # type: ignore[misc]
     """A mixture learned from a sketch; subclasses say how it is designed and evaluated."""
 
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "n_components": whole() | choice("auto"),
-        "sketch_size": whole(2) | NOTHING,
-    }
     most: ClassVar[int] = 10
-    weights_: Array
-    converged_: bool
-    n_iter_: int
+    n_components: int | str = parameter(default=1, accepts=whole() | choice("auto"), kw_only=False)
+    sketch_size: int | None = parameter(default=None, accepts=whole(2) | NOTHING)
+    weights_: Array = learned()
+    converged_: bool = learned()
+    n_iter_: int = learned()
 
     # -- learning ----------------------------------------------------------------------------
 
@@ -74,23 +73,6 @@ class SketchedMixture(DensityMixin, Predicts, ScoresRows):  # type: ignore[misc]
         """
         log = self.score_samples(X)
         return float(np.average(log, weights=checked_weights(sample_weight, len(log))))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of each component, given the row.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sketchlearn.learn.mixture import CompressiveGaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(100, 1))
-        >>> CompressiveGaussianMixture(random_state=0).fit(X).predict_proba(X[:2])
-        array([[1.],
-               [1.]])
-        """
-        if hasattr(X, "tocsr"):  # scikit-learn's checks take sparse rows with probabilities for those of a classifier
-            raise TypeError("probabilities of sparse rows are not supported: predict_proba(X.toarray())")
-        rows = self._new_rows(X)
-        return np.asarray(self.solution_.probabilities(rows))
 
     def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.intp]]:
         """New rows from the model, and their components.

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.accepts import NOTHING, Accepts, whole
-from sketchlearn.features.base import FeatureMap
+from sketchlearn.accepts import NOTHING, whole
 from sketchlearn.learn.classifier import CompressiveClassifier
+from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.classifier import ClassifierModel
 
 Array = npt.NDArray[np.float64]
 
 
+@estimator
 class CompressiveLDA(Transforms, CompressiveClassifier):
     """Linear discriminant analysis from a table of sketches, one a class: the same as from the rows.
 
@@ -32,12 +33,6 @@ class CompressiveLDA(Transforms, CompressiveClassifier):
         Factors of the rows of each class, applied to the sketches.
     features : QuadraticFeatures, optional
         The map to sketch with; by default all products of columns.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
         For the expected error, which is estimated from draws.
 
@@ -51,8 +46,6 @@ class CompressiveLDA(Transforms, CompressiveClassifier):
         The centre.
     classes_, class_counts_, sketch_, solution_, reliable_, verdict_
         As of :class:`~sketchlearn.CompressiveClassifier`.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names if they have any.
 
     Examples
     --------
@@ -65,39 +58,19 @@ class CompressiveLDA(Transforms, CompressiveClassifier):
     """
 
     projects: ClassVar[bool] = False
-    parameters: ClassVar[Mapping[str, Accepts]] = {"n_components": whole() | NOTHING}
     also_shown: ClassVar[Mapping[str, str]] = {
         "xbar_": "discriminant_center",
         "scalings_": "discriminant_directions",
         "explained_variance_ratio_": "discriminant_shares",
     }
-    method = "lda"
-    covariance_type = "tied"
-    alpha = None
-    sketch_size = None
-    scalings_: Array
-    xbar_: Array
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        shrinkage: float = 0.0,
-        class_weight: dict[Any, float] | str | None = None,
-        features: FeatureMap | None = None,
-        on_invalid: str = "raise",
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components  # type: ignore[assignment]
-        self.shrinkage = shrinkage
-        self.class_weight = class_weight
-        self.features = features
-        self.on_invalid = on_invalid
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    n_components: int | None = parameter(default=None, accepts=whole() | NOTHING, kw_only=False)  # type: ignore[assignment]
+    decoder: ClassVar[str] = "auto"  # type: ignore[misc]
+    method: ClassVar[str] = "lda"  # type: ignore[misc]
+    covariance_type: ClassVar[str] = "tied"  # type: ignore[misc]
+    alpha: ClassVar[None] = None  # type: ignore[misc]
+    sketch_size: ClassVar[None] = None  # type: ignore[misc]
+    scalings_: Array = learned()
+    xbar_: Array = learned()
 
     def decode_sketch(self, seed: int) -> ClassifierModel:
         """The rule, and directions of it."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.accepts import NOTHING, Accepts, choice, real, whole
+from sketchlearn.accepts import NOTHING, choice, real, whole
 from sketchlearn.decoders.budget import spending
 from sketchlearn.designs.ica import design_ica
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quartic import quartic
+from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.ica import ICAModel
@@ -22,6 +22,7 @@ from sketchlearn.models.ica import ICAModel
 Array = npt.NDArray[np.float64]
 
 
+@estimator
 class CompressiveICA(Transforms):
     """Independent component analysis from a sketch.
 
@@ -40,14 +41,6 @@ class CompressiveICA(Transforms):
         The map to sketch with; by default one that is designed from 2000 rows.
     sketch_size : int, optional
         Directions of the sketch; by default ``3 n_features**2``.
-    decoder : str
-        A decoder of this task (see :func:`sketchlearn.decode`).
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
         Seeds the map and the starts.
 
@@ -67,14 +60,10 @@ class CompressiveICA(Transforms):
         Expected root mean square share of another source in an estimated one.
     n_components_ : int
         Number of components.
-    sketch_ : Sketch
-        What was learned from.
     solution_ : ICAModel
         Misfit, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
         Whether the rows are such a mixture and the sources are separated, as a yes or no and in words.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names if they have any.
 
     See Also
     --------
@@ -96,39 +85,14 @@ class CompressiveICA(Transforms):
 
     task: ClassVar[str] = "ica"
     model: ClassVar[type[Model]] = ICAModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "n_components": whole() | choice("auto") | NOTHING,
-        "radius": real() | choice("auto"),
-    }
     fewest_rows: ClassVar[int] = 2
-    components_: Array
-    mixing_: Array
-    mean_: Array
-    kurtosis_: Array
-    n_components_: int
-
-    def __init__(
-        self,
-        n_components: int | str | None = None,
-        *,
-        radius: float | str = "auto",
-        features: FeatureMap | None = None,
-        sketch_size: int | None = None,
-        decoder: str = "auto",
-        on_invalid: str = "raise",
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.radius = radius
-        self.features = features
-        self.sketch_size = sketch_size
-        self.decoder = decoder
-        self.on_invalid = on_invalid
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    n_components: int | str | None = parameter(default=None, accepts=whole() | choice("auto") | NOTHING, kw_only=False)
+    radius: float | str = parameter(default="auto", accepts=real() | choice("auto"))
+    components_: Array = learned()
+    mixing_: Array = learned()
+    mean_: Array = learned()
+    kurtosis_: Array = learned()
+    n_components_: int = learned()
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -158,9 +122,6 @@ class CompressiveICA(Transforms):
         if k is None:
             return found
         return found.of_first(max(found.n_sources, 1) if isinstance(k, str) else int(k))
-
-    def _needed_rows(self) -> int:
-        return 1
 
     # -- using ---------------------------------------------------------------------------------
 

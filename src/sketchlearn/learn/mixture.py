@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,11 +9,10 @@ import numpy.typing as npt
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.accepts import FLAG, Accepts
+from sketchlearn.accepts import FLAG
 from sketchlearn.designs.gmm import default_size, parameter_count
-from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
-from sketchlearn.learn.parameters import COVARIANCES, START
+from sketchlearn.learn.parameters import COVARIANCES, START, estimator, learned, parameter
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixtures import GaussianMixtureModel
 
@@ -23,6 +21,7 @@ Array = npt.NDArray[np.float64]
 _LIKELIHOOD_POINTS = 20_000
 
 
+@estimator
 class CompressiveGaussianMixture(SketchedMixture):
     """Gaussian mixture learned from a sketch of the data: one pass, any number of rows.
 
@@ -41,8 +40,6 @@ class CompressiveGaussianMixture(SketchedMixture):
         the feature map.  Rows are given as they are; means, covariances and samples are projected ones.
     sketch_size : int, optional
         Number of frequencies; by default ten per parameter of the mixture.
-    features : FeatureMap, optional
-        Map to sketch with; by default one is designed from a pilot of at most 2000 rows.
     decoder : str
         ``"auto"`` takes the tuning-free decoder; ``"clompr"`` and ``"splitting"`` are published ones (see
         :func:`sketchlearn.decode`).
@@ -51,12 +48,6 @@ class CompressiveGaussianMixture(SketchedMixture):
     start : model, estimator or Mixture, optional
         An earlier model to begin with; component i is then the one nearest to its component i, see
         :func:`sketchlearn.decode`.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, Generator, RandomState or None
         Seed of pilot, frequencies and decoder.
 
@@ -66,8 +57,6 @@ class CompressiveGaussianMixture(SketchedMixture):
         The mixture, in scikit-learn's shapes.
     means_std_, weights_std_ : ndarray (n_components, n_features), (n_components,), or None
         Standard errors of means and weights; None where the model is not certified, or the sketch is very large.
-    sketch_ : Sketch
-        What was learned from.
     solution_ : GaussianMixtureModel
         Misfit, noise floor, verdict and more.
     verdict_ : str
@@ -78,8 +67,6 @@ class CompressiveGaussianMixture(SketchedMixture):
         Rounds of the decoder.
     lower_bound_ : float
         Estimated mean log-likelihood of the rows, from the sketch alone.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names if they have any.
 
     Examples
     --------
@@ -99,40 +86,14 @@ class CompressiveGaussianMixture(SketchedMixture):
     task: ClassVar[str] = "gmm"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = GaussianMixtureModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {"covariance_type": COVARIANCES, "warm_start": FLAG, "start": START}
-    means_: Array
-    means_std_: Array | None
-    weights_std_: Array | None
-    covariances_: Array
-
-    def __init__(
-        self,
-        n_components: int | str = 1,
-        *,
-        covariance_type: str = "full",
-        projection: int | None = None,
-        sketch_size: int | None = None,
-        features: FeatureMap | None = None,
-        decoder: str = "auto",
-        on_invalid: str = "raise",
-        warm_start: bool = False,
-        start: Any = None,
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.projection = projection
-        self.sketch_size = sketch_size
-        self.features = features
-        self.decoder = decoder
-        self.on_invalid = on_invalid
-        self.warm_start = warm_start
-        self.start = start
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    covariance_type: str = parameter(default="full", accepts=COVARIANCES)
+    projection: int | None = parameter(default=None)
+    warm_start: bool = parameter(default=False, accepts=FLAG)
+    start: Any = parameter(default=None, accepts=START)
+    means_: Array = learned()
+    means_std_: Array | None = learned()
+    weights_std_: Array | None = learned()
+    covariances_: Array = learned()
 
     # -- learning ----------------------------------------------------------------------------
 

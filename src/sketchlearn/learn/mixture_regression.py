@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,18 +9,18 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchlearn.accepts import Accepts, choice, whole
+from sketchlearn.accepts import choice, whole
 from sketchlearn.designs import default_size
 from sketchlearn.designs.pca import ALL_PRODUCTS
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.joint import JointEstimator
+from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.rows import Rows
 from sketchlearn.models.base import Model, column_names
 from sketchlearn.models.conditional import ConditionalMixture
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.mixture_regression import MixtureRegressionModel
 from sketchlearn.models.mixtures import GaussianMixtureModel
-from sketchlearn.models.usage import UsableModel
 
 Array = npt.NDArray[np.float64]
 
@@ -30,6 +28,7 @@ _MOST = 12  # components that are chosen without being asked for
 _ROWS_PER_PARAMETER = 20.0
 
 
+@estimator
 class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimator):  # type: ignore[misc]
     """Regression with predictive laws from a sketch of predictors and targets together.
 
@@ -52,12 +51,6 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         The map to sketch with, for the columns of X followed by those of y.
     decoder : str
         A decoder of mixtures (see :func:`sketchlearn.decode`).
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, RandomState or None
         Seeds the map and the decoder.
 
@@ -99,37 +92,12 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
 
     task: ClassVar[str] = "gmm"
     model: ClassVar[type[Model]] = MixtureRegressionModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "n_components": whole() | choice("auto"),
-        "missing": choice("raise", "marginalize"),
-    }
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
-    mixture_: Mixture
-    means_: Array
-    n_components_: int
-
-    def __init__(
-        self,
-        n_components: int | str = "auto",
-        *,
-        missing: str = "raise",
-        sketch_size: int | None = None,
-        features: FeatureMap | None = None,
-        decoder: str = "auto",
-        on_invalid: str = "raise",
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.missing = missing
-        self.sketch_size = sketch_size
-        self.features = features
-        self.decoder = decoder
-        self.on_invalid = on_invalid
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    n_components: int | str = parameter(default="auto", accepts=whole() | choice("auto"), kw_only=False)
+    missing: str = parameter(default="raise", accepts=choice("raise", "marginalize"))
+    mixture_: Mixture = learned()
+    means_: Array = learned()
+    n_components_: int = learned()
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -152,7 +120,6 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
     def decode_sketch(self, seed: int) -> Model:
         """A mixture of all columns, with full covariances, and which of them are predicted from which."""
         found, names = self._joint(seed), column_names(self.sketch_.features)
-        said = {field.name: getattr(found, field.name) for field in fields(UsableModel)}
         return MixtureRegressionModel(
             weights=found.weights,
             means=found.means,
@@ -160,7 +127,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
             predictors=tuple(names[i] for i in self._predictors),
             targets=tuple(names[i] for i in self._targets),
             effective_rows=float(self.sketch_.effective_count),
-            **said,
+            **found.told(),
         )
 
     def _joint(self, seed: int) -> GaussianMixtureModel:

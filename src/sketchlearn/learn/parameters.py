@@ -1,17 +1,26 @@
-"""Parameters of estimators, declared: what each accepts, checked in one place, and names that have changed."""
+"""Parameters of estimators, each declared once: its type, its default and what it accepts.
+
+The decorator :func:`estimator` makes the constructor of a class from its fields, adds what all estimators share to its
+docstring, and takes parameters by the names that they had before.
+"""
 
 from __future__ import annotations
 
-import warnings
+import inspect
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import wraps
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from sketchlearn.accepts import FLAG, NOTHING, PROGRESS, RANDOM, Accepts, choice, kind, whole
+from sketchlearn.exceptions import warn
 from sketchlearn.features.base import FeatureMap
+
+_E = TypeVar("_E", bound="DeclaredParameters")
 
 _STARTS = "solution_", "mixture", "cluster_centers_", "centers", "means_", "means"
 COVARIANCES = choice("full", "tied", "diag", "spherical")
@@ -33,6 +42,72 @@ SHARED: dict[str, Accepts] = {
 }
 """Parameters that mean one thing in all estimators."""
 
+_PARAMETERS = """
+features : FeatureMap, optional
+    The map to sketch with; by default one is designed from up to 2000 of the rows.
+decoder : str
+    Name of a decoder of this task, see :func:`sketchlearn.decode`.
+missing : "pairs", optional
+    Rows may miss entries (NaN): what is learned comes from the pairs of columns that are there, see
+    :class:`sketchlearn.PairwiseFeatures`.
+on_invalid : {"raise", "skip"}
+    What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
+n_jobs : int, optional
+    Threads of the pass; all cores by default and for -1.
+progress : bool or callable, optional
+    Of the pass, as for :func:`sketchlearn.sketch`.
+random_state : int, Generator, RandomState or None
+    For repeatable results.
+"""
+_ATTRIBUTES = """
+sketch_ : Sketch
+    What was learned from.
+solution_ : {model}
+    What the decoder knows, with the certificate and its verdict in words.
+reliable_, verdict_ : bool, str
+    The certificate, as a yes or no and in words.
+n_features_in_, feature_names_in_
+    Number of columns, and their names if they have any.
+"""
+
+
+def parameter(*, default: Any, accepts: Accepts | None = None, kw_only: bool = True) -> Any:
+    """A parameter of an estimator; what it accepts may be left out if it is one of :data:`SHARED`."""
+    return field(default=default, kw_only=kw_only, metadata={"accepts": accepts})
+
+
+def learned(*, init: Literal[False] = False) -> Any:
+    """An attribute that learning sets."""
+    return field(init=init)
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter, learned))
+def estimator(cls: type[_E]) -> type[_E]:
+    """Make the constructor of an estimator from its fields, and its docstring complete."""
+    made = dataclass(eq=False, repr=False, kw_only=True)(cls)
+    made.__init__ = _taking_old_names(made.__init__, made.renamed)  # type: ignore[method-assign]
+    if made.__doc__ and "Attributes\n" in made.__doc__:
+        given = inspect.signature(made).parameters
+        model = getattr(made, "model", None)
+        shown = _ATTRIBUTES.format(model="Solution" if model is None else model.__name__)
+        doc = _with_entries(inspect.cleandoc(made.__doc__), "Parameters", _PARAMETERS, given)
+        made.__doc__ = _with_entries(doc, "Attributes", shown)
+    return made
+
+
+def _with_entries(doc: str, section: str, entries: str, only: Mapping[str, Any] | None = None) -> str:
+    """A docstring with those entries at the end of a section that it lacks, `only` some of them."""
+    found = re.search(rf"^{section}\n-+\n(.*?)(?=\n\n\w[\w ]*\n-+\n|\Z)", doc, re.S | re.M)
+    if found is None:
+        return doc
+    known = {name for heads in re.findall(r"^\w.*$", found[1], re.M) for name in re.split(r", ", heads.split(" : ")[0])}
+    more = ""
+    for entry in re.split(r"\n(?=\w)", entries.strip()):
+        names = re.split(r", ", entry.splitlines()[0].split(" : ")[0])
+        if names[0] not in known and (only is None or names[0] in only):
+            more += f"\n{entry}"
+    return doc[: found.end()] + more + doc[found.end() :]
+
 
 class DeclaredParameters(BaseEstimator):  # type: ignore[misc]
     """An estimator that declares its parameters, and the names that they had before.
@@ -40,24 +115,16 @@ class DeclaredParameters(BaseEstimator):  # type: ignore[misc]
     Old names are still taken, with a FutureWarning, for one version.
     """
 
-    parameters: ClassVar[Mapping[str, Accepts]] = {}
-    """What the parameters of this class accept; those of its bases and :data:`SHARED` are added."""
     renamed: ClassVar[Mapping[str, str]] = {"workers": "n_jobs"}
     """Old names of parameters, and the new ones."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "__init__" in cls.__dict__:
-            cls.__init__ = _taking_old_names(cls.__init__, cls.renamed)  # type: ignore[method-assign]
-
     def check_parameters(self) -> None:
         """Refuse parameters that make no sense, before any row is read."""
-        declared: dict[str, Accepts] = dict(SHARED)
-        for base in reversed(type(self).__mro__):
-            declared |= base.__dict__.get("parameters", {})
+        own = {each.name: each.metadata.get("accepts") for each in fields(self)}
         for name, value in self.get_params(deep=False).items():
-            if name in declared:
-                declared[name].check(name, value)
+            accepts = own.get(name) or SHARED.get(name)
+            if accepts is not None:
+                accepts.check(name, value)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as in scikit-learn."""
@@ -80,10 +147,9 @@ def _taking_old_names(init: Callable[..., None], renamed: Mapping[str, str]) -> 
 def _translated(params: dict[str, Any], renamed: Mapping[str, str], owner: type) -> dict[str, Any]:
     for old in [name for name in params if name in renamed]:
         new = renamed[old]
-        warnings.warn(
+        warn(
             f"{owner.__name__}: the parameter {old} is called {new} now; the old name will be removed in version 0.2",
             FutureWarning,
-            stacklevel=4,
         )
         params[new] = params.pop(old)
     return params

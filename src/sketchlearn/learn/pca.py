@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -12,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from sketchlearn.accepts import FLAG, NOTHING, Accepts, choice, kind, real, whole
+from sketchlearn.accepts import FLAG, NOTHING, choice, kind, real, whole
 from sketchlearn.decoders.lowrank import certified, default_rank
 from sketchlearn.designs.request import Request
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
-from sketchlearn.learn.parameters import PAIRS
+from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
 from sketchlearn.learn.rows import Rows
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
@@ -31,6 +30,7 @@ Array = npt.NDArray[np.float64]
 _UNKNOWN_COMPONENTS = 20  # what a map is sized for when the number of components is left open
 
 
+@estimator
 class CompressivePCA(Transforms):
     """Principal component analysis from a sketch.
 
@@ -61,15 +61,6 @@ class CompressivePCA(Transforms):
     embedding : FourierFeatures, optional
         For kernel PCA: rows are replaced by the cosines and sines of their Fourier features (divided by the root
         of their number), whose inner products approximate the kernel.
-    missing : "pairs", optional
-        Rows may miss entries (NaN): what is learned comes from the pairs of columns that are there, see
-        :class:`sketchlearn.PairwiseFeatures`.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, Generator, RandomState or None
         Seeds the map and the starts.
 
@@ -89,14 +80,10 @@ class CompressivePCA(Transforms):
         Mean variance of the directions that are left out.
     n_components_, n_samples_ : int
         Number of components; of rows.
-    sketch_ : Sketch
-        What was learned from.
     solution_ : PCAModel
         Residual, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
         Whether the sketch is good enough for this, as a yes or no and in words.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names if they have any.
 
     See Also
     --------
@@ -117,53 +104,20 @@ class CompressivePCA(Transforms):
 
     task: ClassVar[str] = "pca"
     model: ClassVar[type[Model]] = PCAModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "n_components": whole() | real(0.0, 1.0) | choice("auto") | NOTHING,
-        "whiten": FLAG,
-        "missing": PAIRS,
-        "rank": whole() | NOTHING,
-        "n_starts": whole(),
-        "standardize": FLAG,
-        "embedding": kind(FeatureMap, "a FeatureMap") | NOTHING,
-    }
     fewest_rows: ClassVar[int] = 2
-    components_: Array
-    explained_variance_: Array
-    mean_: Array
-    n_components_: int
-
-    def __init__(
-        self,
-        n_components: int | float | str | None = None,
-        *,
-        whiten: bool = False,
-        features: FeatureMap | None = None,
-        sketch_size: int | None = None,
-        decoder: str = "auto",
-        rank: int | None = None,
-        n_starts: int = 3,
-        standardize: bool = False,
-        embedding: FeatureMap | None = None,
-        missing: str | None = None,
-        on_invalid: str = "raise",
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.whiten = whiten
-        self.features = features
-        self.sketch_size = sketch_size
-        self.decoder = decoder
-        self.rank = rank
-        self.n_starts = n_starts
-        self.standardize = standardize
-        self.embedding = embedding
-        self.missing = missing
-        self.on_invalid = on_invalid
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    n_components: int | float | str | None = parameter(
+        default=None, accepts=whole() | real(0.0, 1.0) | choice("auto") | NOTHING, kw_only=False
+    )
+    whiten: bool = parameter(default=False, accepts=FLAG)
+    rank: int | None = parameter(default=None, accepts=whole() | NOTHING)
+    n_starts: int = parameter(default=3, accepts=whole())
+    standardize: bool = parameter(default=False)
+    embedding: FeatureMap | None = parameter(default=None, accepts=kind(FeatureMap, "a FeatureMap") | NOTHING)
+    missing: str | None = parameter(default=None, accepts=PAIRS)
+    components_: Array = learned()
+    explained_variance_: Array = learned()
+    mean_: Array = learned()
+    n_components_: int = learned()
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -216,9 +170,6 @@ class CompressivePCA(Transforms):
         return super().to_model()
 
     # -- rows and their embedding ----------------------------------------------------------------
-
-    def _needed_rows(self) -> int:
-        return 1
 
     def _map_columns(self) -> int:
         if self.embedding is None:

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from sketchlearn.arrays import RowError
 from sketchlearn.models.base import Model
 from sketchlearn.optional import optional
 from sketchlearn.sources import Batch, Selection, Source, open_source
+from sketchlearn.threads import single_blas_thread
 
 _ROWS = 2**16  # of a batch
 _GROUP = 2**20  # rows of a row group that is written
@@ -69,7 +69,7 @@ def _labelled(model: Model, source: Source, proba: bool, name: str | None) -> It
     reading = source.stream(_ROWS)
     workers = min(4, os.cpu_count() or 1)
     waiting: deque[Future[dict[str, Any]]] = deque()
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:  # one thread a batch is enough
+    with single_blas_thread, ThreadPoolExecutor(workers) as pool:  # one thread a batch is enough
         try:
             for batch in reading:
                 _check_width(model, source, batch)

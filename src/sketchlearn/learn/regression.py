@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -10,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from sketchlearn.accepts import FLAG, NOTHING, Accepts, choice, real, whole
+from sketchlearn.accepts import FLAG, NOTHING, choice, real, whole
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import PAIRS
+from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
 from sketchlearn.learn.using import Predicts
 from sketchlearn.models.base import Model
 from sketchlearn.models.regression import RegressionModel
@@ -24,6 +23,7 @@ from sketchlearn.models.regression import RegressionModel
 Array = npt.NDArray[np.float64]
 
 
+@estimator
 class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, JointEstimator):  # type: ignore[misc]
     """Ordinary, ridge or principal-component least squares from a sketch.
 
@@ -47,15 +47,6 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
         Features of the sketch; by default all products of columns.
     decoder : str
         A decoder of this task; for compressed sketches also one of :class:`~sketchlearn.CompressivePCA`.
-    missing : "pairs", optional
-        Rows may miss entries (NaN): what is learned comes from the pairs of columns that are there, see
-        :class:`sketchlearn.PairwiseFeatures`.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, Generator, RandomState or None
         Seeds a compressed map and its decoder.
 
@@ -79,8 +70,6 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
         Number of rows.
     sketch_ : Sketch
         What was learned from: it can be handed to :meth:`fit_sketch` with other targets.
-    solution_ : RegressionModel
-        What the decoder knows.
     reliable_, verdict_ : bool, str
         Whether the sketch determines the coefficients, as a yes or no and in words.
     n_features_in_, feature_names_in_
@@ -105,42 +94,13 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
 
     task: ClassVar[str] = "regression"
     model: ClassVar[type[Model]] = RegressionModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "alpha": real(closed=True) | choice("auto"),
-        "fit_intercept": FLAG,
-        "missing": PAIRS,
-        "n_components": whole() | NOTHING,
-    }
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
-    coef_: Array
-    intercept_: Any
-
-    def __init__(
-        self,
-        alpha: float | str = "auto",
-        *,
-        fit_intercept: bool = True,
-        n_components: int | None = None,
-        features: FeatureMap | None = None,
-        sketch_size: int | None = None,
-        decoder: str = "auto",
-        missing: str | None = None,
-        on_invalid: str = "raise",
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.n_components = n_components
-        self.features = features
-        self.sketch_size = sketch_size
-        self.decoder = decoder
-        self.missing = missing
-        self.on_invalid = on_invalid
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    alpha: float | str = parameter(default="auto", accepts=real(closed=True) | choice("auto"), kw_only=False)
+    fit_intercept: bool = parameter(default=True, accepts=FLAG)
+    n_components: int | None = parameter(default=None, accepts=whole() | NOTHING)
+    missing: str | None = parameter(default=None, accepts=PAIRS)
+    coef_: Array = learned()
+    intercept_: Any = learned()
 
     # -- learning ------------------------------------------------------------------------------
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +11,13 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import validate_data
 
-from sketchlearn.accepts import NOTHING, Accepts, choice, whole
+from sketchlearn.accepts import NOTHING, choice, whole
 from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.clustering import CompressiveKMeans
 from sketchlearn.learn.graphs import checked_graph, neighbour_graph, spectral_embedding
-from sketchlearn.learn.parameters import DeclaredParameters
+from sketchlearn.learn.parameters import DeclaredParameters, estimator, parameter
 from sketchlearn.learn.rows import as_random_state
 from sketchlearn.models.base import Model
 from sketchlearn.models.spectral import SpectralModel
@@ -30,6 +29,7 @@ Array = npt.NDArray[np.float64]
 _GAP = 1.1  # ratio of eigenvalues from which on the graph says how many clusters there are
 
 
+@estimator
 class CompressiveSpectralClustering(ClusterMixin, DeclaredParameters):  # type: ignore[misc]
     """Spectral clustering of a sparse graph, or of rows through the graph of their nearest neighbours.
 
@@ -55,8 +55,6 @@ class CompressiveSpectralClustering(ClusterMixin, DeclaredParameters):  # type: 
         A decoder of k-means, see :func:`sketchlearn.decode`.
     n_jobs : int, optional
         Threads of the pass and processes of the search for neighbours; all cores by default.
-    random_state : int, Generator, RandomState or None
-        For repeatable results.
 
     Attributes
     ----------
@@ -74,8 +72,6 @@ class CompressiveSpectralClustering(ClusterMixin, DeclaredParameters):  # type: 
         What the decoder of k-means knows.
     reliable_, verdict_ : bool, str
         Whether the graph itself says that there are so many clusters, by the gap of its eigenvalues, and that in words.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names if they have any.
 
     Examples
     --------
@@ -87,35 +83,15 @@ class CompressiveSpectralClustering(ClusterMixin, DeclaredParameters):  # type: 
     True
     """
 
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "n_clusters": whole(),
-        "affinity": choice("nearest_neighbors", "precomputed"),
-        "n_neighbors": whole(),
-        "n_components": whole() | NOTHING,
-    }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        affinity: str = "nearest_neighbors",
-        n_neighbors: int = 10,
-        n_components: int | None = None,
-        features: FeatureMap | None = None,
-        sketch_size: int | None = None,
-        decoder: str = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.affinity = affinity
-        self.n_neighbors = n_neighbors
-        self.n_components = n_components
-        self.features = features
-        self.sketch_size = sketch_size
-        self.decoder = decoder
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = parameter(default=8, accepts=whole(), kw_only=False)
+    affinity: str = parameter(default="nearest_neighbors", accepts=choice("nearest_neighbors", "precomputed"))
+    n_neighbors: int = parameter(default=10, accepts=whole())
+    n_components: int | None = parameter(default=None, accepts=whole() | NOTHING)
+    features: FeatureMap | None = parameter(default=None)
+    sketch_size: int | None = parameter(default=None)
+    decoder: str = parameter(default="auto")
+    n_jobs: int | None = parameter(default=None)
+    random_state: Any = parameter(default=None)
 
     # -- learning ------------------------------------------------------------------------------
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.accepts import Accepts, choice
+from sketchlearn.accepts import choice
 from sketchlearn.designs.stable import default_size
-from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
+from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixtures import StableMixtureModel
 
 Array = npt.NDArray[np.float64]
 
 
+@estimator
 class CompressiveStableMixture(SketchedMixture):
     """Mixture of elliptic alpha-stable laws learned from a sketch: clusters with heavy tails, even without variance.
 
@@ -33,16 +33,6 @@ class CompressiveStableMixture(SketchedMixture):
         Shape of the scatter matrices.
     sketch_size : int, optional
         Number of frequencies; by default 15 per parameter of the mixture.
-    features : FeatureMap, optional
-        Map to sketch with; by default one is designed from a pilot of at most 2000 rows.
-    decoder : str
-        Name of a decoder of this task, see :func:`sketchlearn.decode`.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
     random_state : int, Generator, RandomState or None
         Seed of pilot, frequencies and decoder.
 
@@ -50,8 +40,6 @@ class CompressiveStableMixture(SketchedMixture):
     ----------
     weights_, alphas_, locations_, scatters_ : ndarray
         The mixture.
-    sketch_ : Sketch
-        What was learned from.
     solution_ : StableMixtureModel
         Misfit, noise floor, verdict and more.
     verdict_ : str
@@ -60,8 +48,6 @@ class CompressiveStableMixture(SketchedMixture):
         The certificate.
     n_iter_ : int
         Rounds of the decoder.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names if they have any.
 
     Examples
     --------
@@ -76,33 +62,10 @@ class CompressiveStableMixture(SketchedMixture):
     task: ClassVar[str] = "stable"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = StableMixtureModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {"scatter_type": choice("full", "diag")}
-    alphas_: Array
-    locations_: Array
-    scatters_: Array
-
-    def __init__(
-        self,
-        n_components: int | str = 1,
-        *,
-        scatter_type: str = "full",
-        sketch_size: int | None = None,
-        features: FeatureMap | None = None,
-        decoder: str = "auto",
-        on_invalid: str = "raise",
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.scatter_type = scatter_type
-        self.sketch_size = sketch_size
-        self.features = features
-        self.decoder = decoder
-        self.on_invalid = on_invalid
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    scatter_type: str = parameter(default="full", accepts=choice("full", "diag"))
+    alphas_: Array = learned()
+    locations_: Array = learned()
+    scatters_: Array = learned()
 
     def _designed_size(self, columns: int) -> int:
         return default_size(self._components(), columns, self.scatter_type)

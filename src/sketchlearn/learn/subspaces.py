@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.accepts import Accepts, whole
+from sketchlearn.accepts import whole
 from sketchlearn.designs.subspaces import default_size
-from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.labels import LabelledRows
+from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.using import ScoresByCost, Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.subspaces import SubspacesModel
@@ -19,6 +18,7 @@ from sketchlearn.models.subspaces import SubspacesModel
 Array = npt.NDArray[np.float64]
 
 
+@estimator
 class CompressiveSubspaces(Transforms, ScoresByCost, LabelledRows):
     """Subspace clustering from a sketch: rows near one of several linear subspaces.
 
@@ -31,20 +31,8 @@ class CompressiveSubspaces(Transforms, ScoresByCost, LabelledRows):
         Number of subspaces, through the origin: take a common mean off the rows first.
     dim : int
         Their dimension.
-    features : FeatureMap, optional
-        The map to sketch with; by default one is designed from up to 2000 of the rows.
     sketch_size : int, optional
         Number of features; by default ``20 * n_subspaces * n_features * dim``, at least 200.
-    decoder : str
-        Name of a decoder of this task, see :func:`sketchlearn.decode`.
-    on_invalid : {"raise", "skip"}
-        What to do with rows that hold NaN or infinity: an error, or leave them out and count them.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
-    random_state : int, Generator, RandomState or None
-        For repeatable results.
 
     Attributes
     ----------
@@ -60,14 +48,8 @@ class CompressiveSubspaces(Transforms, ScoresByCost, LabelledRows):
         Standard errors in degrees: the root mean square of the largest principal angle to the true subspace.
     labels_ : ndarray (n_samples,)
         Subspaces of the rows given to `fit`, by a second pass when first asked for.
-    sketch_ : Sketch
-        What was learned from.
-    solution_ : SubspacesModel
-        What the decoder knows.
     reliable_, verdict_ : bool, str
         Whether the misfit is what noise leaves and noise leaves the subspaces known and apart, and that in words.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names if they have any.
 
     Examples
     --------
@@ -85,37 +67,15 @@ class CompressiveSubspaces(Transforms, ScoresByCost, LabelledRows):
 
     task: ClassVar[str] = "subspaces"
     model: ClassVar[type[Model]] = SubspacesModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {"n_subspaces": whole(), "dim": whole()}
     counted: ClassVar[str] = "n_subspaces"
     averages: ClassVar[bool] = True
-    bases_: Array
-    weights_: Array
-    variances_: Array
-    noise_variance_: float
-    angles_std_: Array
-
-    def __init__(
-        self,
-        n_subspaces: int = 2,
-        dim: int = 1,
-        *,
-        features: FeatureMap | None = None,
-        sketch_size: int | None = None,
-        decoder: str = "auto",
-        on_invalid: str = "raise",
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_subspaces = n_subspaces
-        self.dim = dim
-        self.features = features
-        self.sketch_size = sketch_size
-        self.decoder = decoder
-        self.on_invalid = on_invalid
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    n_subspaces: int = parameter(default=2, accepts=whole(), kw_only=False)
+    dim: int = parameter(default=1, accepts=whole(), kw_only=False)
+    bases_: Array = learned()
+    weights_: Array = learned()
+    variances_: Array = learned()
+    noise_variance_: float = learned()
+    angles_std_: Array = learned()
 
     # -- learning ------------------------------------------------------------------------------
 

@@ -31,6 +31,35 @@ class Predicts(SketchEstimator):
         return np.asarray(self.solution_.predict_rows(rows))
 
 
+class HasProbabilities(Predicts):
+    """An estimator whose model gives each row probabilities."""
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Probability of each component or class, given the row.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples, n_components)
+
+        Examples
+        --------
+        >>> import numpy as np, sketchlearn as sl
+        >>> X = np.random.default_rng(0).normal(size=(100, 1))
+        >>> sl.CompressiveGaussianMixture(random_state=0).fit(X).predict_proba(X[:2])
+        array([[1.],
+               [1.]])
+        """
+        if hasattr(X, "tocsr"):  # scikit-learn's checks take sparse rows with probabilities for those of a classifier
+            raise TypeError("probabilities of sparse rows are not supported: predict_proba(X.toarray())")
+        rows = self._new_rows(X)
+        return np.asarray(self.solution_.probabilities(rows))
+
+
 class Transforms(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEstimator):  # type: ignore[misc]
     """An estimator whose model gives rows new coordinates."""
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length
 
-from sketchlearn.accepts import Accepts, real, whole
+from sketchlearn.accepts import real, whole
 from sketchlearn.comparison.detection import DetectionErrors, detection_errors
 from sketchlearn.comparison.verification import MeanSpace, log_ratio, shift_variance
 from sketchlearn.comparison.verifier_model import VerifierModel
 from sketchlearn.decoders import decode
 from sketchlearn.exceptions import InputError, Option
-from sketchlearn.features.base import FeatureMap
+from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.rows import is_source
 from sketchlearn.learn.tables import TableEstimator, checked_labels
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.mixtures import GaussianMixtureModel
-from sketchlearn.models.usage import UsableModel
 from sketchlearn.sketches.checks import check_same_features
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
@@ -34,6 +33,7 @@ _LIGHTEST = 1e-6  # weight of a component at least
 _FEW = 10  # speakers, from which on the variance between them is known to a third or so
 
 
+@estimator
 class CompressiveVerifier(TableEstimator):
     """Verification from sketches: does a segment belong to the speaker that it claims to be from?
 
@@ -58,12 +58,6 @@ class CompressiveVerifier(TableEstimator):
         Features; by default ten for each parameter of the background model.
     decoder : str
         A decoder of mixtures, see :func:`sketchlearn.decode`.
-    n_jobs : int, optional
-        Threads of the pass; all cores by default and for -1.
-    progress : bool or callable, optional
-        Of the pass, as for :func:`sketchlearn.sketch`.
-    random_state : int, Generator, RandomState or None
-        For repeatable results.
 
     Attributes
     ----------
@@ -79,8 +73,6 @@ class CompressiveVerifier(TableEstimator):
         The background model, with the certificate of its decoder.
     reliable_, verdict_ : bool, str
         Whether the background model explains its sketch; scores are usually good where it does not.
-    n_features_in_, feature_names_in_
-        Number of columns, and their names if they have any.
 
     See Also
     --------
@@ -104,38 +96,14 @@ class CompressiveVerifier(TableEstimator):
     group: ClassVar[str] = "speaker"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = VerifierModel
-    parameters: ClassVar[Mapping[str, Accepts]] = {
-        "n_components": whole(),
-        "relevance": real(),
-        "dependence": real(),
-    }
-    mixture_: Mixture
-    between_: float
-    session_: float
-    space_: MeanSpace
-
-    def __init__(
-        self,
-        n_components: int = 16,
-        *,
-        relevance: float = 16.0,
-        dependence: float = 1.0,
-        features: FeatureMap | None = None,
-        sketch_size: int | None = None,
-        decoder: str = "auto",
-        n_jobs: int | None = None,
-        progress: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.relevance = relevance
-        self.dependence = dependence
-        self.features = features
-        self.sketch_size = sketch_size
-        self.decoder = decoder
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    n_components: int = parameter(default=16, accepts=whole(), kw_only=False)
+    relevance: float = parameter(default=16.0, accepts=real())
+    dependence: float = parameter(default=1.0, accepts=real())
+    on_invalid: ClassVar[str] = "raise"  # type: ignore[misc]
+    mixture_: Mixture = learned()
+    between_: float = learned()
+    session_: float = learned()
+    space_: MeanSpace = learned()
 
     # -- the background --------------------------------------------------------------------------
 
@@ -204,7 +172,7 @@ class CompressiveVerifier(TableEstimator):
             reference_imag=reference.imag,
             between=1.0 / float(self.relevance),
             dependence=float(self.dependence),
-            **{field.name: getattr(found, field.name) for field in fields(UsableModel)},
+            **found.told(),
         )
         groups = [group for group in self.sketch_ if self.sketch_[group].weight > 0]
         who = [group if self._of_sessions is None else self._of_sessions[group] for group in groups]

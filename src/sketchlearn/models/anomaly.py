@@ -13,6 +13,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.models.base import Model, register_model
 from sketchlearn.models.file import Reader
 from sketchlearn.models.rules import embedded
+from sketchlearn.words import counted
 
 Array = npt.NDArray[np.float64]
 
@@ -105,8 +106,7 @@ class AnomalyModel(Model):
     @property
     def headline(self) -> str:
         """What it is, in a few words."""
-        columns = f"{len(self.columns)} column" + "s" * (len(self.columns) != 1)
-        return f"distance from {self.row_count} rows, {columns}"
+        return f"distance from {self.row_count} rows, {counted(len(self.columns), 'column')}"
 
     # the parts of the distance, as a file holds them
     mean = property(lambda self: self.distance.mean, doc="Mean of the features, (f,).")

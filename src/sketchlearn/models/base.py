@@ -28,7 +28,7 @@ from sketchlearn.models.usage import UsableModel
 from sketchlearn.sketches import file as sketch_file
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.words import html_table
+from sketchlearn.words import counted, html_table
 
 Array = npt.NDArray[np.float64]
 
@@ -193,8 +193,7 @@ class Model(UsableModel):
     @property
     def headline(self) -> str:
         """What it is, in a few words."""
-        columns = f"{len(self.columns)} column" + "s" * (len(self.columns) != 1)
-        return f"{self.size} {self.thing}{'s' * (self.size != 1)} of {self.row_count} rows, {columns}"
+        return f"{counted(self.size, self.thing)} of {self.row_count} rows, {counted(len(self.columns), 'column')}"
 
     def __repr__(self) -> str:
         return f"Model({type(self).task}: {self.headline})"
@@ -363,6 +362,18 @@ def register_model(kind: Kind) -> Kind:
     """
     MODELS[kind.task] = kind
     return kind
+
+
+def shown(*names: str, **others: str) -> dict[str, str]:
+    """Attributes of estimators, by scikit-learn's names: these fields with an underscore, and others by other names.
+
+    Examples
+    --------
+    >>> from sketchlearn.models.base import shown
+    >>> shown("weights", n_iter="iterations")
+    {'weights_': 'weights', 'n_iter_': 'iterations'}
+    """
+    return {f"{name}_": name for name in names} | {f"{name}_": field for name, field in others.items()}
 
 
 def column_names(features: FeatureMap) -> tuple[str, ...]:

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.models.base import register_model
+from sketchlearn.models.base import register_model, shown
 from sketchlearn.models.file import Reader
 from sketchlearn.models.joint import JointModel
 from sketchlearn.models.table import Column, Table, loadings, number
+from sketchlearn.words import counted
 
 Array = npt.NDArray[np.float64]
 
@@ -60,17 +61,17 @@ class CCAModel(JointModel):
         "x_columns": list,
         "y_columns": list,
     }
-    attributes: ClassVar[Mapping[str, str]] = {
-        "correlations_": "correlations",
-        "p_values_": "p_values",
-        "x_rotations_": "x_rotations",
-        "y_rotations_": "y_rotations",
-        "x_loadings_": "x_loadings",
-        "y_loadings_": "y_loadings",
-        "coef_": "coefficients",
-        "intercept_": "intercepts",
-        "n_components_": "size",
-    }
+    attributes: ClassVar[Mapping[str, str]] = shown(
+        "correlations",
+        "p_values",
+        "x_rotations",
+        "y_rotations",
+        "x_loadings",
+        "y_loadings",
+        coef="coefficients",
+        intercept="intercepts",
+        n_components="size",
+    )
     groups: ClassVar[tuple[str, str]] = ("x_columns", "y_columns")
     title: ClassVar[str] = "Canonical correlations"
     thing: ClassVar[str] = "pair"
@@ -93,7 +94,7 @@ class CCAModel(JointModel):
     def headline(self) -> str:
         """What it is, in a few words."""
         sides = f"{len(self.x_columns)} and {len(self.y_columns)} columns"
-        return f"{self.size} pair{'s' * (self.size != 1)} of {sides}, {self.row_count} rows"
+        return f"{counted(self.size, 'pair')} of {sides}, {self.row_count} rows"
 
     def own_numbers(self) -> list[tuple[str, str]]:
         """The largest correlation."""

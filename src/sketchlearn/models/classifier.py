@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.models.base import Model, register_model
+from sketchlearn.models.base import Model, register_model, shown
 from sketchlearn.models.discriminant import discriminants
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.rules import DiscriminantRule, LinearRule, MixtureRule, Rule, embedded
 from sketchlearn.models.table import Column, Table
+from sketchlearn.words import counted
 
 Array = npt.NDArray[np.float64]
 
@@ -81,11 +82,7 @@ class ClassifierModel(Model):
     thing: ClassVar[str] = "class"
     praise: ClassVar[str] = "The sketches are good enough for this"
 
-    attributes: ClassVar[Mapping[str, str]] = {
-        "classes_": "labels",
-        "class_counts_": "counts",
-        "facts_": "facts",
-    }
+    attributes: ClassVar[Mapping[str, str]] = shown("facts", classes="labels", class_counts="counts")
 
     counts: Array
     typical: Array
@@ -167,7 +164,7 @@ class ClassifierModel(Model):
     @property
     def headline(self) -> str:
         """What it is, in a few words."""
-        columns = f"{len(self.columns)} column" + "s" * (len(self.columns) != 1)
+        columns = counted(len(self.columns), "column")
         return f"{self.size} class{'es' * (self.size != 1)} of {self.row_count} rows, {columns}"
 
     def numbers(self) -> list[tuple[str, str]]:

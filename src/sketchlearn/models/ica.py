@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.models.base import Model, register_model
+from sketchlearn.models.base import Model, register_model, shown
 from sketchlearn.models.table import Column, Table, loadings, number
 
 Array = npt.NDArray[np.float64]
@@ -54,16 +54,9 @@ class ICAModel(Model):
         "kurtosis_std": ("k",),
         "leakage": (),
     }
-    attributes: ClassVar[Mapping[str, str]] = {
-        "components_": "components",
-        "mixing_": "mixing",
-        "mean_": "mean",
-        "kurtosis_": "kurtosis",
-        "kurtosis_std_": "kurtosis_std",
-        "n_sources_": "n_sources",
-        "leakage_": "leakage",
-        "n_components_": "size",
-    }
+    attributes: ClassVar[Mapping[str, str]] = shown(
+        "components", "mixing", "mean", "kurtosis", "kurtosis_std", "n_sources", "leakage", n_components="size"
+    )
     title: ClassVar[str] = "Independent components"
     thing: ClassVar[str] = "source"
     praise: ClassVar[str] = "The sources are separated"

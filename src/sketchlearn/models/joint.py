@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from sketchlearn.limits import LimitError, check
 from sketchlearn.models.base import Model
 from sketchlearn.models.file import Reader
+from sketchlearn.words import counted
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -30,8 +31,7 @@ class JointModel(Model):
     @property
     def headline(self) -> str:
         """What it is, in a few words."""
-        columns = f"{len(self.inputs)} column" + "s" * (len(self.inputs) != 1)
-        return f"{', '.join(self.outputs)} from {columns}, {self.row_count} rows"
+        return f"{', '.join(self.outputs)} from {counted(len(self.inputs), 'column')}, {self.row_count} rows"
 
     def renamed(self, names: Any) -> Self:
         """Names of the columns that are given; the others are targets."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.kernels.nearest import nearest as nearest_center
-from sketchlearn.models.base import register_model
+from sketchlearn.models.base import register_model, shown
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
@@ -76,15 +76,15 @@ class ClusterModel(ComponentModel):
         "excess_cost": (),
         "excess_cost_bound": (),
     }
-    attributes: ClassVar[Mapping[str, str]] = {
-        "cluster_centers_": "centers",
-        "weights_": "weights",
-        "centers_std_": "centers_std",
-        "weights_std_": "weights_std",
-        "inertia_": "total_inertia",
-        "excess_cost_": "excess_cost",
-        "excess_cost_bound_": "excess_cost_bound",
-    }
+    attributes: ClassVar[Mapping[str, str]] = shown(
+        "weights",
+        "centers_std",
+        "weights_std",
+        "excess_cost",
+        "excess_cost_bound",
+        cluster_centers="centers",
+        inertia="total_inertia",
+    )
     thing: ClassVar[str] = "cluster"
     places: ClassVar[tuple[str, ...]] = ("centers",)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.models.base import register_model
+from sketchlearn.models.base import register_model, shown
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.conditional import ConditionalMixture
 from sketchlearn.models.file import Reader
@@ -59,11 +59,7 @@ class MixtureRegressionModel(JointModel, ComponentModel):
     thing: ClassVar[str] = "Gaussian component"
 
     fitted_shape: ClassVar[str | None] = "full"
-    attributes: ClassVar[Mapping[str, str]] = {
-        "mixture_": "mixture",
-        "means_": "means",
-        "n_components_": "size",
-    }
+    attributes: ClassVar[Mapping[str, str]] = shown("mixture", "means", n_components="size")
 
     means: Array
     covariances: Array

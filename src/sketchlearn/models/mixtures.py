@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.models.base import register_model
+from sketchlearn.models.base import register_model, shown
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
@@ -67,17 +67,17 @@ class GaussianMixtureModel(ComponentModel):
     title: ClassVar[str] = "Gaussian mixture"
     thing: ClassVar[str] = "Gaussian component"
 
-    attributes: ClassVar[Mapping[str, str]] = {
-        "weights_": "weights",
-        "means_": "means",
-        "covariances_": "covariances",
-        "precisions_": "precisions",
-        "precisions_cholesky_": "precisions_cholesky",
-        "means_std_": "means_std",
-        "weights_std_": "weights_std",
-        "converged_": "reliable",
-        "n_iter_": "iterations",
-    }
+    attributes: ClassVar[Mapping[str, str]] = shown(
+        "weights",
+        "means",
+        "covariances",
+        "precisions",
+        "precisions_cholesky",
+        "means_std",
+        "weights_std",
+        converged="reliable",
+        n_iter="iterations",
+    )
     places: ClassVar[tuple[str, ...]] = ("means",)
 
     means: Array
@@ -187,14 +187,9 @@ class StableMixtureModel(ComponentModel):
     thing: ClassVar[str] = "stable component"
     outlines: ClassVar[str] = "scatter matrices (stable laws reach much farther)"
 
-    attributes: ClassVar[Mapping[str, str]] = {
-        "weights_": "weights",
-        "alphas_": "alphas",
-        "locations_": "locations",
-        "scatters_": "scatters",
-        "converged_": "reliable",
-        "n_iter_": "iterations",
-    }
+    attributes: ClassVar[Mapping[str, str]] = shown(
+        "weights", "alphas", "locations", "scatters", converged="reliable", n_iter="iterations"
+    )
 
     locations: Array
     scatters: Array

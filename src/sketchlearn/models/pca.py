@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
-from sketchlearn.models.base import Model, register_model
+from sketchlearn.models.base import Model, register_model, shown
 from sketchlearn.models.solution import LowRankSolution, Solution
 from sketchlearn.models.table import Column, Table, loadings
 from sketchlearn.sketches.value import Sketch
@@ -59,17 +59,17 @@ class PCAModel(Model):
         "noise_variance": (),
         "scale": ("d",),
     }
-    attributes: ClassVar[Mapping[str, str]] = {
-        "components_": "components",
-        "explained_variance_": "explained_variance",
-        "explained_variance_ratio_": "explained_variance_ratio",
-        "singular_values_": "singular_values",
-        "mean_": "mean",
-        "noise_variance_": "noise_variance",
-        "n_components_": "size",
-        "n_samples_": "rows",
-        "scale_": "scale",
-    }
+    attributes: ClassVar[Mapping[str, str]] = shown(
+        "components",
+        "explained_variance",
+        "explained_variance_ratio",
+        "singular_values",
+        "mean",
+        "noise_variance",
+        "scale",
+        n_components="size",
+        n_samples="rows",
+    )
     title: ClassVar[str] = "Principal component analysis"
     praise: ClassVar[str] = "The sketch is good enough for this"
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.models.base import register_model
+from sketchlearn.models.base import register_model, shown
 from sketchlearn.models.file import Reader, is_known
 from sketchlearn.models.joint import JointModel
 from sketchlearn.models.table import Column, Table, number
@@ -63,16 +63,16 @@ class RegressionModel(JointModel):
     thing: ClassVar[str] = "predictor"
     praise: ClassVar[str] = "The sketch is good enough for this"
 
-    attributes: ClassVar[Mapping[str, str]] = {
-        "coef_": "coefficients",
-        "intercept_": "intercept",
-        "standard_errors_": "standard_errors",
-        "intercept_standard_error_": "intercept_error",
-        "r2_": "r2",
-        "residual_variance_": "residual_variance",
-        "rank_": "rank",
-        "n_samples_": "rows",
-    }
+    attributes: ClassVar[Mapping[str, str]] = shown(
+        "intercept",
+        "standard_errors",
+        "r2",
+        "residual_variance",
+        "rank",
+        coef="coefficients",
+        intercept_standard_error="intercept_error",
+        n_samples="rows",
+    )
 
     coefficients: Array
     intercept: Any

@@ -13,6 +13,7 @@ from sketchlearn.models.base import register_model
 from sketchlearn.models.file import Reader
 from sketchlearn.models.kmeans import ClusterModel
 from sketchlearn.models.table import number
+from sketchlearn.words import counted
 
 Array = npt.NDArray[np.float64]
 
@@ -51,9 +52,8 @@ class SpectralModel(ClusterModel):
     @property
     def headline(self) -> str:
         """What it is, in a few words."""
-        clusters = f"{self.size} cluster{'s' * (self.size != 1)}"
-        columns = f"{len(self.columns)} eigenvector" + "s" * (len(self.columns) != 1)
-        return f"{clusters} of {self.row_count} nodes, {columns}"
+        columns = counted(len(self.columns), "eigenvector")
+        return f"{counted(self.size, 'cluster')} of {self.row_count} nodes, {columns}"
 
     def own_numbers(self) -> list[tuple[str, str]]:
         """The gap of the eigenvalues, and the cost."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.models.base import Model, register_model
+from sketchlearn.models.base import Model, register_model, shown
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.table import Column, Table, loadings, number
@@ -55,13 +55,7 @@ class SubspacesModel(Model):
         "noise_variance": (),
         "angles_std": ("k",),
     }
-    attributes: ClassVar[Mapping[str, str]] = {
-        "bases_": "bases",
-        "weights_": "weights",
-        "variances_": "variances",
-        "noise_variance_": "noise_variance",
-        "angles_std_": "angles_std",
-    }
+    attributes: ClassVar[Mapping[str, str]] = shown("bases", "weights", "variances", "noise_variance", "angles_std")
     title: ClassVar[str] = "Union of subspaces"
     thing: ClassVar[str] = "subspace"
     praise: ClassVar[str] = "Noise leaves the subspaces known"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -64,6 +64,10 @@ class UsableModel(Solution):
         """What was promised to the people behind a private sketch; the model keeps it without further noise."""
         given = self.sketch.get("privacy")
         return None if given is None else PrivacyRecord.from_json(given)
+
+    def told(self) -> dict[str, Any]:
+        """Certificate and facts of the sketch, for a model that is made of this one."""
+        return {each.name: getattr(self, each.name) for each in fields(UsableModel)}
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Cluster or component of each row, or the predicted target of a regression.

@@ -20,7 +20,6 @@ from __future__ import annotations
 import decimal
 import os
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.exceptions import warn
 from sketchlearn.optional import optional
 
 Integers = npt.NDArray[np.int64]
@@ -66,9 +66,7 @@ def insecure_noise(seed: int) -> Iterator[None]:
     >>> str(heard[0].message)
     'the noise is drawn from a seed: nothing that is released here is private'
     """
-    warnings.warn(
-        "the noise is drawn from a seed: nothing that is released here is private", InsecureNoiseWarning, stacklevel=3
-    )
+    warn("the noise is drawn from a seed: nothing that is released here is private", InsecureNoiseWarning)
     token = _insecure.set(np.random.default_rng(seed))
     try:
         yield

@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import secrets
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import sketchlearn
-from sketchlearn.exceptions import PUBLIC, InputError, Option
+from sketchlearn.exceptions import PUBLIC, InputError, Option, warn
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.privacy import noise as noises
 from sketchlearn.privacy.amplification import check_sample, choose_for_sample, spent_on_sample
@@ -172,7 +171,7 @@ def warn_if_weak(epsilon: float, delta: float, rows: float) -> None:
     if epsilon > _WEAK:
         words.append(f"epsilon={epsilon:.3g}: outcomes may be {math.exp(min(epsilon, 700.0)):.0e} times as likely")
     if words:
-        warnings.warn("; ".join(words), WeakGuaranteeWarning, stacklevel=3)
+        warn("; ".join(words), WeakGuaranteeWarning)
 
 
 def check_ledger(ledger: Ledger | None, dataset: str | None) -> None:
@@ -358,9 +357,8 @@ def _remember(sketch: Sketch, chosen: Mechanism) -> None:
     before.append((chosen.epsilon, chosen.delta))
     if len(before) > 1:
         total = math.fsum(e for e, _ in before), math.fsum(d for _, d in before)
-        warnings.warn(
+        warn(
             f"release number {len(before)} of the same sketch: together they guarantee epsilon={total[0]:.6g}, "
             f"delta={total[1]:.3g} only. A Ledger keeps count across processes and refuses what exceeds a budget",
             RepeatedReleaseWarning,
-            stacklevel=3,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import posixpath
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 from urllib.request import url2pathname
 
 from sketchlearn.arrays import RowError
-from sketchlearn.exceptions import DataWarning, InputError, MissingPackageError, Option, SourceError
+from sketchlearn.exceptions import DataWarning, InputError, MissingPackageError, Option, SourceError, warn
 from sketchlearn.files import WriteError, is_full
 from sketchlearn.sources.base import Batch, Source, register
 from sketchlearn.sources.columns import first_line
@@ -189,7 +188,7 @@ def _each_once(found: list[str]) -> tuple[str, ...]:
         if len(same) > 1:
             others = list(dict.fromkeys(path for path in same if path != kept[-1]))
             what = f"{' and '.join([kept[-1], *others[:3]])} are one file" if others else f"{kept[-1]} is listed twice"
-            warnings.warn(f"{what}: its rows are read once", DataWarning, stacklevel=2)
+            warn(f"{what}: its rows are read once", DataWarning)
     return tuple(kept)
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.accepts import real
 from sketchlearn.sources.base import Batch, Source
 
 
 def checked_share(share: Any) -> float:
     """A share of the rows, between 0 and 1."""
-    if isinstance(share, bool) or not isinstance(share, int | float | np.number) or not 0.0 < share < 1.0:
-        raise ValueError(f"sample must be a share of the rows, between 0 and 1, got {share!r}")
+    real(0.0, 1.0).check("sample", share)
     return float(share)
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import NOTHING, whole
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
@@ -196,8 +197,7 @@ def _check_user(options: dict[str, Any]) -> None:
     user, most = options.get("user"), options.get("max_rows_per_user")
     if (user is None) != (most is None):
         raise ValueError("user and max_rows_per_user go together: whose rows they are, and how many of each user count")
-    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-        raise ValueError(f"max_rows_per_user must be a positive integer, got {most!r}")
+    (whole() | NOTHING).check("max_rows_per_user", most)
     if options.get("sample") is not None:
         if user is not None:
             raise ValueError("sample and user can't be combined: rows are sampled one by one")

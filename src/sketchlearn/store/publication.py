@@ -16,7 +16,6 @@ import numpy as np
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches import Sketch
-from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.store.backend import Session
 from sketchlearn.store.cells import Totals, cells_of, sketches_of
 from sketchlearn.store.dataset import Dataset
@@ -24,7 +23,6 @@ from sketchlearn.store.periods import moment, readable
 
 if TYPE_CHECKING:
     from sketchlearn.privacy.continual import ContinualRelease
-    from sketchlearn.privacy.ledger import Ledger
     from sketchlearn.store.store import StoreBase
 
 
@@ -200,19 +198,19 @@ def publish(
     store: StoreBase,
     name: str,
     dataset: Dataset,
+    /,
     *,
     epsilon: float,
     delta: float,
     periods: int,
     first: Any,
-    records_per_user: int = 1,
     features: FeatureMap | None = None,
-    public_map: bool = False,
-    pilot: PrivacyRecord | None = None,
-    ledger: Ledger | None = None,
-    ledger_name: str | None = None,
+    **promise: Any,
 ) -> Publication:
-    """Begin a continual release; see :meth:`sketchlearn.Store.publish`."""
+    """Begin a continual release, with a `promise` of :class:`~sketchlearn.privacy.continual.ContinualRelease`.
+
+    See :meth:`sketchlearn.Store.publish`.
+    """
     from sketchlearn.privacy.continual import ContinualRelease
     from sketchlearn.sketches.value import check_same_features
 
@@ -230,10 +228,7 @@ def publish(
         store.backend.check(session)
         if session.one("SELECT value FROM store WHERE key = ?", [_key(name)]) is not None:
             raise ValueError(f"{name!r} is published already: take Store.published({name!r}), or another name")
-        stream = ContinualRelease(
-            phi, epsilon, delta, periods=periods, records_per_user=records_per_user, public_map=public_map,
-            pilot=pilot, ledger=ledger, dataset=ledger_name,
-        )  # fmt: skip
+        stream = ContinualRelease(phi, epsilon, delta, periods=periods, **promise)
         kept = {
             "dataset": dataset.name, "first": start, "start": start, "nodes": session.number(),
             "open": [session.number() for _ in range(stream.levels)], "stream": stream.state,

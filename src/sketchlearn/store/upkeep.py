@@ -263,8 +263,8 @@ class Store(StoreBase):
         """
         return publish(
             self, name, self.dataset(dataset), epsilon=epsilon, delta=delta, periods=periods, first=first,
-            records_per_user=records_per_user, features=features, public_map=public_map, pilot=pilot, ledger=ledger,
-            ledger_name=ledger_name,
+            features=features, records_per_user=records_per_user, public_map=public_map, pilot=pilot, ledger=ledger,
+            dataset=ledger_name,
         )  # fmt: skip
 
     def published(self, name: str) -> Publication:

@@ -10,19 +10,10 @@ import typer
 
 import sketchlearn
 from sketchlearn.cli.app import (
-    Columns,
-    Dataset,
     Debug,
-    Decimal,
-    Delimiter,
-    Dtype,
     Encode,
-    Encoding,
-    Format,
     Json,
     Output,
-    Query,
-    Where,
     check_output,
     emit,
     names_in,
@@ -30,6 +21,7 @@ from sketchlearn.cli.app import (
     write_bytes,
 )  # fmt: skip
 from sketchlearn.cli.help import Task, examples
+from sketchlearn.cli.options import TEXT, reads
 from sketchlearn.words import counted
 
 if TYPE_CHECKING:
@@ -47,6 +39,7 @@ def register(app: typer.Typer) -> None:
             "design --lower 0,0 --upper 120,500 -o map.json   # without looking at a row",
         )
     )
+    @reads
     def design(
         output: Output,
         data: Annotated[list[str] | None, typer.Argument(help="Files, globs, folders, a URL, or -.")] = None,
@@ -95,15 +88,8 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option("--other-data", help="These are not the rows of a later private release: name of the data."),
         ] = None,
-        columns: Columns = None,
-        where: Where = None,
-        query: Query = None,
-        dataset: Dataset = None,
-        format: Format = None,
-        dtype: Dtype = None,
-        delimiter: Delimiter = None,
-        decimal: Decimal = None,
-        encoding: Encoding = None,
+        *,
+        reading: dict[str, Any],
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -141,7 +127,7 @@ def register(app: typer.Typer) -> None:
             size = None
             if rows is not None and epsilon is not None:
                 size, words = _released_size(components, len(bounds[0]), epsilon, delta, rows, task)
-            names = names_in(columns)
+            names = reading["columns"]
             if integers:
                 phi = _histograms(task, bounds, size, integers, names)
             else:
@@ -153,15 +139,13 @@ def register(app: typer.Typer) -> None:
             phi = phi if names is None else phi.with_columns(names)
         else:
             assert data is not None
-            text = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-            names = names_in(columns)
-            encoder = fitted_encoder(data, names, missing or "mean", format=format, text=text) if encode else None
-            options: dict[str, Any] = {
-                "columns": None if encode else names, "where": where, "query": query, "dataset": dataset,
-                "format": format, "dtype": dtype, "encoder": encoder, **text,
-            }  # fmt: skip
+            names, encoder = reading["columns"], None
+            if encode:
+                text = {name: reading[name] for name in TEXT}
+                encoder = fitted_encoder(data, names, missing or "mean", format=reading["format"], text=text)
+                reading["columns"] = None
             given: Any = data if len(data) > 1 else data[0]
-            source = read(sys.stdin.buffer if given == "-" else given, **options)
+            source = read(sys.stdin.buffer if given == "-" else given, encoder=encoder, **reading)
             if first:
                 phi = _split(source, names_in(first, "--first") or [], seed)
             else:

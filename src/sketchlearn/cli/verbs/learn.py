@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from sketchlearn.cli.app import (
+    Budget,
     Debug,
     Json,
     check_output,
@@ -22,10 +24,10 @@ from sketchlearn.cli.app import (
     write_bytes,
 )
 from sketchlearn.cli.help import Covariance, Decoder, examples
+from sketchlearn.cli.options import own_parameters, parameter, with_signature
 from sketchlearn.words import counted
 
 if TYPE_CHECKING:
-    from sketchlearn.learn.base import SketchEstimator
     from sketchlearn.sketches import Sketch
 
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
@@ -37,6 +39,8 @@ Explain = Annotated[
 Start = Annotated[
     str | None, typer.Option("--start", help="An earlier model to begin with: its numbers of clusters are kept.")
 ]
+Learned = tuple[Any, str]
+"""An estimator that has learned, and what to say about it."""
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")]
 
 
@@ -45,11 +49,10 @@ def register(app: typer.Typer) -> None:
     learn = typer.Typer(help="Learn a model from a sketch.", no_args_is_help=True, rich_markup_mode=None)
     app.add_typer(learn, name="learn")
 
-    @learn.command(epilog=examples("learn kmeans all.sketch -k 10 -o model.json"))
+    @_verb(learn, "learn kmeans all.sketch -k 10 -o model.json")
     def kmeans(
         sketch: Source,
         k: Components,
-        output: Model,
         decoder: Annotated[
             Decoder, typer.Option("--decoder", help="How to find the centres; auto needs no tuning.")
         ] = "auto",
@@ -58,12 +61,9 @@ def register(app: typer.Typer) -> None:
         ] = False,
         start: Start = None,
         seed: Seed = 0,
-        explain: Explain = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
+        budget: Budget = None,
+    ) -> Learned:
         """Find the centres of k clusters."""
-        check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveKMeans, CompressiveKMedians
 
@@ -72,69 +72,54 @@ def register(app: typer.Typer) -> None:
         found = _fitted(
             kind(k, decoder=decoder, start=begin, random_state=seed), s, f"looking for {counted(k, 'cluster')}"
         )
-        _write(output, found, as_json, explain, f"{counted(k, 'centre')}. {found.verdict_}")
+        return found, f"{counted(k, 'centre')}. {found.verdict_}"
 
-    @learn.command(epilog=examples("learn gmm all.sketch -k 5 --covariance diag -o model.json"))
+    @_verb(learn, "learn gmm all.sketch -k 5 --covariance diag -o model.json")
     def gmm(
         sketch: Source,
         k: Components,
-        output: Model,
         covariance: Annotated[Covariance, typer.Option("--covariance", help="Shape of the components.")] = "full",
         start: Start = None,
         seed: Seed = 0,
-        explain: Explain = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
+        budget: Budget = None,
+    ) -> Learned:
         """Fit a mixture of k Gaussians."""
-        check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveGaussianMixture
 
         begin = None if start is None else read_model(start)
         estimator = CompressiveGaussianMixture(k, covariance_type=covariance, start=begin, random_state=seed)
         found = _fitted(estimator, s, f"fitting {k} components")
-        _write(output, found, as_json, explain, f"{counted(k, 'component')}. {found.verdict_}")
+        return found, f"{counted(k, 'component')}. {found.verdict_}"
 
-    @learn.command(epilog=examples("learn stable all.sketch -k 3 -o model.json"))
+    @_verb(learn, "learn stable all.sketch -k 3 -o model.json")
     def stable(
         sketch: Source,
         k: Components,
-        output: Model,
         scatter: Annotated[
             Literal["full", "diag"], typer.Option("--scatter", help="Shape of the components.")
         ] = "full",
         seed: Seed = 0,
-        explain: Explain = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
+        budget: Budget = None,
+    ) -> Learned:
         """Fit a mixture of k heavy-tailed (stable) components."""
-        check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveStableMixture
 
         estimator = CompressiveStableMixture(k, scatter_type=scatter, random_state=seed)
         found = _fitted(estimator, s, f"fitting {k} components")
-        _write(output, found, as_json, explain, f"{counted(k, 'component')}. {found.verdict_}")
+        return found, f"{counted(k, 'component')}. {found.verdict_}"
 
-    @learn.command(
-        epilog=examples("sketch data.parquet --task pca -o pca.sketch", "learn pca pca.sketch -k 5 -o model.json")
-    )
+    @_verb(learn, "sketch data.parquet --task pca -o pca.sketch", "learn pca pca.sketch -k 5 -o model.json")
     def pca(
         sketch: Source,
         k: Components,
-        output: Model,
         standardize: Annotated[
             bool, typer.Option("--standardize", help="Of columns in units of their standard deviations.")
         ] = False,
         seed: Seed = 0,
-        explain: Explain = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
+    ) -> Learned:
         """Compute the first k principal components, from quadratic features."""
-        check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressivePCA
 
@@ -142,23 +127,15 @@ def register(app: typer.Typer) -> None:
             CompressivePCA(n_components=k, standardize=standardize, random_state=seed), s, f"looking for {k} components"
         )
         share = float(found.explained_variance_ratio_.sum())
-        _write(
-            output,
-            found,
-            as_json,
-            explain,
-            f"{counted(k, 'component')} {'explains' if k == 1 else 'explain'} {share:.1%} of the variance",
-        )
+        return found, f"{counted(k, 'component')} {'explains' if k == 1 else 'explain'} {share:.1%} of the variance"
 
-    @learn.command(
-        epilog=examples(
-            "sketch data.parquet --task regression -o r.sketch",
-            "learn regression r.sketch --target price -o model.json",
-        )
+    @_verb(
+        learn,
+        "sketch data.parquet --task regression -o r.sketch",
+        "learn regression r.sketch --target price -o model.json",
     )
     def regression(
         sketch: Source,
-        output: Model,
         target: Annotated[str, typer.Option("--target", help="Column to predict: a name or a number from 0.")],
         predictors: Annotated[
             list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
@@ -168,12 +145,8 @@ def register(app: typer.Typer) -> None:
             typer.Option("--penalty", help="Ridge penalty; by default none, or chosen if entries are missing."),
         ] = None,
         seed: Seed = 0,
-        explain: Explain = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
+    ) -> Learned:
         """Regress one column on others, from quadratic features."""
-        check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveLinearRegression
         from sketchlearn.plots.geometry import column_numbers
@@ -186,40 +159,33 @@ def register(app: typer.Typer) -> None:
             s, wanted, chosen
         )
         line = f"{target} from {counted(found.n_features_in_, 'column')}: R² = {found.r2_:.4f}"
-        _write(output, found, as_json, explain, line)
+        return found, line
 
-    @learn.command(
-        epilog=examples("sketch data.parquet --task ica -o ica.sketch", "learn ica ica.sketch -o model.json")
-    )
+    @_verb(learn, "sketch data.parquet --task ica -o ica.sketch", "learn ica ica.sketch -o model.json")
     def ica(
         sketch: Source,
-        output: Model,
         k: Annotated[
             int | None, typer.Option("-k", "--components", min=1, help="Number of sources to keep; by default all.")
         ] = None,
         seed: Seed = 0,
-        explain: Explain = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
+        budget: Budget = None,
+    ) -> Learned:
         """Find independent sources, from a sketch made with --task ica."""
-        check_output(output, sketch)
         s = read_sketch(sketch)
         if s.features.kind != "quartic":
             raise usage(f"ICA needs quartic features, the sketch has {s.features.kind} ones: design with --task ica")
         from sketchlearn.learn import CompressiveICA
 
         found = _fitted(CompressiveICA(k, random_state=seed), s, "separating sources")
-        _write(output, found, as_json, explain, f"{counted(found.n_components_, 'source')}. {found.verdict_}")
+        return found, f"{counted(found.n_components_, 'source')}. {found.verdict_}"
 
-    @learn.command(
-        epilog=examples(
-            "sketch data.parquet --task cca -o cca.sketch", "learn cca cca.sketch --target height,weight -o model.json"
-        )
+    @_verb(
+        learn,
+        "sketch data.parquet --task cca -o cca.sketch",
+        "learn cca cca.sketch --target height,weight -o model.json",
     )
     def cca(
         sketch: Source,
-        output: Model,
         target: Annotated[
             list[str], typer.Option("--target", help="Columns of the second group, separated by commas.")
         ],
@@ -230,42 +196,33 @@ def register(app: typer.Typer) -> None:
             int | None,
             typer.Option("-k", "--components", min=1, help="Number of pairs; by default the significant ones."),
         ] = None,
-        explain: Explain = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
+    ) -> Learned:
         """Compute canonical correlations of two groups of columns, from quadratic features."""
-        check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveCCA
 
         wanted, chosen = _both(s, target, predictors)
         found = CompressiveCCA("auto" if k is None else k).fit_sketch(s, wanted, chosen)
         first = ", ".join(f"{r:.4f}" for r in found.correlations_[:5])
-        _write(output, found, as_json, explain, f"correlations {first}. {found.verdict_}")
+        return found, f"correlations {first}. {found.verdict_}"
 
-    @learn.command(
-        "mixture-regression",
-        epilog=examples(
-            "sketch data.parquet --task gmm -o all.sketch",
-            "learn mixture-regression all.sketch --target price -o model.json",
-        ),
+    @_verb(
+        learn,
+        "sketch data.parquet --task gmm -o all.sketch",
+        "learn mixture-regression all.sketch --target price -o model.json",
+        name="mixture-regression",
     )
     def mixture_regression(
         sketch: Source,
-        output: Model,
         target: Annotated[list[str], typer.Option("--target", help="Columns to predict, separated by commas.")],
         predictors: Annotated[
             list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
         ] = None,
         k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Number of components.")] = None,
         seed: Seed = 0,
-        explain: Explain = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
+        budget: Budget = None,
+    ) -> Learned:
         """Learn the distribution of some columns given others, from a sketch for mixtures."""
-        check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveMixtureRegressor
 
@@ -275,65 +232,52 @@ def register(app: typer.Typer) -> None:
             found = estimator.fit_sketch(s, wanted, chosen)
         columns, components = counted(found.n_features_in_, "column"), counted(found.n_components_, "component")
         line = f"{','.join(target)} from {columns}, {components}"
-        _write(output, found, as_json, explain, f"{line}. {found.verdict_}")
+        return found, f"{line}. {found.verdict_}"
 
-    @learn.command(
-        epilog=examples(
-            "sketch data.parquet --task subspaces -o s.sketch", "learn subspaces s.sketch -k 3 --dim 2 -o model.json"
-        )
+    @_verb(
+        learn, "sketch data.parquet --task subspaces -o s.sketch", "learn subspaces s.sketch -k 3 --dim 2 -o model.json"
     )
     def subspaces(
         sketch: Source,
         k: Annotated[int, typer.Option("-k", "--subspaces", min=1, help="Number of subspaces.")],
-        output: Model,
         dim: Annotated[int, typer.Option("--dim", help="Dimension of each subspace.")] = 1,
         seed: Seed = 0,
-        explain: Explain = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
+        budget: Budget = None,
+    ) -> Learned:
         """Find linear subspaces that the rows lie near, with standard errors of their angles."""
-        check_output(output, sketch)
         s = read_sketch(sketch)
         from sketchlearn.learn import CompressiveSubspaces
 
         found = _fitted(CompressiveSubspaces(k, dim, random_state=seed), s, f"looking for {k} subspaces")
-        _write(output, found, as_json, explain, f"{counted(k, 'subspace')} of dimension {dim}. {found.verdict_}")
+        return found, f"{counted(k, 'subspace')} of dimension {dim}. {found.verdict_}"
 
-    @learn.command(
-        epilog=examples(
-            "sketch data.parquet --task anomaly -o a.sketch",
-            "learn anomaly a.sketch --contamination 0.01 -o model.json",
-        )
+    @_verb(
+        learn,
+        "sketch data.parquet --task anomaly -o a.sketch",
+        "learn anomaly a.sketch --contamination 0.01 -o model.json",
     )
     def anomaly(
         sketch: Source,
-        output: Model,
         contamination: Annotated[
             float,
             typer.Option("--contamination", "--false-alarms", help="Share of usual rows that may be called anomalies."),
         ] = 0.05,
-        explain: Explain = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
+    ) -> Learned:
         """Distances from usual rows, from a sketch made with --task anomaly (or of quadratic features)."""
         if not 0 < contamination < 1:
             raise usage(f"--contamination {contamination}: choose a share above 0 and below 1")
-        check_output(output, sketch)
         s = read_sketch(sketch)
         if s.features.kind not in ("embedded", "quadratic"):
             raise usage(f"anomalies need a sketch made with --task anomaly, this one has {s.features.kind} features")
         from sketchlearn.learn import CompressiveAnomalyDetector
 
         found = _fitted(CompressiveAnomalyDetector(contamination=contamination), s, "measuring distances")
-        _write(output, found, as_json, explain, found.verdict_)
+        return found, found.verdict_
 
-    @learn.command(epilog=examples("learn verifier background.parquet -k 32 --enroll speakers.parquet -o model.json"))
+    @_verb(learn, "learn verifier background.parquet -k 32 --enroll speakers.parquet -o model.json")
     def verifier(
         table: Annotated[str, typer.Argument(help="A table with one sketch per background speaker, or a sketch.")],
         k: Components,
-        output: Model,
         enroll: Annotated[
             str | None, typer.Option("--enroll", help="A table with one sketch per speaker to enrol.")
         ] = None,
@@ -341,12 +285,9 @@ def register(app: typer.Typer) -> None:
             float, typer.Option("--dependence", help="Number of consecutive rows that count as one independent row.")
         ] = 1.0,
         seed: Seed = 0,
-        explain: Explain = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
+        budget: Budget = None,
+    ) -> Learned:
         """Learn a background model and enrol speakers, from tables with one sketch per speaker."""
-        check_output(output, table, *([] if enroll is None else [enroll]))
         from sketchlearn.learn import CompressiveVerifier
         from sketchlearn.sketches import SketchTable
 
@@ -359,19 +300,17 @@ def register(app: typer.Typer) -> None:
             found.enroll(name, one)
         count = len(found.speakers_)
         said = f"{count} speaker{'s' * (count != 1)} enrolled. {found.verdict_}"
-        _write(output, found, as_json, explain, f"background of {counted(k, 'component')}, {said}")
+        return found, f"background of {counted(k, 'component')}, {said}"
 
-    @learn.command(
-        epilog=examples(
-            "sketch data.parquet --task classifier --group-by species -o classes.parquet",
-            "learn classifier classes.parquet -o model.json",
-        )
+    @_verb(
+        learn,
+        "sketch data.parquet --task classifier --group-by species -o classes.parquet",
+        "learn classifier classes.parquet -o model.json",
     )
     def classifier(
         table: Annotated[
             str, typer.Argument(help="A table with one sketch per class, from 'sketch --group-by label'.")
         ],
-        output: Model,
         method: Annotated[
             Literal["auto", "ridge", "lda", "qda", "naive-bayes", "mixture", "mean"],
             typer.Option("--method", help="How to classify; auto takes what suits the features."),
@@ -382,12 +321,9 @@ def register(app: typer.Typer) -> None:
         ] = "full",
         balanced: Annotated[bool, typer.Option("--balanced", help="Give all classes equal weight.")] = False,
         seed: Seed = 0,
-        explain: Explain = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
+        budget: Budget = None,
+    ) -> Learned:
         """Learn a classifier, from a table with one sketch per class."""
-        check_output(output, table)
         if not is_table(table) and Path(table).is_file():
             raise usage(f"{table}: a classifier needs a table: sketchlearn sketch DATA --task classifier --group-by X")
         from sketchlearn.learn import CompressiveClassifier
@@ -402,7 +338,7 @@ def register(app: typer.Typer) -> None:
         )
         sketches = SketchTable.load(table)
         found = _fitted(estimator, sketches, f"telling {len(sketches)} classes apart")
-        _write(output, found, as_json, explain, f"{len(found.classes_)} classes. {found.verdict_}")
+        return found, f"{len(found.classes_)} classes. {found.verdict_}"
 
 
 def _both(s: Sketch, target: list[str], predictors: list[str] | None) -> tuple[list[int], list[int] | None]:
@@ -424,11 +360,30 @@ def _fitted(estimator: Any, sketch: Any, text: str) -> Any:
         return estimator.fit_sketch(sketch)
 
 
-def _write(output: str, found: SketchEstimator, as_json: bool, explain: bool, line: str) -> None:
-    """Write the model, and say what was found; with `explain` how, where it is in nobody's way."""
-    model = found.to_model()
-    write_bytes(output, model.to_json().encode())
-    if explain:
-        typer.echo(model.explain(), err=True)
-    if output != "-":
-        emit({"output": output, "task": model.task, **model.summary()}, as_json, f"{output}: {line}")
+def _verb(learn: typer.Typer, *shown: str, name: str | None = None) -> Callable[[Callable[..., Learned]], None]:
+    """Add what can be learned: a function of a sketch and options, with what all of them take besides (a decorator)."""
+
+    def add(find: Callable[..., Learned]) -> None:
+        def verb(**given: Any) -> None:
+            output, explain, as_json, _ = (given.pop(option) for option in ("output", "explain", "as_json", "debug"))
+            check_output(output, *(given[file] for file in ("sketch", "table", "enroll") if given.get(file)))
+            found, line = find(**given)
+            model = found.to_model()
+            write_bytes(output, model.to_json().encode())
+            if explain:  # where it is in nobody's way
+                typer.echo(model.explain(), err=True)
+            if output != "-":
+                emit({"output": output, "task": model.task, **model.summary()}, as_json, f"{output}: {line}")
+
+        own = own_parameters(find)
+        every = [
+            *(each for each in own if each.default is each.empty),
+            parameter("output", Model),
+            *(each for each in own if each.default is not each.empty),
+            parameter("explain", Explain, False),
+            parameter("as_json", Json, False),
+            parameter("debug", Debug, False),
+        ]
+        learn.command(name, epilog=examples(*shown))(with_signature(verb, find, every))
+
+    return add

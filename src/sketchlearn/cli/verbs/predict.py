@@ -10,20 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from sketchlearn.cli.app import (
-    Columns,
-    Dataset,
     Debug,
-    Decimal,
-    Delimiter,
-    Dtype,
-    Encoding,
-    Format,
     Json,
-    Query,
-    Where,
     check_output,
     emit,
-    names_in,
     note,
     read_model,
     usage,
@@ -31,6 +21,7 @@ from sketchlearn.cli.app import (
     writing,
 )  # fmt: skip
 from sketchlearn.cli.help import examples
+from sketchlearn.cli.options import reads
 
 _KINDS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 
@@ -39,6 +30,7 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
 
     @app.command(epilog=examples("predict model.json 'data/*.parquet' -o labels.parquet"))
+    @reads
     def predict(
         model: Annotated[str, typer.Argument(help="A model written by 'learn'.")],
         data: Annotated[
@@ -49,15 +41,8 @@ def register(app: typer.Typer) -> None:
         ],
         proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each component.")] = False,
         id_column: Annotated[str | None, typer.Option("--id", help="Column to copy to the output.")] = None,
-        columns: Columns = None,
-        where: Where = None,
-        query: Query = None,
-        dataset: Dataset = None,
-        format: Format = None,
-        dtype: Dtype = None,
-        delimiter: Delimiter = None,
-        decimal: Decimal = None,
-        encoding: Encoding = None,
+        *,
+        reading: dict[str, Any],
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -74,10 +59,7 @@ def register(app: typer.Typer) -> None:
         learned = read_model(model)
         rows: Any = sys.stdin.buffer if data == ["-"] else data if len(data) > 1 else data[0]
         try:
-            batches = predictions(
-                learned, rows, proba=proba, id_column=id_column, columns=names_in(columns), where=where, query=query,
-                dataset=dataset, format=format, dtype=dtype, delimiter=delimiter, decimal=decimal, encoding=encoding,
-            )  # fmt: skip
+            batches = predictions(learned, rows, proba=proba, id_column=id_column, **reading)
             with working("labelling rows"):
                 if output == "-":
                     writer = _written(PredictionWriter(sys.stdout.buffer, kind), batches, output)

@@ -10,29 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sketchlearn.cli.app import (
-    Columns,
-    Dataset,
     Debug,
-    Decimal,
-    Delimiter,
-    Dtype,
     Encode,
-    Encoding,
-    Format,
     Json,
     Missing,
     Output,
-    Query,
-    Where,
     check_output,
     emit,
-    names_in,
     note,
     read_features,
     usage,
     write_bytes,
 )  # fmt: skip
 from sketchlearn.cli.help import Task, examples
+from sketchlearn.cli.options import TEXT, reads
 from sketchlearn.cli.wording import joined
 from sketchlearn.words import counted
 
@@ -55,6 +46,7 @@ def register(app: typer.Typer) -> None:
             "sketch data.parquet -f map.json --group-by shop -o shops.parquet",
         ),
     )
+    @reads
     def sketch_(
         data: Annotated[
             list[str], typer.Argument(help="Files, globs, folders, a database URL, or - for standard input.")
@@ -78,7 +70,6 @@ def register(app: typer.Typer) -> None:
         ] = None,
         encode: Encode = False,
         missing: Missing = "mean",
-        columns: Columns = None,
         weight_column: Annotated[
             str | None, typer.Option("--weight-column", help="Column of row weights (name or number).")
         ] = None,
@@ -94,14 +85,8 @@ def register(app: typer.Typer) -> None:
         sample: Annotated[
             float | None, typer.Option("--sample", help="Take each row with this probability, by secret coins.")
         ] = None,
-        where: Where = None,
-        query: Query = None,
-        dataset: Dataset = None,
-        format: Format = None,
-        dtype: Dtype = None,
-        delimiter: Delimiter = None,
-        decimal: Decimal = None,
-        encoding: Encoding = None,
+        *,
+        reading: dict[str, Any],
         skip_invalid: Annotated[
             bool, typer.Option("--skip-invalid", help="Leave out rows with NaN, infinity or nulls, and count them.")
         ] = False,
@@ -145,7 +130,7 @@ def register(app: typer.Typer) -> None:
             raise usage("--poll must be positive, --checkpoint-every and --wait not negative")
         stdin = data == ["-"]
         for chosen, other, problem in (
-            (follow, stdin or query is not None, "--follow watches files, not a stream or a database"),
+            (follow, stdin or reading["query"] is not None, "--follow watches files, not a stream or a database"),
             (follow, output == "-", "--follow rewrites its output: give a file"),
             (append, output == "-", "--append needs a file as output"),
             (force, not append, "--force is for --append"),
@@ -166,9 +151,11 @@ def register(app: typer.Typer) -> None:
                 raise usage(problem)
         check_output(output)
         given = None if features is None else read_features(features)
-        text = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-        names, apart = names_in(columns), (weight_column, group_by, user)
-        encoder = fitted_encoder(data, names, missing, apart=apart, format=format, text=text) if encode else None
+        encoder = None
+        if encode:
+            names, apart = reading.pop("columns"), (weight_column, group_by, user)
+            text = {name: reading[name] for name in TEXT}
+            encoder = fitted_encoder(data, names, missing, apart=apart, format=reading["format"], text=text)
         design = Design(
             lambda source: _designed(source, components, task, seed, standardize, projection, encoder),
             f"-k {components} --task {task} --seed {seed}"
@@ -181,9 +168,8 @@ def register(app: typer.Typer) -> None:
         def selection(phi: FeatureMap | None) -> Selection:
             # tables may have more columns than the map was made for
             return Selection.for_map(
-                phi, columns=None if encode else names, weight_column=weight_column, group_by=group_by, where=where,
-                query=query, dataset=dataset, format=format, dtype=dtype, user=user,
-                max_rows_per_user=max_rows_per_user, sample=sample, encoder=encoder if phi is None else None, **text,
+                phi, weight_column=weight_column, group_by=group_by, user=user, max_rows_per_user=max_rows_per_user,
+                sample=sample, encoder=encoder if phi is None else None, **reading,
             )  # fmt: skip
 
         plain = output != "-" and (Path(output).is_file() or not Path(output).exists())

@@ -13,26 +13,17 @@ from typing import Annotated, Any
 import typer
 
 from sketchlearn.cli.app import (
-    Columns,
-    Dataset,
     Debug,
-    Decimal,
-    Delimiter,
-    Dtype,
-    Encoding,
-    Format,
     Json,
-    Query,
-    Where,
     check_output,
     emit,
-    names_in,
     usage,
     working,
     write_bytes,
     writing,
 )  # fmt: skip
 from sketchlearn.cli.help import examples
+from sketchlearn.cli.options import reads
 
 _KINDS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 _ROWS = 65536  # written at a time
@@ -50,6 +41,7 @@ def register(app: typer.Typer) -> None:
             "spectral rows.parquet -k 5 -o model.json --labels labels.csv", "spectral graph.npz -k 5 -o model.json"
         )
     )
+    @reads
     def spectral(
         data: Annotated[
             list[str],
@@ -74,15 +66,8 @@ def register(app: typer.Typer) -> None:
         ] = None,
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")] = 0,
         id_column: Annotated[str | None, typer.Option("--id", help="Column to copy to the labels.")] = None,
-        columns: Columns = None,
-        where: Where = None,
-        query: Query = None,
-        dataset: Dataset = None,
-        format: Format = None,
-        dtype: Dtype = None,
-        delimiter: Delimiter = None,
-        decimal: Decimal = None,
-        encoding: Encoding = None,
+        *,
+        reading: dict[str, Any],
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
@@ -100,22 +85,18 @@ def register(app: typer.Typer) -> None:
             check_output(path, *data)
         if len({Path(path).resolve() for path in outputs}) < len(outputs):
             raise usage("two outputs have the same name")
-        options: dict[str, Any] = {
-            "columns": names_in(columns), "where": where, "query": query, "dataset": dataset, "format": format,
-            "dtype": dtype, "delimiter": delimiter, "decimal": decimal, "encoding": encoding,
-        }  # fmt: skip
         is_graph = any(Path(path).suffix.lower() == ".npz" for path in data)
         if is_graph:
             if len(data) > 1:
                 raise usage("give only one file if it is a graph (.npz)")
-            if id_column is not None or any(value is not None for value in options.values()):
+            if id_column is not None or any(value is not None for value in reading.values()):
                 raise usage("a graph (.npz) has no columns: leave out --id, --columns and other options of rows")
         from sklearn.exceptions import ConvergenceWarning
 
         from sketchlearn.learn import CompressiveSpectralClustering
 
         with working("reading"):
-            given, names = (_graph(data[0]), None) if is_graph else _rows(data, id_column, options)
+            given, names = (_graph(data[0]), None) if is_graph else _rows(data, id_column, reading)
         estimator = CompressiveSpectralClustering(
             k,
             affinity="precomputed" if is_graph else "nearest_neighbors",

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, emit, numbers_in, read_sketch, working
+from sketchlearn.cli.app import Budget, Debug, Json, emit, numbers_in, read_sketch, working
 from sketchlearn.cli.help import Covariance, examples
 
 
@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
             Covariance, typer.Option("--covariance", help="For gmm: shape of the components.")
         ] = "full",
         seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")] = 0,
+        budget: Budget = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_
 from sketchlearn.decoders.classifier.worth import worth
 from sketchlearn.decoders.evidence import beyond_box
 from sketchlearn.decoders.families import GAUSSIANS
-from sketchlearn.decoders.solution import Code, MixtureSolution
+from sketchlearn.decoders.solution import Code, MixtureSolution, said
 from sketchlearn.decoders.verdicts import FEWEST_ROWS
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.second_moment import second_moment
@@ -101,11 +100,6 @@ def decode_moments(
             found, code=Code.MISFIT, verdict=f"Not certified. The classes are not normally distributed: {far}."
         )
     return found
-
-
-decode_lda = partial(decode_moments, shape="tied")
-decode_qda = partial(decode_moments, shape="full")
-decode_naive_bayes = partial(decode_moments, shape="diag")
 
 
 def decode_class_mixtures(
@@ -195,12 +189,7 @@ def _solution(
     elif doubt:
         code, verdict = Code.UNDETERMINED, f"Not certified. {doubt}."
     return ClassifierModel(
-        task="classifier",
-        decoder=name,
-        residual=error,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("classifier", name, error, float("nan"), (code, verdict), 0, trace),
         rule=rule,
         counts=counts,
         typical=found.typical,

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import counts_of, one_component, shares_of
 from sketchlearn.decoders.noise import DEVIATIONS
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
+from sketchlearn.decoders.verdicts import FEWEST_ROWS
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.models.rules import LinearRule
@@ -58,7 +59,10 @@ def decode_means(
     factors = np.array([float(s.count) / count for s, count in zip(table.values(), counts, strict=True)])
     z = np.stack([s.mean * factor for s, factor in zip(table.values(), factors, strict=True)])
     coefficients = np.concatenate([z.real, z.imag], axis=1).T / m
-    sampled = factors**2 * [float(s.variances.mean()) - _released(s, count=True) for s in table.values()]
+    # of n rows the spread about their own mean is n / (n - 1) times too small; one row says nothing of it
+    rows = np.array([float(s.effective_count) for s in table.values()])
+    seen = factors**2 * [float(s.variances.mean()) - _released(s, count=True) for s in table.values()]
+    sampled = np.where(rows > 1, seen * rows / np.maximum(rows - 1.0, 1e-9), np.inf)
     added = factors**2 * [_released(s) for s in table.values()]
     lengths = _together((np.abs(z) ** 2).mean(1) - added, added, m)
     # what is left of a row's features about its class mean: the unit in which distances are soft
@@ -72,7 +76,10 @@ def decode_means(
     error = np.sqrt((2.0 * both * np.maximum(distances, 0.0) + both**2) / m)
     close = distances < np.maximum(DEVIATIONS**2 * (sampled[:, None] + sampled), DEVIATIONS * error)
     np.fill_diagonal(close, False)
-    if close.any():
+    if rows.min() < FEWEST_ROWS:
+        few = table.groups[int(np.argmin(rows))]
+        code, verdict = Code.UNDETERMINED, f"class {few!r} has {rows.min():.6g} rows, fewer than {FEWEST_ROWS}"
+    elif close.any():
         a, b = (table.groups[i] for i in np.argwhere(close)[0])
         code, verdict = (
             Code.UNDETERMINED,
@@ -81,12 +88,7 @@ def decode_means(
     else:
         code, verdict = Code.RELIABLE, "Reliable. All class means differ by more than their noise."
     return ClassifierModel(
-        task="classifier",
-        decoder="mean",
-        residual=within,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("classifier", "mean", within, float("nan"), (code, verdict), 0, trace),
         rule=LinearRule(phi, coefficients, intercepts, softness=within),
         counts=counts,
         typical=inner + intercepts,

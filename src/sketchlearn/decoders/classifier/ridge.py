@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.lowrank.solution import Moments as SketchMoments
 from sketchlearn.decoders.noise import CHANCE, added_variance
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.verdicts import HELD
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.models.classifier import ClassifierModel
@@ -95,8 +95,8 @@ def feature_moments(sketch: Sketch, what: str) -> tuple[Array, Array]:
         mean, second = products.moments_from_sums(sketch.sums, weight)
         return mean, second - np.outer(mean, mean)
     if columns is not None and columns.is_exact:
-        covariance = full_matrix(columns, columns.centred_mean_from_sums(sketch.sums, weight))
-        return columns.row_mean_from_sums(sketch.sums, weight), covariance
+        moments = SketchMoments.of(sketch, what)
+        return moments.mean, moments.covariance
     raise TypeError(f"{what} needs products of features or of columns, the sketches have {phi.kind} features")
 
 
@@ -156,12 +156,7 @@ def decode_ridge(
     code, verdict = _verdict(found, spread, n, len(bands))
     rule = LinearRule(table.features, weights, intercepts)
     return ClassifierModel(
-        task="classifier",
-        decoder="ridge",
-        residual=found.residual,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("classifier", "ridge", found.residual, float("nan"), (code, verdict), 0, trace),
         rule=rule if alpha is not None else _refined(rule, moments, found),
         counts=counts,
         typical=moments.means @ weights + intercepts,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.noise import CHANCE
+from sketchlearn.decoders.noise import CHANCE, DEVIATIONS
 from sketchlearn.decoders.verdicts import HELD
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.rules import MixtureRule
@@ -22,7 +22,6 @@ Array = npt.NDArray[np.float64]
 DRAWS = 2000
 """Rows drawn from each class."""
 _AGAIN, _FEWER = 5, 500  # times that densities are learned again, and rows of a class that judge them
-_SURE = 3.0  # standard errors of a gain, which is an average over draws
 
 
 class Worth(NamedTuple):
@@ -40,7 +39,7 @@ class Worth(NamedTuple):
         """
         from scipy.special import gammaincc
 
-        sure = max(self.gain - _SURE * self.error, 0.0)
+        sure = max(self.gain - DEVIATIONS * self.error, 0.0)
         p = float(gammaincc(0.5 * max(parameters, 1.0), rows * sure))
         if p > CHANCE:
             return f"The differences between the classes may be chance (p = {p:.2g})"

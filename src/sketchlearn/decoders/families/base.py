@@ -66,6 +66,8 @@ class Family(ABC):
     """Whether all components have one shape."""
     boxed: ClassVar[bool] = True
     """Whether every shape within the bounds is possible."""
+    charted: ClassVar[str] = "PlainChart"
+    """The class of :mod:`~sketchlearn.decoders.families.charts` for shapes of this form."""
     projected: ClassVar[bool] = False
     """Whether :meth:`pairs` leaves out what a row contributes to the mean of its component."""
 
@@ -225,6 +227,7 @@ class Family(ABC):
 
     def chart(self, frame: Frame) -> Chart:
         """Coordinates in which a mixture of this family is refined."""
-        from sketchlearn.decoders.families.charts import PlainChart
+        from sketchlearn.decoders.families import charts
 
-        return PlainChart(self, frame)
+        made: Chart = getattr(charts, self.charted)(self, frame)
+        return made

@@ -8,18 +8,15 @@ the noise with.  Shapes are (k, 1 + r, d): the diagonal, then the factors.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.families.base import Array, Real
-from sketchlearn.decoders.families.gaussian import Gaussian
+from sketchlearn.decoders.families.gaussian import FULL, Gaussian
 from sketchlearn.features.operator import Operator
 from sketchlearn.kernels import tiers
-
-if TYPE_CHECKING:
-    from sketchlearn.decoders.families.charts import Chart, Frame
 
 _FIRST = 0.3  # standard deviations: length of new factors, and share of the diagonal that they leave at least
 _FLOOR = 0.02  # of the average diagonal: variance along a coordinate when factors are added, at least
@@ -37,6 +34,7 @@ class Factors(Gaussian):
 
     name = "factors"
     like = "full"
+    charted = "FactorChart"
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
@@ -68,8 +66,6 @@ class Factors(Gaussian):
         return self.tiled(shapes, w)[1](cotangent)
 
     def left(self, shapes: Array, w: Operator) -> Array:
-        from sketchlearn.decoders.families.gaussian import FULL
-
         return FULL.left(self.covariances(shapes, len(shapes), shapes.shape[2]), w)
 
     def bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
@@ -98,8 +94,3 @@ class Factors(Gaussian):
         more = _FIRST / np.sqrt(self.rank) * rng.standard_normal((k, self.rank, d)) * np.sqrt(s)[:, None, :]
         rest = np.maximum(s - (more**2).sum(1), _FIRST * s)
         return np.concatenate([rest[:, None], more], 1)
-
-    def chart(self, frame: Frame) -> Chart:
-        from sketchlearn.decoders.families.charts import FactorChart
-
-        return FactorChart(self, frame)

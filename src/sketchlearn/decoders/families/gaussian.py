@@ -6,7 +6,7 @@ Shapes are one variance (1,) that all share, (k,) variances, (k, d) diagonals, (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,6 @@ import numpy.typing as npt
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.families.base import HALF_STEP, Array, Family, Real
 from sketchlearn.features.operator import DenseOperator, Operator, lower_triangle
-
-if TYPE_CHECKING:
-    from sketchlearn.decoders.families.charts import Chart, Frame
 
 
 class Gaussian(Family):
@@ -44,8 +41,7 @@ class Gaussian(Family):
         return np.zeros_like(cross)
 
     def left(self, shapes: Array, w: Operator) -> Array:
-        q = np.asarray(w.quadratic(shapes), np.float64)
-        return noise.left_by_gaussian(q, self.absorbed(shapes, w, q))
+        return noise.left_by_gaussian(*self._forms(shapes, w))
 
     def pairs(self, w: Array, shape: Array, absorb: bool = False) -> tuple[Array, Array]:
         d = w.shape[1]
@@ -54,15 +50,18 @@ class Gaussian(Family):
         q = np.diag(cross)
         half = 0.5 * (q[:, None] + q)
         damped = np.exp(-half)
-        h = self.absorbed_pairs(w, matrix, cross) if absorb else 0.0
+        h = self.absorbed_pairs(w, matrix, cross) if absorb and not self.shared else 0.0
         return np.exp(cross - half) - damped * (1.0 + cross + h), np.exp(-cross - half) - damped * (1.0 - cross + h)
 
     def own(self, w: Array, shapes: Array) -> tuple[Array, Array]:
-        operator = DenseOperator(w)
-        q = operator.quadratic(shapes)
-        h = self.absorbed(shapes, operator, q)
+        q, h = self._forms(shapes, DenseOperator(w))
         damped = np.exp(-q)
         return 1.0 - damped * (1.0 + q + h), np.exp(-2.0 * q) - damped * (1.0 - q + h)
+
+    def _forms(self, shapes: Array, w: Operator) -> tuple[Array, Array | float]:
+        """Quadratic forms, and the part h; what all components share absorbs next to nothing in each of them."""
+        q = -2.0 * np.asarray(self.damping(shapes, w), np.float64)
+        return q, 0.0 if self.shared else self.absorbed(shapes, w, q)
 
 
 class Spherical(Gaussian):
@@ -77,6 +76,7 @@ class Spherical(Gaussian):
 
     name = "spherical"
     like = "spherical"
+    charted = "AxisChart"
 
     def bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
         return np.array(smallest), np.array(largest)
@@ -109,14 +109,9 @@ class Spherical(Gaussian):
         q = np.diag(cross)
         return np.outer(q, q) / (2 * w.shape[1])
 
-    def chart(self, frame: Frame) -> Chart:
-        from sketchlearn.decoders.families.charts import AxisChart
-
-        return AxisChart(self, frame)
-
 
 class Shared(Spherical):
-    """One variance for all components; it absorbs next to nothing in each of them."""
+    """One variance for all components."""
 
     name = "shared"
     shared = True
@@ -124,18 +119,13 @@ class Shared(Spherical):
     def rounded(self, variances: npt.ArrayLike, d: int) -> Array:
         return np.array([float(np.mean(np.asarray(variances, np.float64)))])
 
-    def absorbed(self, shapes: Array, w: Operator, q: Array) -> Array:
-        return np.zeros_like(q)
-
-    def absorbed_pairs(self, w: Array, matrix: Array, cross: Array) -> Array:
-        return np.zeros_like(cross)
-
 
 class Diagonal(Gaussian):
     """One variance per component and coordinate (Keriven 2017, eq. 5.15-5.17)."""
 
     name = "diag"
     like = "diag"
+    charted = "AxisChart"
 
     def bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
         return np.full(d, smallest), np.full(d, largest)
@@ -174,17 +164,13 @@ class Diagonal(Gaussian):
         squares = w * w * np.diag(matrix)
         return 0.5 * squares @ squares.T
 
-    def chart(self, frame: Frame) -> Chart:
-        from sketchlearn.decoders.families.charts import AxisChart
-
-        return AxisChart(self, frame)
-
 
 class Full(Gaussian):
     """A covariance matrix per component."""
 
     name = "full"
     like = "full"
+    charted = "MatrixChart"
     boxed = False
 
     def bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
@@ -247,14 +233,9 @@ class Full(Gaussian):
     def absorbed_pairs(self, w: Array, matrix: Array, cross: Array) -> Array:
         return 0.5 * cross**2
 
-    def chart(self, frame: Frame) -> Chart:
-        from sketchlearn.decoders.families.charts import MatrixChart
-
-        return MatrixChart(self, frame)
-
 
 class Tied(Full):
-    """One covariance matrix that all components share; it absorbs next to nothing in each of them."""
+    """One covariance matrix that all components share."""
 
     name = "tied"
     shared = True
@@ -271,12 +252,6 @@ class Tied(Full):
 
     def describe(self, shapes: Array, k: int, d: int) -> dict[str, Any]:
         return {"covariances": shapes[0]}
-
-    def absorbed(self, shapes: Array, w: Operator, q: Array) -> Array:
-        return np.zeros_like(q)
-
-    def absorbed_pairs(self, w: Array, matrix: Array, cross: Array) -> Array:
-        return np.zeros_like(cross)
 
 
 class Known(Gaussian):
@@ -307,14 +282,6 @@ class Known(Gaussian):
 
     def damping_vjp(self, shapes: Array, w: Operator, cotangent: Real) -> Real:
         return np.zeros_like(shapes)
-
-    def left(self, shapes: Array, w: Operator) -> Array:
-        return noise.left_by_gaussian(-2.0 * np.asarray(self.damping(shapes, w), np.float64))
-
-    def own(self, w: Array, shapes: Array) -> tuple[Array, Array]:
-        q = -2.0 * self.damping(shapes, DenseOperator(w))
-        damped = np.exp(-q)
-        return 1.0 - damped * (1.0 + q), np.exp(-2.0 * q) - damped * (1.0 - q)
 
     def bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
         return np.zeros(0), np.zeros(0)

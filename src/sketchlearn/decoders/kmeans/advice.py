@@ -84,8 +84,9 @@ def _remedy(grade: Grade, problem: Problem, names: tuple[str, ...], k: int, what
     if worst in ("tails", "far"):
         column = names[said.far_column]
         end = _value(problem, said.far_column, said.far_place)
+        reached = f"{end:,.0f}" if abs(end) >= 1e4 else f"{end:.4g}"
         other = ", k-medians" if what == "k-means" else ""
-        return f"{first}{column} clipped or transformed (it reaches {end:.4g}; its logarithm, say){other}, or a mixture"
+        return f"{first}{column} clipped or transformed (it reaches {reached}; its logarithm, say){other}, or a mixture"
     if worst == "coarse":
         return f"{first}a map for {k} clusters or more (this one is too coarse for cells so small), or fewer clusters"
     larger = max(2 * problem.size, ENOUGH * k * problem.dim)

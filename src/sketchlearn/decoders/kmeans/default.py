@@ -40,7 +40,7 @@ from sketchlearn.decoders.kmeans.partition import (
 from sketchlearn.decoders.kmeans.posterior import believed, pooled
 from sketchlearn.decoders.metric import has_box, standard_metric
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.decoders.solution import ClusterSolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import best_of_runs
 from sketchlearn.decoders.steps.far import Low, far_components, reach
@@ -234,7 +234,7 @@ def with_far_components(run: Decoding) -> Fit | Remark | None:
     if far is None:
         return None
     rows = f"{100 * far.rows:.2g} % of the rows (about {max(far.rows * run.problem.n, 1.0):.0f})"
-    path = f"{run.best.path}, and {far.far} far component{'s' * (far.far > 1)} with {rows}"
+    path = f"{run.best.path}, and far components with {rows}"
     run.bulk, run.beyond = run.best.mixture, far.beyond
     run.best = replace(run.best, mixture=far.mixture, path=path, certified=None)
     column = run.names[far.column] if run.names else f"column {far.column}"
@@ -369,11 +369,11 @@ def decode_tuning_free(
     if trace is not None:
         trace += run.trace
     fit = replace(run.best, path="shared width, not examined") if rough else run.best
-    judged = not rough and has_box(sketch) and problem.n * float(problem.added.max()) < NOISELESS
-    return _solution(run, fit, criterion, judged)
+    gradable = not rough and has_box(sketch) and problem.n * float(problem.added.max()) < NOISELESS
+    return _solution(run, fit, criterion, gradable)
 
 
-def _solution(run: Decoding, fit: Fit, criterion: str, judged: bool) -> ClusterSolution:
+def _solution(run: Decoding, fit: Fit, criterion: str, gradable: bool) -> ClusterSolution:
     """Centres of the cells of the decoded mixture, and what is known of them."""
     problem, k, rng = run.problem, run.k, run.rng
     rows = believed(problem, fit.mixture, rng) if hidden(problem, fit) else fit.mixture
@@ -384,7 +384,7 @@ def _solution(run: Decoding, fit: Fit, criterion: str, judged: bool) -> ClusterS
     seen = None if fit.certified is None else fit.certified.examination
     place = None if seen is None else problem.points(seen.missing_at[None])[0]
     strays = 0 if fit.certified is None else len(fit.certified.strays)
-    code, verdict = verdicts.of_clusters(
+    judged = verdicts.of_clusters(
         fit.ratio,
         fit.path,
         k,
@@ -395,21 +395,15 @@ def _solution(run: Decoding, fit: Fit, criterion: str, judged: bool) -> ClusterS
         strays=strays,
         far=run.beyond is not None,
     )
-    grade = _grade(run, fit, cells, criterion) if judged else None
+    grade = _grade(run, fit, cells, criterion) if gradable else None
     if grade is not None:
         what = "k-means" if criterion == "means" else "k-medians"
-        code, verdict = of_graded(code, verdict, grade, problem, run.names, k, what, run.blind)
+        judged = of_graded(*judged, grade, problem, run.names, k, what, run.blind)
+    # an over-complete fit can follow the noise: what counts is that the plain model was refuted
+    ratio = run.found.ratio if fit.certified is None else fit.ratio
+    name = f"tuning-free ({fit.path})"
     return ClusterSolution(
-        task=task_of(criterion),
-        decoder=f"tuning-free ({fit.path})",
-        residual=fit.misfit,
-        noise_floor=fit.floor,
-        # an over-complete fit can follow the noise: what counts is that the plain model was refuted
-        ratio=run.found.ratio if fit.certified is None else fit.ratio,
-        code=code,
-        verdict=verdict,
-        iterations=run.found.rounds,
-        trace=run.trace,
+        **said(task_of(criterion), name, fit.misfit, fit.floor, judged, run.found.rounds, run.trace, ratio),
         mixture=problem.mixture(fit.mixture),
         centers=problem.points(cells.centers),
         weights=cells.weights,

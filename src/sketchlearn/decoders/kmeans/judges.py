@@ -1,8 +1,8 @@
 """By how much do centres cost more than the best?  Judges answer: densities that explain the sketch.
 
-No judge is right, but what all of them say is.  The fits that were pooled are judges, and some of them refitted to
-either half of the frequencies: rows are fixed and frequencies are random, so halves of these are the right resampling.
-The excess of centres under a density is that over k-means on draws from it, begun at the centres and at random.
+No judge is right, but their median is near it.  Judges are fits that were made of the sketch, refitted to a half of
+the frequencies: rows are fixed and frequencies are random, so halves of these are the right resampling.
+The excess of centres under a density is that over k-means on draws from it, begun at the centres and at components.
 
 What no fit can see is judged by the box of the rows: how much rows may cost that lie beyond the lowest frequency.
 """
@@ -10,7 +10,7 @@ What no fit can see is judged by the box of the rows: how much rows may cost tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,15 @@ from sketchlearn.models.mixture import Mixture, mixture_quantiles
 DRAWS, DRAWS_PER_CENTER = 6000, 200  # of a judge: optimism and noise of k-means on them cancel in two sets
 SEEDING, STEPS, TOLERANCE = 3000, 40, 1e-4  # draws that centres are seeded from, Lloyd's iterations, last gain
 REFITTED = 2  # fits that are refitted to halves
-SEEN = (0.05, 0.01, 0.002)  # tail probabilities from which on the box has the word
+SEEN = 0.01  # tail probability from which on the box has the word
 
-Draws = tuple[Array, Array]
+
+class Draws(NamedTuple):
+    """Points from a mixture, their weights, and the means of the components."""
+
+    points: Array
+    weights: Array
+    means: Array
 
 
 @dataclass(frozen=True)
@@ -36,19 +42,18 @@ class Opinions:
 
     Attributes
     ----------
-    fits, halves : float
-        Mean under the pooled fits, and under refits to halves of the frequencies.
+    judges : float
+        Median under refits to halves of the frequencies.
     tails : float
-        Mean under densities whose columns reach as far as the box, beyond the probabilities of :data:`SEEN`; 0 where
-        the sketch has frequencies low enough to see them.
+        Under a density whose columns reach as far as the box, beyond a probability of :data:`SEEN`; 0 where the sketch
+        has frequencies low enough to see them.
     far : float
         What a row at the worst end of the box costs, beyond what a centre is worth.
     far_column, far_place : int, float
         The worst end of the box (normalised units).
     """
 
-    fits: float
-    halves: float
+    judges: float
     tails: float
     far: float
     far_column: int
@@ -84,22 +89,16 @@ def opinions(
     """
     court = _Court(centers, criterion, rng)
     halves = [np.sort(half) for half in np.array_split(rng.permutation(problem.size), 2)]
-    whole = [_with(fit.whole.mixture(), beyond) for fit in fits]
-    again = [_with(fit.refitted(half).mixture(), beyond) for fit in fits[:REFITTED] for half in halves]
+    judges = [_with(fit.refitted(half).mixture(), beyond) for fit in fits[:REFITTED] for half in halves]
     one, two = court.drawn(mixture), court.drawn(mixture)
-    both = np.concatenate([one[0], two[0]])
-    tails = [
-        court.between((far[: len(one[0])], one[1]), (far[len(one[0]) :], two[1]))
-        for far in (_reaching(mixture, problem, both) if blind else [])
-    ]
+    far = [draws._replace(points=_reaching(mixture, problem, draws.points)) for draws in (one, two) if blind]
     ends = np.stack(problem.box)
     row = court.at_ends(ends)
     at = np.unravel_index(int(row.argmax()), row.shape)
     f = float(row[at]) / problem.n
     return Opinions(
-        fits=float(np.mean([court.excess(judge) for judge in whole])),
-        halves=float(np.mean([court.excess(judge) for judge in again])),
-        tails=float(np.mean(tails)) if tails else 0.0,
+        judges=float(np.median([court.between(court.drawn(judge), court.drawn(judge)) for judge in judges])),
+        tails=court.between(*far) if far else 0.0,
         far=f * f / (f + court.removal(one)) / court.cost(one, centers),
         far_column=int(at[1]),
         far_place=float(ends[at]),
@@ -126,16 +125,16 @@ class _Court:
         self.n = max(DRAWS, DRAWS_PER_CENTER * len(centers))
 
     def drawn(self, mixture: Mixture) -> Draws:
-        """Points from a mixture and their weights."""
+        """Points from a mixture."""
         x, w, _ = mixture.weighted_points(self.n, self.rng)
-        return x, w
+        return Draws(x, w, mixture.means)
 
     def cost(self, draws: Draws, centers: Array) -> float:
         """Mean squared distance to the nearest centre; plain distance for medians."""
-        x, w = np.ascontiguousarray(draws[0], np.float32), draws[1]
+        x, w = np.ascontiguousarray(draws.points, np.float32), draws.weights
         labels, cost = lloyd.lloyd(x, w, np.array(centers, np.float32), 1, 0.0)
         if self.medians:
-            cost = float(w @ np.sqrt(((draws[0] - centers[labels]) ** 2).sum(1)))
+            cost = float(w @ np.sqrt(((draws.points - centers[labels]) ** 2).sum(1)))
         return cost / float(w.sum())
 
     def at_ends(self, ends: Array) -> Array:
@@ -144,14 +143,13 @@ class _Court:
         return apart if self.medians else apart**2
 
     def best(self, draws: Draws) -> Array:
-        """The best centres from ours and from a random start."""
-        x, w, k = np.ascontiguousarray(draws[0], np.float32), draws[1], len(self.centers)
-        few = self.rng.permutation(len(x))[:SEEDING]
-        uniforms = self.rng.uniform(size=(k, 2 + int(np.log(k))))
-        starts = [np.array(self.centers, np.float32), lloyd.seed_centers(x[few], w[few], k, uniforms)]
+        """The best centres from ours and from those of the components that help most."""
+        x, w = np.ascontiguousarray(draws.points, np.float32), draws.weights
+        few, means = self.rng.permutation(len(x))[:SEEDING], np.asarray(draws.means, np.float32)
+        starts = [np.array(self.centers, np.float32), lloyd.best_among(x[few], w[few], means, len(self.centers))]
         costs = [lloyd.lloyd(x, w, start, STEPS, TOLERANCE)[1] for start in starts]
         found = starts[int(np.argmin(costs))].astype(np.float64)
-        return k_medians(draws[0], w, found) if self.medians else found
+        return k_medians(draws.points, w, found) if self.medians else found
 
     def between(self, first: Draws, second: Draws) -> float:
         """Excess from two sets of draws: the best for the first is too good there by as much as too bad on the second.
@@ -161,38 +159,32 @@ class _Court:
         best = self.best(first)
         return 0.5 * sum(self.cost(draws, self.centers) / self.cost(draws, best) - 1.0 for draws in (first, second))
 
-    def excess(self, judge: Mixture) -> float:
-        """Excess of the centres under a density."""
-        return self.between(self.drawn(judge), self.drawn(judge))
-
     def removal(self, draws: Draws) -> float:
         """What taking away the centre that is missed least adds to the cost."""
         if len(self.centers) == 1:
             return np.inf
-        apart = squared_distances(draws[0], self.centers)
+        apart = squared_distances(draws.points, self.centers)
         two = np.partition(apart, 1, axis=1)[:, :2]
         two = np.sqrt(two) if self.medians else two
-        added = np.bincount(apart.argmin(1), draws[1] * (two[:, 1] - two[:, 0]), len(self.centers))
-        return float(added.min() / draws[1].sum())
+        added = np.bincount(apart.argmin(1), draws.weights * (two[:, 1] - two[:, 0]), len(self.centers))
+        return float(added.min() / draws.weights.sum())
 
 
-def _reaching(mixture: Mixture, problem: Problem, x: Array) -> list[Array]:
-    """Draws whose columns reach as far as the box: beyond the p-quantiles power laws, of which n rows end there."""
-    out, w = [x.copy() for _ in SEEN], mixture.weights
+def _reaching(mixture: Mixture, problem: Problem, x: Array) -> Array:
+    """Draws whose columns reach as far as the box: beyond the quantiles power laws, of which n rows end there."""
+    out, w = x.copy(), mixture.weights
     spread: npt.NDArray[Any] = np.sqrt(np.maximum(np.diagonal(mixture.full_covariances(), axis1=1, axis2=2), 1e-12))
-    levels = np.array([0.5, *SEEN, *(1.0 - p for p in SEEN)])
+    levels = np.array([0.5, SEEN, 1.0 - SEEN])
     quantiles = mixture_quantiles(np.broadcast_to(w, spread.T.shape), mixture.means.T, spread.T, levels)
-    for j, (middle, *tails) in enumerate(quantiles):
-        for sign, end, starts in ((-1.0, problem.box[0][j], tails[:3]), (1.0, problem.box[1][j], tails[3:])):
-            at = np.flatnonzero(sign * (x[:, j] - starts[0]) > 0.0)
-            place, reach = sign * (x[at, j] - middle), sign * (end - middle)
+    for j, (middle, *starts) in enumerate(quantiles):
+        for sign, end, start in zip((-1.0, 1.0), (problem.box[0][j], problem.box[1][j]), starts, strict=True):
+            at = np.flatnonzero(sign * (x[:, j] - start) > 0.0)
+            place, near, reach = (sign * (value - middle) for value in (x[at, j], start, end))
+            if near <= 0.0 or reach <= 1.01 * near:
+                out[at, j] = middle + sign * np.minimum(place, reach)
+                continue
             beyond = ndtr(-sign * (x[at, j][:, None] - mixture.means[:, j]) / spread[:, j]) @ w
-            for y, p, start in zip(out, SEEN, starts, strict=True):
-                near = sign * (start - middle)
-                if near <= 0.0 or reach <= 1.01 * near:
-                    y[at, j] = middle + sign * np.minimum(place, reach)
-                    continue
-                index = np.log(max(problem.n * p, 2.0)) / np.log(reach / near)
-                moved = np.minimum(near * (p / np.maximum(beyond, 1e-300)) ** (1.0 / index), reach)
-                y[at, j] = middle + sign * np.where(place > near, np.maximum(moved, place), place)
+            index = np.log(max(problem.n * SEEN, 2.0)) / np.log(reach / near)
+            moved = np.minimum(near * (SEEN / np.maximum(beyond, 1e-300)) ** (1.0 / index), reach)
+            out[at, j] = middle + sign * np.maximum(moved, place)
     return out

@@ -73,9 +73,10 @@ def partition(
 def partition_thoroughly(mixture: Mixture, k: int, rng: np.random.Generator, criterion: str = "means") -> Partition:
     """k-means on points drawn from a mixture of more components than k: the best of many ways to share them out.
 
-    Random starts are tried on a part of the draws, and the best of them are improved by *breathing*: centres are added
-    where the cost is, and those taken away again that are missed least.  That reaches better optima than more restarts
-    do, in less time.  The noise of the centres costs about k / draws, so draws grow with k.
+    Starts, at random and one at components, are tried on a part of the draws, and the best of them are improved by
+    *breathing*: centres are added where the cost is, and those taken away again that are missed least.  That reaches
+    better optima than more restarts do, in less time.  The noise of the centres costs about k / draws, so draws grow
+    with k.
     """
     draws = max(DRAWS, _DRAWS_PER_CENTER * k, 60 * mixture.n_components)
     x, w, _ = mixture.weighted_points(draws, rng)
@@ -85,14 +86,17 @@ def partition_thoroughly(mixture: Mixture, k: int, rng: np.random.Generator, cri
     few = min(_SEEDING, len(part.weights))
     tries = 2 + int(np.log(k))
 
-    def started(uniforms: Array) -> tuple[float, npt.NDArray[np.float32]]:
-        centers = lloyd.seed_centers(part.points[:few], w[:few], k, uniforms)
+    def started(uniforms: Array | None) -> tuple[float, npt.NDArray[np.float32]]:
+        if uniforms is None:
+            centers = lloyd.best_among(part.points[:few], w[:few], np.asarray(mixture.means, np.float32), k)
+        else:
+            centers = lloyd.seed_centers(part.points[:few], w[:few], k, uniforms)
         return part.improved(centers, 40, 1e-4), centers
 
     def breathed(run: tuple[tuple[float, npt.NDArray[np.float32]], np.random.Generator]) -> Any:
         return _breathed(part, run[0][1], run[0][0], run[1])
 
-    runs = sorted(in_parallel(started, rng.uniform(size=(_STARTS, k, tries))), key=lambda run: run[0])
+    runs = sorted(in_parallel(started, [None, *rng.uniform(size=(_STARTS, k, tries))]), key=lambda run: run[0])
     best = zip(runs[:_BREATHING], rng.spawn(_BREATHING), strict=True)
     centers = min(in_parallel(breathed, best), key=lambda run: run[0])[1]
     _Draws.of(x, w).improved(centers, 100, 1e-6)

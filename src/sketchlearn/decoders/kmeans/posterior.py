@@ -13,22 +13,21 @@ from __future__ import annotations
 import numpy as np
 
 from sketchlearn.decoders import noise
+from sketchlearn.decoders.budget import FEW_STEPS, PATIENCE
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import best_of_runs
 from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.models.mixture import Mixture
 
-_RUNS, _ROUNDS = 3, 20
-
 
 def believed(problem: Problem, mixture: Mixture, rng: np.random.Generator) -> Mixture:
     """A mixture of round components that fits a sketch with much noise, and others that are as likely, pooled."""
     k = mixture.n_components
     passing = Passing(problem, k, rng)
-    other, _ = best_of_runs(passing, _RUNS)
+    other, _ = best_of_runs(passing, PATIENCE)
     state = passing.known(mixture.weights, mixture.means, float(mixture.weights @ mixture.variances()) / mixture.dim)
-    nearest = passing.run(state, _ROUNDS)
+    nearest = passing.run(state, FEW_STEPS)
     # the state with the smallest misfit is close to the fit: where messages settle is what they believe
     runs = [passing.fit(state), other]
     limit = nearest.value * (1.0 + noise.DEVIATIONS * problem.floor(nearest)[1])

@@ -51,17 +51,24 @@ def spectral_start(problem: Problem, rank: int, rng: np.random.Generator) -> Arr
     if problem.has_trace:
         # positive weights keep the matrix positive; what is subtracted is part of the trace term
         y = y - 0.9 * float(y.min())
-    Q = np.linalg.qr(rng.normal(size=(problem.dim, min(problem.dim, rank + 8))))[0]
-    image = problem.adjoint_times(y, Q)
-    for _ in range(8):
-        Q = np.linalg.qr(image)[0]
-        image = problem.adjoint_times(y, Q)
-    values, vectors = np.linalg.eigh((Q.T @ image + image.T @ Q) / 2.0)
+    values, vectors = leading(problem, y, rank + 8, 9, rng)
     # E sum y u u' / m = (2 S + tr S I) / (d (d + 2))
     trace_part = float(y.mean()) / (problem.dim + 2.0) if problem.has_trace else 0.0
     top = np.argsort(values)[::-1][:rank]
     estimate = np.maximum((values[top] - trace_part) / problem.curvature, 1e-3 * problem.scale / rank)
-    return np.asarray((Q @ vectors[:, top]) * np.sqrt(estimate))
+    return np.asarray(vectors[:, top] * np.sqrt(estimate))
+
+
+def leading(
+    problem: Problem, v: Array, count: int, steps: int, rng: np.random.Generator, shift: float = 0.0
+) -> tuple[Array, Array]:
+    """Rising eigenvalues, and vectors, of ``sum_j v_j u_j u_j' / m`` by subspace iteration (shifted if of any sign)."""
+    Q = np.linalg.qr(rng.normal(size=(problem.dim, min(problem.dim, count))))[0]
+    for _ in range(steps - 1):
+        Q = np.linalg.qr(problem.adjoint_times(v, Q) + shift * Q)[0]
+    image = problem.adjoint_times(v, Q)
+    values, vectors = np.linalg.eigh((Q.T @ image + image.T @ Q) / 2.0)
+    return values, Q @ vectors
 
 
 def descend(

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from sketchlearn.decoders.lowrank.burer_monteiro import descend
+from sketchlearn.decoders.lowrank.burer_monteiro import descend, leading
 from sketchlearn.decoders.lowrank.problem import Estimate, Problem
 
 
@@ -36,11 +36,7 @@ def greedy(
 
 def _steepest(problem: Problem, slope: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     """Leading eigenvector of ``sum_j slope_j u_j u_j'`` and its eigenvalue, by a short subspace iteration."""
-    Q = np.linalg.qr(rng.normal(size=(problem.dim, min(problem.dim, 6))))[0]
     # eigenvalues of either sign: a shift of the size of the negative ones makes the largest dominant
     shift = 2.0 * math.sqrt(float(np.mean(slope**2)) / (problem.size * problem.dim))
-    for _ in range(15):
-        Q = np.linalg.qr(problem.adjoint_times(slope, Q) + shift * Q)[0]
-    image = problem.adjoint_times(slope, Q)
-    values, vectors = np.linalg.eigh((Q.T @ image + image.T @ Q) / 2.0)
-    return Q @ vectors[:, -1], float(values[-1])
+    values, vectors = leading(problem, slope, 6, 16, rng, shift)
+    return vectors[:, -1], float(values[-1])

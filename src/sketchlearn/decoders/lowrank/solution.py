@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sketchlearn.decoders import verdicts
+from sketchlearn.decoders.budget import announce
 from sketchlearn.decoders.lowrank.burer_monteiro import burer_monteiro
 from sketchlearn.decoders.lowrank.greedy import greedy
 from sketchlearn.decoders.lowrank.nuclear import nuclear
@@ -19,7 +19,7 @@ from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
 from sketchlearn.decoders.lowrank.shrunk import drowned, shrunk
 from sketchlearn.decoders.lowrank.thresholding import thresholding
 from sketchlearn.decoders.noise import added_variance, sums_with_shrunk_mean
-from sketchlearn.decoders.solution import Code, LowRankSolution
+from sketchlearn.decoders.solution import Code, LowRankSolution, said
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.sketches.value import Sketch
 
@@ -33,6 +33,7 @@ METHODS: dict[str, Callable[..., Estimate]] = {
 }
 
 _ALL_VALUES = 500  # columns up to which all eigenvectors take no time
+_COPIES = 7.0  # of all products of columns at a time: of a pass, averages, the matrix and its eigenvectors
 _MATRIX = 3000  # columns up to which matrices of them are kept
 
 
@@ -96,6 +97,8 @@ def decode_second_moment(
     rank = max(1, min(rank, features.dim))
     weight = float(sketch.weight)
     count = sketch.effective_count * features.seen_share(sketch.sums, weight)
+    if features.is_exact:
+        announce(_COPIES * sketch.sums.nbytes, sketch.sums.nbytes)
     sums = sums_with_shrunk_mean(sketch, features)
     mean = features.row_mean_from_sums(sums, weight)
     if centred:
@@ -120,14 +123,6 @@ def decode_second_moment(
         trace.append({"method": method, "iterations": estimate.iterations, "converged": estimate.converged})
     solution = _assess(problem, estimate, mean, rank, count, method, trace)
     return certified(solution, (rank + 1) // 2 if components is None else components)
-
-
-decode_burer_monteiro = partial(decode_second_moment, method="burer-monteiro")
-decode_positive = partial(decode_second_moment, method="positive")
-decode_nuclear = partial(decode_second_moment, method="nuclear")
-decode_thresholding = partial(decode_second_moment, method="thresholding")
-decode_greedy = partial(decode_second_moment, method="greedy")
-decode_shrunk = partial(decode_second_moment, method="shrunk")
 
 
 def certified(solution: LowRankSolution, components: int) -> LowRankSolution:
@@ -168,6 +163,33 @@ def held_share(values: Array, isotropic: float, resolution: float) -> Array:
     return np.asarray((held + isotropic) / np.where(claimed > 0.0, claimed, 1.0))
 
 
+class Moments(NamedTuple):
+    """Mean (d,) and covariance (d, d) of the rows of a sketch of all products of columns.
+
+    `rows` is their number, of those whose products are known, and `rounding` (d,) the error of the variances.
+    """
+
+    features: SecondMomentMap
+    rows: float
+    mean: Array
+    covariance: Array
+    rounding: Array
+
+    @classmethod
+    def of(cls, sketch: Sketch, what: str) -> Moments:
+        """TypeError for other sketches, which `what` can't do with."""
+        phi, weight = second_moment(sketch.features, what), float(sketch.weight)
+        if not phi.is_exact:
+            raise TypeError(f"{what} needs all products of columns, the sketch has {phi.describe()}")
+        return cls(
+            phi,
+            sketch.effective_count * phi.seen_share(sketch.sums, weight),
+            phi.row_mean_from_sums(sketch.sums, weight),
+            full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight)),
+            phi.precision_from_sums(sketch.sums, weight),
+        )
+
+
 def full_matrix(features: SecondMomentMap, triangle: Array) -> Array:
     """The symmetric matrix behind its upper triangle."""
     S, at = np.empty((features.dim, features.dim)), 0
@@ -193,18 +215,11 @@ def _from_matrix(
     size = max(float(np.hypot(np.linalg.norm(values[:rank]), left)), 1e-300)
     values, rest, left, size = values * unit, rest * unit, left * unit, size * unit
     floor = math.sqrt(2.0 / count + (float(added.sum()) / size**2 if added.any() else 0.0))
-    residual = left / size
     # eigenvalues of a symmetric matrix of independent noise stay below 2 sqrt(d v): the edge of the semicircle
     edge = 2.0 * math.sqrt(features.dim * float(added.mean())) if added.any() else 0.0
-    code, verdict = verdicts.of_exact(rank, int((values[:rank] <= edge).sum()) if edge else 0)
+    judged = verdicts.of_exact(rank, int((values[:rank] <= edge).sum()) if edge else 0)
     return LowRankSolution(
-        task="pca",
-        decoder="exact",
-        residual=residual,
-        noise_floor=floor,
-        ratio=residual / floor,
-        code=code,
-        verdict=verdict,
+        **said("pca", "exact", left / size, floor, judged),
         values=values[:rank] - rest,
         vectors=vectors[:, :rank],
         isotropic=rest,
@@ -262,15 +277,7 @@ def _assess(
     left_over = max(rms / math.sqrt(free), problem.tolerance * size)
     resolution = left_over * problem.dim**1.5 / math.sqrt(problem.size)
     return LowRankSolution(
-        task="pca",
-        decoder=name,
-        residual=rms / size,
-        noise_floor=noise / size,
-        ratio=ratio,
-        code=Code.UNCERTIFIED,
-        verdict="",
-        iterations=estimate.iterations,
-        trace=trace or [],
+        **said("pca", name, rms / size, noise / size, (Code.UNCERTIFIED, ""), estimate.iterations, trace, ratio),
         values=values,
         vectors=vectors,
         isotropic=isotropic,

@@ -12,7 +12,7 @@ from sketchlearn.decoders.families import TIED
 from sketchlearn.decoders.metric import unwhiten
 from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.solution import MixtureSolution
+from sketchlearn.decoders.solution import MixtureSolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.models.mixture import Mixture
@@ -77,20 +77,14 @@ def floor_deviation(problem: Problem, state: State, rng: np.random.Generator) ->
     """Relative standard deviation of the misfit of the right model, with the correlations between frequencies.
 
     The noise of two frequencies is correlated within a component
-    (:meth:`~sketchlearn.decoders.families.Family.pairs`).  In few dimensions frequencies are close together, and the
+    (:meth:`~sketchlearn.decoders.state.State.pairs`).  In few dimensions frequencies are close together, and the
     misfit varies far more than independent ones would make it.
     """
     m = problem.size
     part = np.arange(m) if m <= _PAIRS else np.sort(rng.choice(m, _PAIRS, replace=False))
     w = problem.operator.rows(part).frequencies().astype(np.float64)
     u = problem.u[part].astype(np.float64)
-    direct = np.zeros((len(part), len(part)), np.complex128)
-    conjugate = np.zeros_like(direct)
-    for l, (a, c) in enumerate(zip(state.simplex, state.means, strict=True)):
-        between, across = state.family.pairs(w, state.family.select(state.shapes, [l]), absorb=True)
-        plain = np.exp(1j * (w @ c))
-        direct += a * between * np.outer(plain, plain.conj())
-        conjugate += a * across * np.outer(plain, plain)
+    direct, conjugate = state.pairs(w, absorb=True)
     direct[np.diag_indices(len(part))] += problem.n * problem.added[part]  # what was added is independent
     power = np.abs(direct) ** 2 + np.abs(conjugate) ** 2
     products = np.outer(u, u) * power
@@ -132,18 +126,10 @@ def solution(
     """A certified fit in the coordinates of the rows, with its verdict."""
     state, kind = certificate.state, setting.family.name
     unreliable = undetermined(setting, certificate)
-    code, verdict = verdicts.of_mixture(certificate.ratio, certificate.limit, setting.k, kind, unreliable)
+    judged = verdicts.of_mixture(certificate.ratio, certificate.limit, setting.k, kind, unreliable)
     means, covariances = in_rows(setting.base, state)
     return MixtureSolution(
-        task="gmm",
-        decoder=decoder,
-        residual=state.value,
-        noise_floor=certificate.floor,
-        ratio=certificate.ratio,
-        code=code,
-        verdict=verdict,
-        iterations=setting.rounds,
-        trace=trace or [],
+        **said("gmm", decoder, state.value, certificate.floor, judged, setting.rounds, trace),
         weights=state.simplex,
         means=means,
         covariances=covariances,

@@ -24,7 +24,7 @@ import numpy as np
 
 from sketchlearn.decoders.drive import Run, Stage, drive, misfit_words
 from sketchlearn.decoders.families import FULL, GAUSSIANS, TIED
-from sketchlearn.decoders.metric import whiten, whitening_metric
+from sketchlearn.decoders.metric import whitening_metric
 from sketchlearn.decoders.mixtures.certificate import Certificate, finish, in_rows, solution
 from sketchlearn.decoders.mixtures.efficient import efficient
 from sketchlearn.decoders.mixtures.moves import ROUNDS, STARTS, explore, from_start
@@ -90,9 +90,7 @@ class Decoding(Run):
 def warm_start(run: Decoding) -> Fit | None:
     """An earlier model, refined."""
     assert run.start is not None
-    problem = run.problem
-    _, s = whiten(run.start.means, run.start.full_covariances(), "full", problem.metric)
-    begin = State(FULL, run.start.weights, problem.normalised(run.start.means), s / problem.scale**2)
+    begin = State.of(run.problem.inverse(run.start)).to(FULL)
     return run.explored(from_start(run.setting, begin, run.rounds))
 
 

@@ -17,7 +17,6 @@ from sketchlearn.decoders.certificate.examine import RESIDUAL, residual_test
 from sketchlearn.decoders.certificate.tangent import Tangent, remainders
 from sketchlearn.decoders.certificate.whitened import Whitened
 from sketchlearn.decoders.families import GAUSSIANS
-from sketchlearn.decoders.metric import whiten
 from sketchlearn.decoders.mixtures.certificate import in_rows
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution
@@ -32,11 +31,9 @@ def efficient(problem: Problem, solution: MixtureSolution, rng: np.random.Genera
     few = problem.size <= _FREQUENCIES and family.parameters(k, d) <= min(_PARAMETERS, 2 * problem.size - 1)
     if view is None or not few or family.shared or (solution.weights <= 0).any():
         return None
-    _, s = whiten(solution.means, solution.mixture.full_covariances(), "full", problem.metric)
-    shapes = family.from_covariances(s / problem.scale**2, solution.weights)
     w = view.operator.frequencies()
     z = view.mean * np.exp(-1j * (w @ problem.center))
-    state = State(family, solution.weights, problem.normalised(solution.means), shapes)
+    state = State.of(problem.inverse(solution.mixture)).to(family)
     work = Whitened(w * problem.scale, z, problem.n, state, 0.5 * view.added, dense=True)
     work.settle(3)
     tangent = Tangent(work)

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.lowrank.solution import Moments
 from sketchlearn.decoders.metric import with_width
 from sketchlearn.decoders.noise import added_variance
-from sketchlearn.decoders.solution import Code, MixtureSolution
-from sketchlearn.features.second_moment import second_moment
+from sketchlearn.decoders.solution import Code, MixtureSolution, said
 from sketchlearn.sketches.value import Sketch
 
 Array = npt.NDArray[np.float64]
@@ -55,16 +54,13 @@ def decode_gaussian_moments(
     >>> bool(np.allclose(found.covariances[0], np.cov(X.T)) and np.allclose(found.means[0], X.mean(0)))
     True
     """
-    phi = second_moment(sketch.features, "one Gaussian from moments")
-    if not phi.is_exact:
-        raise TypeError(f"one Gaussian from moments needs all products of columns, the sketch has {phi.describe()}")
+    phi, _, mean, covariance, rounding = Moments.of(sketch, "one Gaussian from moments")
     if k != 1:
         raise ValueError(
             f"second moments determine only one component, not {k}: use a map of sl.design(..., task='gmm')"
         )
-    weight, count = float(sketch.weight), sketch.effective_count
-    covariance = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
-    covariance = with_width(covariance, phi.precision_from_sums(sketch.sums, weight)) * (count / max(count - used, 1.0))
+    count = sketch.effective_count
+    covariance = with_width(covariance, rounding) * (count / max(count - used, 1.0))
     shapes = {
         "full": covariance[None],
         "tied": covariance,
@@ -74,21 +70,13 @@ def decode_gaussian_moments(
     if covariance_type not in shapes:
         raise ValueError(f"covariance_type={covariance_type!r}: choose one of {', '.join(shapes)}")
     if added_variance(sketch).any():
-        code, verdict = Code.UNCERTIFIED, "one component with the moments of the sketch, to which noise was added"
+        judged = Code.UNCERTIFIED, "one component with the moments of the sketch, to which noise was added"
     else:
-        code, verdict = (
-            Code.RELIABLE,
-            "the sketch holds mean and covariance of the rows: one component has these",
-        )
+        judged = Code.RELIABLE, "the sketch holds mean and covariance of the rows: one component has these"
     return MixtureSolution(
-        task="gmm",
-        decoder="moments",
-        residual=0.0,
-        code=code,
-        verdict=verdict,
-        trace=trace or [],
+        **said("gmm", "moments", 0.0, float("nan"), judged, 0, trace),
         weights=np.ones(1),
-        means=phi.row_mean_from_sums(sketch.sums, weight)[None],
+        means=mean[None],
         covariances=shapes[covariance_type],
         covariance_type=covariance_type,
         deviation=float("nan"),

@@ -13,7 +13,7 @@ from sketchlearn.decoders.certificate import Certifier
 from sketchlearn.decoders.drive import Run
 from sketchlearn.decoders.families import Family
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.solution import FamilySolution
+from sketchlearn.decoders.solution import FamilySolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.pursuit import clompr
 from sketchlearn.sketches.value import Sketch
@@ -90,17 +90,9 @@ def decode_family(
         run.note("certificate", "the misfit is low", found, seen.passed, perf_counter() - begin)
     if trace is not None:
         trace += run.trace
-    code, verdict = verdicts.of_family(ratio, n_components, seen)
+    judged, name = verdicts.of_family(ratio, n_components, seen), f"CL-OMPR ({type(family).__name__})"
     return FamilySolution(
-        task="family",
-        decoder=f"CL-OMPR ({type(family).__name__})",
-        residual=state.value,
-        noise_floor=floor,
-        ratio=ratio,
-        code=code,
-        verdict=verdict,
-        iterations=rounds,
-        trace=run.trace,
+        **said("family", name, state.value, floor, judged, rounds, run.trace, ratio),
         weights=state.simplex,
         means=state.means + base.center,
         shapes=state.shapes,

@@ -20,7 +20,7 @@ from sketchlearn.decoders.metric import View, unwhiten, whitening_metric
 from sketchlearn.decoders.mixtures.moves import ROUNDS, STARTS, explore
 from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.solution import StableSolution
+from sketchlearn.decoders.solution import StableSolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.features.characteristic import characteristic
@@ -86,9 +86,8 @@ def _decode(
         problem = problem.reweighted(noise.renewed_weights(problem, problem.left(best), noise.RENEWED_LEAST))
         best = refine(problem, best, 400, boxed=True, saddles=True, **setting.limits)
     floor = problem.floor(best)[0]
-    ratio = best.value / floor
     unreliable = _undetermined(problem, best, setting)
-    code, verdict = verdicts.of_stable(ratio, k, unreliable)
+    judged = verdicts.of_stable(best.value / floor, k, unreliable)
     facts = family.describe(best.shapes, k, problem.dim)
     locations, scatters = unwhiten(
         best.means * problem.scale + problem.center,
@@ -97,15 +96,7 @@ def _decode(
         problem.metric,
     )
     return StableSolution(
-        task="stable",
-        decoder="search",
-        residual=best.value,
-        noise_floor=floor,
-        ratio=ratio,
-        code=code,
-        verdict=verdict,
-        iterations=setting.rounds,
-        trace=run.trace,
+        **said("stable", "search", best.value, floor, judged, setting.rounds, run.trace),
         weights=best.simplex,
         alphas=facts["alphas"],
         locations=locations,

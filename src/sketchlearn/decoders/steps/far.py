@@ -45,6 +45,7 @@ TOGETHER, MOST = 3, 1000  # columns that may be far at once, and places that are
 SHARE = 0.002  # of the spread, that a column's far places must carry to be tried together with others
 COST = 0.02  # of the cost, below which far components change nothing that matters
 ROWS = 0.02  # rows below which a component is none
+BEYOND = 4.0  # standard deviations of a column from which on rows are counted as far: one normal row in 16 000
 STEPS = 60  # L-BFGS iterations of the refinement
 
 
@@ -107,7 +108,8 @@ class Found:
     far : int
         Number of far components.
     rows, cost : float
-        Their shares of the rows and of the cost.
+        Share of the rows that lie beyond four standard deviations of a column, and of the cost that all of these
+        components make: some are wider copies of the bulk.
     column : int
         The column in which they lie farthest.
     """
@@ -299,7 +301,9 @@ class _Search:
             np.vstack([self.bulk.means, means]) + self.mean,
             np.concatenate([self.bulk.shapes, variances[:, :, None] * np.eye(self.d)]),
         )
-        rows = float(far.weights.sum() / weights.sum())
+        sd = np.sqrt(far.shapes)
+        beyond = ndtr((far.means - BEYOND * self.sd) / sd) + ndtr(-(far.means + BEYOND * self.sd) / sd)
+        rows = float(far.weights @ beyond.max(1, initial=0.0) / weights.sum())
         return Found(mixture, far.k, rows, cost, int(carried.argmax()))
 
     def _some(self, far: State) -> State:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchlearn.decoders import noise
-from sketchlearn.decoders.budget import FEW_STEPS, PATIENCE, STEPS, over
+from sketchlearn.decoders.budget import FEW_STEPS, PATIENCE, ROUNDS, STEPS, over
 from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.messages import propose
@@ -27,7 +27,6 @@ from sketchlearn.features.operator import F32
 
 _NOTHING = 1e-30  # masses below are rounding in float32
 _GROWTH = 0.25  # of k: components added per round
-_ROUNDS = 60  # at most
 _NEAR = 0.3  # share of the particles that start near known components once there are k
 _DISTINCT = 0.8  # correlation of atoms above which two candidates are one
 
@@ -84,7 +83,7 @@ def search(
     *,
     start: Array | None = None,
     effort: int = 1,
-    replacements: int = _ROUNDS,
+    replacements: int = ROUNDS,
 ) -> Found:
     """Find k components; `start` warm-starts from some means, `effort` multiplies the particles.
 
@@ -104,7 +103,7 @@ def search(
         full = state.k >= k
         state = refine_shared(problem, state, 30, free=full, largest=largest)
     failures, wider, full_rounds, round_ = 0, 1, 0, 0
-    for round_ in range(1, _ROUNDS + 1):
+    for round_ in range(1, ROUNDS + 1):
         if full and (problem.explains(state, k) or over("more rounds of the search")):
             break
         variance = float(state.shapes[0])

@@ -11,12 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from sketchlearn.decoders.certificate.whitened import real
 from sketchlearn.decoders.families import DIAGONAL
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
+from sketchlearn.decoders.steps.weights import reweighted
 
-SCORE = 3.5  # standard errors of a weight, with what the fit leaves as its noise: one fit in twenty by chance
+SCORE = 4.5  # standard errors of a weight, with what a fit leaves as its noise: half of normal samples reach 3.8
 STEP, WIDTH = 0.4, 0.1  # of places and of a group, over one standard deviation of the data: frequencies reach 2 to 4
 NEAREST = 2.5  # standard deviations of the column: what lies nearer is not apart
 FARTHEST = 15.0  # standard deviations: farther out low frequencies are needed, and those are for far components
@@ -40,11 +42,12 @@ def groups_apart(problem: Problem, state: State) -> State | None:
 
 
 def settled(problem: Problem, state: State, groups: State) -> State:
-    """The groups as what is left beside a fit wants them."""
-    share = 1.0 - groups.weights.sum()
-    left = problem.residual(state.with_weights(state.weights * share))
+    """The groups as what is left beside a fit wants them, once all have the weights that explain the sketch best."""
+    both = reweighted(problem, joined(state, groups)).weights
+    left = problem.residual(state.with_weights(both[: state.k]))
     part = replace(problem, z=np.ascontiguousarray(left, np.float32))
-    found = refine(part, groups, STEPS, largest=LARGEST, boxed=True)
+    start = groups.with_weights(np.maximum(both[state.k :], 1.0 / problem.n))
+    found = refine(part, start, STEPS, largest=LARGEST, boxed=True)
     heaviest = HEAVIEST / max(float(found.weights.sum()), HEAVIEST)
     return found.with_weights(np.maximum(found.weights, 1.0 / problem.n) * heaviest)
 
@@ -83,9 +86,10 @@ def group_apart(problem: Problem, state: State, limit: float = SCORE) -> State |
     mixture = state.mixture()
     mean, covariance = mixture.mean, mixture.covariance
     w = np.asarray(problem.operator.frequencies(), np.float64)
+    root = np.sqrt(problem.u.astype(np.float64))[:, None]
     residual = problem.residual(state).astype(np.float64)
-    z = problem.z.astype(np.float64)
-    left, model, u = residual[0] + 1j * residual[1], (z[0] - residual[0]) + 1j * (z[1] - residual[1]), problem.u
+    left = root * (residual[0] + 1j * residual[1])[:, None]
+    own = root * state.family.values(state.means, state.shapes, problem.operator).T
     best, found = limit, None
     for j in range(problem.dim):
         low = max(float(problem.box[0][j]), mean[j] - FARTHEST)
@@ -100,13 +104,12 @@ def group_apart(problem: Problem, state: State, limit: float = SCORE) -> State |
         damping = -0.5 * np.einsum("mi,ij,mj->m", w, shape, w)
         seen = np.argsort(-damping)[:FREQUENCIES]
         atoms = np.exp(1j * (w[seen] @ center) + damping[seen])[:, None] * np.exp(1j * np.outer(w[seen, j], places))
-        atoms -= model[seen, None]
-        weighted = u[seen, None] * atoms.conj()
-        size = np.maximum((weighted * atoms).real.sum(0), 1e-300)
-        along = (weighted * left[seen, None]).real.sum(0)
+        # what other weights of the fit explain as well counts for nothing
+        basis = np.linalg.qr(real(own[seen]))[0]
+        atoms, rest = (v - basis @ (basis.T @ v) for v in (real(root[seen] * atoms), real(left[seen])))
+        size, along = np.maximum((atoms**2).sum(0), 1e-300), (atoms * rest).sum(0)
         # what is left is the noise of its frequency, in two parts
-        error = np.sqrt(0.5 * (np.abs(weighted) ** 2 * (np.abs(left[seen]) ** 2)[:, None]).sum(0))
-        score = along / np.maximum(error, 1e-300)
+        score = along / np.maximum(np.sqrt((atoms**2 * rest**2).sum(0)), 1e-300)
         at = int(score.argmax())
         if score[at] > best:
             center[j] = places[at]

@@ -27,7 +27,7 @@ REPLACEMENTS = 4  # rounds of the search with all components: the model is wrong
 FIRST_STEPS = (
     40  # L-BFGS iterations that find axes and diagonals, before the factors, and that refit to half of a sketch
 )
-FAILED = 2.0  # misfit over the least, or over the noise floor if that is more, from which on a fit has failed
+FAILED = 1.5  # misfit over the least, or over the noise floor if that is more, from which on a fit has failed
 PARALLEL = 2**20  # multiply-adds of an iteration below which threads wait for the interpreter
 SIDE_BY_SIDE = 2**22  # entries of the frequencies beyond which copies in other axes are made one after the other
 
@@ -50,7 +50,9 @@ class Fitted:
         part, start = self.problem.subset(half), self.state
         largest = max(_widest(part), 10.0 * float(start.widths.max()) ** 2)
         strength = 0.0 if self.axes is None else SHRINKAGE * 2.0 * start.value / len(half)
-        return replace(self, state=refine(part, start, FIRST_STEPS, largest=largest, strength=strength)).whole
+        return replace(
+            self, state=refine(part, start, FIRST_STEPS, largest=largest, strength=strength, boxed=True)
+        ).whole
 
 
 def over_complete_fits(problem: Problem, found: State, count: int, rng: np.random.Generator) -> list[Fitted]:
@@ -79,11 +81,10 @@ def over_complete_fits(problem: Problem, found: State, count: int, rng: np.rando
         fits = _side_by_side(fitted, rng.spawn(count))
         groups = _groups(problem, fits)
         if groups is not None:
-            again = _side_by_side(lambda own: beside(own, groups), rng.spawn(count))
-            fits = min(fits, again, key=lambda some: float(np.median([fit.state.value for fit in some])))
-    best = min(fits, key=lambda fit: fit.state.value)
+            fits += _side_by_side(lambda own: beside(own, groups), rng.spawn(count))
+    best, *others = sorted(fits, key=lambda fit: fit.state.value)[:count]
     enough = FAILED * max(best.state.value, problem.floor(best.whole)[0])
-    return [fit for fit in fits if fit.state.value <= enough]
+    return [best, *[fit for fit in others if fit.state.value <= enough]]
 
 
 def _side_by_side(
@@ -103,7 +104,9 @@ def _side_by_side(
 
 
 def _groups(problem: Problem, fits: list[Fitted]) -> State | None:
-    """Groups that lie apart in one column, beside the fit that leaves the least with them."""
+    """Groups that lie apart in one column, beside the fit that leaves the least with them; None if one explains all."""
+    if any(fit.problem.explains(fit.state) for fit in fits):
+        return None
     states = [fit.whole for fit in fits]
     found = [(fit, groups) for fit in states if (groups := groups_apart(problem, fit)) is not None]
     return min(found, key=lambda pair: problem.misfit(joined(*pair)))[1] if found else None
@@ -149,10 +152,10 @@ def _with_factors(
     start = State(DIAGONAL, found.weights, found.means, np.full((k, d), max(float(found.shapes[0]), 1e-6)))
     if groups is not None:
         start = joined(start, groups)
-    fit = refine(problem, start.revived(), FIRST_STEPS, largest=widest)
+    fit = refine(problem, start.revived(), FIRST_STEPS, largest=widest, boxed=True)
     if not rank:
         return fit
     family, fit = Factors(rank), replace(fit.revived(), value=fit.value)
     start = State(family, fit.weights, fit.means, family.widened(fit.shapes, fit.weights, rng))
     strength = SHRINKAGE * 2.0 * fit.value / problem.size
-    return refine(problem, start, steps, largest=widest, strength=strength)
+    return refine(problem, start, steps, largest=widest, strength=strength, boxed=True)

@@ -7,10 +7,9 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.state import State
+from sketchlearn.decoders.state import LIGHTEST, State
 
 _RIDGE = 1e-6  # of the mean diagonal of a Gram matrix: atoms in float32 are no better known
-_NOTHING = 1e-8  # of the largest weight: components without any
 
 
 def solve_weights(gram: Array, b: Array) -> Array:
@@ -34,7 +33,7 @@ def prune_indices(gram: Array, b: Array, k: int) -> tuple[npt.NDArray[np.intp], 
     The cost of removing component l is ``a_l^2 / (G^-1)_ll`` (the optimal brain surgeon of Hassibi and Stork, 1993).
     """
     a = solve_weights(gram, b)
-    keep = np.flatnonzero(a > _NOTHING * max(a.max(initial=0.0), 1e-12))
+    keep = np.flatnonzero(a > LIGHTEST * max(a.max(initial=0.0), 1e-12))
     if len(keep) == 0:
         keep = np.argsort(-b)[:1]
     while True:

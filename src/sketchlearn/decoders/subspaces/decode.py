@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.accepts import whole
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.drive import Run, misfit_words
 from sketchlearn.decoders.kmeans.partition import k_means
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.problem import Array, Problem, location_and_scale
-from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.subspaces.errors import Errors, errors_of
 from sketchlearn.decoders.subspaces.flats import Flats, fit_flats
 from sketchlearn.decoders.subspaces.rows import k_subspaces
@@ -31,6 +32,7 @@ from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.subspaces import SubspacesModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
+from sketchlearn.words import counted
 
 Index = npt.NDArray[np.intp]
 
@@ -85,8 +87,9 @@ def decode_subspaces(
     (array([1., 1., 0.]), True)
     """
     d = characteristic(sketch.features, "a union of subspaces").dim
-    if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or not 1 <= dim <= d:
-        raise ValueError(f"dim must be a whole number between 1 and the {d} columns, got {dim!r}")
+    whole().check("dim", dim)
+    if dim > d:
+        raise ValueError(f"dim={dim} is more than the {d} columns")
     with single_blas_thread:
         run = _Run(subspaces_problem(sketch, int(dim)), int(n_subspaces), int(dim), rng)
         found = run.search()
@@ -185,7 +188,7 @@ class _Run(Run):
         flats = flats.orthonormal()
         moved = np.array([principal_angles(a, b)[0] for a, b in zip(before, flats.bases, strict=True)])
         found = _Found(flats, value, errors_of(self.problem, flats, self.rng), moved)
-        name = f"{c} component{'s' * (c > 1)} inside each subspace"
+        name = f"{counted(c, 'component')} inside each subspace"
         words = f"{misfit_words(found.ratio)}; subspaces turned by up to {moved.max():.2g} degrees"
         self.note(name, why, words, found.explained, perf_counter() - begin)
         return found
@@ -252,17 +255,9 @@ def _solution(found: _Found, run: _Run) -> SubspacesModel:
     angles = found.angles[order]
     pairs = [principal_angles(bases[i], bases[j])[0] for i in range(k) for j in range(i)]
     separation = float(min(pairs, default=90.0))
-    code, verdict = _verdict(found, angles, separation)
+    judged, name = _verdict(found, angles, separation), f"flats, {counted(share.shape[1], 'component')} inside each"
     return SubspacesModel(
-        task="subspaces",
-        decoder=f"flats, {share.shape[1]} component{'s' * (share.shape[1] > 1)} inside each",
-        residual=found.value,
-        noise_floor=found.errors.floor,
-        ratio=found.ratio,
-        code=code,
-        verdict=verdict,
-        iterations=share.shape[1],
-        trace=run.trace,
+        **said("subspaces", name, found.value, found.errors.floor, judged, share.shape[1], run.trace),
         bases=bases,
         weights=weights[order],
         variances=(values[:, ::-1] + thick)[order] * unit**2,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.budget import ROUNDS
 from sketchlearn.models.subspaces import assign
 
 Array = npt.NDArray[np.float64]
 
-_ROUNDS = 60
 _SETTLED = 1e-3  # of the rows: so few that change their subspace don't turn it
 
 
@@ -33,7 +33,7 @@ def k_subspaces(
     for _ in range(starts):
         bases = np.linalg.qr(rng.standard_normal((k, d, dim)))[0]
         owner = np.full(len(rows), -1)
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             new = assign(rows, bases)
             changed, owner = np.count_nonzero(new != owner), new
             if changed <= _SETTLED * len(rows):

@@ -19,52 +19,37 @@ have found and then elsewhere.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sketchlearn.decoders.budget import RESTARTS
-from sketchlearn.decoders.kmeans.published import outcome
-from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.decoders.kmeans.published.outcome import decoder
+from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import ROUNDS, best_of_runs
 from sketchlearn.decoders.steps.messages import Passing
-from sketchlearn.sketches.value import Sketch
+from sketchlearn.words import counted
 
 
+@decoder
 def decode_amp(
-    sketch: Sketch,
-    n_components: int,
-    *,
+    problem: Problem,
+    k: int,
     rng: np.random.Generator,
-    criterion: str = "means",
+    *,
     restarts: int = RESTARTS,
     rounds: int = ROUNDS,
     damping: float = 0.4,
     polish: bool | None = None,
-    trace: list[dict[str, Any]] | None = None,
-) -> ClusterSolution:
+) -> tuple[State, int, str]:
     """Decode k centres by message passing.
 
-    Parameters
-    ----------
-    sketch, n_components, rng
-        What to decode, into how many clusters, and the randomness.
-    criterion : {"means", "medians"}
-        Squared or plain distances.
-    restarts : int
-        Runs from random centres, until one explains the sketch or two agree.
-    rounds : int
-        EM steps of a run, each followed by ten iterations of messages.
-    damping : float
-        Share of the new value in every update, in (0, 1]; above 0.6 the messages tend to diverge.
-    polish : bool, optional
-        End with a descent on all parameters; without it the result is that of the messages alone.  By default it is
-        done unless most of the noise was added to the sketch: posterior means are then closer than the best fit.
+    `restarts` is the number of runs from random centres, until one explains the sketch or two agree; `rounds` the EM
+    steps of a run, each followed by ten iterations of messages; `damping` the share of the new value in every update,
+    in (0, 1]: above 0.6 the messages tend to diverge.  With `polish` it ends with a descent on all parameters; by
+    default unless most of the noise was added to the sketch: posterior means are then closer than the best fit.
     """
     if restarts < 1 or rounds < 1 or not 0 < damping <= 1:
         raise ValueError("restarts and rounds must be at least 1, damping must be in (0, 1]")
-    problem = outcome.prepared(sketch, criterion)
-    passing = Passing(problem, n_components, rng, damping)
+    passing = Passing(problem, k, rng, damping)
     best, runs = best_of_runs(passing, restarts, rounds, polish)
-    name = f"CL-AMP ({runs} run{'s' * (runs > 1)})"
-    return outcome.solution(problem, best, name, criterion, rng, rounds=passing.iterations, trace=trace)
+    return best, passing.iterations, f"CL-AMP ({counted(runs, 'run')})"

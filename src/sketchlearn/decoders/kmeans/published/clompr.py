@@ -93,11 +93,6 @@ def decode_clompr(
     )
 
 
-def decode_clomp(sketch: Sketch, n_components: int, *, rng: np.random.Generator, **options: Any) -> ClusterSolution:
-    """CL-OMP: :func:`decode_clompr` without replacement."""
-    return decode_clompr(sketch, n_components, rng=rng, replacement=False, **options)
-
-
 def _candidates(
     problem: Problem, means: Array, rng: np.random.Generator, init: str, starts: int, rows: Array | None
 ) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.kmeans.partition import Partition, check_criterion, partition, task_of
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.decoders.solution import ClusterSolution, said
 from sketchlearn.decoders.state import LIGHTEST, State
 from sketchlearn.decoders.steps.amp import descended
 from sketchlearn.decoders.steps.pursuit import best_point
@@ -25,8 +26,8 @@ Algorithm = Callable[..., tuple[State, int]]
 LIGHT = 1e-3  # of the mean or the largest weight: lighter components are dropped
 _EQUATIONS, _KNOWN = 2.5, 0.5  # fewest numbers of the sketch for one of the model, largest relative error of a weight
 _OPTIONS = (
-    '`criterion` is "means" or "medians"; `width` the standard deviation of a cluster in the units of the rows, 0\n'
-    "    for points, by default what the sketch resolves; `polish` whether to end with a descent on all parameters."
+    "`width` is the standard deviation of a cluster in the\n    units of the rows, 0 for points, by default what the "
+    "sketch resolves; `polish` says whether to end with a descent on\n    all parameters."
 )
 
 
@@ -89,27 +90,43 @@ def solution(
     """
     state = replace(state, value=problem.misfit(state))
     floor = max(problem.floor(state)[0], floor)
-    ratio = state.value / floor
     mixture = state.with_weights(np.maximum(state.weights, LIGHTEST)).mixture()
     if cells is None:
         cells = partition(mixture, state.k, rng, start=state.means, restarts=0, criterion=criterion)
-    code, verdict = judge(ratio, name, doubt_of(problem, state))
+    judged = judge(state.value / floor, name, doubt_of(problem, state))
     return ClusterSolution(
-        task=task_of(criterion),
-        decoder=name,
-        residual=state.value,
-        noise_floor=floor,
-        ratio=ratio,
-        code=code,
-        verdict=verdict,
-        iterations=rounds,
-        trace=trace or [],
+        **said(task_of(criterion), name, state.value, floor, judged, rounds, trace),
         mixture=problem.mixture(mixture),
         centers=problem.points(cells.centers),
         weights=cells.weights,
         inertia=cells.cost * problem.scale ** (2 if criterion == "means" else 1),
         criterion=criterion,
     )
+
+
+def decoder(algorithm: Callable[..., tuple[State, int, str]]) -> Callable[..., ClusterSolution]:
+    """Make a decoder of an algorithm that finds k components (a decorator).
+
+    The algorithm takes a problem, a number of components, a generator and options of its own.  It returns what it
+    found, its number of rounds and its name.
+    """
+
+    def decode(
+        sketch: Sketch,
+        n_components: int,
+        *,
+        rng: np.random.Generator,
+        criterion: str = "means",
+        trace: list[dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> ClusterSolution:
+        problem = prepared(sketch, criterion)
+        state, rounds, name = algorithm(problem, n_components, rng, **options)
+        return solution(problem, state, name, criterion, rng, rounds=rounds, trace=trace)
+
+    decode.__module__, decode.__qualname__ = algorithm.__module__, algorithm.__name__
+    decode.__doc__ = f'{algorithm.__doc__}\n\n    `criterion` is "means" or "medians".'
+    return decode
 
 
 def published(name: str) -> Callable[[Algorithm], Callable[..., ClusterSolution]]:
@@ -119,28 +136,26 @@ def published(name: str) -> Callable[[Algorithm], Callable[..., ClusterSolution]
     returns what it found, of which the k components that matter most are kept, and its number of rounds.
     """
 
-    def decoder(algorithm: Algorithm) -> Callable[..., ClusterSolution]:
-        def decode(
-            sketch: Sketch,
-            n_components: int,
-            *,
+    def made(algorithm: Algorithm) -> Callable[..., ClusterSolution]:
+        @decoder
+        @wraps(algorithm)
+        def ended(
+            problem: Problem,
+            k: int,
             rng: np.random.Generator,
-            criterion: str = "means",
+            *,
             width: float | None = None,
             polish: bool = True,
-            trace: list[dict[str, Any]] | None = None,
             **options: Any,
-        ) -> ClusterSolution:
-            problem, k = prepared(sketch, criterion), n_components
+        ) -> tuple[State, int, str]:
             found, rounds = algorithm(problem, k, envelope(problem, k, width), rng, **options)
             state = descended(problem, reduced(problem, found, k, rng), free=width is None, polish=polish)
-            return solution(problem, state, name, criterion, rng, rounds=rounds, trace=trace)
+            return state, rounds, name
 
-        decode.__module__, decode.__qualname__ = algorithm.__module__, algorithm.__name__
-        decode.__doc__ = f"{algorithm.__doc__}\n\n    {_OPTIONS}"
-        return decode
+        ended.__doc__ = f"{ended.__doc__} {_OPTIONS}"
+        return ended
 
-    return decoder
+    return made
 
 
 def nothing(problem: Problem, variance: float) -> State:

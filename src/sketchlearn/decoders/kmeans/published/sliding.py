@@ -9,70 +9,52 @@ correlates with some atom.  Atoms whose removal costs no more than noise are the
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.budget import FEW_STEPS
 from sketchlearn.decoders.kmeans.published import outcome
 from sketchlearn.decoders.problem import Array, Problem
-from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import descended
 from sketchlearn.decoders.steps.lbfgs import lbfgs
 from sketchlearn.decoders.steps.weights import losses, solve_weights
-from sketchlearn.sketches.value import Sketch
 
 _PATH = 0.4  # from one lambda to the next
 _OPTIMAL = 1.02  # eta up to which a measure counts as optimal
 _WIDTHS = (1.0, 2.0, 4.0)  # variances that are tried where the decoder counts, in units of what the sketch resolves
 
 
+@outcome.decoder
 def decode_sliding(
-    sketch: Sketch,
-    n_components: int,
-    *,
+    problem: Problem,
+    k: int,
     rng: np.random.Generator,
-    criterion: str = "means",
+    *,
     own_count: bool = False,
     width: float | None = None,
     starts: int = 30,
     polish: bool = True,
-    trace: list[dict[str, Any]] | None = None,
-) -> ClusterSolution:
+) -> tuple[State, int, str]:
     """Decode centres without fixing their number.
 
-    Parameters
-    ----------
-    sketch, n_components, rng
-        What to decode, into how many clusters, and the randomness.
-    criterion : {"means", "medians"}
-        Squared or plain distances.
-    own_count : bool
-        Return as many centres as the decoder counts; `n_components` is then the most there can be.
-    width : float, optional
-        Standard deviation of a cluster in the units of the rows, 0 for points; by default what the sketch resolves.
-    starts : int
-        Places that the search for the maximum of eta starts from.
-    polish : bool
-        End with a descent on all parameters.
+    With `own_count` as many centres as the decoder counts are returned, and the number that is asked for is the most
+    there can be.  `width` is the standard deviation of a cluster in the units of the rows, 0 for points, by default
+    what the sketch resolves; `starts` the number of places that the search for the maximum of eta starts from;
+    `polish` whether to end with a descent on all parameters.
     """
     if starts < 1:
         raise ValueError("starts must be at least 1")
-    problem = outcome.prepared(sketch, criterion)
-    k, variance = n_components, outcome.envelope(problem, n_components, width)
+    variance = outcome.envelope(problem, k, width)
     if own_count:
         # too narrow a width takes one cluster for several: the width counts that explains most with least
         tried = [variance * f for f in _WIDTHS] if width is None else [variance]
         fits = [_counted(problem, _path(problem, v, k, rng, starts), width is None, polish) for v in tried]
         state = min(fits, key=lambda f: _criterion(problem, f))
-        name = f"sliding Frank-Wolfe ({state.k} clusters counted)"
-    else:
-        found = outcome.reduced(problem, _path(problem, variance, 2 * k, rng, starts), k, rng)
-        state = descended(problem, found, free=width is None, polish=polish)
-        name = "sliding Frank-Wolfe"
-    return outcome.solution(problem, state, name, criterion, rng, rounds=state.k, trace=trace)
+        return state, state.k, f"sliding Frank-Wolfe ({state.k} clusters counted)"
+    found = outcome.reduced(problem, _path(problem, variance, 2 * k, rng, starts), k, rng)
+    state = descended(problem, found, free=width is None, polish=polish)
+    return state, state.k, "sliding Frank-Wolfe"
 
 
 def _path(problem: Problem, variance: float, most: int, rng: np.random.Generator, starts: int) -> State:

@@ -7,39 +7,29 @@ clusters, with somewhat lower quality.  Covariances are diagonal; their means ar
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sketchlearn.decoders.families import DIAGONAL
-from sketchlearn.decoders.kmeans.published import outcome
-from sketchlearn.decoders.solution import ClusterSolution
+from sketchlearn.decoders.kmeans.published.outcome import decoder
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.pursuit import best_point, splitting
-from sketchlearn.sketches.value import Sketch
 
 
+@decoder
 def decode_splitting(
-    sketch: Sketch,
-    n_components: int,
-    *,
-    rng: np.random.Generator,
-    criterion: str = "means",
-    starts: int = 20,
-    replicates: int = 1,
-    trace: list[dict[str, Any]] | None = None,
-) -> ClusterSolution:
+    problem: Problem, k: int, rng: np.random.Generator, *, starts: int = 20, replicates: int = 1
+) -> tuple[State, int, str]:
     """Decode k components by splitting; `starts` candidates for the first one, best of `replicates` runs."""
     if starts < 1 or replicates < 1:
         raise ValueError("starts and replicates must be at least 1")
-    problem = outcome.prepared(sketch, criterion)
     widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
 
     def run() -> State:
         place = best_point(problem, problem.z, rng.uniform(*problem.box, size=(starts, problem.dim)))
         shape = DIAGONAL.rounded([1.0], problem.dim)
-        return splitting(problem, DIAGONAL, n_components, place[None], shape, largest=widest)
+        return splitting(problem, DIAGONAL, k, place[None], shape, largest=widest)
 
     state = min((run() for _ in range(replicates)), key=lambda found: found.value)
-    name, rounds = f"splitting ({starts} starts, {replicates} replicates)", int(np.ceil(np.log2(max(n_components, 2))))
-    return outcome.solution(problem, state, name, criterion, rng, rounds=rounds, trace=trace)
+    rounds = int(np.ceil(np.log2(max(k, 2))))
+    return state, rounds, f"splitting ({starts} starts, {replicates} replicates)"

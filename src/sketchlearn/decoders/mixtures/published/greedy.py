@@ -28,41 +28,59 @@ from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 
-Runner = Callable[[Problem, Family, float], State]
+Algorithm = Callable[[Problem, Family, int, float, int, np.random.Generator], State]
 
 
+def published(name: str) -> Callable[[Algorithm], Callable[..., MixtureSolution]]:
+    """Make a decoder of an algorithm (a decorator): the best of several runs, with the certificate of the default.
+
+    The algorithm takes a problem, a family, a number of components, their smallest variance, a number of candidates
+    and a generator.
+    """
+
+    def decoder(algorithm: Algorithm) -> Callable[..., MixtureSolution]:
+        def decode(
+            sketch: Sketch,
+            n_components: int,
+            covariance_type: str = "diag",
+            *,
+            rng: np.random.Generator,
+            starts: int = 3,
+            candidates: int = 50,
+            trace: list[dict[str, Any]] | None = None,
+        ) -> MixtureSolution:
+            check_covariance_type(covariance_type)
+            if starts < 1:
+                raise ValueError(f"starts must be positive, got {starts!r}")
+            base, family = mixture_problem(sketch, covariance_type), GAUSSIANS[covariance_type]
+            # the published algorithms weigh all frequencies alike
+            problem = base.reweighted(np.ones(base.size))
+            run, setting = Run(), Setting.of(base, family, n_components, rng)
+            once = partial(algorithm, problem, family, n_components, setting.smallest, candidates, rng)
+            attempts = ((f"{name}, run {i + 1}", once) for i in range(starts))
+            with single_blas_thread:
+                found = run.best_of(attempts, lambda state: problem.floor(state)[0], noise.SLACK)
+                certificate = certify(setting, found.with_weights(np.maximum(found.weights, LIGHTEST)))
+            setting.rounds = len(run.trace)
+            if trace is not None:
+                trace += run.trace
+            return solution(setting, certificate, name, run.trace)
+
+        decode.__module__, decode.__qualname__ = algorithm.__module__, algorithm.__name__
+        decode.__doc__ = algorithm.__doc__
+        return decode
+
+    return decoder
+
+
+@published("CL-OMPR")
 def decode_gaussian_clompr(
-    sketch: Sketch,
-    n_components: int,
-    covariance_type: str = "diag",
-    *,
-    rng: np.random.Generator,
-    starts: int = 3,
-    candidates: int = 50,
-    trace: list[dict[str, Any]] | None = None,
-) -> MixtureSolution:
-    """Decode a Gaussian mixture with CL-OMPR.
+    problem: Problem, family: Family, k: int, smallest: float, candidates: int, rng: np.random.Generator
+) -> State:
+    """Decode a Gaussian mixture with CL-OMPR (published for diagonal covariances).
 
-    Parameters
-    ----------
-    sketch : Sketch
-        Of Fourier features.
-    n_components : int
-        Number of components.
-    covariance_type : {"full", "tied", "diag", "spherical"}
-        Shape of the components (published for "diag").
-    rng : numpy Generator
-        Source of the random starts.
-    starts : int
-        At most this many runs; no more once the misfit is near the noise floor.
-    candidates : int
-        Random points among which each ascent's start is chosen (1: as published).
-    trace : list, optional
-        Gets one dict per start.
-
-    Returns
-    -------
-    MixtureSolution
+    At most `starts` runs; no more once the misfit is near the noise floor.  The start of each ascent is chosen among
+    `candidates` random points (1: as published).
 
     Examples
     --------
@@ -74,35 +92,17 @@ def decode_gaussian_clompr(
     >>> np.sort(solution.means[:, 0]).round(0)
     array([ 5., 14.])
     """
-
-    def run(problem: Problem, family: Family, smallest: float) -> State:
-        return clompr(problem, family, n_components, rng, candidates, smallest=smallest)
-
-    return _decode(sketch, n_components, covariance_type, rng, run, starts, trace, "CL-OMPR")
+    return clompr(problem, family, k, rng, candidates, smallest=smallest)
 
 
+@published("splitting")
 def decode_gaussian_splitting(
-    sketch: Sketch,
-    n_components: int,
-    covariance_type: str = "diag",
-    *,
-    rng: np.random.Generator,
-    starts: int = 3,
-    candidates: int = 50,
-    trace: list[dict[str, Any]] | None = None,
-) -> MixtureSolution:
+    problem: Problem, family: Family, k: int, smallest: float, candidates: int, rng: np.random.Generator
+) -> State:
     """Decode a Gaussian mixture by splitting.
 
-    Parameters
-    ----------
-    sketch, n_components, covariance_type, rng, starts, trace
-        As for :func:`decode_gaussian_clompr`.
-    candidates : int
-        Random points among which the first component's start is chosen (1: as published).
-
-    Returns
-    -------
-    MixtureSolution
+    At most `starts` runs; no more once the misfit is near the noise floor.  The start of the first component is chosen
+    among `candidates` random points (1: as published).
 
     Examples
     --------
@@ -114,41 +114,8 @@ def decode_gaussian_splitting(
     >>> np.sort(solution.means[:, 0]).round(0)
     array([5., 9.])
     """
-
-    def run(problem: Problem, family: Family, smallest: float) -> State:
-        points = normal_places(problem, candidates, rng)
-        variance = max(first_variance(problem, n_components), 0.5)
-        shapes = family.rounded(np.full(len(points), variance), problem.dim)
-        place, shape = ascend(problem, family, problem.z, points, shapes, smallest=smallest, largest=4.0)
-        return splitting(problem, family, n_components, place, shape, smallest=smallest)
-
-    return _decode(sketch, n_components, covariance_type, rng, run, starts, trace, "splitting")
-
-
-def _decode(
-    sketch: Sketch,
-    k: int,
-    kind: str,
-    rng: np.random.Generator,
-    algorithm: Runner,
-    starts: int,
-    trace: list[dict[str, Any]] | None,
-    name: str,
-) -> MixtureSolution:
-    """The best of several runs of a published algorithm, with the certificate of the default decoder."""
-    check_covariance_type(kind)
-    if starts < 1:
-        raise ValueError(f"starts must be positive, got {starts!r}")
-    base, family = mixture_problem(sketch, kind), GAUSSIANS[kind]
-    # the published algorithms weigh all frequencies alike
-    problem = base.reweighted(np.ones(base.size))
-    run, setting = Run(), Setting.of(base, family, k, rng)
-    smallest = 1e-2 / base.effective_radius(k) ** 2
-    attempts = ((f"{name}, run {i + 1}", partial(algorithm, problem, family, smallest)) for i in range(starts))
-    with single_blas_thread:
-        found = run.best_of(attempts, lambda state: problem.floor(state)[0], noise.SLACK)
-        certificate = certify(setting, found.with_weights(np.maximum(found.weights, LIGHTEST)))
-    setting.rounds = len(run.trace)
-    if trace is not None:
-        trace += run.trace
-    return solution(setting, certificate, name, run.trace)
+    points = normal_places(problem, candidates, rng)
+    variance = max(first_variance(problem, k), 0.5)
+    shapes = family.rounded(np.full(len(points), variance), problem.dim)
+    place, shape = ascend(problem, family, problem.z, points, shapes, smallest=smallest, largest=4.0)
+    return splitting(problem, family, k, place, shape, smallest=smallest)
