@@ -170,7 +170,7 @@ def test_streams_are_looked_into_without_losing_rows():
     source = sl.read(X[i : i + 100] for i in range(0, 3000, 100))
     assert source.sample(500).shape == (500, 2)
     assert sl.sketch(source, PHI).to_bytes() == ALL
-    with pytest.raises(ValueError, match="can be read once"):
+    with pytest.raises(ValueError, match="can be read only once"):
         sl.sketch(source, PHI)
     again = sl.read([X[:1000], X[1000:]])  # a list of batches can be read as often as one likes
     assert sl.sketch(again, PHI) == sl.sketch(again, PHI)

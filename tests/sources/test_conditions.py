@@ -74,7 +74,7 @@ def test_columns_of_arrays_by_number():
         ("x between 1", "joined by 'and'"),
         ("x > 1 and y in 3", "parentheses"),
         ("x > 1 and y = 'open", "can't be read"),
-        ("x > 1 and y < 2)", "something left"),
+        ("x > 1 and y < 2)", "unexpected text"),
     ],
 )
 def test_what_can_not_be_read_is_said(text, word):
@@ -84,5 +84,5 @@ def test_what_can_not_be_read_is_said(text, word):
 
 
 def test_what_is_no_date_is_said():
-    with pytest.raises(ValueError, match="holds dates, 'soon' is none"):
+    with pytest.raises(ValueError, match="holds dates, and 'soon' is not a date"):
         list(sl.read(TABLE, columns=["x"], where="day > soon"))

@@ -56,7 +56,7 @@ def test_answers_are_what_the_library_says(store, client):
     assert {g["group"] for g in client.get("/api/groups", params={"by": "shop"}).json()["groups"]} == {"x", "y", "z"}
     wrong = client.get("/api/timeline", params={"since": "yesterday"})
     assert wrong.status_code == 400
-    assert "no time" in wrong.json()["error"]
+    assert "is not a time" in wrong.json()["error"]
 
 
 @pytest.mark.parametrize(

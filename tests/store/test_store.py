@@ -294,7 +294,7 @@ def test_something_else_is_refused(tmp_path):
         sl.Store(foreign).query()
     with pytest.raises(FileNotFoundError):
         sl.Store(tmp_path / "missing.duckdb").query()
-    with pytest.raises(ValueError, match="no period"):
+    with pytest.raises(ValueError, match="is not a period"):
         sl.Store(tmp_path / "new.duckdb").ingest(rows(5), PHI, time="ts", every="daily")
 
 
