@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 import sketchlearn as sl
-from sketchlearn.comparison.two_sample import noise_of_rows, tail
+from sketchlearn.comparison.two_sample import noise_of_rows
 from sketchlearn.decoders.description import describe
 
 
@@ -111,9 +111,9 @@ def shifted(rows, scale):
 
 
 def null_shape(both):
-    """Traces of the powers of S over those of its trace, as :func:`sketchlearn.compare` finds them."""
-    traces = noise_of_rows(describe(both), both.features.operator(dtype=np.float64), both).traces
-    return traces / traces[0] ** np.arange(1, 5)
+    """The law of the statistic as :func:`sketchlearn.compare` finds it, with mean 1."""
+    law = noise_of_rows(describe(both), both.features.operator(dtype=np.float64), both).law
+    return law.scaled(1.0 / law.mean)
 
 
 def p_given(a, b, shape):
@@ -121,7 +121,7 @@ def p_given(a, b, shape):
     total = a.count + b.count
     variance = np.sum(1 - np.abs((a + b).mean) ** 2) * total / (total - 1)
     statistic = a.count * b.count / total * np.sum(np.abs(a.mean - b.mean) ** 2)
-    return tail(statistic, shape * variance ** np.arange(1, 5))
+    return shape.tail(statistic / variance)
 
 
 def measure(name, d, rows, others, kind, size, seed, pairs, decodes, powers):

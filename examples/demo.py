@@ -63,7 +63,7 @@ print("8. A Gaussian mixture, for densities, anomaly scores and synthetic rows")
 pilot = rows[rng.choice(len(rows), 2000, replace=False)]
 mixture_sketch = sl.sketch(rows, sl.design(pilot, n_components=5, task="gmm", covariance_type="diag"))
 mixture = sl.CompressiveGaussianMixture(5, covariance_type="diag", random_state=0).fit_sketch(mixture_sketch)
-print(f"   log-likelihood per row {mixture.score(rows):.4f}; {mixture.verdict_}")
+print(f"   log-likelihood per row {mixture.score(rows):.4f}. {mixture.verdict_}")
 
 # %%
 print("9. Principal components and a regression from one quadratic sketch")

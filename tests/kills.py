@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 import sketchlearn as sl
 from sketchlearn.cli import main
+from sketchlearn.cli.app import Code
 from sketchlearn.cli.pilot import recipe_text
 from sketchlearn.engines.append import append
 from sketchlearn.models import Model
@@ -139,6 +140,34 @@ def follows(folder, kills, rng):
     return done
 
 
+def night(folder, day):
+    """The nightly job of the documentation: sketch the day, add up the days before, compare; 0 for an alarm too."""
+    out = folder / f"{day:02}.day"
+    code = command("sketch", folder / f"{day}.parquet", "-f", folder / "map.json", "-o", out)
+    before = [folder / f"{i:02}.day" for i in range(day)]
+    if code or not before:
+        return code
+    code = command("merge", *before, "-o", folder / "before") or command("compare", folder / "before", out)
+    return 0 if code == Code.DIFFERENT else code
+
+
+def nightly(folder, kills, rng):
+    """Every night is killed and run again until it is done: the files have the bytes of nights that nobody killed."""
+    expected = [sl.sketch(folder / f"{day}.parquet", PHI).to_bytes() for day in range(PARTS)]
+    done = day = 0
+    while done < kills:
+        out, longest = folder / f"{day % PARTS:02}.day", duration(night, folder, day % PARTS)
+        out.unlink()
+        while killed(rng, longest, night, folder, day % PARTS):
+            done += 1
+            assert not out.exists() or out.read_bytes() == expected[day % PARTS]
+        assert out.read_bytes() == expected[day % PARTS]
+        before = folder / "before"
+        assert day == 0 or np.array_equal(sl.load(before).sums, sl.sketch(X[: day % PARTS * ROWS], PHI).sums)
+        day += 1
+    return done
+
+
 def replaced(folder, kills, rng, arguments, out, old, check):
     """A command that replaces its output leaves the old one or the new one."""
     longest = duration(command, *arguments, folder / "scratch")
@@ -163,6 +192,7 @@ def run(kills, seed=0):
         (folder / "all.sketch").unlink()
         yield f"append: {appends(folder, kills, rng)} kills"
         yield f"follow: {follows(folder, kills, rng)} kills"
+        yield f"nightly: {nightly(folder, kills, rng)} kills, every file as without"
         whole = sl.sketch(X, PHI)
         old = sl.sketch(X[:7], PHI).to_bytes()
         sketches = [folder / f"{i}.sketch" for i in range(PARTS)]

@@ -86,7 +86,7 @@ def test_an_output_that_somebody_else_changed_is_not_overwritten(tmp_path, monke
         return real(*arguments, **options)
 
     monkeypatch.setattr(module.engines, "run", meanwhile)
-    with pytest.raises(OutputError, match="changed by somebody else"):
+    with pytest.raises(OutputError, match="changed by another program"):
         append(X[20:], out)
     assert sl.load(out) == sl.sketch(X[:50], PHI)
 

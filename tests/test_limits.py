@@ -86,7 +86,7 @@ def test_tables_that_unpack_to_much_more_are_refused(monkeypatch):
     data = sink.getvalue().to_pybytes()
     assert len(data) < 40_000
     monkeypatch.setenv(limits.VARIABLE, "20 MB")
-    with pytest.raises(sl.SketchFileError, match="no sketches are packed like that"):
+    with pytest.raises(sl.SketchFileError, match="no table of sketches is compressed"):
         sl.SketchTable.from_bytes(data)
 
 

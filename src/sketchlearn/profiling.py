@@ -128,7 +128,7 @@ class Profile:
         shares = [column.missing for column in self.columns]
         return Table(
             "columns",
-            f"{counted(len(self.columns), 'column')}, {counted(self.rows, 'row')} looked at",
+            f"{counted(len(self.columns), 'column')}, {counted(self.rows, 'row')} read",
             (
                 Column("column", [column.name for column in self.columns], "text"),
                 Column("type", [column.kind for column in self.columns], "text"),

@@ -255,7 +255,12 @@ CASES = [
     ("unknown weight column", [*SKETCH, "good.parquet", "--weight-column", "v"], 4, "no column 'v'"),
     ("groups of decimals", [*SKETCH, "floatgroup.parquet", "--group-by", "g"], 4, "groups must be text"),
     ("bad condition", [*SKETCH, "good.parquet", "--where", "x"], 2, "--where x:"),
-    ("condition of another type", [*SKETCH, "good.parquet", "--where", "x = a"], 4, "can't be applied"),
+    (
+        "condition of another type",
+        [*SKETCH, "good.parquet", "--where", "x = a"],
+        4,
+        "is not a number",
+    ),
     ("condition on unknown column", [*SKETCH, "good.parquet", "--where", "q = 1"], 4, "no column 'q'"),
     ("nothing passes the condition", [*SKETCH, "good.parquet", "--where", "x > 99"], 4, "no rows"),
     ("wrong dtype", [*SKETCH, "good.parquet", "--dtype", "int8"], 2, "--dtype int8: choose one of float32, float64"),
@@ -336,7 +341,7 @@ CASES = [
         4,
         "can't be applied",
     ),
-    ("condition on text files", [*SKETCH, "good.csv", "--where", "x = a"], 4, "good.csv: the condition can't be"),
+    ("condition on text files", [*SKETCH, "good.csv", "--where", "x = a"], 4, "is not a number"),
     # text
     ("header and nothing else", [*SKETCH, "header.csv"], 4, "no rows"),
     ("blank lines only", [*SKETCH, "blank.csv"], 3, "Empty CSV file"),

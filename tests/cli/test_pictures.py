@@ -157,7 +157,7 @@ def test_inputs_are_never_replaced(folder, tmp_path, run):
         ["learn", "kmeans", "all.sketch", "-k", "3", "-o", "all.sketch"],
     ):
         code, _, err = run(*arguments)
-        assert (code, "would be overwritten" in err) == (6, True), err
+        assert (code, "choose another output" in err) == (6, True), err
     for name in ("kmeans.json", "all.sketch"):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 

@@ -94,7 +94,7 @@ def test_invalid_rows_have_no_answer_and_keep_their_place(folder, tmp_path, run)
     ("arguments", "code", "word"),
     [
         (["rows.parquet", "-o", "labels.txt"], 2, "suffix"),
-        (["rows.parquet", "-o", "rows.parquet"], 6, "lost"),
+        (["rows.parquet", "-o", "rows.parquet"], 6, "choose another output"),
         (["missing.parquet", "-o", "labels.csv"], 3, "no such file"),
         (["rows.parquet", "-o", "labels.csv", "--where", "a > 1e9"], 4, "no rows"),
         (["rows.parquet", "-o", "labels.csv", "--id", "nothing"], 4, "no column"),

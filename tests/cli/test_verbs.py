@@ -166,7 +166,7 @@ def test_an_output_that_is_an_input_is_refused(run, features, tmp_path):
     content = (tmp_path / "a.parquet").read_bytes()
     for data in ("a.parquet", "*.parquet", "."):
         code, _, err = run("sketch", data, "-f", "map.json", "-o", "./a.parquet")
-        assert (code, "would be overwritten" in err) == (6, True)
+        assert (code, "choose another output" in err) == (6, True)
     assert (tmp_path / "a.parquet").read_bytes() == content
 
 

@@ -30,7 +30,7 @@ def test_work_is_counted_and_what_is_left_out_is_told():
         charge(SECOND)
         assert over("a descent")
         assert running() is budget
-    assert budget.words.endswith("no time for messages, a descent")
+    assert budget.words.endswith("no time for messages, a descent.")
     charge(1e30)
     assert not over("anything")  # outside of a decoding there is no budget
 

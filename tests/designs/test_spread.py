@@ -57,8 +57,8 @@ def test_columns_in_different_units_are_named_and_standardized_ones_are_not():
     rows = rng.normal(size=(1000, 2)) * [1.0, 1000.0]
     assert [str(remark) for remark in remarks(rows, ["age", "income"], True)] == [
         (
-            "column 'income' has 100.0% of the variance; standardize=True, or columns divided by their spread, "
-            "give each the same weight"
+            "column 'income' has 100.0% of the variance; standardize=True, or dividing columns by their spread, "
+            "gives all of them the same weight"
         )
     ]
     with pytest.warns(sl.DataWarning, match="column 1 has"):

@@ -100,7 +100,7 @@ def test_auto_takes_blocks_in_high_dimension_only():
     assert draw("auto", 64, 30).structure == "dense"
     full = np.eye(64) + 0.1
     assert draw("auto", 64, 640, whitening=full).structure == "dense"
-    with pytest.raises(ValueError, match="diagonal whitening only"):
+    with pytest.raises(ValueError, match="only with diagonal whitening"):
         draw("hadamard", 64, 640, whitening=full)
     with pytest.raises(ValueError, match="choose one of"):
         draw("circulant")

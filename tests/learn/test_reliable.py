@@ -53,6 +53,25 @@ def test_fewer_rows_than_columns_make_no_reliable_classifier(method):
         assert not learned(method, rng.normal(size=(20, 30)) + y[:, None] * 0.2, y).reliable_
 
 
+def test_a_rule_with_a_parameter_for_most_rows_is_not_reliable():
+    """Rows on wide rings have features of their own: cross-validation takes all rows to be alike and is far too good."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X, new = (rng.normal(size=(300, 18)) * np.exp(3.0 * y)[:, None] for _ in range(2))
+    found = sl.CompressiveClassifier("ridge", sketch_size=200, random_state=0).fit(X, y)
+    assert found.facts_["explained"] > 0.9
+    assert found.score(new, y) < 0.8
+    assert not found.reliable_
+
+
+@pytest.mark.parametrize("method", ["lda", "qda", "naive-bayes"])
+def test_rows_that_are_all_one_make_no_error(method):
+    X = np.full((100, 3), 0.1) * [1.0, 30.0, 1e6] / 3.0
+    found = learned(method, X, np.arange(100) % 2)
+    assert not found.reliable_
+    assert np.isfinite(found.predict_proba(X)).all()
+
+
 def test_classes_of_a_few_rows_have_no_reliable_means():
     for seed in range(10):
         rng = np.random.default_rng(seed)

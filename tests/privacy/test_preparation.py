@@ -130,7 +130,7 @@ def test_what_can_not_be_bought_is_refused(path, tmp_path):
         prepare(np.random.default_rng(0).normal(size=(300, 4)), epsilon=0.1)
     with pytest.raises(ValueError, match="no column 'what'"):
         prepare(path, epsilon=1.0, columns=["what"])
-    with pytest.raises(ValueError, match="read only once"):
+    with pytest.raises(ValueError, match="can be read only once"):
         prepare((np.ones((5, 2)) for _ in range(3)), epsilon=1.0)
     with pytest.raises(ValueError, match="up to 3 rows"):
         prepare(np.ones((50, 2)), epsilon=1.0, user=np.arange(50), max_rows_per_user=3, records_per_user=2)

@@ -261,7 +261,7 @@ def test_standardised_maps_need_no_second_copy():
         (TABLE, {"columns": ["a", "a"]}, "twice"),
         (TABLE, {"where": "a ~ 3"}, "write a column"),
         (TABLE, {"where": [("a", "like", 3)]}, "unknown operator"),
-        (TABLE, {"where": "a = text"}, "can't be applied"),
+        (TABLE, {"where": "a = text"}, "is not a number"),
         (TABLE, {"query": "SELECT 1"}, "doesn't apply"),
         (TABLE, {"dtype": "int8"}, "float32"),
         (TABLE, {"group_by": "a"}, "groups must be text"),

@@ -367,8 +367,8 @@ def read_sketch(path: str) -> Sketch:
         return sketchlearn.Sketch.from_bytes(read_input())
     if is_table(path):
         raise SketchFileError(
-            f"{path}: Parquet, not a sketch: of a table of groups make one with 'sketchlearn merge {path} -o x.sketch'"
-            f", of rows with 'sketchlearn sketch {path} -o x.sketch'"
+            f"{path} is Parquet, not a sketch: for a table of groups, run 'sketchlearn merge {path} -o x.sketch'; "
+            f"for rows, 'sketchlearn sketch {path} -o x.sketch'"
         )
     from sketchlearn.sketches.file import load
 

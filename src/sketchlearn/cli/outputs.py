@@ -48,7 +48,7 @@ def check_output(path: str, *inputs: str | None, as_json: bool = False) -> None:
     """Refuse an output that can't be written, or would replace an input or a foreign file, before any work is done."""
     for given in {*inputs} - {None, "-"} if path != "-" and Path(path).exists() else ():
         if Path(str(given)).exists() and Path(path).samefile(str(given)):
-            raise OutputError(f"{path}: is an input of this command and would be overwritten; choose another output")
+            raise OutputError(f"{path} is an input of this command and would be overwritten; choose another output")
     if path == "-" and as_json:
         raise usage("-o - writes the result itself to standard output: leave out --json")
     if path == "-":
@@ -72,7 +72,7 @@ def check_output(path: str, *inputs: str | None, as_json: bool = False) -> None:
         raise OutputError(f"{path}: the folder {folder} can't be written to")
     if target.is_file() and not is_ours(target):
         whose = "was not written by sketchlearn" if target.suffix.lower() != ".csv" else "CSV doesn't tell who wrote it"
-        raise OutputError(f"{path}: exists and {whose}: choose another output, or remove it")
+        raise OutputError(f"{path} exists and {whose}: choose another output, or remove it")
 
 
 _PICTURES = (b"\x89PNG", b"%PDF", b"<?xml", b"\xff\xd8", b"RIFF")  # ours name their maker at the beginning or the end

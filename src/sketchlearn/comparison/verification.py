@@ -58,7 +58,7 @@ class MeanSpace:
         w = chosen.frequencies()
         with single_blas_thread:
             difference, total, z = characteristic_values(mixture, w)
-            variance = np.maximum(1.0 - np.abs(reference[: len(z)]) ** 2, 0.0) + ROUNDING  # that of the rows
+            variance = np.maximum(1.0 - np.abs(z) ** 2, 0.0) + ROUNDING
             noise = feature_covariance(difference, total, z, variance)
             noise[np.diag_indices_from(noise)] += _RIDGE
             atoms = mixture.weights * np.exp(1j * (w @ mixture.means.T) - 0.5 * (w**2) @ mixture.covariances.T)

@@ -11,12 +11,11 @@ uses them.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from sketchlearn.exceptions import DataWarning
+from sketchlearn.exceptions import DataWarning, warn
 
 STEPS = 100
 """L-BFGS iterations of a descent from which others go on: the misfit is then within a percent of its minimum."""
@@ -61,7 +60,7 @@ def announce(needed: float, kept: float) -> None:
         said = (
             f"decoding takes about {needed / 2**30:.2g} GB of memory, {needed / kept:.2g} times the map and the sketch"
         )
-        warnings.warn(DataWarning(said), stacklevel=3)
+        warn(said, DataWarning)
 
 
 class Budget:

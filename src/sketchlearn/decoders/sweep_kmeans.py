@@ -1,13 +1,14 @@
 """Every number of clusters from one sketch, and a recommendation.
 
-How many clusters there are is a question about rows, so the answer has to know how many there are.  A Gaussian mixture
-that describes the sketch in detail stands for the rows (:mod:`sketchlearn.decoders.description`), and rows drawn from
-it are divided by k-means.  The criterion is the integrated completed likelihood (Biernacki, Celeux and Govaert 2000) of
-that division: minus twice the log-likelihood of the rows and their labels, plus the logarithm of the number of rows for
-each parameter.  Clusters are round with one width, round, with a variance for each column, or of any shape, whichever
-is best, as far as there are rows enough for so many parameters: a long cluster is then one and not three.
+How many clusters there are is a question about rows, so the answer has to know how many rows there are. A mixture
+stands for them: the smallest one of Gaussians of any shape that explains the sketch, or else one that describes it in
+detail (:mod:`sketchlearn.decoders.description`). Rows drawn from it are divided by k-means. The criterion is the
+integrated completed likelihood (Biernacki, Celeux and Govaert 2000) of that division: minus twice the log-likelihood of
+the rows and their labels, plus the logarithm of the number of rows for each parameter. Clusters are round with one
+width, round, with a variance for each column, or of any shape, whichever is best, as far as there are enough rows for
+so many parameters: a long cluster is then one and not three.
 
-Of numbers whose criteria differ by less than two standard errors the smallest is recommended.  A certificate overrules
+If criteria differ by less than two standard errors, the smallest number is recommended.  A certificate overrules
 the criterion only where there are rows enough to know the widths of clusters.  The recommendation and the verdict both
 come from the final fit of the recommended number.
 """

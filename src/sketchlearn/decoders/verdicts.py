@@ -154,9 +154,9 @@ def of_mixture(ratio: float, limit: float, k: int, kind: str, unreliable: Sequen
     """A Gaussian mixture; `unreliable` are the components that the sketch does not determine."""
     if ratio > limit:
         return Code.MISFIT, (
-            "Not certified. Try another seed, more components or a larger sketch. If you have rows, check the model on "
-            f"them. The rows are not a mixture of {counted(k, f'{kind} Gaussian')}, or components were missed: "
-            f"{_floors(ratio)}."
+            "Not certified. Try another seed, more components or a larger sketch. If you have rows, check the model "
+            f"on them. The rows are not a mixture of {counted(k, 'Gaussian')} ({kind} covariances), or components were "
+            f"missed: {_floors(ratio)}."
         )
     if unreliable:
         return Code.UNDETERMINED, (

@@ -24,7 +24,7 @@ _CODES = 3
 _QUARTILES, _HALF = 1.349, 0.6745  # standard deviations of a normal law between quartiles, and to one of them
 _NAMED = 3  # columns with such values that are spoken of one by one
 _SAY = 0.1  # of the variance, with which a column decides something
-_EVEN = ", or columns divided by their spread, give each the same weight"
+_EVEN = ", or dividing columns by their spread, gives all of them the same weight"
 _TENTH = 0.1  # of the values, which are left out on each side
 _WIDER = 30.0  # times as wide as another column, from which on distances are about one column only
 

@@ -251,7 +251,8 @@ class DenseOperator(Operator):
     def _products(self) -> Real:
         """Products w_a w_b for a >= b, doubled off the diagonal, (size, dim (dim + 1) / 2)."""
         a, b = lower_triangle(self.shape[1])
-        out, factors = np.empty((len(self._matrix), len(a)), self.dtype), np.where(a == b, 1, 2).astype(self.dtype)
+        factors = np.where(a == b, 1, 2).astype(self.dtype)
+        out = np.empty((len(self._matrix), len(a)), self.dtype, order="F")  # a product of columns after the other
         for at, block in self._blocks(len(a)):
             out[at] = block[:, a] * block[:, b] * factors
         return out

@@ -31,9 +31,10 @@ _COMPONENTS, _DRAWS, _FEWEST = 3, 20_000, 50  # of a rough model of the rows; ro
 class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: ignore[misc]
     """Anomalies by their distance from usual rows in feature space, learned from one sketch.
 
-    The sketch holds mean and covariance of some hundred Fourier features exactly; the score is the Mahalanobis distance
-    of a row's features, that of kernel principal components with all of them.  Nothing is decoded: learning takes one
-    eigendecomposition, sketches of usual rows add up, and rows that should not have been among them subtract.
+    The sketch holds the exact mean and covariance of some hundred Fourier features. The score of a row is the
+    Mahalanobis distance of its features, as in kernel principal components with all of them. Nothing is decoded:
+    learning takes one eigendecomposition. Sketches of usual rows can be added, and rows that turn out to be unusual can
+    be subtracted.
 
     Parameters
     ----------
@@ -41,22 +42,22 @@ class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: i
         Distances in feature space, for usual rows of any shape, or of the columns themselves, for usual rows that are
         nearly normal.
     contamination : float
-        Share of usual rows that may be called anomalies: of new rows, not of those that were sketched, which are a
-        little nearer to themselves.
+        Share of new usual rows that may be called anomalies. (Rows that were sketched have slightly smaller scores than
+        new rows.)
     standardize : bool, optional
-        Features see every column in units of its own spread; by default where one column is more than thirty times as
-        wide as another.
+        Measure every column in units of its own spread; by default if one column is more than thirty times as wide as
+        another.
     features : FeatureMap, optional
         The map to sketch with: an :class:`EmbeddedFeatures`, or exact :class:`QuadraticFeatures`.
     sketch_size : int, optional
-        Cosines and sines (600 by default); the sketch has half the square of it in integers.
+        Number of cosines and sines (600 by default). The sketch has half of its square as integers.
 
     Attributes
     ----------
     offset_ : float
-        Score below which a row is called an anomaly: what a share of `contamination` of the rows of the pilot fall
-        below, corrected for their having been sketched; from a sketch alone, what it is for normal features, or more,
-        if draws from a rough mixture that is decoded from the sketch speak for it.
+        Rows with a score below this are called anomalies. After `fit`, it is the `contamination` quantile of the scores
+        of the pilot rows, corrected because these rows are in the sketch. From a sketch alone, it is estimated for
+        normal features, and raised if draws from a rough mixture decoded from the sketch require it.
     solution_ : AnomalyModel
         The distance.
     reliable_, verdict_ : bool, str

@@ -177,9 +177,9 @@ class SketchEstimator(DeclaredParameters, ABC):
         y : ignored
             For pipelines.
         sample_weight : array (n_samples,), optional
-            Weights of the rows of an array or frame; whole numbers are exactly repetition.  Sketches keep multiples
-            of 2**-16: weights that are too small for that (all of them divided by their sum, say) are multiplied by
-            a power of two first, which changes nothing but the count of the sketch.
+            Weights of the rows of an array or frame. A whole number means exactly that many copies. Sketches keep
+            multiples of 2**-16. Weights that are too small for that (for example, weights that sum to 1) are multiplied
+            by a power of two first; this only changes the count of the sketch.
 
         Returns
         -------
@@ -193,7 +193,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sketch; what was learned is decoded when it is next asked for.
+        """Add rows to the sketch. The model is decoded when it is next needed.
 
         The first batch designs the feature map (unless `features` is given), so it should be typical.  It also
         settles by how much weights are scaled.
@@ -224,7 +224,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         Parameters
         ----------
         sketch : Sketch, or a table of sketches for an estimator that learns from groups of rows
-            Of features for this task; if the estimator has `features`, of these.
+            A sketch with features for this task. If the estimator has `features`, the sketch must have the same.
 
         Returns
         -------

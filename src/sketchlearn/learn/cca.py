@@ -24,13 +24,15 @@ Array = npt.NDArray[np.float64]
 class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimator):  # type: ignore[misc]
     """Canonical correlation analysis from one sketch of both groups of columns.
 
-    Pairs of linear forms, one of each group, with the largest correlations.  The sketch holds all products of
-    columns, so they are those of the rows; any two groups of columns can be chosen afterwards.
+    It finds pairs of linear combinations, one of each group, with the largest correlations. The sketch holds all
+    products of columns, so the result is the same as from the rows. You can choose any two groups of columns
+    afterwards.
 
     Parameters
     ----------
     n_components : int, "auto" or None
-        Pairs: so many, those that are more than chance, or as many as there are columns in the smaller group.
+        Number of pairs. ``"auto"`` keeps those that are more than chance; None keeps as many as there are columns in
+        the smaller group.
     features : QuadraticFeatures, optional
         The map to sketch with, for the columns of X followed by those of y.
 
@@ -39,13 +41,13 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
     correlations_ : ndarray (n_components,)
         Canonical correlations, falling.
     p_values_ : ndarray (n_components,)
-        How probable such a correlation, and all smaller ones together, are by chance (Bartlett).
+        P-values of each correlation and all smaller ones together, by Bartlett's test.
     x_rotations_, y_rotations_ : ndarray (n_features, n_components), (n_targets, n_components)
         Centred rows times these are the scores, of variance 1.
     x_loadings_, y_loadings_ : ndarray
         Covariances of columns and scores of their group.
     coef_, intercept_ : ndarray (n_targets, n_features), (n_targets,)
-        Of the regression of the targets on the scores; with all pairs that of least squares.
+        Coefficients of the regression of the targets on the scores. With all pairs, this is least squares.
     n_components_ : int
         Number of pairs.
     reliable_, verdict_ : bool, str

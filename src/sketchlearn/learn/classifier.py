@@ -35,21 +35,21 @@ _MOMENTS = ("lda", "qda", "naive-bayes")
 
 @estimator
 class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator):  # type: ignore[misc]
-    """Classification from a table of sketches, one a class.
+    """Classification from a table of sketches, one for each class.
 
-    The default, least squares on Fourier features, needs the products of all features: the sketches hold them
-    exactly, so the rule is that of the rows, and penalty and kernel scale are chosen by cross-validation without
-    them.  Sketches of classes add up and subtract: a new class is a new sketch, a class that is deleted is left out.
+    The default is least squares on Fourier features. The sketches hold all products of features exactly, so the result
+    is the same as from the rows. Penalty and kernel scale are chosen by cross-validation without the rows. Sketches of
+    classes can be added and subtracted. To add a class, add its sketch; to delete a class, leave its sketch out.
 
     Parameters
     ----------
     method : {"auto", "ridge", "lda", "qda", "naive-bayes", "mixture", "mean"}
         ``"ridge"`` (``"auto"``): least squares on Fourier features of many scales; three classes or more are normal in
-        the space of its scores, unless `alpha` is given.  ``"lda"``, ``"qda"``, ``"naive-bayes"``: normal classes, from
-        exact moments of the columns, as in scikit-learn.  ``"mixture"``: a Gaussian mixture a class.  ``"mean"``: the
+        the space of its scores, unless `alpha` is given. ``"lda"``, ``"qda"``, ``"naive-bayes"``: normal classes, from
+        exact moments of the columns, as in scikit-learn. ``"mixture"``: one Gaussian mixture per class. ``"mean"``: the
         nearest class mean in feature space, for sketches of a few kilobytes; its probabilities are not calibrated.
     n_components : int
-        Components a class, of mixtures.
+        Components per class, for ``"mixture"``.
     covariance_type : {"full", "tied", "diag", "spherical"}
         Of mixtures.
     alpha : float, optional
@@ -58,13 +58,13 @@ class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator): 
     shrinkage : float
         Of the covariances of LDA and QDA, between 0 and 1.
     class_weight : dict, "balanced" or None
-        Factors of the rows of each class, applied to the sketches: another choice needs no second pass.  Of
-        ``"mean"``, which has no prior, they are factors of the probabilities.
+        Weights of the classes. They are applied to the sketches, so changing them needs no second pass. For ``"mean"``,
+        which has no prior, they multiply the probabilities.
     features : FeatureMap, optional
         The map to sketch with; by default one for `method`, designed from 2000 rows.
     sketch_size : int, optional
-        Cosines and sines of the embedding (1000), or frequencies of the other methods.  Least squares keeps half
-        the square of it in integers a class.
+        Number of cosines and sines of the embedding (1000), or of frequencies for the other methods. Least squares
+        keeps half of its square as integers per class.
     random_state : int, RandomState or None
         Seeds the map and the decoder of mixtures.
 
@@ -77,9 +77,9 @@ class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator): 
     facts_ : dict
         What was chosen: for least squares ``alpha``, ``band`` (of frequencies) and ``gcv``.
     sketch_ : SketchTable
-        What was learned from: one sketch a class.
+        The sketches that were learned from, one for each class.
     solution_ : ClassifierModel
-        The rule, and what the rows of each class typically get.
+        The rule, and the typical result for rows of each class.
     reliable_, verdict_ : bool, str
         Whether the sketches are good enough for this, as a yes or no and in words.
 
@@ -128,8 +128,8 @@ class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator): 
         X : array, frame, or anything that :func:`sketchlearn.sketch` reads
             Rows.
         y : array (n_samples,), or a column of a path or stream
-            Labels: ``fit(array, labels)``, ``fit("data/*.parquet", "species")``, ``fit(batches, -1)``; none for rows
-            that were opened with ``sl.read(..., group_by="species")``.
+            Labels: ``fit(array, labels)``, ``fit("data/*.parquet", "species")``, ``fit(batches, -1)``. Not needed for
+            rows that were opened with ``sl.read(..., group_by="species")``.
         sample_weight : array (n_samples,), optional
             Weights of the rows of an array or frame; whole numbers are exactly repetition.
 

@@ -52,7 +52,7 @@ class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows): 
     def cluster_means(self, X: Any) -> Array:
         """Mean row of each cluster, in the columns of the rows, by one pass over them.
 
-        The centres of a sketch of projected rows are projections: this finds what they are projections of.
+        The centres from a sketch of projected rows are projections. This computes the centres in the original columns.
 
         Parameters
         ----------
@@ -86,21 +86,22 @@ class CompressiveKMeans(SketchedClustering):
     Parameters
     ----------
     n_clusters : int or "auto"
-        Number of centres; ``"auto"`` tries up to 20 and takes what :func:`sketchlearn.sweep` recommends
+        Number of centres. ``"auto"`` tries up to 20 and uses the number that :func:`sketchlearn.sweep` recommends
         (``sweep_`` has the table).
     standardize : bool
-        Distances count every column in units of its own spread, which is taken from a pilot sample and kept in the
-        feature map; centres come back in the units of the rows.  A map given as `features` has units of its own.
+        Measure every column in units of its own spread. The spread is taken from a pilot sample and kept in the feature
+        map. Centres are returned in the units of the rows. A map given as `features` has its own units.
     projection : int, optional
-        For hundreds of columns: cluster so many random projections of the rows, which become part of the feature map.
-        Centres are then those of projected rows; :meth:`cluster_means` finds them in the columns by one more pass.
+        For hundreds of columns: cluster this many random projections of the rows, which become part of the feature map.
+        The centres are then centres of projected rows; :meth:`cluster_means` computes them in the original columns,
+        with one more pass.
     sketch_size : int, optional
         Number of features; by default ``10 * n_clusters * n_features``, at least 100.
     n_decodes : int, optional
-        Fits that the tuning-free decoder pools on data whose clusters are not round Gaussians (3 by default;
-        more is a little better and slower).
+        Number of fits that the default decoder pools if the clusters are not round Gaussians (3 by default; more is
+        slightly better and slower).
     start : model, estimator or array (k, n_features), optional
-        An earlier model to begin with; cluster i is then the one nearest to its cluster i, see
+        An earlier model to start from. Cluster i is then the one nearest to its cluster i; see
         :func:`sketchlearn.decode`.
     n_jobs : int, optional
         Threads of the pass, and of fits that are pooled; all cores by default and for -1.
@@ -117,8 +118,8 @@ class CompressiveKMeans(SketchedClustering):
     inertia_ : float
         Estimated sum of squared distances, from the sketch alone.
     excess_cost_, excess_cost_bound_ : float
-        Estimated excess of the cost over the best k-means on all rows, .01 for one per cent, and a bound that held for
-        nine in ten data sets; NaN for private sketches and others without the box of the rows.
+        Estimate of how much more the centres cost than the best ones on all rows (0.01 means 1 %), and a bound that
+        held in nine of ten data sets. NaN for private sketches and others without a box.
     labels_ : ndarray (n_samples,)
         Labels of the rows given to `fit`, by a second pass when first asked for.
     sketch_ : Sketch

@@ -20,7 +20,8 @@ Array = npt.NDArray[np.float64]
 
 @estimator
 class CompressiveLDA(Transforms, CompressiveClassifier):
-    """Linear discriminant analysis from a table of sketches, one a class: the same as from the rows.
+    """Linear discriminant analysis from a table of sketches, one for each class. The result is the same as from the
+    rows.
 
     Parameters
     ----------
@@ -28,20 +29,20 @@ class CompressiveLDA(Transforms, CompressiveClassifier):
         Directions that :meth:`transform` keeps; by default one fewer than there are classes, or all columns if those
         are fewer.
     shrinkage : float
-        Between 0 and 1: the covariance within classes is pulled towards its mean variance by so much.
+        Between 0 and 1: how far the covariance within classes is pulled towards its mean variance.
     class_weight : dict, "balanced" or None
-        Factors of the rows of each class, applied to the sketches.
+        Weights of the classes, applied to the sketches.
     features : QuadraticFeatures, optional
         The map to sketch with; by default all products of columns.
     random_state : int, RandomState or None
-        For the expected error, which is estimated from draws.
+        Seed of the draws from which the expected error is estimated.
 
     Attributes
     ----------
     scalings_ : ndarray (n_features, n_components)
         Centred rows times these are the scores: of variance 1 within classes, the classes as far apart as possible.
     explained_variance_ratio_ : ndarray (n_components,)
-        Their parts of the variance between classes.
+        The share of the variance between classes that each direction explains.
     xbar_ : ndarray (n_features,)
         The centre.
     classes_, class_counts_, sketch_, solution_, reliable_, verdict_

@@ -26,17 +26,17 @@ Array = npt.NDArray[np.float64]
 class CompressiveICA(Transforms):
     """Independent component analysis from a sketch.
 
-    Rows are linear mixtures of independent sources.  The sketch holds powers of a few projections of the rows, up to
-    the fourth; the mixing follows from their fourth cumulants, each weighted by what it is worth.
+    Rows are linear mixtures of independent sources. The sketch holds powers of a few projections of the rows, up to the
+    fourth. The mixing follows from their fourth cumulants, weighted by their precision.
 
     Parameters
     ----------
     n_components : int, "auto" or None
-        Sources to keep, those farthest from normal first; ``"auto"``: those that are not normal, as far as the sketch
-        can tell; None: as many as there are columns.
+        Number of sources to keep, those farthest from normal first. ``"auto"`` keeps those that are significantly not
+        normal; None keeps as many as there are columns.
     radius : float or "auto"
-        Rows farther out than this many standard deviations are pulled in, which outliers make necessary: fourth
-        powers of a few of them are larger than those of all other rows.  ``"auto"`` is ``max(5, 2 sqrt(n_features))``.
+        Rows farther out than this many standard deviations are clipped, because the fourth powers of a few outliers are
+        larger than those of all other rows. ``"auto"`` is ``max(5, 2 sqrt(n_features))``.
     features : QuarticFeatures, optional
         The map to sketch with; by default one that is designed from 2000 rows.
     sketch_size : int, optional
@@ -55,7 +55,7 @@ class CompressiveICA(Transforms):
     kurtosis_, kurtosis_std_ : ndarray (n_components,)
         Excess kurtosis of the sources, and standard errors.
     n_sources_ : int
-        Sources that are not normal, as far as the sketch can tell.
+        Number of sources that are significantly not normal.
     leakage_ : float
         Expected root mean square share of another source in an estimated one.
     n_components_ : int

@@ -25,28 +25,28 @@ _LIKELIHOOD_POINTS = 20_000
 class CompressiveGaussianMixture(SketchedMixture):
     """Gaussian mixture learned from a sketch of the data: one pass, any number of rows.
 
-    Everything scikit-learn's :class:`~sklearn.mixture.GaussianMixture` offers after fitting, and besides
+    It has everything that scikit-learn's :class:`~sklearn.mixture.GaussianMixture` offers after fitting, and also
     ``partial_fit``, ``sample_weight`` and ``fit_sketch``.
 
     Parameters
     ----------
     n_components : int or "auto"
-        Number of components; ``"auto"`` tries up to 10 and takes what :func:`sketchlearn.sweep` recommends
+        Number of components. ``"auto"`` tries up to 10 and uses the number that :func:`sketchlearn.sweep` recommends
         (``sweep_`` has the table).
     covariance_type : {"full", "tied", "diag", "spherical"}
         Shape of the covariances.
     projection : int, optional
-        For hundreds of columns: the mixture is that of so many random projections of the rows, which become part of
-        the feature map.  Rows are given as they are; means, covariances and samples are projected ones.
+        For hundreds of columns: learn a mixture of this many random projections of the rows, which become part of the
+        feature map. You still pass the original rows; means, covariances and samples are those of projected rows.
     sketch_size : int, optional
         Number of frequencies; by default ten per parameter of the mixture.
     decoder : str
-        ``"auto"`` takes the tuning-free decoder; ``"clompr"`` and ``"splitting"`` are published ones (see
+        ``"auto"`` needs no tuning; ``"clompr"`` and ``"splitting"`` are published decoders (see
         :func:`sketchlearn.decode`).
     warm_start : bool
         Start from the model of the last fit; it is kept if it explains the new sketch.
     start : model, estimator or Mixture, optional
-        An earlier model to begin with; component i is then the one nearest to its component i, see
+        An earlier model to start from. Component i is then the one nearest to its component i; see
         :func:`sketchlearn.decode`.
     random_state : int, Generator, RandomState or None
         Seed of pilot, frequencies and decoder.
@@ -62,7 +62,7 @@ class CompressiveGaussianMixture(SketchedMixture):
     verdict_ : str
         Whether the model explains the data, and which components are unreliable.
     reliable_, converged_ : bool
-        The certificate: the misfit is what sampling noise leaves and every component is supported.
+        The certificate: the misfit is at the noise floor, and the sketch determines every component.
     n_iter_ : int
         Rounds of the decoder.
     lower_bound_ : float
@@ -164,8 +164,8 @@ class CompressiveGaussianMixture(SketchedMixture):
         Parameters
         ----------
         X : array (n, d), optional
-            Rows to evaluate the likelihood on.  Without rows the likelihood is that which the model expects of
-            rows of its own, minus its entropy: right where the certificate holds.
+            Rows for the likelihood. Without rows, the likelihood is the one that the model expects for its own rows
+            (minus its entropy). This is right if the model is certified.
 
         Examples
         --------

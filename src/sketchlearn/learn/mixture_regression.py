@@ -30,18 +30,18 @@ _ROWS_PER_PARAMETER = 20.0
 
 @estimator
 class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimator):  # type: ignore[misc]
-    """Regression with predictive laws from a sketch of predictors and targets together.
+    """Regression with predictive distributions, from one sketch of predictors and targets.
 
-    A Gaussian mixture of all columns is decoded from the sketch; given the predictors, targets follow a mixture with
-    linear means in every component.  Its mean predicts, its quantiles are intervals, several targets are no more
-    difficult than one, and predictors that are missing are left out of the condition.
+    A Gaussian mixture of all columns is decoded from the sketch. Given the predictors, the targets again follow a
+    mixture, with linear means in each component. Its mean is the prediction, and its quantiles give intervals. There
+    can be several targets, and missing predictors can be ignored.
 
     Parameters
     ----------
     n_components : int or "auto"
-        Components; ``"auto"``: as many as there are 20 rows for each parameter of, between 1 and 12, unless a single
-        one explains the sketch down to its noise.  One component is linear regression: it is learned from all
-        products of columns, and its predictions are those of least squares on the rows.
+        Number of components. ``"auto"`` uses one component for every 20 rows per parameter, between 1 and 12, or a
+        single one if that explains the sketch down to its noise. One component is linear regression: it is learned from
+        all products of columns, and its predictions are those of least squares on the rows.
     missing : {"raise", "marginalize"}
         What to do with NaN among predictors of new rows: refuse them, or predict from the others.
     sketch_size : int, optional
@@ -57,18 +57,18 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
     Attributes
     ----------
     mixture_ : Mixture
-        The law of all columns.
+        The distribution of all columns.
     means_ : ndarray (n_components, n_columns)
         Centres of its components.
     n_components_ : int
         Number of components.
     sketch_ : Sketch
-        What was learned from: it can be handed to :meth:`fit_sketch` with other targets.
+        The sketch. You can pass it to :meth:`fit_sketch` with other targets.
     solution_ : MixtureRegressionModel
         Misfit, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
-        Whether a mixture of so many components explains the sketch down to noise; predictions are often good where
-        it does not.
+        Whether the mixture explains the sketch down to its noise, as a yes or no and in words. Predictions are often
+        good even if it does not.
     n_features_in_, feature_names_in_
         Number of predictors, and their names if they have any.
 
@@ -164,7 +164,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         X : array (n_samples, n_features)
             Predictors.
         return_std : bool
-            Also return the standard deviations of the targets about the expectation, what isn't known of it included.
+            Also return the standard deviations of the targets about the prediction, including its uncertainty.
 
         Returns
         -------
@@ -254,7 +254,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         return self._shaped(self._law.sample(self._inputs(X), random_state))
 
     def in_support(self, X: Any) -> npt.NDArray[np.bool_]:
-        """Which rows are among predictors that were seen: elsewhere the nearest component extrapolates.
+        """Which rows lie within the data. Elsewhere, the nearest component extrapolates.
 
         A row is outside if the model's density there is below that of all but one in ten thousand of its own draws.
 

@@ -61,11 +61,11 @@ random_state : int, Generator, RandomState or None
 """
 _ATTRIBUTES = """
 sketch_ : Sketch
-    What was learned from.
+    The sketch that was learned from.
 solution_ : {model}
-    What the decoder knows, with the certificate and its verdict in words.
+    The decoded model, with its certificate and a verdict in words.
 reliable_, verdict_ : bool, str
-    The certificate, as a yes or no and in words.
+    The certificate: whether the sketch supports the model, as a yes or no and in words.
 n_features_in_, feature_names_in_
     Number of columns, and their names if they have any.
 """

@@ -37,27 +37,28 @@ class CompressivePCA(Transforms):
     Parameters
     ----------
     n_components : int, float, "auto" or None
-        How many; a float in (0, 1): as many as explain that part of the variance; ``"auto"``: as many as stand out
-        from the noise of sample and sketch; None: all that have any variance, if the sketch holds all products of
-        columns, else ``"auto"``.
+        Number of components. A float in (0, 1): as many as explain that share of the variance. ``"auto"``: as many as
+        stand out from the noise of the sample and the sketch. None: all that have any variance, if the sketch holds all
+        products of columns; otherwise ``"auto"``.
     whiten : bool
         Divide the transformed columns by their standard deviations.
     features : QuadraticFeatures, optional
         The map to sketch with; by default one of `sketch_size` features.
     sketch_size : int, optional
-        Features of the sketch; by default all products of up to 5000 columns, which is less work than random
-        features; beyond that ``8 * n_components * n_features``.  Ask for fewer to keep a smaller sketch.
+        Number of features. By default, all products of up to 5000 columns are kept, because this is less work than
+        random features; beyond that, it is ``8 * n_components * n_features``. Set a smaller number to keep a smaller
+        sketch.
     decoder : str
         ``"auto"``, ``"burer-monteiro"``, ``"greedy"``, ``"positive"``, ``"nuclear"``, ``"thresholding"``,
         ``"shrunk"``, or the name of a decoder of your own (see :func:`sketchlearn.decode`).
     rank : int, optional
         Rank to decode at before truncating; by default ``2 * n_components``.
     n_starts : int
-        Starts of the decoder, at most.
+        Largest number of starts of the decoder.
     standardize : bool
-        Components of columns in units of their standard deviations (the correlation matrix), which are in the sketch:
-        any sketch of all products of columns will do.  Components and variances are in these units, ``scale_`` holds
-        the deviations, and `transform` takes rows as they are.
+        Compute components of standardised columns (of the correlation matrix). The standard deviations are in the
+        sketch, so this works with any sketch of all products of columns. Components and variances are in these units,
+        ``scale_`` holds the standard deviations, and `transform` takes the original rows.
     embedding : FourierFeatures, optional
         For kernel PCA: rows are replaced by the cosines and sines of their Fourier features (divided by the root
         of their number), whose inner products approximate the kernel.
@@ -69,7 +70,7 @@ class CompressivePCA(Transforms):
     components_ : ndarray (n_components, n_features)
         Principal directions, orthonormal, by falling variance.
     explained_variance_, explained_variance_ratio_ : ndarray (n_components,)
-        Variances along them, and their parts of the whole.
+        Variances along the components, and their shares of the total variance.
     singular_values_ : ndarray (n_components,)
         Singular values of the centred rows.
     scale_ : ndarray (n_features,) or None

@@ -27,16 +27,18 @@ Array = npt.NDArray[np.float64]
 class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, JointEstimator):  # type: ignore[misc]
     """Ordinary, ridge or principal-component least squares from a sketch.
 
-    From a sketch of all products of columns (the default) the answer is that of the rows, to about the square of
-    the condition number of the standardised columns times 1e-16.  From a compressed sketch it is a regression on the
-    principal components that were decoded: accurate where few components carry predictors and targets alike and
-    the rest is about the same in all directions; a target that depends on weak directions is not predicted.
+    From a sketch of all products of columns (the default), the result is the same as from the rows, up to an error of
+    about 1e-16 times the squared condition number of the standardised columns. From a compressed sketch, it is a
+    regression on the decoded principal components. This is accurate if a few components carry both predictors and
+    targets, and the rest is about the same in all directions. It can't predict a target that depends on weak
+    directions.
 
     Parameters
     ----------
     alpha : float or "auto"
-        Ridge penalty, as in :class:`sklearn.linear_model.Ridge`: ``|y - X w|^2 + alpha |w|^2``.  ``"auto"`` is none,
-        except where rows miss entries: then it is as large as what is missing asks for, and the verdict says how large.
+        Ridge penalty, as in :class:`sklearn.linear_model.Ridge`: ``|y - X w|^2 + alpha |w|^2``. ``"auto"`` is no
+        penalty for complete rows. If rows miss entries, it depends on how much is missing, and the verdict says how
+        large it is.
     fit_intercept : bool
         Whether to fit a constant.
     n_components : int, optional
@@ -59,9 +61,9 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
     standard_errors_ : ndarray, shaped like the coefficients
         Standard errors of the coefficients under independent noise of equal variance; NaN from compressed sketches.
     intercept_standard_error_ : float or ndarray
-        The same for the constants.
+        Standard errors of the constants.
     r2_ : float or ndarray (n_targets,)
-        Part of the targets' variance that is explained, on the rows of the sketch.
+        Share of the targets' variance that is explained, on the rows of the sketch.
     residual_variance_ : float or ndarray (n_targets,)
         Variance of the noise, unbiased for ordinary least squares.
     rank_ : int
@@ -69,7 +71,7 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
     n_samples_ : int
         Number of rows.
     sketch_ : Sketch
-        What was learned from: it can be handed to :meth:`fit_sketch` with other targets.
+        The sketch. You can pass it to :meth:`fit_sketch` with other targets.
     reliable_, verdict_ : bool, str
         Whether the sketch determines the coefficients, as a yes or no and in words.
     n_features_in_, feature_names_in_

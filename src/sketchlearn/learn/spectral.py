@@ -33,9 +33,9 @@ _GAP = 1.1  # ratio of eigenvalues from which on the graph says how many cluster
 class CompressiveSpectralClustering(ClusterMixin, DeclaredParameters):  # type: ignore[misc]
     """Spectral clustering of a sparse graph, or of rows through the graph of their nearest neighbours.
 
-    The nodes' coordinates along the first eigenvectors of the graph's Laplacian are streamed into a sketch, and
-    compressive k-means finds the clusters in it.  The graph has to be there as a whole; what is kept is a sketch of the
-    embedded nodes, which can be clustered again with another number of clusters, without the nodes.
+    The nodes are embedded by the first eigenvectors of the graph Laplacian and streamed into a sketch, and compressive
+    k-means finds the clusters. The whole graph must be in memory. Only a sketch of the embedded nodes is kept. It can
+    be clustered again with another number of clusters, without the nodes.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class CompressiveSpectralClustering(ClusterMixin, DeclaredParameters):  # type: 
     affinity : {"nearest_neighbors", "precomputed"}
         Whether `fit` is given rows, or a symmetric sparse matrix of weights of edges.
     n_neighbors : int
-        Nearest rows that each row is joined with.
+        Number of nearest rows that each row is joined to.
     n_components : int, optional
         Eigenvectors; by default as many as clusters.
     features : FeatureMap, optional
@@ -71,7 +71,7 @@ class CompressiveSpectralClustering(ClusterMixin, DeclaredParameters):  # type: 
     solution_ : ClusterModel
         What the decoder of k-means knows.
     reliable_, verdict_ : bool, str
-        Whether the graph itself says that there are so many clusters, by the gap of its eigenvalues, and that in words.
+        Whether the eigenvalues of the graph have a gap after this number of clusters, as a yes or no and in words.
 
     Examples
     --------

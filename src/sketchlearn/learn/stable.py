@@ -19,7 +19,8 @@ Array = npt.NDArray[np.float64]
 
 @estimator
 class CompressiveStableMixture(SketchedMixture):
-    """Mixture of elliptic alpha-stable laws learned from a sketch: clusters with heavy tails, even without variance.
+    """Mixture of elliptic alpha-stable distributions learned from a sketch, for clusters with heavy tails, even without
+    a variance.
 
     Each component has a stability alpha in (0, 2] (2 is the Gaussian, 1 the Cauchy law), a location and a scatter
     matrix S; its characteristic function is ``exp(i w·location - (w'Sw/2)^(alpha/2))``.
@@ -27,7 +28,7 @@ class CompressiveStableMixture(SketchedMixture):
     Parameters
     ----------
     n_components : int or "auto"
-        Number of components; ``"auto"`` tries up to 10 and takes what :func:`sketchlearn.sweep` recommends
+        Number of components. ``"auto"`` tries up to 10 and uses the number that :func:`sketchlearn.sweep` recommends
         (``sweep_`` has the table).
     scatter_type : {"full", "diag"}
         Shape of the scatter matrices.

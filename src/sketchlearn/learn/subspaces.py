@@ -22,13 +22,14 @@ Array = npt.NDArray[np.float64]
 class CompressiveSubspaces(Transforms, ScoresByCost, LabelledRows):
     """Subspace clustering from a sketch: rows near one of several linear subspaces.
 
-    The density is decoded as a mixture of flat pieces, several inside each subspace, so that rows need not be normal
-    there, nor subspaces equally frequent; the verdict says how far noise may have turned each subspace.
+    The density is decoded as a mixture of flat components, several in each subspace. So rows need not be normal within
+    a subspace, and subspaces need not be equally frequent. The verdict says how far noise may have turned each
+    subspace.
 
     Parameters
     ----------
     n_subspaces : int
-        Number of subspaces, through the origin: take a common mean off the rows first.
+        Number of subspaces. They pass through the origin, so subtract a common mean from the rows first.
     dim : int
         Their dimension.
     sketch_size : int, optional
@@ -49,7 +50,8 @@ class CompressiveSubspaces(Transforms, ScoresByCost, LabelledRows):
     labels_ : ndarray (n_samples,)
         Subspaces of the rows given to `fit`, by a second pass when first asked for.
     reliable_, verdict_ : bool, str
-        Whether the misfit is what noise leaves and noise leaves the subspaces known and apart, and that in words.
+        Whether the misfit is at the noise floor and the subspaces are well known and distinct, as a yes or no and in
+        words.
 
     Examples
     --------

@@ -37,21 +37,22 @@ _FEW = 10  # speakers, from which on the variance between them is known to a thi
 class CompressiveVerifier(TableEstimator):
     """Verification from sketches: does a segment belong to the speaker that it claims to be from?
 
-    A universal background model, a Gaussian mixture of the rows of everybody, is decoded from the sum of all sketches.
-    A speaker is a shift of its means (Reynolds, Quatieri and Dunn, 2000), and a sketch of a few hundred rows says
-    enough about it: speakers are enrolled from sketches, segments are tested by sketches, no row is kept.  Scores are
-    logarithms of likelihood ratios: above 0 the claim is more probable than not, at even odds.  With classes for
-    speakers, the same tells whether rows belong to a class, known classes or not.
+    A universal background model (a Gaussian mixture of the rows of all speakers) is decoded from the sum of all
+    sketches. A speaker is a shift of its means (Reynolds, Quatieri and Dunn, 2000). A sketch of a few hundred rows is
+    enough to estimate this shift: speakers are enrolled from sketches, segments are tested by sketches, and no rows are
+    kept. Scores are logarithms of likelihood ratios: above 0, the claim is more probable than not, at even odds. With
+    classes in place of speakers, it tells whether rows belong to a class at all.
 
     Parameters
     ----------
     n_components : int
         Components of the background model.
     relevance : float
-        Inverse variance of the shifts of means between speakers, in units of the components' variances, where fewer
-        than two speakers in the background leave it open.
+        Inverse variance of the shifts of means between speakers, in units of the components' variances. It is only used
+        if the background has fewer than two speakers; otherwise the variance is estimated.
     dependence : float
-        Rows that say as much as one independent row: above 1 for rows that follow each other in time.
+        The number of rows that carry as much information as one independent row: above 1 for rows that follow each
+        other in time.
     features : FourierFeatures, optional
         The map to sketch with.
     sketch_size : int, optional
@@ -68,11 +69,12 @@ class CompressiveVerifier(TableEstimator):
     speakers_ : dict of name to Sketch
         Who is enrolled.
     sketch_ : SketchTable
-        Sketches of the background, one a speaker.
+        Sketches of the background, one for each speaker.
     solution_ : VerifierModel
         The background model, with the certificate of its decoder.
     reliable_, verdict_ : bool, str
-        Whether the background model explains its sketch; scores are usually good where it does not.
+        Whether the background model explains its sketch, as a yes or no and in words. Scores are usually good even if
+        it does not.
 
     See Also
     --------
@@ -131,10 +133,10 @@ class CompressiveVerifier(TableEstimator):
         Parameters
         ----------
         sketch : Sketch, SketchTable, or dict of name to Sketch
-            One sketch of everybody, or one a speaker or a session of one.
+            One sketch of everybody, or one per speaker or per session.
         speakers : dict, optional
-            The speaker of each session of a table: what differs between sessions of one speaker is then told from what
-            differs between speakers, which makes scores of other sessions calibrated.
+            The speaker of each session of a table. Differences between sessions of one speaker are then separated from
+            differences between speakers, so that scores of new sessions are calibrated.
 
         Returns
         -------

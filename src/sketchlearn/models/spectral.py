@@ -40,7 +40,7 @@ class SpectralModel(ClusterModel):
 
     task: str = "spectral"
     layout: ClassVar[Mapping[str, Any]] = {**ClusterModel.layout, "eigenvalues": ("e",)}
-    praise: ClassVar[str] = "The graph has a gap after so many clusters"
+    praise: ClassVar[str] = "The graph has a gap after this number of clusters"
 
     eigenvalues: Array | None = None
 

@@ -268,8 +268,8 @@ def check_sketch(
     if origin.own_map:
         raise ValueError(
             "the map of the sketch was chosen by looking at these very rows (sketchlearn sketch without "
-            "--features), so it can't be public. Sketch them again with a map from public bounds, or let "
-            "'sketchlearn privatize' or sketchlearn.privacy.prepare buy one"
+            "--features), so it can't be public. Sketch them again with a map from public bounds, or run "
+            "'sketchlearn privatize' (or sketchlearn.privacy.privatize_rows) on the rows, which makes a private map"
         )
     if sketch.weight_bits or sketch.squared_weights != repeated(sketch.weight, 0) or origin.fractional:
         raise ValueError(

@@ -77,8 +77,8 @@ def check_same_features(a: Sketch, b: Sketch) -> None:
         return
     if a.features != b.features:
         raise IncompatibleSketchError(
-            f"the sketches have different feature maps ({a.features.difference(b.features)}): make both with one map, "
-            "which is designed once"
+            f"the sketches have different feature maps ({a.features.difference(b.features)}): use one map for "
+            "both, designed once"
         )
     if a.features.fingerprint != b.features.fingerprint:
         raise IncompatibleSketchError(

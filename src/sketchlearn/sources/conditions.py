@@ -259,13 +259,17 @@ def _expression(item: Filter, schema: Any) -> Any:
 
 
 def _fitting(value: Any, column: str, schema: Any) -> Any:
-    """Text as a date or a time, where the column holds such; anything else as it is."""
+    """Text as a date or a time, if the column holds such; ValueError for text if it holds numbers."""
     import datetime
 
     import pyarrow as pa
 
     kind = schema.field(column).type if column in schema.names else None
-    if not isinstance(value, str) or kind is None or not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+    if not isinstance(value, str) or kind is None:
+        return value
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        raise ValueError(f"condition on column {column!r}: it holds numbers, and {value!r} is not a number")
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         return value
     try:
         moment = datetime.datetime.fromisoformat(value.strip())

@@ -79,7 +79,7 @@ def register(app: typer.Typer) -> None:
             text = f"distance {change.distance:.4g} (effect {change.effect:.2f}), p-value {change.p_value:.3g}"
         lines = [f"{verdict if alarm.differs else 'no difference beyond sampling noise'}: {text}"]
         if alarm.differs and model is None:
-            lines.append(alarm.verdict)
+            lines.append(alarm.verdict.removeprefix("differs: ").removeprefix("differs, but "))
         emit({**alarm.facts(), "alpha": alpha}, as_json, "\n".join(lines))
         if alarm.differs:
             raise typer.Exit(Code.DIFFERENT)

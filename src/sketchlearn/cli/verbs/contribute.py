@@ -18,14 +18,16 @@ def register(app: typer.Typer) -> None:
         epilog=examples("contribute http://host:8000 rows.parquet --name north --epsilon 1 --delta 1e-6 -f map.json")
     )
     def contribute(
-        url: Annotated[str, typer.Argument(help="Of the endpoint: http://host:8000")],
+        url: Annotated[str, typer.Argument(help="Address of the endpoint: http://host:8000")],
         data: Annotated[list[str], typer.Argument(help="Files of rows, globs, folders, a database URL.")],
-        name: Annotated[str, typer.Option("--name", help="Of this holder; no other one has it.")],
-        epsilon: Annotated[float, typer.Option("--epsilon", help="What was agreed on; other rounds are refused.")],
-        delta: Annotated[float, typer.Option("--delta", help="What was agreed on; other rounds are refused.")],
-        honest: Annotated[int | None, typer.Option("--honest", help="What was agreed on.")] = None,
+        name: Annotated[str, typer.Option("--name", help="Name of this holder; it must be unique.")],
+        epsilon: Annotated[
+            float, typer.Option("--epsilon", help="The agreed value; rounds with another one are refused.")
+        ],
+        delta: Annotated[float, typer.Option("--delta", help="The agreed value; rounds with another one are refused.")],
+        honest: Annotated[int | None, typer.Option("--honest", help="The agreed value.")] = None,
         features: Annotated[
-            str | None, typer.Option("--features", "-f", help="The map that was agreed on; other rounds are refused.")
+            str | None, typer.Option("--features", "-f", help="The agreed map; rounds with another one are refused.")
         ] = None,
         columns: Columns = None,
         where: Where = None,
@@ -38,7 +40,7 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Send sums with noise under masks: the server learns the total of all holders alone.
+        """Send masked, noisy sums: the server learns only the total of all holders.
 
         If the variable SKETCHLEARN_TOKEN is set, it is sent as Authorization: Bearer.
         """

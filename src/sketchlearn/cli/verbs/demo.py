@@ -35,7 +35,10 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Write some Parquet files, sketch them, find clusters, draw them and write a report. Shows every command."""
+        """Write some Parquet files, sketch them, find clusters, draw them and write a report.
+
+        Prints each command that it runs.
+        """
         if rows < _FEWEST:
             raise usage(f"--rows must be at least {_FEWEST}, got {rows}: the rare kind needs some")
         folder = Path(output)

@@ -42,7 +42,9 @@ def register(app: typer.Typer) -> None:
     @reads
     def design(
         output: Output,
-        data: Annotated[list[str] | None, typer.Argument(help="Files, globs, folders, a URL, or -.")] = None,
+        data: Annotated[
+            list[str] | None, typer.Argument(help="Files, globs, folders, a database URL, or - for standard input.")
+        ] = None,
         components: Annotated[
             int, typer.Option("--components", "-k", help="Largest number of components to learn later.")
         ] = 20,
@@ -86,7 +88,7 @@ def register(app: typer.Typer) -> None:
         ] = None,
         other_data: Annotated[
             str | None,
-            typer.Option("--other-data", help="These are not the rows of a later private release: name of the data."),
+            typer.Option("--other-data", help="The data is not part of a later private release: its name."),
         ] = None,
         *,
         reading: dict[str, Any],

@@ -53,7 +53,10 @@ def register(app: typer.Typer) -> None:
         ] = 0.0,
         min_effect: Annotated[
             float,
-            typer.Option("--min-effect", help="Smaller effects are no alarm: 0.3 for small, 0.5 for large changes."),
+            typer.Option(
+                "--min-effect",
+                help="Smaller effects raise no alarm: 0.3 leaves out small changes, 0.5 all but large ones.",
+            ),
         ] = 0.0,
         output: Annotated[
             str | None, typer.Option("--output", "-o", help="Write a page with tables and a picture to this file.")

@@ -34,14 +34,14 @@ Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Components = Annotated[int, typer.Option("-k", "--components", min=1, help="Number of components.")]
 Model = Annotated[str, typer.Option("-o", "--output", help="Where to write the model (JSON); - for standard output.")]
 Explain = Annotated[
-    bool, typer.Option("--explain", help="Say how the decoder came to the model, stage by stage, on standard error.")
+    bool, typer.Option("--explain", help="Show how the decoder found the model, stage by stage, on standard error.")
 ]
 Start = Annotated[
-    str | None, typer.Option("--start", help="An earlier model to begin with: its numbers of clusters are kept.")
+    str | None, typer.Option("--start", help="An earlier model to start from; clusters keep their numbers.")
 ]
 Learned = tuple[Any, str]
 """An estimator that has learned, and what to say about it."""
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed, for repeatable results.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -115,7 +115,7 @@ def register(app: typer.Typer) -> None:
         sketch: Source,
         k: Components,
         standardize: Annotated[
-            bool, typer.Option("--standardize", help="Of columns in units of their standard deviations.")
+            bool, typer.Option("--standardize", help="Compute components of standardised columns.")
         ] = False,
         seed: Seed = 0,
     ) -> Learned:
@@ -138,7 +138,8 @@ def register(app: typer.Typer) -> None:
         sketch: Source,
         target: Annotated[str, typer.Option("--target", help="Column to predict: a name or a number from 0.")],
         predictors: Annotated[
-            list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
+            list[str] | None,
+            typer.Option("--predictors", help="Columns to predict from, separated by commas; by default all others."),
         ] = None,
         penalty: Annotated[
             float | None,
@@ -216,7 +217,8 @@ def register(app: typer.Typer) -> None:
         sketch: Source,
         target: Annotated[list[str], typer.Option("--target", help="Columns to predict, separated by commas.")],
         predictors: Annotated[
-            list[str] | None, typer.Option("--predictors", help="Columns to predict from, by commas; all others.")
+            list[str] | None,
+            typer.Option("--predictors", help="Columns to predict from, separated by commas; by default all others."),
         ] = None,
         k: Annotated[int | None, typer.Option("-k", "--components", min=1, help="Number of components.")] = None,
         seed: Seed = 0,
@@ -313,7 +315,7 @@ def register(app: typer.Typer) -> None:
         ],
         method: Annotated[
             Literal["auto", "ridge", "lda", "qda", "naive-bayes", "mixture", "mean"],
-            typer.Option("--method", help="How to classify; auto takes what suits the features."),
+            typer.Option("--method", help="How to classify; auto chooses by the features."),
         ] = "auto",
         k: Annotated[int, typer.Option("-k", "--components", min=1, help="For mixtures: components per class.")] = 1,
         covariance: Annotated[

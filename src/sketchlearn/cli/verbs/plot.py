@@ -41,7 +41,7 @@ Dpi = Annotated[int, typer.Option("--dpi", help="Dots per inch.", min=20, max=12
 Standardize = Annotated[
     bool | None, typer.Option(help="Principal components in units of each column; by default as the model was learned.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed, for repeatable results.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -86,7 +86,7 @@ def register(app: typer.Typer) -> None:
         sketch: Source,
         output: Picture,
         ks: Annotated[str, typer.Option("-k", "--ks", help="Numbers of components, e.g. 2:12 or 2,4,8.")] = "1:12",
-        task: Annotated[Literal["kmeans", "gmm"], typer.Option("--task", help="What is counted.")] = "kmeans",
+        task: Annotated[Literal["kmeans", "gmm"], typer.Option("--task", help="What to count.")] = "kmeans",
         seed: Seed = 0,
         dpi: Dpi = 120,
         as_json: Json = False,

@@ -31,9 +31,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command(epilog=examples("privatize all.sketch --epsilon 1 --delta 1e-6 --public-map -o public.sketch"))
     def privatize(
-        data: Annotated[
-            list[str], typer.Argument(help="Exact sketch (- for standard input); or files of rows, for all in one go.")
-        ],
+        data: Annotated[list[str], typer.Argument(help="An exact sketch (- for standard input), or files of rows.")],
         output: Output,
         epsilon: Annotated[float, typer.Option("--epsilon", help="Privacy loss per person; smaller is safer.")],
         delta: Annotated[
@@ -47,45 +45,49 @@ def register(app: typer.Typer) -> None:
             int | None,
             typer.Option(
                 "--records-per-user",
-                help="The largest number of rows of one person; by default what the pass saw to (sketch --user), or 1.",
+                help="The largest number of rows of one person; by default that of the pass (sketch --user), or 1.",
             ),
         ] = None,
         rows: Annotated[
             int | None,
-            typer.Option("--rows", help="The number of rows as a public number, for replace-one with chosen rows."),
+            typer.Option(
+                "--rows", help="A public number of rows, for replace-one if the rows decide how many they are."
+            ),
         ] = None,
         sample: Annotated[
-            float | None, typer.Option("--sample", help="The share of the rows that 'sketch --sample' took.")
+            float | None, typer.Option("--sample", help="The share of the rows that 'sketch --sample' used.")
         ] = None,
         group: Annotated[
             list[str] | None,
-            typer.Option("--group", help="Of a table: the groups as a public list, one option each."),
+            typer.Option("--group", help="For a table: a public list of the groups; repeatable."),
         ] = None,
         features: Annotated[
             str | None,
-            typer.Option(
-                "--features", "-f", help="File from 'design' of the map: it says what the map was chosen from."
-            ),
+            typer.Option("--features", "-f", help="The map file from 'design'; it says what the map was chosen from."),
         ] = None,
         components: Annotated[
-            int, typer.Option("--components", "-k", help="Of rows: largest number of components to learn later.")
+            int, typer.Option("--components", "-k", help="For rows: largest number of components to learn later.")
         ] = 20,
-        task: Annotated[Task, typer.Option("--task", help="Of rows: what to learn later.")] = "kmeans",
-        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of rows: seed of the features.")] = 0,
+        task: Annotated[Task, typer.Option("--task", help="For rows: what to learn later.")] = "kmeans",
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For rows: seed of the features.")] = 0,
         share: Annotated[
-            float, typer.Option("--share", help="Of rows: share of the budget for ranges, units and labels of columns.")
+            float,
+            typer.Option("--share", help="For rows: share of the budget for ranges, units and labels of columns."),
         ] = 0.1,
         columns: Columns = None,
         category: Annotated[
             list[str] | None,
-            typer.Option("--category", help="Of rows: a column of labels; NAME=a,b,c for a public list of them."),
+            typer.Option("--category", help="For rows: a column of labels; NAME=a,b,c for a public list of them."),
         ] = None,
         bounds: Annotated[
-            list[str] | None, typer.Option("--bounds", help="Of rows: public bounds of a column, NAME=LOWER,UPPER.")
+            list[str] | None, typer.Option("--bounds", help="For rows: public bounds of a column, NAME=LOWER,UPPER.")
         ] = None,
-        user: Annotated[str | None, typer.Option("--user", help="Of rows: column that says whose row it is.")] = None,
+        user: Annotated[
+            str | None, typer.Option("--user", help="For rows: column that says to which user a row belongs.")
+        ] = None,
         max_rows_per_user: Annotated[
-            int | None, typer.Option("--max-rows-per-user", help="Of rows: how many rows of one user count.")
+            int | None,
+            typer.Option("--max-rows-per-user", help="For rows: the largest number of rows of one user that are used."),
         ] = None,
         where: Where = None,
         format: Format = None,
@@ -110,8 +112,8 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Add the noise that a privacy guarantee needs. The result can be shared with anybody.
 
-        Of a sketch, or of rows: then ranges, units and labels of the columns are bought with a share of the budget, the
-        rows are sketched and the sketch is released, all under one guarantee.
+        Give a sketch, or rows. For rows, the command spends a share of the budget on ranges, units and labels of the
+        columns. Then it sketches the rows and releases the sketch, all under one guarantee.
         """
         from sketchlearn.privacy import Ledger
         from sketchlearn.privacy import privatize as release

@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Show types, missing values and ranges of the columns, and suggest columns, encoder and map.
 
-        Up to 100 000 rows are looked at.
+        Up to 100 000 rows are read.
         """
         from sketchlearn.profiling import profile
 

@@ -43,7 +43,7 @@ def register(app: typer.Typer) -> None:
         ks: Annotated[
             str | None, typer.Option("--ks", help="With --sketch: numbers of components to try, e.g. 1:12.")
         ] = None,
-        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")] = 0,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed, for repeatable results.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:

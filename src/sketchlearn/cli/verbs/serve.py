@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
         host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
         port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
         most_rows: Annotated[int | None, typer.Option(help="Largest number of rows in one sketch.")] = None,
-        until: Annotated[datetime | None, typer.Option(help="Accept nothing after this time (local clock).")] = None,
+        until: Annotated[datetime | None, typer.Option(help="Stop accepting at this time (local clock).")] = None,
         users: Annotated[
             Literal["disjoint", "same"] | None,
             typer.Option(help="For sketches that clients made private: disjoint if nobody is in two, otherwise same."),
@@ -59,9 +59,9 @@ def register(app: typer.Typer) -> None:
         Clients send an Idempotency-Key with every sketch, and get the feature map at GET /recipe.  If the variable
         SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.  GET /health says whether the store can be
         read.  GET /sum is the sum so far, for those who send SKETCHLEARN_READ_TOKEN.  Servers may share a store.
-        SIGTERM and Ctrl-C end it after the requests that are under way; the output is written then.
+        SIGTERM and Ctrl-C stop the server after the current requests; then the output is written.
 
-        With --secure, holders take part by 'sketchlearn contribute'; the server ends when the total is known.
+        With --secure, holders take part with 'sketchlearn contribute', and the server stops when the total is known.
         """
         from sketchlearn.federation import Collector, SecureRound
         from sketchlearn.optional import optional

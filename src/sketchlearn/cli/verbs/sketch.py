@@ -77,13 +77,15 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option("--group-by", help="One sketch per value of this column; writes Parquet.")
         ] = None,
         user: Annotated[
-            str | None, typer.Option("--user", help="Column that says whose row it is (with --max-rows-per-user).")
+            str | None,
+            typer.Option("--user", help="Column that says to which user a row belongs (with --max-rows-per-user)."),
         ] = None,
         max_rows_per_user: Annotated[
-            int | None, typer.Option("--max-rows-per-user", help="How many rows of one user count.")
+            int | None,
+            typer.Option("--max-rows-per-user", help="The largest number of rows of one user that are used."),
         ] = None,
         sample: Annotated[
-            float | None, typer.Option("--sample", help="Take each row with this probability, by secret coins.")
+            float | None, typer.Option("--sample", help="Use each row with this probability, by secret coin flips.")
         ] = None,
         *,
         reading: dict[str, Any],

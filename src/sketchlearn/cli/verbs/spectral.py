@@ -64,7 +64,7 @@ def register(app: typer.Typer) -> None:
         components: Annotated[
             int | None, typer.Option("--components", min=1, help="Number of eigenvectors; by default one per cluster.")
         ] = None,
-        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")] = 0,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed, for repeatable results.")] = 0,
         id_column: Annotated[str | None, typer.Option("--id", help="Column to copy to the labels.")] = None,
         *,
         reading: dict[str, Any],
@@ -73,7 +73,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Cluster the nodes of a graph by its eigenvectors. Rows are joined to their nearest neighbours.
 
-        The graph has to be in memory as a whole.
+        The whole graph must fit in memory.
         """
         if output == "-":
             raise usage("-o needs the name of a file")

@@ -31,13 +31,13 @@ from sketchlearn.cli.store_private import add_private
 
 Place = Annotated[str, typer.Argument(help="DuckDB file, or postgresql://user@host/database.")]
 Named = Annotated[str | None, typer.Option("--dataset", help="Name of the dataset; not needed if there is one only.")]
-Since = Annotated[str | None, typer.Option("--since", help="First moment, e.g. 2024-05-01 (UTC).")]
-Until = Annotated[str | None, typer.Option("--until", help="First moment that is not in it any more.")]
+Since = Annotated[str | None, typer.Option("--since", help="Start of the range, e.g. 2024-05-01 (UTC).")]
+Until = Annotated[str | None, typer.Option("--until", help="End of the range (not included).")]
 Groups = Annotated[
     str | None, typer.Option("--where", help="Condition on the group columns, e.g. 'shop in (a, b) and kind != test'.")
 ]
 Every = Annotated[str | None, typer.Option("--every", help="Length of a period: 1h, 1d, 1w, 1mo; by default a bucket.")]
-Now = Annotated[str | None, typer.Option("--now", help="What counts as now; by default this moment.")]
+Now = Annotated[str | None, typer.Option("--now", help="The current time; by default now.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -83,10 +83,10 @@ def _filling(store: typer.Typer) -> None:
         format: Format = None,
         delimiter: Delimiter = None,
         source: Annotated[str | None, typer.Option("--source", help="A name for all the data, as one source.")] = None,
-        replace: Annotated[bool, typer.Option("--replace", help="Files that changed take the place of old ones.")] = (
+        replace: Annotated[bool, typer.Option("--replace", help="Replace the rows of files that have changed.")] = (
             False
         ),
-        atomic: Annotated[bool, typer.Option("--atomic", help="All files or none.")] = False,
+        atomic: Annotated[bool, typer.Option("--atomic", help="Add all files or none.")] = False,
         skip_invalid: Annotated[bool, typer.Option("--skip-invalid", help="Leave out rows with NaN or nulls.")] = False,
         workers: Annotated[int | None, typer.Option("--workers", help="Threads; by default all cores.")] = None,
         progress: Annotated[bool | None, typer.Option("--progress/--no-progress", help="A bar.")] = None,
@@ -137,8 +137,12 @@ def _upkeep(store: typer.Typer) -> None:
     def rollup(
         place: Place,
         to: Annotated[str, typer.Argument(help="Length of the new buckets, e.g. 1mo.")],
-        older_than: Annotated[str | None, typer.Option("--older-than", help="Only what ended so long ago.")] = None,
-        keep_sources: Annotated[bool, typer.Option("--keep-sources", help="Sources can be forgotten by name.")] = False,
+        older_than: Annotated[
+            str | None, typer.Option("--older-than", help="Only buckets that ended at least this long ago.")
+        ] = None,
+        keep_sources: Annotated[
+            bool, typer.Option("--keep-sources", help="Keep sources apart, so that they can be forgotten by name.")
+        ] = False,
         dataset: Named = None,
         now: Now = None,
         as_json: Json = False,
@@ -168,7 +172,7 @@ def _upkeep(store: typer.Typer) -> None:
         group: Annotated[
             list[str] | None, typer.Option("--group", help="Of a sketch: column=value; repeatable.")
         ] = None,
-        reason: Annotated[str, typer.Option("--reason", help="For the journal.")] = "",
+        reason: Annotated[str, typer.Option("--reason", help="Reason, for the journal.")] = "",
         dataset: Named = None,
         as_json: Json = False,
         debug: Debug = False,
@@ -301,9 +305,11 @@ def _asking(store: typer.Typer) -> None:
         at: Annotated[str | None, typer.Option("--at", help="A moment in the period; by default the latest.")] = None,
         every: Every = None,
         reference: Annotated[str, typer.Option("--reference", help="Time before it to compare with.")] = "28d",
-        alpha: Annotated[float, typer.Option("--alpha", help="Probability of any false alarm in a horizon.")] = 0.1,
-        horizon: Annotated[str, typer.Option("--horizon", help="Time that alpha is for.")] = "1y",
-        min_distance: Annotated[float, typer.Option("--min-distance", help="Smaller distances are no alarm.")] = 0.0,
+        alpha: Annotated[
+            float, typer.Option("--alpha", help="Probability of any false alarm within the horizon.")
+        ] = 0.1,
+        horizon: Annotated[str, typer.Option("--horizon", help="The period to which alpha applies.")] = "1y",
+        min_distance: Annotated[float, typer.Option("--min-distance", help="Smaller distances raise no alarm.")] = 0.0,
         where: Groups = None,
         dataset: Named = None,
         debug: Debug = False,
@@ -327,10 +333,10 @@ def _serving(store: typer.Typer) -> None:
     @store.command(epilog=examples("store serve sketches.duckdb --port 8001"))
     def serve(
         place: Place,
-        host: Annotated[str, typer.Option(help="Address to listen at; others than loopback need a token.")] = (
+        host: Annotated[str, typer.Option(help="Address to listen on; any address except loopback needs a token.")] = (
             "127.0.0.1"
         ),
-        port: Annotated[int, typer.Option(help="Port to listen at.")] = 8001,
+        port: Annotated[int, typer.Option(help="Port to listen on.")] = 8001,
         debug: Debug = False,
     ) -> None:
         """Show a store in the browser: read-only, on this machine.

@@ -18,11 +18,11 @@ def register(app: typer.Typer) -> None:
     def sweep_(
         sketch: Annotated[str, typer.Argument(help="A sketch; - for standard input.")],
         ks: Annotated[str, typer.Option("-k", "--ks", help="Numbers of components, e.g. 2:12 or 2,4,8.")] = "1:12",
-        task: Annotated[Literal["kmeans", "gmm", "stable"], typer.Option("--task", help="What is counted.")] = "kmeans",
+        task: Annotated[Literal["kmeans", "gmm", "stable"], typer.Option("--task", help="What to count.")] = "kmeans",
         covariance: Annotated[
             Covariance, typer.Option("--covariance", help="For gmm: shape of the components.")
         ] = "full",
-        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable results.")] = 0,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed, for repeatable results.")] = 0,
         budget: Budget = None,
         as_json: Json = False,
         debug: Debug = False,

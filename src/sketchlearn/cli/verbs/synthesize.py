@@ -43,17 +43,15 @@ def register(app: typer.Typer) -> None:
         ] = None,
         columns: Annotated[
             str | None,
-            typer.Option(
-                "--columns", help="A sketch of single columns (design --task columns), whose values are taken."
-            ),
+            typer.Option("--columns", help="A sketch of histograms (design --task columns); the rows take its values."),
         ] = None,
-        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="For repeatable rows.")] = 0,
+        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed, for repeatable rows.")] = 0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
         """Write synthetic rows with the distribution of the sketched rows. They are private only if the sketch is.
 
-        As Parquet if the output is called .parquet, and as CSV otherwise.
+        Writes Parquet if the name of the output ends with .parquet, otherwise CSV.
         """
         if method not in ("auto", "mixture", "points"):
             raise usage(f"--method {method}: choose auto, mixture or points")

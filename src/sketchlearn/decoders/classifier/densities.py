@@ -28,6 +28,7 @@ Array = npt.NDArray[np.float64]
 # added to variances, in parts of each column's own: little for naive Bayes (scikit-learn's GaussianNB adds a part of
 # the largest one, which drowns narrow columns), more for matrices, which may be singular
 _FLOOR, _MATRIX_FLOOR = 1e-9, 1e-7
+_DIGITS = 2.0**-46  # of its values: a column that varies by less is constant, to rounding
 
 
 def decode_moments(
@@ -72,8 +73,9 @@ def decode_moments(
     moments, counts = class_moments(table, class_weights, name), counts_of(table)
     within = np.tensordot(moments.shares, np.stack(moments.covariances), 1)
     variances = np.diag(moments.pooled()[0])
-    units = np.where(variances > 0, variances, float(variances.max()) or 1.0)
-    floors = np.diag(np.where(variances > 0, _MATRIX_FLOOR, _FLOOR) * units)
+    varying = variances > (_DIGITS * np.abs(moments.means).max(0)) ** 2
+    units = np.where(varying, variances, float(variances[varying].max(initial=0.0)) or 1.0)
+    floors = np.diag(np.where(varying, _MATRIX_FLOOR, _FLOOR) * units)
     d = len(within)
     covariances = []
     for covariance, n in zip(moments.covariances, counts, strict=True):
@@ -142,20 +144,18 @@ def decode_class_mixtures(
         found.append(solution)
     doubtful = [str(label) for label, s in zip(table, found, strict=True) if not s.reliable]
     code = Code.RELIABLE if not doubtful else max((s.code for s in found if not s.reliable), key=_severity)
-    verdict = (
-        "Reliable. A mixture explains each class down to its noise."
-        if not doubtful
-        else f"Not certified. Classes whose mixture is not certified: {', '.join(doubtful[:5])}. The first of them: "
-        f"{next(s.verdict for s in found if not s.reliable)}"
-    )
+    said = ["Not certified."]
     if short:
         code = max(code, Code.UNDETERMINED, key=_severity)
-        verdict = f"Not certified. Too few rows for {counted(k, 'component')}: class {', '.join(short[:5])}. {verdict}"
+        said.append(f"Classes with too few rows for {counted(k, 'component')}: {', '.join(short[:5])}.")
+    if doubtful:
+        first = next(s.verdict for s in found if not s.reliable).removeprefix("Not certified. ")
+        said.append(f"Classes whose mixture is not certified: {', '.join(doubtful[:5])}. The first of them: {first}")
     rule = MixtureRule(np.log(shares_of(table, class_weights)), tuple(s.mixture for s in found))
     each = [GAUSSIANS[covariance_type].parameters(len(s.weights), table.features.dim) for s in found]
     model = _solution(table, "mixture", rule, rule.mixtures, False, float(sum(each) - max(each)), rng, trace)
     if code is not Code.RELIABLE:
-        model = replace(model, code=code, verdict=verdict)
+        model = replace(model, code=code, verdict=" ".join(said))
     return replace(model, ratio=max(s.ratio for s in found))
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.evidence import ROWS_EACH
 from sketchlearn.decoders.lowrank.solution import Moments as SketchMoments
 from sketchlearn.decoders.noise import CHANCE, added_variance
 from sketchlearn.decoders.solution import Code, said
@@ -309,7 +310,10 @@ def _verdict(fit: _Fit, spread: float, n: float, tried: int) -> tuple[Code, str]
             f"Not certified. The differences between the classes may be chance (p = {min(p, 1.0):.2g}).",
         )
     seen = 1.0 - fit.residual / spread
-    if explained < HELD * seen:  # scores of new rows are farther from their class than its probabilities say
+    # cross-validation takes all rows to be alike: rows that have a parameter each are not, and nothing shows them
+    if (
+        explained < HELD * seen or n < ROWS_EACH * fit.parameters
+    ):  # scores of new rows are farther from their class than its probabilities say
         return Code.UNDETERMINED, (
             f"Not certified. There are too few rows: {fit.parameters:.0f} effective parameters for {n:.0f} rows. The "
             f"rule explains {seen:.1%} of the variance of the class indicators in these rows, but {explained:.1%} in "

@@ -91,7 +91,7 @@ def decode_second_moment(
     >>> X = rng.normal(size=(1000, 2)) @ rng.normal(size=(2, 30))
     >>> s = sl.sketch(X, sl.QuadraticFeatures.draw(dim=30, size=240, seed=0))
     >>> sl.decode(s, 4, task="pca", random_state=0).verdict
-    'explains the sketch down to sampling noise'
+    'Reliable. The components explain the sketch down to its sampling noise.'
     """
     features = second_moment(sketch.features, "a second moment")
     rank = max(1, min(rank, features.dim))
