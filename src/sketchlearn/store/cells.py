@@ -40,8 +40,8 @@ class Cells:
     squared : list of str or None
         Sums of squared weights where they don't follow from the weight; with the largest weight of a row, and whether
         some were fractions, where rows have weights: ``"squares:largest:fractional"``; and after that, where the pass
-        bounded the rows of each user, their largest number and the column: ``":rows:user"``.  The text begins with
-        ``"own "`` where the map was designed on these rows.
+        bounded the rows of each user, their largest number and the column: ``":rows:user"``.  ``"own "`` comes
+        first if the map was designed on these rows.
     noise : ndarray of float64
         Known noise of the averages.
     privacy : list of str or None
