@@ -33,7 +33,8 @@ Bounds = tuple[npt.ArrayLike, npt.ArrayLike]
 _FEWEST, _USUAL, _BOUNDS_USUAL = 6, 10, 20
 _HARMLESS = 1e-3  # relative squared error of the averages that is not worth giving up features for
 _TOLERATED = 4e-3  # times features per component and column: error beyond which centres were found no more
-_OF_MIXTURES = 0.02  # of that: covariances are lost before centres (here 0.01 to 0.2 nats, k = 3 to 5)
+_OF_MIXTURES = 0.2  # of that: covariances are lost before centres; log-likelihoods are 0.02 to 0.07 nats worse there
+_LEAST = 100  # features, where more of them cost nothing
 _FLATNESS = 3.0  # squared length of one row's features over that of the average
 _ALL_PRODUCTS = 64  # columns up to which the pilot keeps all products
 _ROUNDS = 2  # the second looks at the ball that the first found
@@ -93,10 +94,10 @@ def private_size(
         return column_cells(dim, epsilon, delta, int(rows), relation, records_per_user)
     if task not in ("kmeans", "gmm"):
         raise ValueError(f"task={task!r}: sizes of releases are known for kmeans, gmm, pca, classifier and columns")
-    unit = max(1, n_components * dim)
+    unit, least = max(1, n_components * dim), _LEAST if delta else 1
 
     def error(per_unit: int) -> float:
-        size = max(100, per_unit * unit)
+        size = max(least, per_unit * unit)
         bounds = phase_bounds(size)
         chosen = choose_mechanism(bounds, size, epsilon, delta, relation, records_per_user)
         noise = 2 * size * chosen.variance / (bounds.added.l2_squared / _FLATNESS) + chosen.count_variance
@@ -109,7 +110,7 @@ def private_size(
     # Gaussian noise grows with the root of their number, by which more features make up for it
     while best > _FEWEST and delta == 0.0 and error(best) > _HARMLESS:
         best -= 1
-    size, reached = max(100, best * unit), error(best)
+    size, reached = max(least, best * unit), error(best)
     limit = _TOLERATED * best * (1.0 if task == "kmeans" else _OF_MIXTURES)
     what, things = ("k-means", "clusters") if task == "kmeans" else ("a mixture", "components")
     if reached > limit:
