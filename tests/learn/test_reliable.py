@@ -54,7 +54,7 @@ def test_fewer_rows_than_columns_make_no_reliable_classifier(method):
 
 
 def test_a_rule_with_a_parameter_for_most_rows_is_not_reliable():
-    """Rows on wide rings have features of their own: cross-validation takes all rows to be alike and is far too good."""
+    """Rows on wide rings have features of their own, and cross-validation takes all rows to be alike."""
     rng = np.random.default_rng(0)
     y = np.arange(300) % 3
     X, new = (rng.normal(size=(300, 18)) * np.exp(3.0 * y)[:, None] for _ in range(2))
