@@ -72,7 +72,18 @@ def test_rows_that_are_all_one_make_no_error(method):
     assert np.isfinite(found.predict_proba(X)).all()
 
 
-def test_classes_of_a_few_rows_have_no_reliable_means():
+@pytest.mark.parametrize("method", ["mean", "naive-bayes", "lda"])
+def test_classes_of_a_few_rows_are_not_told_apart_reliably(method):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        y = np.r_[np.zeros(6), np.ones(100)].astype(int)
+        X = rng.normal(size=(106, 3)) + 4.0 * y[:, None]
+        found = learned(method, X, y)
+        assert not found.reliable_
+        assert "Class 0 has 6 rows" in found.verdict_
+
+
+def test_classes_of_single_rows_have_no_reliable_means():
     for seed in range(10):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(4, 10))
