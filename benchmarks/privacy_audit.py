@@ -409,9 +409,10 @@ def labels(times: int) -> Iterator[Case]:
         least = selection.threshold(1.0 / epsilon, 1, delta)
 
         def shown(which: int, epsilon=epsilon, delta=delta, before=before) -> np.ndarray:
-            counts = {"a": before + 1 - which} if before + 1 - which else {}
-            found = (selection.frequent(counts, epsilon, delta, "add-remove", 1)[0] for _ in range(times))
-            return np.array([min(40, one.get("a", 0)) for one in found])
+            rows = before + 1 - which  # of so many labels, each with noise of its own
+            counts = dict.fromkeys(range(times), rows) if rows else {}
+            found, _ = selection.frequent(counts, epsilon, delta, "add-remove", 1)
+            return np.array([min(40, found.get(i, 0)) for i in range(times)])
 
         laws = []
         for rows in (before + 1, before):

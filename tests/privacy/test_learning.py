@@ -124,7 +124,7 @@ def test_pca_and_regression(epsilon, delta):
     assert np.trace(solution.vectors.T @ C @ solution.vectors) > 0.999 * best
     assert solution.reliable, solution.verdict
     many = sl.decode(s, 6, task="pca", random_state=0)
-    assert "out of the noise" in many.verdict or many.reliable
+    assert "of the additive noise" in many.verdict or many.reliable
     found = sl.CompressiveLinearRegression(n_components=2).fit_sketch(s)
     clean = sl.CompressiveLinearRegression(n_components=2).fit_sketch(exact)
     assert np.abs(found.coef_ - clean.coef_).max() < 0.1
@@ -135,7 +135,7 @@ def test_components_below_the_noise_are_named():
     s = privatize(sl.sketch(X, sl.QuadraticFeatures.draw(dim=10, radius=15.0)), 0.5, 1e-6, public_map=True)
     solution = sl.decode(s, 5, task="pca", random_state=0)
     assert not solution.reliable
-    assert "out of the noise" in solution.verdict
+    assert "of the additive noise" in solution.verdict
 
 
 @pytest.mark.parametrize("how", [{"quantized": True}, {"features_per_row": 40}, {"structure": "gr2"}])

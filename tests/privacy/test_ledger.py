@@ -292,7 +292,7 @@ def test_a_release_is_written_down_first(path, monkeypatch):
     phi = sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)
     s = sl.sketch([[0.0]], phi)
     book = Ledger(path, epsilon=1.0, delta=1e-6)
-    with pytest.raises(ValueError, match="needs dataset="):
+    with pytest.raises(ValueError, match="go together"):
         privatize(s, 0.5, public_map=True, ledger=book)
     seen = []
 

@@ -170,7 +170,7 @@ def test_the_command_line_publishes(tmp_path, capsys):
     _filled(place)
     command = ["store", "publish", place, "visitors", "--epsilon", "1", "--delta", "1e-6", "--periods", "16"]
     assert main([*command, "--first", "2024-05-01", "--public-map"]) == 0
-    assert "no ledger" in capsys.readouterr().err
+    assert "without a ledger" in capsys.readouterr().err
     assert main(["store", "advance", place, "visitors", "--until", "2024-05-11"]) == 0
     assert main(["store", "released", place, "visitors", "-o", str(out), "--since", "2024-05-04"]) == 0
     s = sl.load(out)

@@ -6,9 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 import sketchlearn as sl
+from sketchlearn.accepts import whole
 from sketchlearn.decoders import Code, register_decoder
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.learn import SketchEstimator
+from sketchlearn.learn.parameters import estimator, parameter
 from sketchlearn.models import Model, register_model
 
 
@@ -32,11 +34,10 @@ def phase(sketch, k, *, rng, trace):
     return Place(decoder="phase", iterations=1, location=location, **facts)
 
 
+@estimator
 class Location(SketchEstimator):
     task, model = "toy-location", Place
-
-    def __init__(self, n_components=1, random_state=None):
-        self.n_components, self.random_state = n_components, random_state
+    n_components: int = parameter(default=1, accepts=whole(), kw_only=False)
 
     def design_request(self):
         return {"task": "kmeans", "n_components": 2}

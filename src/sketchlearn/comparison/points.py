@@ -86,7 +86,7 @@ def synthesize(
     if sketch.effective_count < 2:
         raise ValueError("the sketch has fewer than two rows: there is nothing to imitate")
     if columns is not None:
-        _check_columns(columns, features)
+        _check_columns(columns, features, sketch.privacy is not None)
     rng = as_generator(random_state)
     if mixture is None:
         from sketchlearn.decoders.description import describe  # loads the decoders of mixtures
@@ -113,11 +113,13 @@ def synthesize(
     return _valid(moved, sketch, bounds, whole, columns, rng)
 
 
-def _check_columns(columns: Sketch, features: FeatureMap) -> None:
+def _check_columns(columns: Sketch, features: FeatureMap, private: bool) -> None:
     """Refuse histograms of other columns."""
     known, own = histogram(columns).columns, features.columns
     if columns.features.dim != features.dim:
         raise ValueError(f"the sketch has {features.dim} columns, that of single columns {columns.features.dim}")
+    if private != (columns.privacy is not None):
+        raise ValueError("one of sketch and columns= is private and the other is exact: nothing would protect the rows")
     if known is not None and own is not None and known != own:
         raise ValueError(f"the columns are {', '.join(own[:8])}, those of the histograms {', '.join(known[:8])}")
 

@@ -87,6 +87,8 @@ def decode(
         An earlier model to start from, e.g. yesterday's. This is quick if the rows have hardly changed, and component i
         is the one nearest to component i of the earlier model. If the earlier model doesn't explain the sketch, the
         search continues without it. Only the default decoders of k-means, k-medians and Gaussian mixtures support this.
+        From a private sketch, the promise of the model is that of both releases together; there is none if the earlier
+        model was not learned from a release, or is an array.
     trace : bool
         Keep in ``solution.trace`` which stages ran, why, and what each found; False leaves it empty.
     **options
@@ -138,6 +140,8 @@ def decode(
             found = in_order_of(found, start, sketch.features.dim)
     if isinstance(found, Model):
         found = found.of_sketch(sketch if isinstance(sketch, Sketch) else sketch.union())
+        if start is not None and found.privacy is not None:  # what it starts from is in it
+            found = found.promising([found.privacy, Model.promise_of(start)])
     if not isinstance(sketch, Sketch) or not isinstance(found, Solution):
         return found  # a decoder of another package may return what it likes
     if sketch.has_box:

@@ -28,6 +28,7 @@ from sketchlearn.threads import single_blas_thread
 
 _LADDER = (8, 16, 32)  # components that are tried after one
 _PARAMETERS = 2 / 3  # of the mixture for each frequency, at most: more cost time and change little
+_ROWS = 2  # for each parameter of the mixture, at least: with fewer it follows single rows
 _FULL = 0.6  # parameters of the mixture per number of the sketch, at most: beyond that it follows the noise
 FREQUENCIES = 600  # that the mixture is decoded from, where nobody draws from it: more change little
 _NEAR_ONE = 0.98  # averages so near 1 tell of nothing but mean and covariance
@@ -137,7 +138,8 @@ def location(sketch: Sketch) -> Array:
 
 def _climb_ladder(problem: Problem, rng: np.random.Generator, frequencies: int) -> MixtureSolution:
     """The fewest components of the ladder that explain the sketch, or the most that do well."""
-    most = max(1, int(min(_FULL * 2 * problem.size, _PARAMETERS * frequencies) / (2 * problem.dim + 1)))
+    parameters = min(_FULL * 2 * problem.size, _PARAMETERS * frequencies, problem.n / _ROWS)
+    most = max(1, int(parameters / (2 * problem.dim + 1)))
     steps = sorted({min(k, most) for k in _LADDER})
     tried = []
     for k in steps:

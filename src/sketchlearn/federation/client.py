@@ -13,6 +13,7 @@ from urllib.request import Request, urlopen
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.privacy import rounds
 from sketchlearn.privacy.ledger import Ledger
+from sketchlearn.privacy.release import check_ledger
 from sketchlearn.privacy.rounds import Party, Terms
 from sketchlearn.sketches import Sketch
 
@@ -71,8 +72,7 @@ def contribute(
     Terms
         Of the round that was completed; :class:`RoundError` if it was not.
     """
-    if (ledger is None) != (dataset is None):
-        raise ValueError("ledger= and dataset= go together: where to write, and the name of the data")
+    check_ledger(ledger, dataset)
     server = _Server(url, name, token, poll, time.monotonic() + timeout)
     terms = Terms.from_json(server.ask("round")["terms"])
     terms.check(epsilon=epsilon, delta=delta, features=features, honest=honest)

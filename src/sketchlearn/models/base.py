@@ -152,6 +152,12 @@ class Model(UsableModel):
             library=importlib.import_module("sketchlearn").__version__,
         )  # fmt: skip
 
+    @staticmethod
+    def promise_of(learned: Any) -> PrivacyRecord | None:
+        """What a model or a fitted estimator promises; nothing for anything else."""
+        model = Model.of(learned) if hasattr(learned, "to_model") else learned
+        return model.privacy if isinstance(model, Model) else None
+
     def promising(self, records: Sequence[PrivacyRecord | None]) -> Self:
         """The model with what all that is in it promises together; with no promise if a part has none."""
         facts = {name: value for name, value in self.sketch.items() if name != "privacy"}

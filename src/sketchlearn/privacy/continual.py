@@ -19,7 +19,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.privacy import noise
 from sketchlearn.privacy.ledger import Ledger
 from sketchlearn.privacy.mechanism import MECHANISMS, Mechanism, choose_mechanism, draw
-from sketchlearn.privacy.release import charge, check_sketch, map_origin, released, warn_if_weak
+from sketchlearn.privacy.release import charge, check_ledger, check_sketch, map_origin, released, warn_if_weak
 from sketchlearn.privacy.sensitivity import row_bounds
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch, check_same_features, merge
@@ -77,8 +77,7 @@ class ContinualRelease:
             raise ValueError(f"mechanism={mechanism!r}: choose one of {', '.join(MECHANISMS)}")
         if isinstance(periods, bool) or not isinstance(periods, int) or not 1 <= periods <= 2**40:
             raise ValueError(f"periods must be a positive integer, got {periods!r}")
-        if (ledger is None) != (dataset is None):
-            raise ValueError("ledger= and dataset= go together: where to write, and the name of the data")
+        check_ledger(ledger, dataset)
         self.features, self.periods = features, periods
         self.levels = (periods - 1).bit_length() + 1
         self._users = records_per_user

@@ -18,7 +18,7 @@ from sketchlearn.privacy import noise
 from sketchlearn.privacy.composition import Spent, combined_record
 from sketchlearn.privacy.mechanism import choose_mechanism, draw
 from sketchlearn.privacy.quadratic_size import pca_release_size
-from sketchlearn.privacy.release import charge, check_sketch, map_mark, released
+from sketchlearn.privacy.release import charge, check_ledger, check_sketch, map_mark, released
 from sketchlearn.privacy.sensitivity import phase_bounds, row_bounds
 from sketchlearn.privacy.sizes import class_size, column_cells
 from sketchlearn.sketches.record import PrivacyRecord
@@ -175,8 +175,7 @@ def private_design(
     """
     if task not in ("kmeans", "pca", "regression"):
         raise ValueError(f"task={task!r}: a private pilot serves kmeans, pca and regression")
-    if (ledger is None) != (dataset is None):
-        raise ValueError("ledger= and dataset= go together: where to write, and the name of the data")
+    check_ledger(ledger, dataset)
     around = design(task="regression", bounds=bounds)
     dim, mean, radius = around.dim, np.asarray(around.center, np.float64), float(around.radius or 0.0)
     records: list[PrivacyRecord] = []
@@ -211,10 +210,7 @@ def private_design(
         corner = np.full(dim, radius / math.sqrt(dim))
         phi = design(bounds=(mean - corner, mean + corner), n_components=n_components, task=task, size=size, seed=seed)
     elif task == "kmeans":
-        m = size or max(100, _USUAL * n_components * dim)
-        phi = multiscale_map(
-            center=mean, spread=spread * math.sqrt(_SLACK), k=n_components, size=m, seed=seed, slack=_SLACK
-        )
+        phi = spread_map(mean, spread, n_components, size or max(100, _USUAL * n_components * dim), seed)
     else:
         corner = np.full(dim, _CLIP * spread)
         phi = design(bounds=(mean - corner, mean + corner), n_components=n_components, task=task, size=size, seed=seed)
@@ -223,6 +219,13 @@ def private_design(
     if charged is not None:
         details["charged"] = charged
     return phi, replace(together, epsilon=most.epsilon, delta=most.delta, details=details)
+
+
+def spread_map(center: npt.NDArray[np.float64], spread: float, n_components: int, size: int, seed: int) -> FeatureMap:
+    """A map for k-means around a noisy centre, of a noisy spread."""
+    return multiscale_map(
+        center=center, spread=spread * math.sqrt(_SLACK), k=n_components, size=size, seed=seed, slack=_SLACK
+    )
 
 
 def _whole_cost(turn: Spent, epsilon: float, delta: float) -> Spent:

@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 import sketchlearn
 from sketchlearn.designs import design as plain_design
-from sketchlearn.designs.kmeans import multiscale_map
 from sketchlearn.engines.progress import Report
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Category, Encoder, Number
@@ -29,15 +28,14 @@ from sketchlearn.privacy import noise
 from sketchlearn.privacy.columns import Table
 from sketchlearn.privacy.ledger import Ledger
 from sketchlearn.privacy.mechanism import check_request, choose_mechanism
-from sketchlearn.privacy.pilot import Bounds, private_size
+from sketchlearn.privacy.pilot import Bounds, private_size, spread_map
 from sketchlearn.privacy.ranges import Choices, Column, Part
-from sketchlearn.privacy.release import charge, map_mark, privatize
+from sketchlearn.privacy.release import charge, check_ledger, map_mark, privatize
 from sketchlearn.privacy.sensitivity import phase_bounds
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sketching import sketch
 
-_SLACK = 2.0  # the unit of a column may be off by that much
 _USUAL = 20  # features per component and column
 _LIKE = 1000  # features of a release whose cost is looked up before its map is known: it hardly depends on them
 _RARE = 0.01  # smallest share of the rows with which an indicator counts
@@ -119,10 +117,8 @@ class Preparation:
         if task == "kmeans":
             d = len(offset)
             unit = spread if standardize else np.full(d, math.sqrt(float(np.mean(spread**2))))
-            phi: FeatureMap = multiscale_map(
-                center=np.zeros(d), spread=math.sqrt(_SLACK), k=n_components,
-                size=size or max(100, _USUAL * n_components * d), seed=seed, slack=_SLACK,
-            ).standardized(offset, unit)  # fmt: skip
+            m = size or max(100, _USUAL * n_components * d)
+            phi: FeatureMap = spread_map(np.zeros(d), 1.0, n_components, m, seed).standardized(offset, unit)
         else:
             phi = plain_design(bounds=(lower, upper), n_components=n_components, task=task, size=size, seed=seed)
         if self.encoder is not None:
@@ -199,8 +195,7 @@ def prepare(
     (1.0, True)
     """
     work = _work(data, epsilon, delta, columns, categories, bounds, most, relation, records_per_user, reading)
-    if (ledger is None) != (dataset is None):
-        raise ValueError("ledger= and dataset= go together: where to write, and the name of the data")
+    check_ledger(ledger, dataset)
     return _bought(work, ledger, dataset)
 
 
@@ -305,8 +300,7 @@ def privatize_rows(
     """
     if not 0.0 < share < 1.0:
         raise ValueError(f"share must be between 0 and 1, got {share!r}")
-    if (ledger is None) != (dataset is None):
-        raise ValueError("ledger= and dataset= go together: where to write, and the name of the data")
+    check_ledger(ledger, dataset)
     first, rest = (share * epsilon, share * delta), ((1.0 - share) * epsilon, (1.0 - share) * delta)
     work = _work(data, *first, columns, categories, bounds, most, relation, records_per_user, reading)
     if ledger is not None and dataset is not None:

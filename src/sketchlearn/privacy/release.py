@@ -142,12 +142,7 @@ def privatize(
             raise ValueError(
                 "a sample can be released only once: a second release of the same rows would need new coin flips"
             )
-    if (ledger is None) != (dataset is None):
-        raise ValueError(
-            "the ledger needs dataset=, the name of the data that is spent on"
-            if dataset is None
-            else "dataset= is for a ledger, and none was given"
-        )
+    check_ledger(ledger, dataset)
     noises.ready()
     what = f"sketch of {sketch.features.size} {sketch.features.kind} features, {chosen.name}"
     charged = charge(ledger, dataset, [(what, spent)], relation, users, pilot)
@@ -177,6 +172,12 @@ def warn_if_weak(epsilon: float, delta: float, rows: float) -> None:
         words.append(f"epsilon={epsilon:.3g}: outcomes may be {math.exp(min(epsilon, 700.0)):.0e} times as likely")
     if words:
         warn("; ".join(words), WeakGuaranteeWarning)
+
+
+def check_ledger(ledger: Ledger | None, dataset: str | None) -> None:
+    """Refuse a ledger without the name of the data, and a name without a ledger."""
+    if (ledger is None) != (dataset is None):
+        raise ValueError("ledger= and dataset= go together: where to write, and the name of the data")
 
 
 def charge(

@@ -22,7 +22,7 @@ from typing import Any
 from sketchlearn.privacy import noise
 from sketchlearn.privacy.ledger import Ledger
 from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism, draw
-from sketchlearn.privacy.release import charge, check_sketch, map_origin, released, warn_if_weak
+from sketchlearn.privacy.release import charge, check_ledger, check_sketch, map_origin, released, warn_if_weak
 from sketchlearn.privacy.sensitivity import row_bounds
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.table import SketchTable
@@ -101,8 +101,7 @@ def privatize_table(
     chosen = choose_mechanism(
         bounds, features.size, epsilon, delta - selecting, "add-remove", most, mechanism, copies
     )  # fmt: skip
-    if (ledger is None) != (dataset is None):
-        raise ValueError("ledger= and dataset= go together: where to write, and the name of the data")
+    check_ledger(ledger, dataset)
     noise.ready()
     whole = replace(chosen.spent, delta=chosen.delta + selecting)
     if selecting:  # the chance that a group shows is not part of a Gaussian law

@@ -40,7 +40,8 @@ class Cells:
     squared : list of str or None
         Sums of squared weights where they don't follow from the weight; with the largest weight of a row, and whether
         some were fractions, where rows have weights: ``"squares:largest:fractional"``; and after that, where the pass
-        bounded the rows of each user, their largest number and the column: ``":rows:user"``.
+        bounded the rows of each user, their largest number and the column: ``":rows:user"``.  ``"own "`` before all of
+        it where the map was designed on these rows.
     noise : ndarray of float64
         Known noise of the averages.
     privacy : list of str or None
@@ -155,6 +156,7 @@ class Totals:
         self._skipped = np.zeros(keys, np.int64)
         self._largest = np.zeros(keys, np.int64)
         self._weighted, self._fractional = np.zeros(keys, bool), np.zeros(keys, bool)
+        self._own_map = np.zeros(keys, bool)
         self._box = np.stack([np.full((keys, features.dim), np.inf), np.full((keys, features.dim), -np.inf)], axis=1)
         self._single: dict[int, list[Sketch]] = {}
         self._unbounded = np.zeros(keys, bool)
@@ -191,6 +193,7 @@ class Totals:
     def _add_origins(self, cells: Cells, codes: Ints, factors: Ints | None, factor_bits: int) -> None:
         """Remember the largest weight of a row behind each key, and whether some were fractions."""
         origins = [_origin(text, 0) for text in cells.squared]
+        np.logical_or.at(self._own_map, codes, [origin.own_map for origin in origins])
         largest = np.array([origin.largest for origin in origins], np.int64)
         weighted = np.array([origin.by_content for origin in origins], bool)
         fractional = np.array([origin.fractional for origin in origins], bool)
@@ -267,7 +270,8 @@ class Totals:
                     lower=self._box[key, 0] + 0.0, upper=self._box[key, 1] + 0.0,
                     origin=Origin(
                         int(self._largest[key]), bool(self._fractional[key]),
-                        bool(self._weighted[key] or self._skipped[key]), **self._bound(key),
+                        bool(self._weighted[key] or self._skipped[key]), own_map=bool(self._own_map[key]),
+                        **self._bound(key),
                     ) if parts else PLAIN,
                 ).reduced()  # fmt: skip
             problem = self.features.impossible(made.sums, made.weight)
@@ -288,27 +292,33 @@ class Totals:
         return replace(empty, sums=sums, weight=self._weight[bits][key], weight_bits=bits, squared_weights=-1)
 
 
+_OWN = "own "
+
+
 def _squared_text(s: Sketch) -> str | None:
     """Squares of weights, and how rows were weighted, where either does not follow from the total weight."""
-    follows = s.squared_weights == repeated(s.weight, s.weight_bits)
-    if s.origin.largest == ONE and not s.origin.fractional and s.origin.rows_per_user is None:
+    origin, follows = s.origin, s.squared_weights == repeated(s.weight, s.weight_bits)
+    if origin.largest == ONE and not (origin.fractional or origin.own_map) and origin.rows_per_user is None:
         return None if follows else str(s.squared_weights)
-    weighted = f"{s.squared_weights}:{s.origin.largest}:{int(s.origin.fractional)}"
-    return weighted if s.origin.rows_per_user is None else f"{weighted}:{s.origin.rows_per_user}:{s.origin.user or ''}"
+    text = f"{_OWN * origin.own_map}{s.squared_weights}:{origin.largest}:{int(origin.fractional)}"
+    return text if origin.rows_per_user is None else f"{text}:{origin.rows_per_user}:{origin.user or ''}"
 
 
 def _squares(text: str | None) -> int:
     """The sum of squared weights; -1 where it follows from the weight."""
-    return -1 if text is None else int(text.partition(":")[0])
+    return -1 if text is None else int(text.removeprefix(_OWN).partition(":")[0])
 
 
 def _origin(text: str | None, skipped: int) -> Origin:
     """How the rows of a cell were weighted; which cells are asked for is up to the query."""
-    parts = [] if text is None else text.split(":", 4)
+    own = text is not None and text.startswith(_OWN)
+    parts = [] if text is None else text.removeprefix(_OWN).split(":", 4)
     if len(parts) < 3:
         return Origin(by_content=bool(parts) or skipped > 0)
     users = {} if len(parts) < 5 else {"rows_per_user": int(parts[3]), "user": parts[4] or None}
-    return Origin(int(parts[1]), parts[2] == "1", by_content=True, **users)  # type: ignore[arg-type]
+    largest, fractional = int(parts[1]), parts[2] == "1"
+    plain = own and not (users or fractional or skipped) and largest == ONE
+    return Origin(largest, fractional, by_content=not plain, own_map=own, **users)  # type: ignore[arg-type]
 
 
 def _by_key(weights: Ints, codes: Ints, keys: int, chosen: npt.NDArray[np.bool_] | None = None) -> dict[int, int]:

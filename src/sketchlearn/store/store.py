@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any
 
 from sketchlearn import engines
+from sketchlearn.engines.base import OWN_ROWS
 from sketchlearn.engines.progress import Report
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap
@@ -178,11 +179,13 @@ class StoreBase:
         bounded = reading.get("max_rows_per_user") is not None
         chosen = selects(opened.settings) or on_invalid == "skip" or bounded
         writer = Writer(self, target, replace, atomic, chosen)
-        a_pass = engines.run if bounded else engines.summed  # of the marks, cells keep the bound on users alone
+        own = features if features is not None and features.provenance == OWN_ROWS else None
+        a_pass = engines.run if bounded or own is not None else engines.summed  # of the marks, cells keep these two
         for unit in todo:
             table = a_pass(
-                unit.source, target.features, engine, workers=workers, progress=progress, on_invalid=on_invalid
-            )
+                unit.source, target.features if own is None else own, engine, workers=workers, progress=progress,
+                on_invalid=on_invalid,
+            )  # fmt: skip
             writer.add(unit, table_of(table))
         writer.flush()
         skipped = [u.name for u in units if u not in todo]

@@ -4,7 +4,8 @@ With z_c the sketch of class c, ``|Phi(x) - z_c|^2`` is smallest where ``<Phi(x)
 kernel's nearest-centroid rule, which in the limit of a wide kernel is the plain one.
 
 A release adds noise e to z_c.  In ``<Phi(x), e>`` it is small, but its length is not: ``E|e|^2`` is taken off
-``|z_c|^2``, with the same number of rows that z_c was divided by.
+``|z_c|^2``, with the same number of rows that z_c was divided by.  What is left of the noise of lengths is known, and
+lengths are drawn together by its share in their variance (DerSimonian and Laird 1986).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def decode_means(
     seen = factors**2 * [float(s.variances.mean()) - _released(s, count=True) for s in table.values()]
     sampled = np.where(rows > 1, seen * rows / np.maximum(rows - 1.0, 1e-9), np.inf)
     added = factors**2 * [_released(s) for s in table.values()]
-    lengths = (np.abs(z) ** 2).mean(1) - added
+    lengths = _together((np.abs(z) ** 2).mean(1) - added, added, m)
     # what is left of a row's features about its class mean: the unit in which distances are soft
     within = float(shares_of(table, None) @ np.maximum(1.0 - lengths, 1e-12))
     intercepts = -0.5 * lengths
@@ -92,6 +93,15 @@ def decode_means(
         typical=inner + intercepts,
         facts={},
     ).labelled(table.groups)
+
+
+def _together(lengths: Array, added: Array, m: int) -> Array:
+    """Lengths drawn to their average by the share of the noise of a release in their variance."""
+    noise = float(np.mean(added * (added + 2.0 * np.maximum(lengths, 0.0)))) / m
+    spread = float(lengths.var(ddof=1)) if len(lengths) > 1 else 0.0
+    if not noise > 0.0 or not spread > 0.0:
+        return lengths
+    return np.asarray(lengths.mean() + max(0.0, 1.0 - noise / spread) * (lengths - lengths.mean()))
 
 
 def _released(sketch: Sketch, count: bool = False) -> float:
