@@ -54,7 +54,7 @@ def test_fewer_rows_than_columns_make_no_reliable_classifier(method):
 
 
 def test_a_rule_with_a_parameter_for_most_rows_is_not_reliable():
-    """On wide rings rows have features of their own. Cross-validation takes all rows to be alike: far too good."""
+    """Rows on wide rings have features of their own, and cross-validation takes all rows to be alike."""
     rng = np.random.default_rng(0)
     y = np.arange(300) % 3
     X, new = (rng.normal(size=(300, 18)) * np.exp(3.0 * y)[:, None] for _ in range(2))
@@ -72,7 +72,18 @@ def test_rows_that_are_all_one_make_no_error(method):
     assert np.isfinite(found.predict_proba(X)).all()
 
 
-def test_classes_of_a_few_rows_have_no_reliable_means():
+@pytest.mark.parametrize("method", ["mean", "naive-bayes", "lda"])
+def test_classes_of_a_few_rows_are_not_told_apart_reliably(method):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        y = np.r_[np.zeros(6), np.ones(100)].astype(int)
+        X = rng.normal(size=(106, 3)) + 4.0 * y[:, None]
+        found = learned(method, X, y)
+        assert not found.reliable_
+        assert "Class 0 has 6 rows" in found.verdict_
+
+
+def test_classes_of_single_rows_have_no_reliable_means():
     for seed in range(10):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(4, 10))

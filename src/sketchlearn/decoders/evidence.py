@@ -18,6 +18,7 @@ from sketchlearn.decoders.noise import Averages
 from sketchlearn.decoders.solution import Code, MixtureSolution, Solution
 from sketchlearn.decoders.verdicts import FEWEST_ROWS, of_few_rows
 from sketchlearn.models.mixture import Mixture
+from sketchlearn.sketches.table import SketchTable
 
 Array = npt.NDArray[np.float64]
 
@@ -44,6 +45,12 @@ def examined(found: Solution, sketch: Averages, k: int) -> Solution:
         return found
     verdict = f"Not certified. The misfit is {found.ratio:.2f} times the noise floor, but {doubt}."
     return replace(found, code=code, verdict=verdict, means_std=None, weights_std=None)
+
+
+def small_class(table: SketchTable) -> str:
+    """A doubt, where a class has so few rows that almost anything tells it from others; empty for none."""
+    name, rows = min(((str(label), float(s.effective_count)) for label, s in table.items()), key=lambda each: each[1])
+    return f"Class {name} has {rows:.6g} rows, fewer than {FEWEST_ROWS}" if rows < FEWEST_ROWS else ""
 
 
 def too_few_rows(parameters: int, rows: float) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_component, shares_of
 from sketchlearn.decoders.classifier.worth import worth
-from sketchlearn.decoders.evidence import beyond_box
+from sketchlearn.decoders.evidence import beyond_box, small_class
 from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.solution import Code, MixtureSolution, said
 from sketchlearn.decoders.verdicts import FEWEST_ROWS
@@ -182,7 +182,7 @@ def _solution(
     counts, shares = counts_of(table), np.exp(rule.log_priors)
     found = worth(rule, laws, counts, shared, rng)
     error = float(1.0 - shares @ np.diag(found.typical))
-    doubt = found.doubt(parameters, 1.0 / float(np.sum(shares**2 / counts)))
+    doubt = small_class(table) or found.doubt(parameters, 1.0 / float(np.sum(shares**2 / counts)))
     code, verdict = Code.RELIABLE, "Reliable. The densities separate the classes, also in new rows drawn from them."
     if len(counts) < 2:
         code, verdict = Code.UNDETERMINED, "Not certified. All rows are of one class, so there is nothing to separate."

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import counts_of, one_component, shares_of
+from sketchlearn.decoders.evidence import small_class
 from sketchlearn.decoders.noise import DEVIATIONS
 from sketchlearn.decoders.solution import Code, said
-from sketchlearn.decoders.verdicts import FEWEST_ROWS
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.models.rules import LinearRule
@@ -76,9 +76,8 @@ def decode_means(
     error = np.sqrt((2.0 * both * np.maximum(distances, 0.0) + both**2) / m)
     close = distances < np.maximum(DEVIATIONS**2 * (sampled[:, None] + sampled), DEVIATIONS * error)
     np.fill_diagonal(close, False)
-    if rows.min() < FEWEST_ROWS:
-        few = table.groups[int(np.argmin(rows))]
-        code, verdict = Code.UNDETERMINED, f"class {few!r} has {rows.min():.6g} rows, fewer than {FEWEST_ROWS}"
+    if few := small_class(table):
+        code, verdict = Code.UNDETERMINED, f"Not certified. {few}."
     elif close.any():
         a, b = (table.groups[i] for i in np.argwhere(close)[0])
         code, verdict = (
