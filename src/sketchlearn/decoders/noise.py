@@ -34,6 +34,8 @@ ROUNDING = 1e-11
 """What double precision leaves of normal equations, relative to their diagonal."""
 PROBES = 16
 """Random signs from which traces and diagonals are measured, with an error of 35 %."""
+NOISELESS = 0.01
+"""Variance added to an average, over that of a row, up to which judges of a model know all of its noise."""
 _LEAST_FREEDOM = 0.1
 _TINY = 1e-14  # a floor is never zero
 

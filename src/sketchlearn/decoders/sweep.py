@@ -133,7 +133,7 @@ def _reason(because: str, k: int, solution: Solution) -> str:
         return f"{because}; the fit with k = {k} is certified"
     good = ""
     if solution.code is Code.GOOD:
-        good = f", but its cost is at most {100 * solution.excess_cost_bound:.2g} % above the least"  # type: ignore[attr-defined]
+        good = f", but {solution.nearness}"
     return f"{because}; the fit with k = {k} is not certified{good}"
 
 

@@ -150,13 +150,20 @@ def of_search(ratio: float, name: str, doubt: str = "") -> Verdict:
     return _unless(doubt, f"{_misfit_of(name, ratio)} This decoder doesn't test whether small clusters are missing.")
 
 
-def of_mixture(ratio: float, limit: float, k: int, kind: str, unreliable: Sequence[int]) -> Verdict:
-    """A Gaussian mixture; `unreliable` are the components that the sketch does not determine."""
+def of_mixture(
+    ratio: float, limit: float, k: int, kind: str, unreliable: Sequence[int], advice: bool = True
+) -> Verdict:
+    """A Gaussian mixture; `unreliable` are the components that the sketch does not determine.
+
+    Without `advice` a misfit is not said to be one: a grade says how good the mixture is and what to do.
+    """
     if ratio > limit:
+        family = f"a mixture of {counted(k, 'Gaussian')} ({kind} covariances)"
+        if not advice:
+            return Code.MISFIT, f"Not certified as {family}: {_floors(ratio)}, as on most real data."
         return Code.MISFIT, (
             "Not certified. Try another seed, more components or a larger sketch. If you have rows, check the model "
-            f"on them. The rows are not a mixture of {counted(k, 'Gaussian')} ({kind} covariances), or components were "
-            f"missed: {_floors(ratio)}."
+            f"on them. The rows are not {family}, or components were missed: {_floors(ratio)}."
         )
     if unreliable:
         return Code.UNDETERMINED, (
@@ -197,8 +204,13 @@ def of_family(ratio: float, k: int, seen: Examination | None = None) -> Verdict:
     return Code.RELIABLE, f"Reliable. The mixture explains the sketch: {_floors(ratio)}.{tests}"
 
 
-def of_low_rank(residual: float, ratio: float, rank: int, converged: bool, held: npt.NDArray[np.float64]) -> Verdict:
-    """A second moment of low rank; `held` is the share of its claimed variance that each wanted component holds."""
+def of_low_rank(
+    residual: float, ratio: float, rank: int, converged: bool, held: npt.NDArray[np.float64], tight: bool = False
+) -> Verdict:
+    """A second moment of low rank; `held` is the share of its claimed variance that each wanted component holds.
+
+    Where the fit has almost as many numbers as the sketch, `tight`, a small misfit says nothing.
+    """
     if ratio > LOW_RANK:
         text = (
             f"Not certified. Try a larger sketch or a larger rank. Rank {rank} leaves {100 * residual:.2g} % of the "
@@ -208,6 +220,11 @@ def of_low_rank(residual: float, ratio: float, rank: int, converged: bool, held:
         if converged:
             return Code.MISFIT, text + "."
         return Code.UNFINISHED, text + ". The decoder stopped before it had converged: allow more iterations."
+    if tight:
+        return Code.UNDETERMINED, (
+            "Not certified. Make a larger sketch, or ask for a smaller rank: the sketch has fewer than one and a half "
+            f"numbers for each of a fit of rank {rank}, and almost anything explains so few."
+        )
     weak = np.flatnonzero(held < HELD)
     if len(weak):
         return Code.UNDETERMINED, (

@@ -79,6 +79,9 @@ class CompressivePCA(Transforms):
         Mean of the rows.
     noise_variance_ : float
         Mean variance of the directions that are left out.
+    captured_, captured_bound_ : float
+        Estimated variance along the components as a share of the most that so many can have, and a low estimate; 1 from
+        a sketch of all products of columns, NaN where noise was added or the sketch is too small to tell.
     n_components_, n_samples_ : int
         Number of components; of rows.
     solution_ : PCAModel
@@ -118,6 +121,8 @@ class CompressivePCA(Transforms):
     components_: Array = learned()
     explained_variance_: Array = learned()
     mean_: Array = learned()
+    captured_: float = learned()
+    captured_bound_: float = learned()
     n_components_: int = learned()
 
     # -- learning ------------------------------------------------------------------------------

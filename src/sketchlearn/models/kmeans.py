@@ -107,6 +107,11 @@ class ClusterModel(ComponentModel):
         return replace(super().of_sketch(sketch), spread=None if seen is None else seen.spread)
 
     @property
+    def nearness(self) -> str:
+        """How near the cost is to the least, in words."""
+        return f"its cost is at most {100 * self.excess_cost_bound:.2g} % above the least"
+
+    @property
     def total_inertia(self) -> float:
         """Estimated cost of all rows."""
         return self.inertia * float(self.rows)

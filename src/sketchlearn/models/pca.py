@@ -36,6 +36,9 @@ class PCAModel(Model):
         Mean of the rows.
     noise_variance : float
         Mean variance of the directions that are left out; NaN if it is not known.
+    captured, captured_bound : float
+        Estimated variance along the components as a share of the most that so many can have, and a low estimate; 1 from
+        a sketch of all products of columns, NaN where noise was added or the sketch is too small to tell.
     singular_values : ndarray (k,) or None
         Of the centred rows; a file leaves them out.
     scale : ndarray (d,) or None
@@ -57,6 +60,8 @@ class PCAModel(Model):
         "explained_variance_ratio": ("k",),
         "mean": ("d",),
         "noise_variance": (),
+        "captured": (),
+        "captured_bound": (),
         "scale": ("d",),
     }
     attributes: ClassVar[Mapping[str, str]] = shown(
@@ -66,6 +71,8 @@ class PCAModel(Model):
         "singular_values",
         "mean",
         "noise_variance",
+        "captured",
+        "captured_bound",
         "scale",
         n_components="size",
         n_samples="rows",
@@ -78,6 +85,8 @@ class PCAModel(Model):
     explained_variance_ratio: Array
     mean: Array
     noise_variance: float = float("nan")
+    captured: float = float("nan")
+    captured_bound: float = float("nan")
     singular_values: Array | None = None
     scale: Array | None = None
 
@@ -110,6 +119,7 @@ class PCAModel(Model):
         largest = vectors[np.arange(k), np.abs(vectors).argmax(1)]
         others = (most if phi.is_exact else phi.dim) - k
         rest = max(total - float(variances[:k].sum()), 0.0)
+        captured, least = found.captured(k)
         said = {name: getattr(found, name) for name in _CERTIFICATE}
         if phi.is_exact:
             said["ratio"] = float("nan")  # what an exact sketch leaves is what was left out on purpose
@@ -119,6 +129,8 @@ class PCAModel(Model):
             explained_variance_ratio=variances[:k] / total if total > 0 else np.zeros(k),
             mean=found.mean,
             noise_variance=rest / others if others > 0 else 0.0,
+            captured=captured,
+            captured_bound=least,
             singular_values=np.sqrt(np.maximum(variances[:k] * max(count - 1.0, 0.0), 0.0)),
             scale=scale,
             **said,
@@ -144,7 +156,11 @@ class PCAModel(Model):
 
     def own_numbers(self) -> list[tuple[str, str]]:
         """How much is explained."""
-        return [(f"{self.explained_variance_ratio.sum():.1%}", "of the variance explained")]
+        out = [(f"{self.explained_variance_ratio.sum():.1%}", "of the variance explained")]
+        if np.isfinite(self.captured):
+            least = f" (at least {self.captured_bound:.1%})" if self.captured_bound < 1.0 else ""
+            out.append((f"{self.captured:.1%}", f"of what {self.size} components can explain{least}"))
+        return out
 
     def table(self) -> Table:
         """Variance, share and loadings of each component."""

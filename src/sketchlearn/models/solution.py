@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -11,6 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+
+FREE = 1.0 / 3.0
+"""Share of the measurements that a fit must leave free: one with as many numbers as the sketch explains anything."""
 
 
 class Code(StrEnum):
@@ -26,9 +30,9 @@ class Code(StrEnum):
     RELIABLE = "reliable"
     """The misfit is what noise leaves, and the sketch determines every part of the model."""
     GOOD = "good"
-    """The model does not explain the data, but what it costs is near the best: k-means of rows of any shape."""
+    """The model does not explain the data, but is near the best of its kind: centres or mixtures of rows of any shape."""
     DOUBTFUL = "doubtful"
-    """What the model costs may be far above the best."""
+    """The model may be far from the best of its kind."""
     MISFIT = "misfit"
     """More is left than noise explains: the model is wrong, or parts of it were not found."""
     UNDETERMINED = "undetermined"
@@ -91,6 +95,11 @@ class Solution:
         """Whether the sketch supports the model; None if a file has no certificate at all."""
         return self.code and self.code == Code.RELIABLE  # type: ignore[return-value]
 
+    @property
+    def nearness(self) -> str:
+        """How near the model is to the best of its kind, in words, where that is known."""
+        return ""
+
     def explain(self) -> str:
         """The decisions of the decoder in words: which stages ran, what each found, and why it went on.
 
@@ -139,6 +148,8 @@ class LowRankSolution(Solution):
         Eigenvalues below this can't be told from what the residual does to them.
     converged : bool
         Whether the decoder stopped because nothing changed any more.
+    free : float
+        Share of the measurements that the fit leaves free; NaN if they are noisy, so that shares can't be told.
     """
 
     values: Array
@@ -147,6 +158,35 @@ class LowRankSolution(Solution):
     mean: Array
     resolution: float
     converged: bool
+    free: float = float("nan")
+
+    def captured(self, components: int) -> tuple[float, float]:
+        """Variance along some components as a share of the most that so many can have: an estimate, and a low one.
+
+        The low one takes the error of what was not measured for that of what was (generalised cross-validation: Golub,
+        Heath and Wahba 1979).  Both are NaN where too little is left free to tell.
+        """
+        if not self.free >= FREE:
+            return float("nan"), float("nan")
+        out = []
+        for s in (self.resolution, self.resolution / math.sqrt(self.free)):
+            held, most = (float(v.sum()) + components * self.isotropic for v in spikes(self.values[:components], s))
+            out.append(held / most if most > 0.0 else 1.0)
+        return out[0], out[1]
+
+
+def spikes(values: Array, resolution: float) -> tuple[Array, Array]:
+    """What the leading eigenvectors of a noisy matrix hold of its variance, and the true eigenvalues, (k,).
+
+    What a fit leaves of its measurements acts on the matrix like a symmetric matrix of independent noise whose
+    eigenvalues reach twice the resolution s (the fit has taken up noise, so the residual shows half of it; see
+    ``tests/decoders/lowrank``).  An eigenvalue v of a matrix with such noise shows as ``v + s^2 / v``, and its
+    eigenvector holds ``v - s^2 / v``; up to s it can't be told from noise (Benaych-Georges and Nadakuditi, Adv. Math.
+    227, 2011).
+    """
+    s, seen = resolution, np.maximum(values, 0.0)
+    true = np.where(seen > 2.0 * s, 0.5 * (seen + np.sqrt(np.maximum(seen**2 - 4.0 * s**2, 0.0))), 0.0)
+    return np.where(true > 0.0, true - s**2 / np.where(true > 0.0, true, 1.0), 0.0), true
 
 
 def _in_words(record: Mapping[str, Any]) -> str:

@@ -139,7 +139,7 @@ def _verdict(model: Model) -> str:
     if not model.verdict:
         return ""
     good = bool(model.reliable) or model.code is Code.GOOD
-    title = model.praise if model.reliable else "The centres are good" if good else "Read with care"
+    title = model.praise if model.reliable else "Near the best" if good else "Read with care"
     said = escape(model.verdict.removesuffix("."))
     return f"<section class='verdict{' good' * good}'><h2>{escape(title)}</h2><p>{said}.</p></section>"
 

@@ -141,3 +141,36 @@ def test_shares_that_are_held_are_those_of_theory():
         assert found == pytest.approx(held, abs=5 * d ** (-1 / 2))
     assert held_share(np.array([1.9]), 0.1, 1.0)[0] == pytest.approx(0.05)
     assert held_share(np.array([0.0, 3.0]), 0.0, 0.0).tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(("size", "power"), [(480, 1.5), (480, 0.7), (700, 1.5)])
+def test_the_share_that_is_captured_is_estimated(size, power):
+    """Within .02 of the truth, which is above the low estimate, where the fit leaves a third of the sketch free."""
+    rng, d, k = np.random.default_rng(0), 40, 3
+    X = rng.normal(size=(5000, d)) * np.arange(1.0, d + 1.0) ** (-0.5 * power) @ np.linalg.qr(rng.normal(size=(d, d)))[0]
+    pca = sl.CompressivePCA(k, sketch_size=size, random_state=0).fit(X)
+    covariance = np.cov(X.T)
+    held = float(np.einsum("ij,jk,ik->", pca.components_, covariance, pca.components_))
+    truth = held / np.linalg.eigvalsh(covariance)[-k:].sum()
+    assert pca.captured_ == pytest.approx(truth, abs=0.02)
+    assert pca.captured_bound_ <= truth
+    assert f"about {pca.captured_:.1%} of the variance that {k} can have" in pca.verdict_
+
+
+def test_a_sketch_with_fewer_numbers_than_the_fit_is_not_reliable():
+    rng, d = np.random.default_rng(0), 40
+    X = rng.normal(size=(5000, d)) * np.arange(1.0, d + 1.0) ** -0.5
+    pca = sl.CompressivePCA(3, sketch_size=200, random_state=0).fit(X)
+    assert pca.solution_.code == "undetermined"
+    assert "Make a larger sketch" in pca.verdict_
+    assert np.isnan(pca.captured_)
+
+
+def test_all_products_capture_all_that_can_be_captured():
+    X = np.random.default_rng(0).normal(size=(500, 6)) * np.arange(1.0, 7.0)
+    model = sl.Model.of(sl.CompressivePCA(2, random_state=0).fit(X))
+    assert (model.captured, model.captured_bound) == (pytest.approx(1.0, abs=1e-9), pytest.approx(1.0, abs=1e-9))
+    assert sl.Model.from_json(model.to_json()).captured == model.captured
+    sketch = sl.sketch(X, sl.QuadraticFeatures.draw(dim=6, size=90, seed=0, radius=30.0))
+    private = sl.CompressivePCA(2, random_state=0).fit_sketch(sl.privatize(sketch, epsilon=5.0, delta=1e-6, public_map=True))
+    assert np.isnan(private.captured_)

@@ -28,7 +28,7 @@ from sketchlearn.decoders.drive import Run, Stage, drive
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.kmeans.advice import of_graded
 from sketchlearn.decoders.kmeans.fit import Fit, Remark
-from sketchlearn.decoders.kmeans.grade import NOISELESS, Grade, graded, percent
+from sketchlearn.decoders.kmeans.grade import Grade, graded, percent
 from sketchlearn.decoders.kmeans.partition import (
     Partition,
     check_criterion,
@@ -369,7 +369,7 @@ def decode_tuning_free(
     if trace is not None:
         trace += run.trace
     fit = replace(run.best, path="shared width, not examined") if rough else run.best
-    gradable = not rough and has_box(sketch) and problem.n * float(problem.added.max()) < NOISELESS
+    gradable = not rough and has_box(sketch) and problem.n * float(problem.added.max()) < noise.NOISELESS
     return _solution(run, fit, criterion, gradable)
 
 

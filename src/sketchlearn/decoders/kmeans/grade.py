@@ -24,7 +24,6 @@ PARTS = ("constant", "judges", "tails", "far", "coarse")
 ESTIMATE = (0.0009, 0.92, 0.87, 0.5, 0.7)
 BOUND = (0.0064, 2.06, 1.5, 4.58, 5.23)
 LONGEST, REACH = 0.9, 1.5  # share of the frequencies that are shorter, and radians that a cell should span there
-NOISELESS = 0.01  # variance added to an average, over that of a row, up to which judges know all of the noise
 MOST = 3.0  # excess that a part counts for at most: beyond, all are the same
 _DRAWS = 8_000  # draws that say where the cost sits
 _FEW, _MUCH = 0.01, 0.2  # share of the rows at most, and of their cost at least, that is worth a word

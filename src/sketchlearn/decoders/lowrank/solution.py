@@ -21,6 +21,7 @@ from sketchlearn.decoders.lowrank.thresholding import thresholding
 from sketchlearn.decoders.noise import added_variance, sums_with_shrunk_mean
 from sketchlearn.decoders.solution import Code, LowRankSolution, said
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
+from sketchlearn.models.solution import FREE, spikes
 from sketchlearn.sketches.value import Sketch
 
 METHODS: dict[str, Callable[..., Estimate]] = {
@@ -142,24 +143,17 @@ def certified(solution: LowRankSolution, components: int) -> LowRankSolution:
         return solution
     held = held_share(solution.values[:components], solution.isotropic, solution.resolution)
     rank, converged = len(solution.values), solution.converged
-    code, verdict = verdicts.of_low_rank(solution.residual, solution.ratio, rank, converged, held)
+    code, verdict = verdicts.of_low_rank(solution.residual, solution.ratio, rank, converged, held, solution.free < FREE)
+    captured, least = solution.captured(components)
+    if np.isfinite(captured):
+        verdict += f" They capture about {captured:.1%} of the variance that {components} can have (at least {least:.1%})."
     return replace(solution, code=code, verdict=verdict)
 
 
 def held_share(values: Array, isotropic: float, resolution: float) -> Array:
-    """Variance along each component as a share of what it claims, (k,).
-
-    What the fit leaves of the measurements acts on the matrix like a symmetric matrix of independent noise whose
-    eigenvalues reach twice the resolution (the fit has taken up noise, so the residual shows half of it; see
-    ``tests/decoders/lowrank``).  An eigenvalue v of a matrix with such noise of edge 2 s shows as ``v + s^2 / v``, and
-    its eigenvector holds ``v - s^2 / v``; up to s it can't be told from noise (Benaych-Georges and Nadakuditi, Adv.
-    Math. 227, 2011).
-    """
-    s = resolution
-    seen = np.maximum(values, 0.0)
-    true = 0.5 * (seen + np.sqrt(np.maximum(seen**2 - 4.0 * s**2, 0.0)))
-    held = np.where(seen > 2.0 * s, true - s**2 / np.maximum(true, 1e-300), 0.0)
-    claimed = seen + isotropic
+    """Variance along each component as a share of what it claims, (k,)."""
+    held, _ = spikes(values, resolution)
+    claimed = np.maximum(values, 0.0) + isotropic
     return np.asarray((held + isotropic) / np.where(claimed > 0.0, claimed, 1.0))
 
 
@@ -226,6 +220,7 @@ def _from_matrix(
         mean=mean,
         resolution=2.0**-50 * float(values[0]),
         converged=True,
+        free=float("nan") if added.any() else 1.0,
     )
 
 
@@ -273,8 +268,8 @@ def _assess(
     ratio = rms / max(noise, 1e-300)
     # A random residual of this size turns into a random matrix with this largest eigenvalue (Wigner's edge).  The
     # fit has taken up its share of it, and iterations stop within a tolerance.
-    free = max(1.0 - rank * problem.dim / problem.size, 0.05)
-    left_over = max(rms / math.sqrt(free), problem.tolerance * size)
+    free = 1.0 - rank * (problem.dim - 0.5 * (rank - 1.0)) / problem.size
+    left_over = max(rms / math.sqrt(max(free, 0.05)), problem.tolerance * size)
     resolution = left_over * problem.dim**1.5 / math.sqrt(problem.size)
     return LowRankSolution(
         **said("pca", name, rms / size, noise / size, (Code.UNCERTIFIED, ""), estimate.iterations, trace, ratio),
@@ -284,4 +279,5 @@ def _assess(
         mean=mean,
         resolution=resolution,
         converged=estimate.converged,
+        free=float("nan") if np.any(problem.added) else free,
     )

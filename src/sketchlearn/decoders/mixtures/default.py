@@ -18,24 +18,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.drive import Run, Stage, drive, misfit_words
 from sketchlearn.decoders.families import FULL, GAUSSIANS, TIED
-from sketchlearn.decoders.metric import whitening_metric
+from sketchlearn.decoders.metric import has_box, whitening_metric
 from sketchlearn.decoders.mixtures.certificate import Certificate, finish, in_rows, solution
 from sketchlearn.decoders.mixtures.efficient import efficient
+from sketchlearn.decoders.mixtures.grade import graded, of_graded
 from sketchlearn.decoders.mixtures.moves import ROUNDS, STARTS, explore, from_start
 from sketchlearn.decoders.mixtures.projection import TYPICAL_ROUNDS, points_drawn
 from sketchlearn.decoders.mixtures.projection import project as projected
 from sketchlearn.decoders.mixtures.setting import Setting
-from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.decoders.state import State
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
+from sketchlearn.models.base import column_names
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch
@@ -219,9 +223,28 @@ def decode_gmm(
         problem = mixture_problem(sketch, covariance_type)
         run = decode_problem(problem, n_components, covariance_type, rng=rng, **options)
         drive(AFTERWARDS, run)
+        if project and has_box(sketch) and problem.n * float(problem.added.max()) < noise.NOISELESS:
+            _grade(run, (sketch.lower, sketch.upper), column_names(sketch.features))
     if trace is not None:
         trace += run.trace
     return replace(run.solution, trace=run.trace)
+
+
+def _grade(run: Decoding, box: tuple[Array, Array], names: tuple[str, ...]) -> None:
+    """What judges say of the likelihood, recorded as the last stage; it changes the verdict and nothing else."""
+    begin, found, setting, certificate = perf_counter(), run.solution, run.setting, run.certificate
+    grade = graded(setting, certificate, found.mixture, run.richer, box)
+    if grade is None:
+        return
+    why = "how many nats a row are lost is asked of densities that explain the sketch"
+    run.note("grade", why, grade.words, False, perf_counter() - begin, **grade.numbers)
+    judged = verdicts.of_mixture(
+        certificate.ratio, certificate.limit, setting.k, found.covariance_type, found.unreliable, advice=False
+    )
+    code, verdict = of_graded(*judged, grade, setting.k, names, box)
+    run.solution = replace(found, code=code, verdict=verdict, excess_nats=grade.excess, excess_nats_bound=grade.bound)
+    if found.reliable and not run.solution.reliable:  # errors are not those of sampling
+        run.solution = replace(run.solution, means_std=None, weights_std=None)
 
 
 def decode_problem(

@@ -30,9 +30,9 @@ def project(setting: Setting, certificate: Certificate) -> tuple[Certificate, St
     if rich is None:
         return certificate, None
     k = setting.k
-    x = _draw(rich, setting.rng, points_drawn(k))
+    x = draw(rich, setting.rng, points_drawn(k))
     merged = reduced(rich.revived(), k).to(setting.family)
-    candidates = [_maximum_likelihood(x, start) for start in (certificate.state, merged)]
+    candidates = [maximum_likelihood(x, start) for start in (certificate.state, merged)]
     best = max(candidates, key=lambda found: found[1])[0]
     # a search that failed, and not the model: then the sketch itself is the better judge
     again = setting.improve(best, 150)
@@ -58,15 +58,15 @@ def _richer(setting: Setting) -> State | None:
     return refine(setting.whole, state, 300, strength=strength, **setting.limits)
 
 
-def _draw(state: State, rng: np.random.Generator, count: int) -> Array:
+def draw(state: State, rng: np.random.Generator, count: int) -> Array:
     """Points from a mixture, each component getting its share to within one."""
     numbers = np.floor(state.simplex * count + rng.uniform(size=state.k)).astype(int)
     owner = np.repeat(np.arange(state.k), numbers)
     return state.means[owner] + state.family.draw(state.shapes, owner, state.dim, rng)
 
 
-def _maximum_likelihood(x: Array, start: State) -> tuple[State, float]:
-    """EM from a start; the fit and its mean log-likelihood."""
+def maximum_likelihood(x: Array, start: State, rounds: int = 60) -> tuple[State, float]:
+    """EM from a start, at most so many rounds; the fit and its mean log-likelihood."""
     family: Family = start.family
     s = start.shapes[0] if family.shared else start.shapes
     if s.ndim < 3 and not family.shared:
@@ -85,7 +85,7 @@ def _maximum_likelihood(x: Array, start: State) -> tuple[State, float]:
         weights_init=weights,
         means_init=start.means,
         precisions_init=precisions,
-        max_iter=60,
+        max_iter=rounds,
         tol=1e-4,
     )
     with warnings.catch_warnings():
