@@ -27,7 +27,7 @@ from sklearn.cluster import KMeans
 
 import sketchlearn as sl
 from sketchlearn.decoders.kmeans.grade import BOUND, ESTIMATE, MOST, PARTS
-from sketchlearn.decoders.kmeans.partition import k_medians
+from sketchlearn.decoders.kmeans.partition import k_medians, medians_start
 
 TAU = 0.91  # quantile of the calibration: nine in ten of data sets that are left out are covered then
 GOOD, FALSE_COMFORT, DESERVED = 0.03, (0.02, 0.05), 0.02
@@ -51,7 +51,9 @@ def truth(x, centers, medians, seed):
     runs.append(KMeans(k, init=centers, n_init=1, max_iter=100).fit(x).cluster_centers_)
     if medians:
         weights = np.full(len(x), 1.0 / len(x))
-        runs = [k_medians(x, weights, run) for run in (runs[-1], min(runs[:3], key=lambda c: cost(x, c)))]
+        rng = np.random.default_rng(seed)
+        begins = [runs[-1], min(runs[:3], key=lambda c: cost(x, c)), medians_start(x, weights, runs[0], rng)]
+        runs = [k_medians(x, weights, begin) for begin in begins]
     return cost(x, centers, medians) / min(cost(x, c, medians) for c in [*runs, centers]) - 1.0
 
 

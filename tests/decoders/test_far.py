@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
+from sketchlearn.decoders.kmeans.partition import k_medians
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.steps.far import Low, far_components
 
@@ -69,6 +70,37 @@ def test_wider_copies_of_the_bulk_are_not_counted_as_far():
     bulk = sl.Mixture(np.ones(1), np.zeros((1, 3)), np.array([np.quantile(problem.normalised(X) ** 2, 0.68)]))
     found = far_components(Low.of(sketch, problem), bulk, bulk.means)
     assert 20.0 < found.rows * len(X) < 0.75 * found.beyond.weights.sum() * len(X)
+
+
+def test_half_of_the_low_frequencies_gives_far_components_other_weights():
+    """Ten rows of 20 000 at one place: either half knows them, each with an error of its own."""
+    X = _rows(1)
+    sketch = sl.sketch(X, sl.design(X, n_components=4, seed=1))
+    problem = Problem.from_sketch(sketch)
+    model = sl.decode(sketch, 4, random_state=0)
+    bulk = problem.inverse(model.mixture)
+    found = far_components(Low.of(sketch, problem), sl.Mixture(np.ones(1), bulk.mean[None], np.eye(4)[None]), bulk.means)
+    halves = found.halves(np.random.default_rng(0))
+    carried = [float(half.weights @ half.means[:, found.column] ** 2) for half in (found.beyond, *halves)]
+    assert carried[1] != carried[2]
+    np.testing.assert_allclose(carried[1:], carried[0], rtol=0.2)
+
+
+def test_k_medians_is_not_led_by_far_rows():
+    """A power law that two columns share: the best centres of k-means are far out, those of k-medians are not."""
+    rng = np.random.default_rng(0)
+    tail = 4.0 * rng.pareto(2.3, (40_000, 1))
+    X = np.hstack([tail + rng.normal(size=(40_000, 1)), tail + rng.normal(size=(40_000, 1)), rng.uniform(-3, 3, (40_000, 2))])
+    X = (X - X.mean(0)) / X.std(0)
+    found = sl.CompressiveKMedians(3, random_state=0).fit(X)
+    weights = np.full(len(X), 1.0 / len(X))
+    starts = [X[rng.permutation(len(X))[:3]] for _ in range(10)]
+    best = min(_distance(X, k_medians(X, weights, start, 30)) for start in starts)
+    assert _distance(X, found.cluster_centers_) <= 1.02 * best
+
+
+def _distance(X, centers):
+    return np.sqrt(((X[:, None] - centers) ** 2).sum(2)).min(1).mean()
 
 
 def test_standardized_columns_and_medians():

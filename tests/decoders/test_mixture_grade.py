@@ -129,11 +129,16 @@ def test_far_rows_cost_half_their_squared_distance() -> None:
 
 @pytest.mark.parametrize(
     ("worst", "words"),
-    [("judges", "a larger sketch"), ("rows", "more rows, fewer components"), ("far", "b clipped or transformed (it reaches from")],
+    [
+        ("judges", "a larger sketch"),
+        ("rows", "more rows, fewer components"),
+        ("far", "b clipped or transformed (it reaches from"),
+        ("thin", "columns without those that others determine"),
+    ],
 )
 def test_codes_follow_the_numbers_and_words_the_worst_part(worst: str, words: str) -> None:
     def said(code: Code, excess: float, bound: float) -> tuple[Code, str]:
-        given = Grade(excess, bound, 0.1, 0.1, 0.1, 1, worst)
+        given = Grade(excess, bound, 0.1, 0.1, 0.1, 0.1, 1, worst)
         return of_graded(code, "certificate", given, 3, ("a", "b"), (np.zeros(2), np.full(2, 9.0)))
 
     assert said(Code.RELIABLE, 0.01, CERTIFIED)[0] is Code.RELIABLE

@@ -43,7 +43,7 @@ from sketchlearn.decoders.problem import Array, Problem
 from sketchlearn.decoders.solution import ClusterSolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import best_of_runs
-from sketchlearn.decoders.steps.far import Low, far_components, reach
+from sketchlearn.decoders.steps.far import FarComponents, Low, far_components, reach
 from sketchlearn.decoders.steps.greedy import Found, search, widest
 from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.steps.overcomplete import Fitted, over_complete_fits
@@ -83,7 +83,7 @@ class Decoding(Run):
         self.names: tuple[str, ...] = ()
         self.blind = False
         self.bulk: Mixture | None = None
-        self.beyond: Mixture | None = None
+        self.far: FarComponents | None = None
         self.found: Found
         self.best: Fit
 
@@ -235,7 +235,7 @@ def with_far_components(run: Decoding) -> Fit | Remark | None:
         return None
     rows = f"{100 * far.rows:.2g} % of the rows (about {max(far.rows * run.problem.n, 1.0):.0f})"
     path = f"{run.best.path}, and far components with {rows}"
-    run.bulk, run.beyond = run.best.mixture, far.beyond
+    run.bulk, run.far = run.best.mixture, far
     run.best = replace(run.best, mixture=far.mixture, path=path, certified=None)
     column = run.names[far.column] if run.names else f"column {far.column}"
     return Remark(
@@ -393,7 +393,7 @@ def _solution(run: Decoding, fit: Fit, criterion: str, gradable: bool) -> Cluste
         place=place,
         total=problem.n,
         strays=strays,
-        far=run.beyond is not None,
+        far=run.far is not None,
     )
     grade = _grade(run, fit, cells, criterion) if gradable else None
     if grade is not None:
@@ -420,11 +420,10 @@ def _grade(run: Decoding, fit: Fit, cells: Partition, criterion: str) -> Grade:
     begin = perf_counter()
     bulk = fit.mixture if run.bulk is None else run.bulk
     fits = run.fits or [Fitted(run.problem, State.of(bulk))]
-    certified = fit.certified is not None and fit.certified.examination.explained
+    explained = fit.certified is not None and fit.certified.examination.explained
     rng = run.rng.spawn(1)[0]
-    grade = graded(
-        run.problem, fits, fit.mixture, run.beyond, cells, criterion, certified, run.low is None and not certified, rng
-    )
+    sighted = run.low is not None and not run.blind
+    grade = graded(run.problem, fits, fit.mixture, run.far, cells, criterion, explained, sighted, rng)
     why = "how much the centres cost above the best is asked of densities that explain the sketch"
     run.note("grade", why, grade.words, False, perf_counter() - begin, **grade.numbers)
     return grade

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sketchlearn.decoders.kmeans.judges import Opinions, opinions
 from sketchlearn.decoders.kmeans.partition import Partition, squared_distances
 from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.steps.far import FarComponents
 from sketchlearn.decoders.steps.overcomplete import Fitted
 from sketchlearn.models.mixture import Mixture
 
@@ -96,24 +97,24 @@ def graded(
     problem: Problem,
     fits: list[Fitted],
     mixture: Mixture,
-    beyond: Mixture | None,
+    far: FarComponents | None,
     cells: Partition,
     criterion: str,
-    certified: bool,
-    blind: bool,
+    explained: bool,
+    sighted: bool,
     rng: np.random.Generator,
 ) -> Grade:
     """Ask the judges about some centres (arguments as for :func:`~sketchlearn.decoders.kmeans.judges.opinions`).
 
-    The map of a sketch that a model explains, `certified`, is not too coarse.
+    The map of a sketch that a model explains is not too coarse.
     """
-    said = opinions(problem, fits, mixture, beyond, cells.centers, criterion, blind, rng)
-    coarse = 0.0 if certified else coarseness(problem, cells, criterion)
+    said = opinions(problem, fits, mixture, far, cells.centers, criterion, explained, sighted, rng)
+    coarse = 0.0 if explained else coarseness(problem, cells, criterion)
     x = np.append(1.0, np.clip([said.judges, said.tails, said.far, coarse], 0.0, MOST))
     shares = np.array(BOUND) * x
     excess = float(np.array(ESTIMATE) @ x)
     drawn = _Drawn.of(mixture, cells.centers, rng)
-    least = max(_ROWS / problem.n, 0.0 if certified else _SEEN)
+    least = max(_ROWS / problem.n, 0.0 if explained else _SEEN)
     return Grade(
         excess=excess,
         bound=max(float(shares.sum()), excess),

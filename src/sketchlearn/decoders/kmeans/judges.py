@@ -1,10 +1,12 @@
 """By how much do centres cost more than the best?  Judges answer: densities that explain the sketch.
 
 No judge is right, but their median is near it.  Judges are fits that were made of the sketch, refitted to a half of
-the frequencies: rows are fixed and frequencies are random, so halves of these are the right resampling.
-The excess of centres under a density is that over k-means on draws from it, begun at the centres and at components.
+the frequencies: rows are fixed and frequencies are random, so halves of these are the right resampling.  Far components
+get the weights that a half of the low frequencies gives them.  The excess of centres under a density is that over
+k-means on draws from it, begun at the centres and at components.
 
-What no fit can see is judged by the box of the rows: how much rows may cost that lie beyond the lowest frequency.
+What no fit can see is judged by the box of the rows, where the map has no frequencies low enough to see them: how much
+rows may cost that lie beyond the lowest one.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from sketchlearn.decoders.kmeans.partition import k_medians, squared_distances
+from sketchlearn.decoders.kmeans.partition import k_medians, medians_start, squared_distances
 from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.steps.far import FarComponents
 from sketchlearn.decoders.steps.overcomplete import Fitted
 from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Mixture, mixture_quantiles
@@ -45,10 +48,10 @@ class Opinions:
     judges : float
         Median under refits to halves of the frequencies.
     tails : float
-        Under a density whose columns reach as far as the box, beyond a probability of :data:`SEEN`; 0 where the sketch
-        has frequencies low enough to see them.
+        What it is more under a density whose columns reach as far as the box, beyond a probability of :data:`SEEN`.
     far : float
-        What a row at the worst end of the box costs, beyond what a centre is worth.
+        What a row at the worst end of the box costs, beyond what a centre is worth.  Both are 0 where the sketch has
+        frequencies low enough to see such rows.
     far_column, far_place : int, float
         The worst end of the box (normalised units).
     """
@@ -64,10 +67,11 @@ def opinions(
     problem: Problem,
     fits: list[Fitted],
     mixture: Mixture,
-    beyond: Mixture | None,
+    far: FarComponents | None,
     centers: Array,
     criterion: str,
-    blind: bool,
+    explained: bool,
+    sighted: bool,
     rng: np.random.Generator,
 ) -> Opinions:
     """What all judges say of centres (normalised units).
@@ -78,28 +82,36 @@ def opinions(
         The sketch and the fits that were made of it.
     mixture : Mixture
         What the centres were computed from.
-    beyond : Mixture or None
-        Far components next to the fits, their weights being shares of all rows.
+    far : FarComponents or None
+        Far components next to the fits.
     centers, criterion : ndarray (k, d), str
         What is judged, by squared or plain distances.
-    blind : bool
-        Whether the sketch can't see far rows.
+    explained, sighted : bool
+        Whether a model explains the sketch, and whether it has frequencies low enough to see far rows.
     rng : Generator
         For draws.
     """
     court = _Court(centers, criterion, rng)
     halves = [np.sort(half) for half in np.array_split(rng.permutation(problem.size), 2)]
-    judges = [_with(fit.refitted(half).mixture(), beyond) for fit in fits[:REFITTED] for half in halves]
+    beyond = [None, None] if far is None else far.halves(rng)
+    judges = [
+        _with(fit.refitted(half).mixture(), part)
+        for fit in fits[:REFITTED]
+        for half, part in zip(halves, beyond, strict=True)
+    ]
     one, two = court.drawn(mixture), court.drawn(mixture)
-    far = [draws._replace(points=_reaching(mixture, problem, draws.points)) for draws in (one, two) if blind]
+    tails = 0.0
+    if not (explained or sighted):
+        reaching = [draws._replace(points=_reaching(mixture, problem, draws.points)) for draws in (one, two)]
+        tails = court.between(*reaching) - court.between(one, two)
     ends = np.stack(problem.box)
     row = court.at_ends(ends)
     at = np.unravel_index(int(row.argmax()), row.shape)
     f = float(row[at]) / problem.n
     return Opinions(
         judges=float(np.median([court.between(court.drawn(judge), court.drawn(judge)) for judge in judges])),
-        tails=court.between(*far) if far else 0.0,
-        far=f * f / (f + court.removal(one)) / court.cost(one, centers),
+        tails=tails,
+        far=0.0 if sighted else f * f / (f + court.removal(one)) / court.cost(one, centers),
         far_column=int(at[1]),
         far_place=float(ends[at]),
     )
@@ -149,7 +161,9 @@ class _Court:
         starts = [np.array(self.centers, np.float32), lloyd.best_among(x[few], w[few], means, len(self.centers))]
         costs = [lloyd.lloyd(x, w, start, STEPS, TOLERANCE)[1] for start in starts]
         found = starts[int(np.argmin(costs))].astype(np.float64)
-        return k_medians(draws.points, w, found) if self.medians else found
+        if self.medians:
+            return k_medians(draws.points, w, medians_start(draws.points, w, found, self.rng))
+        return found
 
     def between(self, first: Draws, second: Draws) -> float:
         """Excess from two sets of draws: the best for the first is too good there by as much as too bad on the second.

@@ -15,6 +15,7 @@ from sketchlearn.threads import in_parallel
 
 DRAWS, _DRAWS_PER_CENTER = 20_000, 1000  # of rows from a mixture, at least; costs are then known to 1 %
 _TRIAL, _SEEDING = 10_000, 5000  # draws that starts are tried on, and that they are seeded from
+_MEDIANS, _MEDIAN_STARTS = 3000, 4  # draws on which starts of k-medians are tried, and how many next to k-means
 _STARTS, _BREATHING, _BREATH = 8, 3, 4  # random starts, how many of them breathe, centres of the first breath
 
 CRITERIA = {"means": "kmeans", "medians": "kmedians"}
@@ -100,7 +101,8 @@ def partition_thoroughly(mixture: Mixture, k: int, rng: np.random.Generator, cri
     best = zip(runs[:_BREATHING], rng.spawn(_BREATHING), strict=True)
     centers = min(in_parallel(breathed, best), key=lambda run: run[0])[1]
     _Draws.of(x, w).improved(centers, 100, 1e-6)
-    return _cells(x, w, centers.astype(np.float64), criterion)
+    found = centers.astype(np.float64)
+    return _cells(x, w, medians_start(x, w, found, rng) if criterion == "medians" else found, criterion)
 
 
 @dataclass
@@ -248,6 +250,27 @@ def _is_best(mixture: Mixture, k: int) -> bool:
 def _overlap(mixture: Mixture, x: Array, w: Array, owner: npt.NDArray[np.intp]) -> float:
     """Share of the mass that lies closer to another component than to its own."""
     return float(w[squared_distances(x, mixture.means).argmin(1) != owner].sum() / w.sum())
+
+
+def medians_start(x: Array, w: Array, centers: Array, rng: np.random.Generator) -> Array:
+    """Where k-medians begins: at some centres, or at others that cost less by plain distances.
+
+    Centres of k-means follow far rows, which count less here.  Where rows weigh the less the farther they are from the
+    middle, squared distances are as plain ones, so k-means finds starts.
+    """
+    few = rng.permutation(len(x))[:_MEDIANS]
+    points, weights, k = np.ascontiguousarray(x[few], np.float32), w[few], len(centers)
+    middle = k_medians(x[few], weights, np.average(x[few], axis=0, weights=weights)[None])
+    apart = np.sqrt(squared_distances(x[few], middle)[:, 0])
+    pull = weights / np.maximum(apart, 0.1 * np.average(apart, weights=weights) + 1e-300)
+    starts = [centers]
+    for uniforms in rng.uniform(size=(_MEDIAN_STARTS, k, 2 + int(np.log(k)))):
+        start = lloyd.seed_centers(points, pull, k, uniforms)
+        lloyd.lloyd(points, pull, start, 20, 1e-3)
+        starts.append(start.astype(np.float64))
+    tried = [k_medians(x[few], weights, start, 10) for start in starts]
+    costs = [float(weights @ np.sqrt(squared_distances(x[few], found).min(1))) for found in tried]
+    return tried[int(np.argmin(costs))]
 
 
 def k_medians(x: Array, w: Array, centers: Array, rounds: int = 60) -> Array:

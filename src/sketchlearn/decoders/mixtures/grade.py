@@ -3,8 +3,9 @@
 Judges are densities that explain the sketch: the richer mixture that a model was projected from, or the model itself if
 it explains the sketch, refitted to either half of the frequencies.  Rows are fixed and frequencies are random, so
 halves of these are the right resampling.  Under a richer judge the excess is that over maximum likelihood on draws;
-under a model of the same family it is the divergence of the two.  To this come what rows at the ends of the box cost,
-which averages don't show, and what so many parameters cost with so few rows.  Factors are quantile regressions on many
+under a model of the same family it is the divergence of the two.  To this come what no judge sees: rows at the ends of
+the box, directions in which components are thinner than the map resolves, and what so many parameters cost with so few
+rows.  Factors are quantile regressions on many
 data sets (`benchmarks/graded_mixtures.py` makes and tests them; `docs/how-good.md` has the table).
 """
 
@@ -26,10 +27,10 @@ from sketchlearn.decoders.verdicts import Verdict
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.words import counted
 
-PARTS = ("constant", "judges", "rows", "far")
+PARTS = ("constant", "judges", "rows", "far", "thin")
 # Nats a row for one unit of each part, none negative: 50 % and 90 % quantiles.
-ESTIMATE = (0.0005, 1.0, 0.5, 0.5)
-BOUND = (0.004, 2.0, 1.0, 2.0)
+ESTIMATE = (0.0005, 1.0, 0.5, 0.5, 0.5)
+BOUND = (0.004, 2.0, 1.0, 2.0, 1.0)
 MOST = 3.0  # nats a row that a part counts for at most: beyond, all are the same
 DRAWS, DRAWS_EACH = 3000, 300  # of a judge, and for each component: optimism and noise cancel in two sets
 GOOD, CERTIFIED, BAD = 0.05, 0.1, 0.3
@@ -46,11 +47,12 @@ class Grade:
     ----------
     excess, bound : float
         Nats a row below the best mixture of that size: an estimate, and what nine in ten stay below.
-    judges, rows, far : float
-        What they are made of: the mean of the judges, p / 2n for p parameters, and half the squared distance in widths
-        of the worst end of the box over n, beyond what n normal rows reach.
+    judges, rows, far, thin : float
+        What they are made of: the mean of the judges, p / 2n for p parameters, half the squared distance in widths of
+        the worst end of the box over n, beyond what n normal rows reach, and the logarithm of what components are
+        thinner than a radian of the longest frequencies that tell anything, over their directions.
     column : int
-        Of that end.
+        Of the end of the box.
     worst : str
         The part with the largest share of the bound.
     """
@@ -60,13 +62,14 @@ class Grade:
     judges: float
     rows: float
     far: float
+    thin: float
     column: int
     worst: str
 
     @property
     def numbers(self) -> dict[str, float]:
         """For the trace."""
-        return {name: getattr(self, name) for name in ("judges", "rows", "far", "excess", "bound")}
+        return {name: getattr(self, name) for name in ("judges", "rows", "far", "thin", "excess", "bound")}
 
     @property
     def words(self) -> str:
@@ -104,11 +107,11 @@ def graded(
         judge = refine(part, fit.revived(), STEPS, strength=2.0 * strength, **setting.limits)
         found.append(_divergence(judge, model, setting) if rich is None else _excess(judge, model, setting))
     far, column = _far(box, answer, n)
-    judges, rows, far = (float(min(max(part, 0.0), MOST)) for part in (np.mean(found), p / (2.0 * n), far))
-    x = np.array([1.0, judges, rows, far])
+    parts = np.clip([np.mean(found), p / (2.0 * n), far, _thin(setting, model)], 0.0, MOST)
+    x = np.append(1.0, parts)
     shares, excess = np.array(BOUND) * x, float(np.array(ESTIMATE) @ x)
     worst = PARTS[1 + int(shares[1:].argmax())]
-    return Grade(excess, max(float(shares.sum()), excess), judges, rows, far, column, worst)
+    return Grade(excess, max(float(shares.sum()), excess), *parts.tolist(), column, worst)
 
 
 def _count(setting: Setting) -> int:
@@ -136,6 +139,12 @@ def _excess(judge: State, model: Mixture, setting: Setting) -> float:
     fits = [maximum_likelihood(first, start, ROUNDS) for start in starts]
     best = max(fits, key=lambda fit: fit[1])[0].mixture()
     return float(np.mean([np.mean(best.log_density(x) - model.log_density(x)) for x in (first, second)]))
+
+
+def _thin(setting: Setting, model: Mixture) -> float:
+    """Logarithm of one over the widths that are below a radian of the longest frequencies that tell anything."""
+    widths = np.linalg.eigvalsh(model.full_covariances()) * setting.base.effective_radius(setting.k) ** 2
+    return float(model.weights @ (0.5 * np.log(np.maximum(1.0 / np.maximum(widths, 1e-12), 1.0))).sum(1))
 
 
 def _far(box: tuple[Array, Array], answer: Mixture, n: float) -> tuple[float, int]:
@@ -171,4 +180,6 @@ def _remedy(grade: Grade, names: tuple[str, ...], box: tuple[Array, Array]) -> s
         )
     if grade.worst == "rows":
         return "more rows, fewer components, or covariances with fewer numbers (there are too few rows for so many)"
+    if grade.worst == "thin":
+        return "columns without those that others determine, or a map with longer frequencies (the components are thin)"
     return "a larger sketch, or other numbers of components"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,7 @@ def reach(box: tuple[Array, Array], bulk: Mixture) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FarComponents:
     """Bulk and far components together, and what the far ones carry.
 
     Attributes
@@ -112,6 +112,8 @@ class Found:
         components make: some are wider copies of the bulk.
     column : int
         The column in which they lie farthest.
+    search : _Search
+        What found them.
     """
 
     mixture: Mixture
@@ -119,6 +121,7 @@ class Found:
     rows: float
     cost: float
     column: int
+    search: _Search
 
     @property
     def beyond(self) -> Mixture:
@@ -126,8 +129,20 @@ class Found:
         mixture = self.mixture
         return Mixture(mixture.weights[-self.far :], mixture.means[-self.far :], mixture.covariances[-self.far :])
 
+    def halves(self, rng: np.random.Generator) -> list[Mixture]:
+        """The far components with the weights that either half of the low frequencies gives them."""
+        found, search = self.beyond, self.search
+        shapes = np.diagonal(found.covariances, axis1=1, axis2=2)
+        far = State(DIAGONAL, found.weights, found.means - search.mean, shapes)
+        first = np.isin(np.arange(len(search.w)), rng.permutation(len(search.w))[: len(search.w) // 2])
+        out = []
+        for part in (first, ~first):
+            own, again = search.weighed(far, part)
+            out.append(replace(found, weights=again.weights / (own.sum() + again.weights.sum())))
+        return out
 
-def far_components(low: Low, bulk: Mixture, centers: Array) -> Found | None:
+
+def far_components(low: Low, bulk: Mixture, centers: Array) -> FarComponents | None:
     """Far components next to a decoded bulk with these centres of its clusters; None if none matter.
 
     Examples
@@ -284,7 +299,7 @@ class _Search:
 
     # -- the fit ---------------------------------------------------------------------------------
 
-    def found(self) -> Found:
+    def found(self) -> FarComponents:
         """Weights of candidates, those that have any refined, and weights again."""
         self.root = self._root(self.noise)
         own, far = self.weighed(self.candidates())
@@ -304,7 +319,7 @@ class _Search:
         sd = np.sqrt(far.shapes)
         beyond = ndtr((far.means - BEYOND * self.sd) / sd) + ndtr(-(far.means + BEYOND * self.sd) / sd)
         rows = float(far.weights @ beyond.max(1, initial=0.0) / weights.sum())
-        return Found(mixture, far.k, rows, cost, int(carried.argmax()))
+        return FarComponents(mixture, far.k, rows, cost, int(carried.argmax()), self)
 
     def _some(self, far: State) -> State:
         return far.select(far.weights * self.n > ROWS)
