@@ -176,3 +176,21 @@ def test_bad_arguments_are_named():
     stream = sl.CompressiveLinearRegression().partial_fit(X, Y)
     with pytest.raises(ValueError, match="first batch"):
         stream.partial_fit(X, Y[:, 0])
+
+
+@pytest.mark.parametrize(("n", "p"), [(60, 20), (200, 5)])
+def test_what_is_explained_in_new_rows_is_estimated(n, p):
+    """Mean over 100 sets of rows: the true share, given the coefficients, within four standard errors."""
+    rng, found, true = np.random.default_rng(0), [], []
+    for _ in range(100):
+        b, X = rng.normal(size=p) / np.sqrt(p), rng.normal(size=(n, p))
+        reg = sl.CompressiveLinearRegression().fit(X, X @ b + rng.normal(size=n))
+        missed = 1.0 + float(((reg.coef_ - b) ** 2).sum()) + float(reg.intercept_) ** 2
+        found.append(float(reg.new_r2_))
+        true.append(1.0 - missed / (1.0 + float(b @ b)))
+        assert reg.new_r2_ < reg.r2_
+    apart = np.array(found) - np.array(true)
+    assert abs(apart.mean()) < 4.0 * apart.std() / np.sqrt(len(apart))
+    model = sl.Model.of(reg)
+    assert sl.Model.from_json(model.to_json()).new_r2 == reg.new_r2_
+    assert "R² in new rows (cross-validation)" in [what for _, what in model.numbers()]

@@ -178,6 +178,8 @@ def _solution(
     # as in scikit-learn the part explained is of the variance, with or without an intercept
     about = fit.total if fit_intercept else np.maximum(fit.total - y_mean**2, 0.0)
     r2 = np.where(about > 0, 1.0 - rest / np.where(about > 0, about, 1.0), np.where(rest > 0, 0.0, 1.0))
+    # generalised cross-validation, of the constant alone too (Golub, Heath and Wahba 1979)
+    again = 1.0 - (1.0 - r2) * ((count - 1.0) / freedom) ** 2 if freedom > 0 else np.full(number, np.nan)
     collinear = second is None and few is None and fit.rank < coef.shape[1]
     if second is not None:
         code, verdict = (
@@ -212,6 +214,7 @@ def _solution(
         standard_errors=errors,
         intercept_error=constant,
         r2=r2,
+        new_r2=again,
         residual_variance=variance,
         rank=fit.rank,
         predictor_spread=spread,

@@ -58,8 +58,8 @@ class CompressiveGaussianMixture(SketchedMixture):
     means_std_, weights_std_ : ndarray (n_components, n_features), (n_components,), or None
         Standard errors of means and weights; None where the model is not certified, or the sketch is very large.
     excess_nats_, excess_nats_bound_ : float
-        Estimate of how many nats the log-likelihood of a row is below that of the best mixture of this size, and a bound
-        that held in nine of ten data sets. NaN for private sketches and others without a box.
+        Estimate of how many nats the log-likelihood of a row is below that of the best mixture of this size, and a
+        bound that held in nine of ten data sets. NaN for private sketches and others without a box.
     solution_ : GaussianMixtureModel
         Misfit, noise floor, verdict and more.
     verdict_ : str

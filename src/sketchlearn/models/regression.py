@@ -30,8 +30,9 @@ class RegressionModel(JointModel):
         The constant.
     predictors, targets : tuple of str
         Names of the columns that are predicted from, and of those that are predicted.
-    r2, residual_variance : float or ndarray (t,)
-        Part of the variance of a target that is explained; variance of the noise.
+    r2, new_r2, residual_variance : float or ndarray (t,)
+        Part of the variance of a target that is explained in these rows, and in new ones of the same law (generalised
+        cross-validation); variance of the noise.
     standard_errors, intercept_error : ndarray, shaped like the coefficients, float or ndarray (t,)
         Standard errors; NaN from compressed sketches.
     predictor_spread : ndarray (p,) or None
@@ -56,6 +57,7 @@ class RegressionModel(JointModel):
         "predictors": list,
         "target": str,
         "r2": (),
+        "new_r2": (),
         "standard_errors": ("p",),
         "predictor_spread": ("p",),
     }
@@ -67,6 +69,7 @@ class RegressionModel(JointModel):
         "intercept",
         "standard_errors",
         "r2",
+        "new_r2",
         "residual_variance",
         "rank",
         coef="coefficients",
@@ -79,6 +82,7 @@ class RegressionModel(JointModel):
     predictors: tuple[str, ...]
     targets: tuple[str, ...]
     r2: Any = float("nan")
+    new_r2: Any = float("nan")
     residual_variance: Any = float("nan")
     standard_errors: Array | None = None
     intercept_error: Any = float("nan")
@@ -92,7 +96,7 @@ class RegressionModel(JointModel):
 
     def of_one(self) -> Self:
         """The model of the first target alone, with vectors and numbers instead of arrays by target."""
-        names = ("coefficients", "intercept", "standard_errors", "intercept_error", "r2", "residual_variance")
+        names = ("coefficients", "intercept", "standard_errors", "intercept_error", "r2", "new_r2", "residual_variance")
         given = {name: getattr(self, name) for name in names}
         first: dict[str, Any] = {
             name: value[0] if np.ndim(value) > 1 else float(value[0]) for name, value in given.items()
@@ -101,7 +105,8 @@ class RegressionModel(JointModel):
 
     def own_numbers(self) -> list[tuple[str, str]]:
         """How much is explained."""
-        return [(f"{self.r2:.4f}", "R²")] if np.ndim(self.r2) == 0 and np.isfinite(self.r2) else []
+        known = ((self.r2, "R²"), (self.new_r2, "R² in new rows (cross-validation)"))
+        return [(f"{value:.4f}", what) for value, what in known if np.ndim(value) == 0 and np.isfinite(value)]
 
     def table(self) -> Table:
         """Coefficients, with standard errors where they are known."""

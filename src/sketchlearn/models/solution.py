@@ -30,7 +30,7 @@ class Code(StrEnum):
     RELIABLE = "reliable"
     """The misfit is what noise leaves, and the sketch determines every part of the model."""
     GOOD = "good"
-    """The model does not explain the data, but is near the best of its kind: centres or mixtures of rows of any shape."""
+    """The model does not explain the data, but is near the best of its kind (centres or mixtures of any rows)."""
     DOUBTFUL = "doubtful"
     """The model may be far from the best of its kind."""
     MISFIT = "misfit"

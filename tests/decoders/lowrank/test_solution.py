@@ -147,7 +147,8 @@ def test_shares_that_are_held_are_those_of_theory():
 def test_the_share_that_is_captured_is_estimated(size, power):
     """Within .02 of the truth, which is above the low estimate, where the fit leaves a third of the sketch free."""
     rng, d, k = np.random.default_rng(0), 40, 3
-    X = rng.normal(size=(5000, d)) * np.arange(1.0, d + 1.0) ** (-0.5 * power) @ np.linalg.qr(rng.normal(size=(d, d)))[0]
+    axes = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    X = rng.normal(size=(5000, d)) * np.arange(1.0, d + 1.0) ** (-0.5 * power) @ axes
     pca = sl.CompressivePCA(k, sketch_size=size, random_state=0).fit(X)
     covariance = np.cov(X.T)
     held = float(np.einsum("ij,jk,ik->", pca.components_, covariance, pca.components_))
@@ -172,5 +173,6 @@ def test_all_products_capture_all_that_can_be_captured():
     assert (model.captured, model.captured_bound) == (pytest.approx(1.0, abs=1e-9), pytest.approx(1.0, abs=1e-9))
     assert sl.Model.from_json(model.to_json()).captured == model.captured
     sketch = sl.sketch(X, sl.QuadraticFeatures.draw(dim=6, size=90, seed=0, radius=30.0))
-    private = sl.CompressivePCA(2, random_state=0).fit_sketch(sl.privatize(sketch, epsilon=5.0, delta=1e-6, public_map=True))
+    noisy = sl.privatize(sketch, epsilon=5.0, delta=1e-6, public_map=True)
+    private = sl.CompressivePCA(2, random_state=0).fit_sketch(noisy)
     assert np.isnan(private.captured_)

@@ -3,9 +3,8 @@
 Judges are densities that explain the sketch: the richer mixture that a model was projected from, or the model itself if
 it explains the sketch, refitted to either half of the frequencies.  Rows are fixed and frequencies are random, so
 halves of these are the right resampling.  Under a richer judge the excess is that over maximum likelihood on draws;
-under a model of the same family it is the divergence of the two.  To this come what no judge sees: rows at the ends of
-the box, directions in which components are thinner than the map resolves, and what so many parameters cost with so few
-rows.  Factors are quantile regressions on many
+under a model of the same family it is the divergence of the two.  To this come what rows at the ends of the box cost,
+which averages don't show, and what so many parameters cost with so few rows.  Factors are quantile regressions on many
 data sets (`benchmarks/graded_mixtures.py` makes and tests them; `docs/how-good.md` has the table).
 """
 
@@ -24,13 +23,14 @@ from sketchlearn.decoders.solution import Code
 from sketchlearn.decoders.state import State, reduced
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.decoders.verdicts import Verdict
+from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.words import counted
 
-PARTS = ("constant", "judges", "rows", "far", "thin")
+PARTS = ("constant", "judges", "rows", "far")
 # Nats a row for one unit of each part, none negative: 50 % and 90 % quantiles.
-ESTIMATE = (0.0005, 1.0, 0.5, 0.5, 0.5)
-BOUND = (0.004, 2.0, 1.0, 2.0, 1.0)
+ESTIMATE = (0.0005, 1.0, 0.5, 0.5)
+BOUND = (0.004, 2.0, 1.0, 2.0)
 MOST = 3.0  # nats a row that a part counts for at most: beyond, all are the same
 DRAWS, DRAWS_EACH = 3000, 300  # of a judge, and for each component: optimism and noise cancel in two sets
 GOOD, CERTIFIED, BAD = 0.05, 0.1, 0.3
@@ -47,10 +47,9 @@ class Grade:
     ----------
     excess, bound : float
         Nats a row below the best mixture of that size: an estimate, and what nine in ten stay below.
-    judges, rows, far, thin : float
-        What they are made of: the mean of the judges, p / 2n for p parameters, half the squared distance in widths of
-        the worst end of the box over n, beyond what n normal rows reach, and the logarithm of what components are
-        thinner than a radian of the longest frequencies that tell anything, over their directions.
+    judges, rows, far : float
+        What they are made of: the mean of the judges, p / 2n for p parameters, and half the squared distance in widths
+        of the worst end of the box over n, beyond what n normal rows reach.
     column : int
         Of the end of the box.
     worst : str
@@ -62,19 +61,19 @@ class Grade:
     judges: float
     rows: float
     far: float
-    thin: float
     column: int
     worst: str
 
     @property
     def numbers(self) -> dict[str, float]:
         """For the trace."""
-        return {name: getattr(self, name) for name in ("judges", "rows", "far", "thin", "excess", "bound")}
+        return {name: getattr(self, name) for name in ("judges", "rows", "far", "excess", "bound")}
 
     @property
     def words(self) -> str:
         """The grade in words."""
-        return f"{self.excess:.2g} nats per row below the best (90 %: at most {self.bound:.2g}); most of it: {self.worst}"
+        most = f"90 %: at most {self.bound:.2g}"
+        return f"{self.excess:.2g} nats per row below the best ({most}); most of it: {self.worst}"
 
 
 def graded(
@@ -107,11 +106,11 @@ def graded(
         judge = refine(part, fit.revived(), STEPS, strength=2.0 * strength, **setting.limits)
         found.append(_divergence(judge, model, setting) if rich is None else _excess(judge, model, setting))
     far, column = _far(box, answer, n)
-    parts = np.clip([np.mean(found), p / (2.0 * n), far, _thin(setting, model)], 0.0, MOST)
-    x = np.append(1.0, parts)
+    judges, rows, far = np.clip([np.mean(found), p / (2.0 * n), far], 0.0, MOST).tolist()
+    x = np.array([1.0, judges, rows, far])
     shares, excess = np.array(BOUND) * x, float(np.array(ESTIMATE) @ x)
     worst = PARTS[1 + int(shares[1:].argmax())]
-    return Grade(excess, max(float(shares.sum()), excess), *parts.tolist(), column, worst)
+    return Grade(excess, max(float(shares.sum()), excess), judges, rows, far, column, worst)
 
 
 def _count(setting: Setting) -> int:
@@ -135,16 +134,24 @@ def _excess(judge: State, model: Mixture, setting: Setting) -> float:
     The best for some draws is too good there by as much as it is too bad on others: the mean has neither error.
     """
     first, second = (draw(judge, setting.rng, _count(setting)) for _ in range(2))
-    starts = [State.of(model).to(setting.family), reduced(judge.revived(), setting.k).to(setting.family)]
-    fits = [maximum_likelihood(first, start, ROUNDS) for start in starts]
+    starts = [State.of(model), reduced(judge.revived(), setting.k), *_by_cells(first, setting)]
+    fits = [maximum_likelihood(first, start.to(setting.family), ROUNDS) for start in starts]
     best = max(fits, key=lambda fit: fit[1])[0].mixture()
     return float(np.mean([np.mean(best.log_density(x) - model.log_density(x)) for x in (first, second)]))
 
 
-def _thin(setting: Setting, model: Mixture) -> float:
-    """Logarithm of one over the widths that are below a radian of the longest frequencies that tell anything."""
-    widths = np.linalg.eigvalsh(model.full_covariances()) * setting.base.effective_radius(setting.k) ** 2
-    return float(model.weights @ (0.5 * np.log(np.maximum(1.0 / np.maximum(widths, 1e-12), 1.0))).sum(1))
+def _by_cells(x: Array, setting: Setting) -> list[State]:
+    """One component for each cell of k-means on some draws, if none is too small."""
+    points, k = np.ascontiguousarray(x, np.float32), setting.k
+    alike = np.full(len(points), 1.0 / len(points))
+    centers = lloyd.seed_centers(points, alike, k, setting.rng.uniform(size=(k, 2 + int(np.log(k)))))
+    labels = lloyd.lloyd(points, alike, centers, ROUNDS, 1e-4)[0]
+    cells = [x[labels == l] for l in range(k)]
+    if min(len(cell) for cell in cells) <= 2 * x.shape[1]:
+        return []
+    shapes = np.stack([np.cov(cell.T).reshape(x.shape[1], -1) for cell in cells])
+    weights, means = np.array([len(cell) / len(x) for cell in cells]), np.stack([cell.mean(0) for cell in cells])
+    return [State(FULL, weights, means, shapes + setting.smallest * np.eye(x.shape[1]))]
 
 
 def _far(box: tuple[Array, Array], answer: Mixture, n: float) -> tuple[float, int]:
@@ -180,6 +187,4 @@ def _remedy(grade: Grade, names: tuple[str, ...], box: tuple[Array, Array]) -> s
         )
     if grade.worst == "rows":
         return "more rows, fewer components, or covariances with fewer numbers (there are too few rows for so many)"
-    if grade.worst == "thin":
-        return "columns without those that others determine, or a map with longer frequencies (the components are thin)"
     return "a larger sketch, or other numbers of components"
