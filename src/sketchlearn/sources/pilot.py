@@ -98,7 +98,7 @@ class Reservoir:
         valid = (np.abs(rows) <= FARTHEST) | (np.isnan(rows) & self._missing)
         good = valid.all(axis=1) & (own > 0)
         if not len(self._keys) and not good.any():
-            some: Flags = valid.any(axis=0)
+            some = np.asarray(valid.any(axis=0))
             self._alive = some if self._alive is None else self._alive | some
         keys, own = keys[good] / own[good], own[good]
         if len(own):
