@@ -56,7 +56,6 @@ class Distance:
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AnomalyModel(Model):
     """A distance in feature space and a threshold.
 
