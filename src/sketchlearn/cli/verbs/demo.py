@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, OutputError, emit, note, usage, writing
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.options import Json, State, option, verb
+from sketchlearn.cli.outputs import OutputError, emit, note, usage, writing
 from sketchlearn.optional import optional
 
 _NAMES = ("age", "income", "visits", "basket", "discount", "distance")
@@ -24,38 +24,34 @@ _WIDTH = 3.0
 _FEWEST = 10_000
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
+@verb("demo -o tour")
+def demo(
+    output: Annotated[str, option("Folder to create.", "--output", "-o")] = "sketchlearn-demo",
+    rows: Annotated[int, option("Number of rows to make up.")] = 400_000,
+    seed: Annotated[int, option("Seed of the made-up rows.", min=0, max=2**32 - 1)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Write some Parquet files, sketch them, find clusters, draw them and write a report.
 
-    @app.command(epilog=examples("demo -o tour"))
-    def demo(
-        output: Annotated[str, typer.Option("--output", "-o", help="Folder to create.")] = "sketchlearn-demo",
-        rows: Annotated[int, typer.Option("--rows", help="Number of rows to make up.")] = 400_000,
-        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the made-up rows.")] = 0,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
-        """Write some Parquet files, sketch them, find clusters, draw them and write a report.
-
-        Prints each command that it runs.
-        """
-        if rows < _FEWEST:
-            raise usage(f"--rows must be at least {_FEWEST}, got {rows}: the rare kind needs some")
-        folder = Path(output)
-        if folder.exists():
-            raise OutputError(f"{output}: exists already; give another folder with -o, or remove it")
-        optional("pyarrow", "files", "the demo")
+    Prints each command that it runs.
+    """
+    if rows < _FEWEST:
+        raise usage(f"--rows must be at least {_FEWEST}, got {rows}: the rare kind needs some")
+    folder = Path(output)
+    if folder.exists():
+        raise OutputError(f"{output}: exists already; give another folder with -o, or remove it")
+    optional("pyarrow", "files", "the demo")
+    with writing(output):
+        folder.mkdir()
+    try:
         with writing(output):
-            folder.mkdir()
-        try:
-            with writing(output):
-                _make_customers(folder / "customers", rows, seed)
-            with redirect_stdout(sys.stderr) if as_json else nullcontext():
-                files = _walk(folder, ["--debug"] if debug else [])
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        emit({"output": output, "rows": rows, "files": files}, as_json, f"open {folder / 'report.html'} in a browser")
+            _make_customers(folder / "customers", rows, seed)
+        with redirect_stdout(sys.stderr) if as_json else nullcontext():
+            files = _walk(folder, ["--debug"] if State.debug else [])
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    emit({"output": output, "rows": rows, "files": files}, as_json, f"open {folder / 'report.html'} in a browser")
 
 
 def _make_customers(folder: Path, rows: int, seed: int) -> None:
