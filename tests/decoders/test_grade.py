@@ -12,7 +12,7 @@ import sketchlearn as sl
 from sketchlearn.decoders import Code
 from sketchlearn.decoders.kmeans.advice import of_graded
 from sketchlearn.decoders.kmeans.grade import PARTS, Concentration, Grade, Hidden
-from sketchlearn.decoders.kmeans.judges import Opinions
+from sketchlearn.decoders.kmeans.judges import Draws, Opinions, _Court
 from sketchlearn.decoders.problem import Problem
 from tests.decoders.test_groups import excess
 
@@ -172,3 +172,11 @@ def test_what_else_is_known_is_said() -> None:
     assert "0.03 % of the rows, far out in kids, carry 48 % of the cost" in verdict
     assert "A cluster of 1 % of the rows near" in verdict
     assert "can't see what the farthest rows in age cost" in verdict
+
+
+def test_rows_on_their_centres_have_no_excess() -> None:
+    centers = np.eye(3)
+    for criterion in ("means", "medians"):
+        court = _Court(centers, criterion, np.random.default_rng(0))
+        draws = Draws(np.repeat(centers, 5, axis=0), np.ones(15), centers)
+        assert court.between(draws, draws) == 0.0

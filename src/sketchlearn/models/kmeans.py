@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.kernels.nearest import nearest as nearest_center
 from sketchlearn.models.base import register_model, shown
 from sketchlearn.models.components import ComponentModel
@@ -16,8 +16,6 @@ from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.table import Column, decimals, number
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
 
 
 @register_model
@@ -165,7 +163,7 @@ class ClusterModel(ComponentModel):
         """There is nothing to say but the task."""
         return {}
 
-    def predict_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: AnyArray) -> AnyArray:
         """The nearest centre."""
         return nearest_center(rows, self.centers, self.spread)
 
@@ -173,7 +171,7 @@ class ClusterModel(ComponentModel):
         """There are none: clusters are cells."""
         raise TypeError("a kmeans model has no probabilities")
 
-    def transform_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def transform_rows(self, rows: AnyArray) -> AnyArray:
         """Distances from the centres, (n, k)."""
         middle = self.centers.mean(0)
         x, c = self._in_units(rows - middle), self._in_units(self.centers - middle)
@@ -182,7 +180,7 @@ class ClusterModel(ComponentModel):
         out += np.einsum("kd,kd->k", c, c)
         return np.sqrt(np.maximum(out, 0.0, out=out), out=out).astype(rows.dtype, copy=False)
 
-    def costs(self, rows: npt.NDArray[Any]) -> Array:
+    def costs(self, rows: AnyArray) -> Array:
         """Squared distance of each row from its centre; plain distance for medians."""
         apart = self._in_units(rows - self.centers[self.predict_rows(rows)])
         squares = np.einsum("nd,nd->n", apart, apart)
