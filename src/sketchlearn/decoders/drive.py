@@ -33,7 +33,7 @@ def decoder(decode: Callable[..., M]) -> Callable[..., M]:
         sketch: Any, n_components: int = 1, *args: Any, trace: list[dict[str, Any]] | None = None, **options: Any
     ) -> M:
         if n_components < 1:
-            raise ValueError(f"the number of components must be a positive integer, got {n_components!r}")
+            raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
         with single_blas_thread:  # many small products: more than one thread only costs
             found = decode(sketch, n_components, *args, **options)
         if trace is not None:
