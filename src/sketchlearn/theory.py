@@ -20,8 +20,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.features.fourier import FourierFeatures
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "sketch_sizes",
 ]
 
-Array = npt.NDArray[np.float64]
 
 KINDS = ("independent", "all moved", "one moved")
 """Pairs of models: two drawn independently, all centres moved a little, one centre moved a little."""

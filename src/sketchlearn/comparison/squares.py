@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from sketchlearn.arrays import Array
 
 _LITTLE = 1e-7  # of the largest product of two: there are thousands of smaller ones
 _NONE = 1e-12  # of the largest weight: smaller ones are rounding, or add nothing

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.comparison.verification import MeanSpace, log_ratio
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.models.base import register_model, shown
@@ -17,8 +17,6 @@ from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
 
 
 @register_model

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.families import DIAGONAL, FULL, SPHERICAL
 from sketchlearn.features.characteristic import characteristic as characteristic_map
 from sketchlearn.features.operator import Operator
 from sketchlearn.models.base import Model
-from sketchlearn.models.mixture import Array, Mixture
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.profile import Profile
 from sketchlearn.sketches.value import Sketch
 

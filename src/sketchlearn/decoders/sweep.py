@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.budget import over
 from sketchlearn.decoders.registry import Decoder
 from sketchlearn.decoders.solution import Code, Solution
 from sketchlearn.engines.progress import Report, silent
-from sketchlearn.models.mixture import Array
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import html_table

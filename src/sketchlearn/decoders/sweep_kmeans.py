@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.budget import PATIENCE, Budget, running, spending
 from sketchlearn.decoders.description import FREQUENCIES, describe
 from sketchlearn.decoders.kmeans.partition import DRAWS, k_means, squared_distances
@@ -36,7 +37,7 @@ from sketchlearn.decoders.verdicts import CLUSTERS, FEWEST_ROWS
 from sketchlearn.designs.gmm import parameter_count
 from sketchlearn.engines.progress import Report, silent
 from sketchlearn.features.characteristic import characteristic
-from sketchlearn.models.mixture import Array, Mixture
+from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
 

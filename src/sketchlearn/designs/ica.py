@@ -8,12 +8,10 @@ some random ones are there in case that the pilot was misleading.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.designs.request import Request, register_design
 from sketchlearn.features.quartic import QuarticFeatures, pair_count, usual_radius
-
-Array = npt.NDArray[np.float64]
 
 _ROUNDS, _TURNS = 20, 200
 _ROWS_PER_COLUMN = 20  # of a pilot that is separated, and not only made uncorrelated

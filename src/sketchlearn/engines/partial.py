@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.arrays import RowError
+from sketchlearn.arrays import Ints, RowError
 from sketchlearn.engines.base import Job
 from sketchlearn.engines.progress import Report, silent
 from sketchlearn.engines.threads import Pass
@@ -80,8 +79,8 @@ class Outcome(NamedTuple):
         The first of the parts with an error, and the error; there are no sums then.
     """
 
-    numbers: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
+    numbers: Ints
+    rows: Ints
     sums: dict[Any, Accumulator]
     fault: tuple[int, Exception] | None = None
 
@@ -89,8 +88,8 @@ class Outcome(NamedTuple):
 class Status(NamedTuple):
     """An outcome without its sums: a few bytes."""
 
-    numbers: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
+    numbers: Ints
+    rows: Ints
     fault: tuple[int, Exception] | None
 
 

@@ -14,9 +14,8 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.arrays import RowError
+from sketchlearn.arrays import AnyArray, Index, RowError
 from sketchlearn.engines.base import Engine, Job, Prepare, register_engine
 from sketchlearn.engines.chunks import Numbering, chunk_rows, read_ahead, rechunk
 from sketchlearn.features.base import FeatureMap
@@ -98,11 +97,11 @@ class ChunkSummer:
         made = [Summed(p, whole, s, o) for p, s, o in zip(parts, squares, origins, strict=True)]
         return list(zip(groups[starts[:-1]].tolist(), made, strict=True))
 
-    def _at_hand(self, rows: Any) -> npt.NDArray[Any]:
+    def _at_hand(self, rows: Any) -> AnyArray:
         """Rows where the summer can read them: those of a device come to the host."""
         return np.asarray(rows)
 
-    def _gathered(self, rows: npt.NDArray[Any], order: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    def _gathered(self, rows: AnyArray, order: Index) -> AnyArray:
         """Rows in another order, in memory that each thread uses again: fresh pages cost more than the copy."""
         space = getattr(self._space, "rows", None)
         if space is None or len(space) < len(order) or space.dtype != rows.dtype:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.accepts import FLAG, SEED, whole
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.dense import positive
 from sketchlearn.features.quadratic import integer_normals
@@ -27,8 +28,6 @@ from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import GRID_BITS, Plan
 from sketchlearn.kernels.directions import squared_norms
 from sketchlearn.kernels.quartic import PowersSummer
-
-Array = npt.NDArray[np.float64]
 
 
 class ProjectedMoments(NamedTuple):
@@ -290,7 +289,7 @@ class QuarticFeatures(FeatureMap):
 
     def plan(self) -> Plan:
         """Powers along directions of whitened rows, clipped at the radius."""
-        arrays: dict[str, npt.NDArray[Any]] = {
+        arrays: dict[str, AnyArray] = {
             "center": self.origin,
             "whitening": self.matrix,
             "directions": self.directions,
@@ -298,7 +297,7 @@ class QuarticFeatures(FeatureMap):
         }
         return Plan("powers", self.dim, self.sums_shape, self.sums_dtype, arrays, {"radius": self.radius})
 
-    def moments_from_sums(self, sums: npt.NDArray[Any], weight: float) -> ProjectedMoments:
+    def moments_from_sums(self, sums: AnyArray, weight: float) -> ProjectedMoments:
         """Averages of whitened rows and of powers of their projections on unit directions.
 
         Examples
@@ -316,17 +315,17 @@ class QuarticFeatures(FeatureMap):
         first = (self.directions @ mean) / self.lengths
         return ProjectedMoments(mean, first, *(unit[i * m : (i + 1) * m] * self.radius ** (i + 2) for i in range(3)))
 
-    def mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
         return self.moments_from_sums(sums, weight).fourth
 
-    def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def feature_variances(self, sums: AnyArray, weight: float) -> Array:
         """Variances of fourth powers over rows, as they are for normal data of the same variance."""
         return np.asarray(96.0 * self.moments_from_sums(sums, weight).second ** 4)
 
     def _noise_of_mean(self, sums_variance: Array) -> Array:
         return np.asarray(sums_variance[2 * self.size : 3 * self.size] * self.radius**8 * 4.0**-GRID_BITS)
 
-    def impossible(self, sums: npt.NDArray[Any], weight: int) -> str | None:
+    def impossible(self, sums: AnyArray, weight: int) -> str | None:
         found = super().impossible(sums, weight)
         if found is not None or weight == 0:
             return found

@@ -9,9 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.arrays import RowError
+from sketchlearn.arrays import AnyArray, RowError
 from sketchlearn.models.base import Model
 from sketchlearn.optional import optional
 from sketchlearn.sources import Batch, Selection, Source, open_source
@@ -121,7 +120,7 @@ def arrow_table(found: dict[str, Any]) -> Any:
     return pa.table({name: _arrow_array(pa, values) for name, values in found.items()})
 
 
-def _arrow_array(pa: Any, values: npt.NDArray[Any] | list[Any]) -> Any:
+def _arrow_array(pa: Any, values: AnyArray | list[Any]) -> Any:
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(np.ma.getdata(values), mask=np.ma.getmaskarray(values))
     return pa.array(values)

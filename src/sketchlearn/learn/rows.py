@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import check_random_state
 
+from sketchlearn.arrays import Array
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches.value import WEIGHT_BITS
 from sketchlearn.sources import Source
 from sketchlearn.sources.pilot import PILOT_ROWS, Pilot, choose, is_source
 
 __all__ = ["PILOT_ROWS", "Pilot", "Rows", "as_random_state", "checked_weights", "is_source", "on_grid", "weight_scale"]
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

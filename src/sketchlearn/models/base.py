@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.files import sealed
 from sketchlearn.limits import read_json
@@ -29,8 +29,6 @@ from sketchlearn.sketches import file as sketch_file
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted, html_table
-
-Array = npt.NDArray[np.float64]
 
 _SAID = ("verdict", "decoder", "code", "ratio", "reliable")
 

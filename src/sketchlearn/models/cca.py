@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.models.base import register_model, shown
 from sketchlearn.models.file import Reader
 from sketchlearn.models.joint import JointModel
 from sketchlearn.models.table import Column, Table, loadings, number
 from sketchlearn.words import counted
-
-Array = npt.NDArray[np.float64]
 
 
 @register_model
@@ -122,20 +120,20 @@ class CCAModel(JointModel):
         """Constants of that regression, (q,)."""
         return np.asarray(self.y_mean - self.coefficients @ self.x_mean)
 
-    def transform_rows(self, rows: npt.NDArray[Any]) -> Array:
+    def transform_rows(self, rows: AnyArray) -> Array:
         """Scores of the first group, (n, k)."""
         return np.asarray((rows - self.x_mean) @ self.x_rotations)
 
-    def transform_others(self, rows: npt.NDArray[Any]) -> Array:
+    def transform_others(self, rows: AnyArray) -> Array:
         """Scores of the second group, (n, k)."""
         return np.asarray((rows - self.y_mean) @ self.y_rotations)
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """The second group as the scores predict it, (n, q), or (n,) if it has one column."""
         found = rows @ self.coefficients.T + self.intercepts
         return np.asarray(found[:, 0] if len(self.y_columns) == 1 else found)
 
-    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+    def own_answers(self, rows: Array) -> dict[str, AnyArray]:
         """Scores of the first group, and what they say about the second."""
         scores, others = self.transform_rows(rows), self.predict_rows(rows).reshape(len(rows), -1)
         found = {f"score {l + 1}": scores[:, l] for l in range(self.size)}

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Flags, Index
 from sketchlearn.models.mixture import Mixture, mixture_quantiles
 from sketchlearn.models.randomness import RandomState, as_generator
 
-Array = npt.NDArray[np.float64]
-Columns = npt.NDArray[np.intp]
+Columns = Index
 
 _ROWS = 4096  # at a time
 
@@ -118,7 +118,7 @@ class ConditionalMixture:
 
     # -- pieces ------------------------------------------------------------------------------
 
-    def _patterns(self, X: Array) -> Iterator[tuple[Columns, npt.NDArray[np.bool_], Array]]:
+    def _patterns(self, X: Array) -> Iterator[tuple[Columns, Flags, Array]]:
         """Rows by which of their inputs are known: their places, the pattern, and the known values."""
         present = ~np.isnan(X)
         if present.all():

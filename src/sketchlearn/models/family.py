@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.models.base import register_model
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.table import Column
-
-Array = npt.NDArray[np.float64]
 
 
 @register_model
@@ -61,7 +59,7 @@ class FamilyModel(ComponentModel):
         """There is none."""
         raise ValueError("the density of this family is unknown")
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """Nothing: that takes a density."""
         raise TypeError("a family model can't predict: the density of the family is unknown")
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.models.base import Model, register_model, shown
 from sketchlearn.models.table import Column, Table, loadings, number
-
-Array = npt.NDArray[np.float64]
 
 
 @register_model
@@ -92,11 +90,11 @@ class ICAModel(Model):
             "mixing", "Mixing", tuple(columns), "What a standard deviation of each source adds to each column."
         )
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """Sources, (n, k)."""
         return self.transform_rows(rows)
 
-    def transform_rows(self, rows: npt.NDArray[Any]) -> Array:
+    def transform_rows(self, rows: AnyArray) -> Array:
         """Sources, (n, k)."""
         return np.asarray((rows - self.mean) @ self.components.T)
 
@@ -104,6 +102,6 @@ class ICAModel(Model):
         """Rows that are mixed from sources, (n, d)."""
         return np.asarray(sources @ self.mixing.T + self.mean)
 
-    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+    def own_answers(self, rows: Array) -> dict[str, AnyArray]:
         """Sources, one column each."""
         return {f"source {l + 1}": source for l, source in enumerate(self.transform_rows(rows).T)}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.kernels.nearest import nearest as nearest_center
 from sketchlearn.models.base import register_model, shown
 from sketchlearn.models.components import ComponentModel
@@ -16,8 +16,6 @@ from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.table import Column, decimals, number
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
 
 
 @register_model
@@ -129,11 +127,15 @@ class ClusterModel(ComponentModel):
         units = ", columns in units of their spread" if self.spread is not None else ""
         out = [(number(self.inertia), f"{what} (estimated{units})")]
         if np.isfinite(self.excess_cost):
-            most = f"90 %: at most {100 * self.excess_cost_bound:.2g} %" if self.excess_cost_bound < 1.0 else "no bound"
-            out.append((f"{100 * self.excess_cost:.2g} %", f"above the least cost on all rows ({most})"))
+            bound = f"at most {100 * self.excess_cost_bound:.2g} %, with 90 % confidence"
+            most = bound if self.excess_cost_bound < 1.0 else "no upper bound"
+            out.append((f"{100 * self.excess_cost:.2g} %", f"more than the least cost on all rows ({most})"))
         if self.smallest < 1.0:
             out.append(
-                (f"{100 * self.smallest:.2g} %", "of the rows: another cluster of that size would have been noticed")
+                (
+                    f"{100 * self.smallest:.2g} %",
+                    "of the rows: another cluster of at least that size would have been noticed",
+                )
             )
         return out
 
@@ -161,7 +163,7 @@ class ClusterModel(ComponentModel):
         """There is nothing to say but the task."""
         return {}
 
-    def predict_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: AnyArray) -> AnyArray:
         """The nearest centre."""
         return nearest_center(rows, self.centers, self.spread)
 
@@ -169,7 +171,7 @@ class ClusterModel(ComponentModel):
         """There are none: clusters are cells."""
         raise TypeError("a kmeans model has no probabilities")
 
-    def transform_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def transform_rows(self, rows: AnyArray) -> AnyArray:
         """Distances from the centres, (n, k)."""
         middle = self.centers.mean(0)
         x, c = self._in_units(rows - middle), self._in_units(self.centers - middle)
@@ -178,7 +180,7 @@ class ClusterModel(ComponentModel):
         out += np.einsum("kd,kd->k", c, c)
         return np.sqrt(np.maximum(out, 0.0, out=out), out=out).astype(rows.dtype, copy=False)
 
-    def costs(self, rows: npt.NDArray[Any]) -> Array:
+    def costs(self, rows: AnyArray) -> Array:
         """Squared distance of each row from its centre; plain distance for medians."""
         apart = self._in_units(rows - self.centers[self.predict_rows(rows)])
         squares = np.einsum("nd,nd->n", apart, apart)

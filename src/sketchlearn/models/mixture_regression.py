@@ -8,16 +8,14 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Flags
 from sketchlearn.models.base import register_model, shown
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.conditional import ConditionalMixture
 from sketchlearn.models.file import Reader
 from sketchlearn.models.joint import JointModel
 from sketchlearn.models.mixture import Mixture
-
-Array = npt.NDArray[np.float64]
 
 _DRAWS, _OUTSIDE = 20_000, 1e-4
 
@@ -85,16 +83,16 @@ class MixtureRegressionModel(JointModel, ComponentModel):
         inputs = self.mixture.marginal([self.columns.index(name) for name in self.predictors])
         return float(np.quantile(inputs.log_density(inputs.sample(_DRAWS, 0)[0]), _OUTSIDE))
 
-    def supports(self, rows: Array) -> npt.NDArray[np.bool_]:
+    def supports(self, rows: Array) -> Flags:
         """Which rows of predictors are where the model has seen some."""
         return np.asarray(self.conditional.log_density(rows) >= self.support)
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """Expected targets; NaN inputs are taken out of the condition."""
         found = self.conditional.mean(rows)
         return found[:, 0] if len(self.targets) == 1 else found
 
-    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+    def own_answers(self, rows: Array) -> dict[str, AnyArray]:
         """Targets by their names."""
         return dict(zip(self.targets, self.conditional.mean(rows).T, strict=True))
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
 from sketchlearn.models.base import register_model, shown
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
@@ -17,8 +17,6 @@ from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.randomness import RandomState, as_generator
 from sketchlearn.models.stable_law import sample_stable, stable_log_density
 from sketchlearn.models.table import Column
-
-Array = npt.NDArray[np.float64]
 
 _POINTS = 20_000  # draws for the overlap of components
 
@@ -219,7 +217,7 @@ class StableMixtureModel(ComponentModel):
         parts = zip(logs, self.alphas, self.locations, self.scatters, strict=True)
         return np.stack([log + stable_log_density(rows, float(a), c, s) for log, a, c, s in parts], 1)
 
-    def sample(self, n: int = 1, random_state: RandomState = None) -> tuple[Array, npt.NDArray[np.intp]]:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> tuple[Array, Index]:
         """Rows drawn from the model, and their components."""
         if n < 1:
             raise ValueError(f"n={n}: ask for at least one row")

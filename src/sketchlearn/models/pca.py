@@ -8,15 +8,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.models.base import Model, register_model, shown
 from sketchlearn.models.solution import LowRankSolution, Solution
 from sketchlearn.models.table import Column, Table, loadings
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
 
 _CERTIFICATE = tuple(field.name for field in fields(Solution))
 
@@ -130,7 +128,7 @@ class PCAModel(Model):
         scale = np.sqrt(self.explained_variance)
         return np.maximum(scale, np.finfo(np.float64).eps * max(float(scale.max(initial=0.0)), 1e-300))
 
-    def transform_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def transform_rows(self, rows: AnyArray) -> AnyArray:
         """Coordinates along the components, (n, k)."""
         centred = rows - self.mean.astype(rows.dtype)
         if self.scale is not None:
@@ -160,7 +158,7 @@ class PCAModel(Model):
         """Variances and shares."""
         return {"spectrum": {"variances": self.explained_variance, "shares": self.explained_variance_ratio}}
 
-    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+    def own_answers(self, rows: Array) -> dict[str, AnyArray]:
         """Coordinates along the components."""
         return {f"component {l + 1}": c for l, c in enumerate(self.transform_rows(rows).T)}
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.models.mixture import Mixture
-
-Array = npt.NDArray[np.float64]
 
 _ROWS = 4096  # embedded at a time
 
 
-def embedded(features: FeatureMap, rows: npt.NDArray[Any]) -> Array:
+def embedded(features: FeatureMap, rows: AnyArray) -> Array:
     """What a rule that is linear in features multiplies: cosines and sines, or the columns themselves."""
     products = features.as_embedded
     if products is not None:
@@ -58,14 +56,14 @@ class LinearRule:
 
     kind: ClassVar[str] = "linear"
 
-    def scores(self, rows: npt.NDArray[Any]) -> Array:
+    def scores(self, rows: AnyArray) -> Array:
         """One score a class, (n, c)."""
         out = np.empty((len(rows), len(self.intercepts)))
         for i in range(0, len(rows), _ROWS):
             out[i : i + _ROWS] = embedded(self.features, rows[i : i + _ROWS]) @ self.coefficients + self.intercepts
         return out
 
-    def probabilities(self, rows: npt.NDArray[Any]) -> Array:
+    def probabilities(self, rows: AnyArray) -> Array:
         """Probabilities of the classes, (n, c): the largest one is that of the largest score."""
         scores = self.scores(rows)
         if self.softness > 0:
@@ -102,11 +100,11 @@ class MixtureRule:
 
     kind: ClassVar[str] = "mixtures"
 
-    def scores(self, rows: npt.NDArray[Any]) -> Array:
+    def scores(self, rows: AnyArray) -> Array:
         """``log prior + log density`` of each class, (n, c)."""
         return np.stack([m.log_density(rows) for m in self.mixtures], axis=1) + self.log_priors
 
-    def probabilities(self, rows: npt.NDArray[Any]) -> Array:
+    def probabilities(self, rows: AnyArray) -> Array:
         """Posterior probabilities, (n, c)."""
         return softmax(self.scores(rows))
 
@@ -140,11 +138,11 @@ class DiscriminantRule:
 
     kind: ClassVar[str] = "discriminant"
 
-    def scores(self, rows: npt.NDArray[Any]) -> Array:
+    def scores(self, rows: AnyArray) -> Array:
         """``log prior + log density`` of each class, (n, c)."""
         return self.classes.scores(self.linear.scores(rows)[:, :-1])
 
-    def probabilities(self, rows: npt.NDArray[Any]) -> Array:
+    def probabilities(self, rows: AnyArray) -> Array:
         """Posterior probabilities, (n, c)."""
         return softmax(self.scores(rows))
 

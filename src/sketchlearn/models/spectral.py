@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.models.base import register_model
 from sketchlearn.models.file import Reader
 from sketchlearn.models.kmeans import ClusterModel
 from sketchlearn.models.table import number
 from sketchlearn.words import counted
-
-Array = npt.NDArray[np.float64]
 
 
 @register_model

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Index
 from sketchlearn.models.base import Model, register_model, shown
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.table import Column, Table, loadings, number
-
-Array = npt.NDArray[np.float64]
 
 
 @register_model
@@ -96,15 +95,15 @@ class SubspacesModel(Model):
         covariances = np.einsum("kdr,kr,ker->kde", self.bases, extra, self.bases) + self.noise_variance * np.eye(d)
         return Mixture(self.weights, np.zeros((k, d)), covariances)
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """The nearest subspace."""
         return assign(rows, self.bases)
 
-    def transform_rows(self, rows: npt.NDArray[Any]) -> Array:
+    def transform_rows(self, rows: AnyArray) -> Array:
         """Coordinates in the nearest subspace, (n, r)."""
         return np.einsum("nd,ndr->nr", np.asarray(rows, np.float64), self.bases[self.predict_rows(rows)])
 
-    def costs(self, rows: npt.NDArray[Any]) -> Array:
+    def costs(self, rows: AnyArray) -> Array:
         """Squared distance of each row from its subspace."""
         return np.asarray((np.asarray(rows, np.float64) ** 2).sum(1) - (self.transform_rows(rows) ** 2).sum(1))
 
@@ -119,7 +118,7 @@ class SubspacesModel(Model):
             raise reader.fail("variances and errors must not be negative")
 
 
-def assign(rows: npt.NDArray[np.floating], bases: Array) -> npt.NDArray[np.intp]:
+def assign(rows: npt.NDArray[np.floating], bases: Array) -> Index:
     """The subspace of each row: that with the longest projection.
 
     Examples

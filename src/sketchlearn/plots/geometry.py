@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.models import Model
 from sketchlearn.models.mixture import Mixture
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,8 @@ from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Ints
 from sketchlearn.exceptions import PUBLIC, UnboundedError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.phases import PhaseMap
@@ -111,7 +111,7 @@ class Bounds:
     proof: str
     matrix: MatrixReach | None = None
 
-    def multiplier_array(self) -> npt.NDArray[np.int64]:
+    def multiplier_array(self) -> Ints:
         """One multiplier per entry of the flattened sums."""
         return np.repeat(*np.array([(m, n) for n, m in self.multipliers], np.int64).T)
 

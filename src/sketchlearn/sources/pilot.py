@@ -16,9 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.arrays import FARTHEST
-
-Array = npt.NDArray[np.float64]
+from sketchlearn.arrays import FARTHEST, AnyArray, Array, Flags
 
 PILOT_ROWS = 2000
 """Rows that a feature map is designed from: they give the spread of the data to about two percent, and some tens of
@@ -47,7 +45,7 @@ class Pilot(NamedTuple):
         Smallest and largest values of all rows that were looked at; None for those of the pilot itself.
     """
 
-    rows: npt.NDArray[Any]
+    rows: AnyArray
     weights: Array | None = None
     box: tuple[Array, Array] | None = None
 
@@ -87,20 +85,20 @@ class Reservoir:
     def __init__(self, count: int, seed: int, missing: bool = False) -> None:
         self._count, self._missing = count, missing
         self._random = np.random.default_rng([seed, _STREAM])
-        self._rows: npt.NDArray[Any] | None = None
+        self._rows: AnyArray | None = None
         self._weights: Array = np.empty(0)
         self._keys: Array = np.empty(0)
         self._box: tuple[Array, Array] | None = None
-        self._alive: npt.NDArray[np.bool_] | None = None  # columns with a valid value so far
+        self._alive: Flags | None = None  # columns with a valid value so far
 
-    def add(self, rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None) -> None:
+    def add(self, rows: AnyArray, weights: npt.ArrayLike | None = None) -> None:
         """Look at the next rows."""
         own = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
         keys = self._random.random(len(rows))
         valid = (np.abs(rows) <= FARTHEST) | (np.isnan(rows) & self._missing)
         good = valid.all(axis=1) & (own > 0)
         if not len(self._keys) and not good.any():
-            some = valid.any(axis=0)
+            some = np.asarray(valid.any(axis=0))
             self._alive = some if self._alive is None else self._alive | some
         keys, own = keys[good] / own[good], own[good]
         if len(own):
@@ -117,7 +115,7 @@ class Reservoir:
             kept = np.sort(np.argpartition(self._keys, most - 1)[:most])
             self._rows, self._keys, self._weights = self._rows[kept], self._keys[kept], self._weights[kept]
 
-    def _look(self, rows: npt.NDArray[Any]) -> None:
+    def _look(self, rows: AnyArray) -> None:
         lower, upper = (f.reduce(rows, axis=0).astype(np.float64) for f in (np.fmin, np.fmax))
         if self._box is not None:
             lower, upper = np.fmin(lower, self._box[0]), np.fmax(upper, self._box[1])
@@ -135,7 +133,7 @@ class Reservoir:
         return Pilot(rows, None if (weights == weights[0]).all() else weights, self._box)
 
 
-def choose(rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None, seed: int = 0, missing: bool = False) -> Pilot:
+def choose(rows: AnyArray, weights: npt.ArrayLike | None = None, seed: int = 0, missing: bool = False) -> Pilot:
     """The pilot of rows in memory.
 
     Examples

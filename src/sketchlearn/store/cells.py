@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Flags, Ints
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches import Sketch
@@ -20,7 +20,6 @@ from sketchlearn.sketches.value import merge
 from sketchlearn.sketches.weights import SQUARED_BITS, repeated
 from sketchlearn.store.packing import Packed, add_into, pack_each, unpack
 
-Ints = npt.NDArray[np.int64]
 MISSING = np.iinfo(np.int64).min
 """The start and the stop of a cell without a time."""
 
@@ -60,9 +59,9 @@ class Cells:
     weight_bits: Ints
     squared: list[str | None]
     skipped: Ints
-    noise: npt.NDArray[np.float64]
+    noise: Array
     privacy: list[str | None]
-    box: npt.NDArray[np.float64]
+    box: Array
     sums: Packed
 
     def __len__(self) -> int:
@@ -321,7 +320,7 @@ def _origin(text: str | None, skipped: int) -> Origin:
     return Origin(largest, fractional, by_content=not plain, own_map=own, **users)  # type: ignore[arg-type]
 
 
-def _by_key(weights: Ints, codes: Ints, keys: int, chosen: npt.NDArray[np.bool_] | None = None) -> dict[int, int]:
+def _by_key(weights: Ints, codes: Ints, keys: int, chosen: Flags | None = None) -> dict[int, int]:
     """Sums of weights by key, for the keys that occur; in halves of 32 bits, which can't overflow."""
     if chosen is not None:
         weights, codes = weights[chosen], codes[chosen]
@@ -352,7 +351,7 @@ def _subset(cells: Cells, chosen: Ints) -> Cells:
     )  # fmt: skip
 
 
-def weights_of_ages(ages: npt.NDArray[np.float64], rows: float, features: FeatureMap) -> tuple[Ints, int]:
+def weights_of_ages(ages: Array, rows: float, features: FeatureMap) -> tuple[Ints, int]:
     """Weights ``2**-age`` on a grid, and the bits of the grid: as fine as exact sums of so many rows allow."""
     bound = features.entry_bound
     if bound is None:

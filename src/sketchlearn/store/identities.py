@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.sketches import Sketch
-
-Array = npt.NDArray[np.float64]
 
 _REACH = 0.5  # of the distance to the next other centre, within which a centre is the same cluster
 

@@ -216,7 +216,7 @@ def over_complete(run: Decoding) -> Fit:
     value = float(np.mean([f.value for f in fits]))
     floor = float(np.mean([run.problem.floor(f)[0] for f in fits]))
     count = f"{len(fits)} pooled fits" if len(fits) > 1 else "one fit"
-    path = f"{count} of {fits[0].k} components with covariances of their own"
+    path = f"{count} of {fits[0].k} components with a covariance each"
     run.best = Fit(pooled(fits), value, floor, path)
     return run.best
 
@@ -419,7 +419,7 @@ def _grade(run: Decoding, fit: Fit, cells: Partition, criterion: str) -> Grade:
     grade = graded(
         run.problem, fits, fit.mixture, run.beyond, cells, criterion, certified, run.low is None and not certified, rng
     )
-    why = "how much the centres cost above the best is asked of densities that explain the sketch"
+    why = "densities that explain the sketch say how much more the centres cost than the best ones"
     run.note("grade", why, grade.words, False, perf_counter() - begin, **grade.numbers)
     return grade
 

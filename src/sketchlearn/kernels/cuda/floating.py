@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Flags
 from sketchlearn.kernels import _float_pass
 from sketchlearn.kernels.cuda.device import Device, Lane, OutOfDeviceMemory
 from sketchlearn.kernels.cuda.placement import Placement, too_little
@@ -29,11 +29,11 @@ _SURE = 1e130  # rows whose entries are smaller are valid, whatever their number
 
 @dataclass
 class _Collected:
-    offset: npt.NDArray[np.float64]
-    linear: npt.NDArray[np.float64]
+    offset: Array
+    linear: Array
     weight: float
-    lower: npt.NDArray[Any]
-    upper: npt.NDArray[Any]
+    lower: AnyArray
+    upper: AnyArray
 
 
 class FloatSummer(Summer):
@@ -57,7 +57,7 @@ class FloatSummer(Summer):
             _float_pass.fold_products if self._directions is None else _float_pass.fold_squares(self._directions)
         )
 
-    def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
+    def valid(self, X: Rows) -> Flags:
         return self._host.valid(rows_of(X).to_host())
 
     def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
@@ -141,5 +141,5 @@ class FloatSummer(Summer):
         return part.with_sums(np.concatenate([squares, part.sums[:, 2 * half :]], axis=1))
 
 
-def _host(array: Any) -> npt.NDArray[Any]:
+def _host(array: Any) -> AnyArray:
     return np.asarray(array.get() if hasattr(array, "get") else array)
