@@ -60,26 +60,26 @@ def of_clusters(
     if seen is None:
         if plain <= CLUSTERS and far:
             return Code.UNCERTIFIED, (
-                f"not certified: the misfit is {ratio:.2f} times the noise floor, but no test looks at components as "
-                "far out as some rows are here"
+                f"Not certified. The misfit is {ratio:.2f} times the noise floor, but no test looks at components as "
+                "far out as some rows are here."
             )
         if plain <= CLUSTERS:
             return Code.UNCERTIFIED, (
-                f"not certified: the misfit is {ratio:.2f} times the noise floor, but there are too many components "
-                "and columns to examine whether all clusters were found"
+                f"Not certified. The misfit is {ratio:.2f} times the noise floor, but there are too many components "
+                "and columns to test whether all clusters were found."
             )
         return _misfit(k, plain, path)
-    clusters = f"{k} round cluster{'s' * (k > 1)}"
+    clusters = counted(k, "round cluster")
     explain = f"{clusters} explain{'s' * (k == 1)} the sketch"
     could_show = (
-        f"Another cluster would have been noticed if it had {_share(seen.smallest, total)}. Two clusters taken as one "
-        f"would have been noticed if they were {float(seen.closest[:k].max()):.2g} widths apart"
+        f"Another cluster would have been noticed if it had at least {_share(seen.smallest, total)}. Two clusters "
+        f"taken as one would have been noticed if they were at least {_widths(float(seen.closest[:k].max()))} apart."
     )
     if seen.passed:
-        aside = f". {strays} place{'s' * (strays > 1)} with a few rows each left aside" if strays else ""
+        aside = f" {counted(strays, 'place')} far out, of a few rows each, {'is' if strays == 1 else 'are'} left out."
         return Code.RELIABLE, (
-            f"reliable: {explain} (the misfit is {ratio:.2f} times what sampling "
-            f"noise alone leaves). {could_show}{aside}"
+            f"Reliable. {explain} (the misfit is {ratio:.2f} times that of sampling noise alone). {could_show}"
+            f"{aside * (strays > 0)}"
         )
     if seen.explained:
         why = (
@@ -87,38 +87,45 @@ def of_clusters(
             "design it from rows, or from narrower bounds"
         )
         if not seen.determined:
-            error = max(seen.worst_coordinate, seen.worst_distance / 2.0)
+            error = max(seen["coordinate"].score, seen["distance"].score / 2.0)
             why = (
-                f"the centre of component {seen.worst} is known to {error:.2g} widths only: the map is too "
-                "coarse, or there are too few rows or features, or clusters coincide"
+                f"the centre of component {seen['coordinate'].at} is known to {_widths(error)} only: the map is too coarse, "
+                "there are too few rows or features, or clusters coincide"
             )
         return (
             Code.UNDETERMINED,
-            f"not certified: {explain}, but {why}. {could_show}",
+            f"Not certified. {explain}, but {why}. {could_show}",
         )
     if not ratio <= CLUSTERS:
         return _misfit(k, plain, path)
-    split = next(f.score / f.limit for f in seen.findings if f.name == "split")
-    missing = seen.missing / seen.limit
+    split, missing = (seen[test].score / seen[test].limit for test in ("split", "missing"))
     if missing >= max(split, 1.0) and place is not None:
         where = ", ".join(f"{x:.4g}" for x in place[:6]) + (", ..." if len(place) > 6 else "")
         why = f"a cluster of about {_share(seen.missing_weight, total)} is missing near ({where})"
     elif split >= 1.0:
-        why = f"component {seen.split_at} is two clusters, or of another width or shape"
+        why = f"component {seen['split'].at} is two clusters, or of another width or shape"
     else:
-        why = f"what is left of the sketch is {seen.residual:.1f} standard deviations above sampling noise"
-    return Code.MISFIT, f"not certified as {clusters}: {why} (the misfit is {ratio:.2f} times the noise floor)"
+        why = f"what is left of the sketch is {seen['residual'].score:.1f} standard deviations above sampling noise"
+    return Code.MISFIT, f"Not certified. {_unexplained(k)}: {why} ({_floors(ratio)})."
 
 
 def _misfit(k: int, plain: float, path: str) -> Verdict:
     return Code.MISFIT, (
-        f"not certified as {k} round cluster{'s' * (k > 1)}: the misfit is {plain:.3g} times the noise floor, as on "
-        f"most real data. The centres come from {path}"
+        f"Not certified. {_unexplained(k)}: {_floors(plain)}, as on most real data. The centres come from {path}."
     )
+
+
+def _unexplained(k: int) -> str:
+    return f"{counted(k, 'round cluster')} {'does' if k == 1 else 'do'}n't explain the sketch"
 
 
 def _share(share: float, total: float) -> str:
     return f"{100 * share:.2g} % of the rows (about {max(share * total, 1.0):,.0f})"
+
+
+def _widths(width: float) -> str:
+    shown = f"{width:.2g}"
+    return f"{shown} cluster width{'s' * (shown != '1')}"
 
 
 def of_few_rows(rows: float, k: int) -> Verdict:
@@ -239,7 +246,8 @@ def _unless(doubt: str, said: str) -> Verdict:
 
 
 def _floors(ratio: float) -> str:
-    return f"the misfit is {ratio:.3g} times the noise floor"
+    shown = f"{ratio:.3g}" if ratio < 1000 else f"{ratio:,.0f}"
+    return f"the misfit is {shown} times the noise floor"
 
 
 def _misfit_of(name: str, ratio: float) -> str:

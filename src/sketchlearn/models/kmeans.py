@@ -106,11 +106,15 @@ class ClusterModel(ComponentModel):
         units = ", columns in units of their spread" if self.spread is not None else ""
         out = [(number(self.inertia), f"{what} (estimated{units})")]
         if np.isfinite(self.excess_cost):
-            most = f"90 %: at most {100 * self.excess_cost_bound:.2g} %" if self.excess_cost_bound < 1.0 else "no bound"
-            out.append((f"{100 * self.excess_cost:.2g} %", f"above the least cost on all rows ({most})"))
+            bound = f"at most {100 * self.excess_cost_bound:.2g} %, with 90 % confidence"
+            most = bound if self.excess_cost_bound < 1.0 else "no upper bound"
+            out.append((f"{100 * self.excess_cost:.2g} %", f"more than the least cost on all rows ({most})"))
         if self.smallest < 1.0:
             out.append(
-                (f"{100 * self.smallest:.2g} %", "of the rows: another cluster of that size would have been noticed")
+                (
+                    f"{100 * self.smallest:.2g} %",
+                    "of the rows: another cluster of at least that size would have been noticed",
+                )
             )
         return out
 

@@ -90,7 +90,10 @@ class Grade:
     def words(self) -> str:
         """The grade in words."""
         largest = max(self.parts, key=lambda name: self.parts[name])
-        return f"{percent(self.excess)} above the best (90 %: at most {percent(self.bound)}); most of it: {largest}"
+        return (
+            f"{percent(self.excess)} more than the least cost (at most {percent(self.bound)}, with 90 % confidence); "
+            f"largest part: {largest}"
+        )
 
 
 def graded(

@@ -25,6 +25,7 @@ from sketchlearn.models.mixture import Mixture, mixture_quantiles
 DRAWS, DRAWS_PER_CENTER = 6000, 200  # of a judge: optimism and noise of k-means on them cancel in two sets
 SEEDING, STEPS, TOLERANCE = 3000, 40, 1e-4  # draws that centres are seeded from, Lloyd's iterations, last gain
 REFITTED = 2  # fits that are refitted to halves
+RESOLUTION = 1e-6  # standard deviations of the data: float32 tells no smaller distances apart
 SEEN = 0.01  # tail probability from which on the box has the word
 
 
@@ -130,12 +131,12 @@ class _Court:
         return Draws(x, w, mixture.means)
 
     def cost(self, draws: Draws, centers: Array) -> float:
-        """Mean squared distance to the nearest centre; plain distance for medians."""
+        """Mean squared distance to the nearest centre, plain distance for medians; that of rounding at least."""
         x, w = np.ascontiguousarray(draws.points, np.float32), draws.weights
         labels, cost = lloyd.lloyd(x, w, np.array(centers, np.float32), 1, 0.0)
         if self.medians:
             cost = float(w @ np.sqrt(((draws.points - centers[labels]) ** 2).sum(1)))
-        return cost / float(w.sum())
+        return max(cost / float(w.sum()), RESOLUTION if self.medians else RESOLUTION**2)
 
     def at_ends(self, ends: Array) -> Array:
         """Cost of rows that lie at an end of the box in one column, and on the nearest centre in all others, (2, d)."""
