@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -88,9 +88,9 @@ def own_parameters(run: Callable[..., Any]) -> list[inspect.Parameter]:
     """Those of a function, as keywords; a switch without a name of its own can be set, but not unset."""
     found = []
     for each in inspect.signature(run, eval_str=True).parameters.values():
-        (kind, *rest) = (each.annotation, *getattr(each.annotation, "__metadata__", ()))
-        if rest and kind.__origin__ is bool and rest[0].default is ... and not rest[0].param_decls:
-            rest[0].param_decls = ("--" + each.name.replace("_", "-"),)
+        kind, *options = get_args(each.annotation) or (None,)
+        if kind is bool and options[0].default is ... and not options[0].param_decls:
+            options[0].param_decls = ("--" + each.name.replace("_", "-"),)
         found.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
     return found
 
