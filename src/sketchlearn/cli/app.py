@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import sketchlearn
-from sketchlearn.cli.help import FileFormat, Verbs, examples
+from sketchlearn.cli.help import FileFormat, Verbs, examples, plain
 from sketchlearn.cli.outputs import OutputError, check_output, reason, usage, write_bytes, writing
 from sketchlearn.cli.wording import about_choices, about_option, on_command_line
 from sketchlearn.exceptions import (
@@ -213,7 +213,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     completing = any(name.endswith("_COMPLETE") for name in os.environ)
     verb = next((word for word in given if not word.startswith("-")), "")
     command: Any = typer.main.get_command(make_app(None if completing else verb))
+    plain(command)
     name = "sketchlearn"
+    if not given or (given == [verb] and hasattr(command.commands.get(verb), "commands")):
+        given = [*given, "--help"]  # there is nothing to do yet
     if given == [verb, "--help"] and verb in command.commands:
         # without the options before the verb, which would be parsed first: what does it takes longer than all the rest
         command, given, name = command.commands[verb], ["--help"], f"{name} {verb}"

@@ -10,7 +10,7 @@ from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, note, r
 from sketchlearn.cli.help import examples
 
 Place = Annotated[str, typer.Argument(help="DuckDB file, or postgresql://user@host/database.")]
-Name = Annotated[str, typer.Argument(help="Of the publication.")]
+Name = Annotated[str, typer.Argument(help="Name of the publication.")]
 
 
 def add_private(store: typer.Typer, opened: Any) -> None:
@@ -20,19 +20,26 @@ def add_private(store: typer.Typer, opened: Any) -> None:
     def publish(
         place: Place,
         name: Name,
-        epsilon: Annotated[float, typer.Option("--epsilon", help="Of all that is ever released under this name.")],
-        periods: Annotated[int, typer.Option("--periods", help="The largest number of buckets.")],
-        first: Annotated[str, typer.Option("--first", help="Where the first period begins: a public date.")],
-        delta: Annotated[float, typer.Option("--delta", help="0, or far below 1 / (number of people).")] = 0.0,
+        epsilon: Annotated[
+            float, typer.Option("--epsilon", help="Epsilon of everything that is ever released under this name.")
+        ],
+        periods: Annotated[int, typer.Option("--periods", help="The largest number of periods.")],
+        first: Annotated[str, typer.Option("--first", help="Date on which the first period begins; it is public.")],
+        delta: Annotated[
+            float, typer.Option("--delta", help="0, or a number far below 1 / (number of people) for less noise.")
+        ] = 0.0,
         records_per_user: Annotated[
-            int, typer.Option("--records-per-user", help="Rows of one person, in all periods together.")
+            int,
+            typer.Option(
+                "--records-per-user", help="The largest number of rows of one person, in all periods together."
+            ),
         ] = 1,
         features: Annotated[
             str | None,
-            typer.Option("--features", "-f", help="The map, a file from 'design'; says where it is from."),
+            typer.Option("--features", "-f", help="The map file from 'design'; it says what the map was chosen from."),
         ] = None,
         public_map: Annotated[
-            bool, typer.Option("--public-map", help="My word that the map was chosen without these rows.")
+            bool, typer.Option("--public-map", help="Confirm that the map was chosen without these rows.")
         ] = False,
         ledger: Annotated[str | None, typer.Option("--ledger", help="File that records what was spent.")] = None,
         people: Annotated[str | None, typer.Option("--people", help="Name of the data in the ledger.")] = None,
@@ -40,7 +47,7 @@ def add_private(store: typer.Typer, opened: Any) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Begin a private release of every period, under one guarantee."""
+        """Start a private release of every period, under one guarantee."""
         from sketchlearn.privacy import Ledger
 
         made = opened(place).publish(
@@ -57,11 +64,14 @@ def add_private(store: typer.Typer, opened: Any) -> None:
     def advance(
         place: Place,
         name: Name,
-        until: Annotated[str | None, typer.Option("--until", help="By default this moment (UTC).")] = None,
+        until: Annotated[
+            str | None,
+            typer.Option("--until", help="Release the periods that end before this time (UTC); by default now."),
+        ] = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Release the periods that are over; run it again after each of them."""
+        """Release the periods that are over. Run it after each period, for example from a timer."""
         public = opened(place).published(name)
         emit({"released": public.advance(until), **public.facts()}, as_json)
 
@@ -75,7 +85,7 @@ def add_private(store: typer.Typer, opened: Any) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Write the private sketch of a run of periods."""
+        """Write the private sketch of some consecutive periods."""
         check_output(output, place)
         s = opened(place).published(name).sketch(since, until)
         write_bytes(output, s.to_bytes())

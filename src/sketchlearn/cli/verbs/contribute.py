@@ -20,14 +20,19 @@ def register(app: typer.Typer) -> None:
     def contribute(
         url: Annotated[str, typer.Argument(help="Address of the endpoint: http://host:8000")],
         data: Annotated[list[str], typer.Argument(help="Files of rows, globs, folders, a database URL.")],
-        name: Annotated[str, typer.Option("--name", help="Name of this holder; it must be unique.")],
+        name: Annotated[str, typer.Option("--name", help="Your name in this round; it must be unique.")],
         epsilon: Annotated[
-            float, typer.Option("--epsilon", help="The agreed value; rounds with another one are refused.")
+            float, typer.Option("--epsilon", help="The agreed epsilon; rounds with another value are refused.")
         ],
-        delta: Annotated[float, typer.Option("--delta", help="The agreed value; rounds with another one are refused.")],
-        honest: Annotated[int | None, typer.Option("--honest", help="The agreed value.")] = None,
+        delta: Annotated[
+            float, typer.Option("--delta", help="The agreed delta; rounds with another value are refused.")
+        ],
+        honest: Annotated[
+            int | None, typer.Option("--honest", help="The agreed number of honest participants.")
+        ] = None,
         features: Annotated[
-            str | None, typer.Option("--features", "-f", help="The agreed map; rounds with another one are refused.")
+            str | None,
+            typer.Option("--features", "-f", help="The agreed feature map; rounds with another map are refused."),
         ] = None,
         columns: Columns = None,
         where: Where = None,
@@ -36,11 +41,11 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option("--ledger", help="File that records what is spent, before anything is sent.")
         ] = None,
         dataset: Annotated[str | None, typer.Option("--dataset", help="Name of the data in the ledger.")] = None,
-        timeout: Annotated[float, typer.Option("--timeout", help="Seconds after which this holder gives up.")] = 3600.0,
+        timeout: Annotated[float, typer.Option("--timeout", help="Give up after this many seconds.")] = 3600.0,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Send masked, noisy sums: the server learns only the total of all holders.
+        """Send masked, noisy sums. The server learns only the total of all participants.
 
         If the variable SKETCHLEARN_TOKEN is set, it is sent as Authorization: Bearer.
         """

@@ -71,24 +71,28 @@ def register(app: typer.Typer) -> None:
         ] = None,
         first: Annotated[
             list[str] | None,
-            typer.Option("--first", help="For 'independence': columns of the first group, separated by commas."),
+            typer.Option(
+                "--first", help="For the command 'independence': columns of the first group, separated by commas."
+            ),
         ] = None,
         integers: Annotated[
             list[str] | None,
-            typer.Option("--integers", help="For 'columns': numbers of the columns of whole numbers."),
+            typer.Option(
+                "--integers", help="With --task columns: which columns hold whole numbers, as numbers from 0."
+            ),
         ] = None,
         encode: Encode = False,
         missing: Annotated[
             str | None,
             typer.Option(
                 "--missing",
-                help="Missing numbers: with --encode mean (the default), median or error; for pca, regression and cca "
-                "pairs: learn from the pairs of columns that are there.",
+                help="What to do with missing numbers. With --encode: mean (the default), median or error. For pca, "
+                "regression and cca: pairs, to learn from the pairs of entries that are there.",
             ),
         ] = None,
         other_data: Annotated[
             str | None,
-            typer.Option("--other-data", help="The data is not part of a later private release: its name."),
+            typer.Option("--other-data", help="If no later private release contains this data: its name."),
         ] = None,
         *,
         reading: dict[str, Any],

@@ -23,7 +23,7 @@ from sketchlearn.cli.app import (
     working,
     write_bytes,
 )
-from sketchlearn.cli.help import Covariance, Decoder, examples
+from sketchlearn.cli.help import Commands, Covariance, Decoder, examples
 from sketchlearn.cli.options import own_parameters, parameter, with_signature
 from sketchlearn.words import counted
 
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Components = Annotated[int, typer.Option("-k", "--components", min=1, help="Number of components.")]
+Clusters = Annotated[int, typer.Option("-k", "--components", min=1, help="Number of clusters.")]
 Model = Annotated[str, typer.Option("-o", "--output", help="Where to write the model (JSON); - for standard output.")]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show how the decoder found the model, stage by stage, on standard error.")
 ]
 Start = Annotated[
-    str | None, typer.Option("--start", help="An earlier model to start from; clusters keep their numbers.")
+    str | None, typer.Option("--start", help="An earlier model to start from; its clusters keep their numbers.")
 ]
 Learned = tuple[Any, str]
 """An estimator that has learned, and what to say about it."""
@@ -46,18 +47,18 @@ Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed, f
 
 def register(app: typer.Typer) -> None:
     """Add the verb and what can be learned."""
-    learn = typer.Typer(help="Learn a model from a sketch.", no_args_is_help=True, rich_markup_mode=None)
+    learn = typer.Typer(cls=Commands, help="Learn a model from a sketch.", no_args_is_help=True, rich_markup_mode=None)
     app.add_typer(learn, name="learn")
 
     @_verb(learn, "learn kmeans all.sketch -k 10 -o model.json")
     def kmeans(
         sketch: Source,
-        k: Components,
+        k: Clusters,
         decoder: Annotated[
             Decoder, typer.Option("--decoder", help="How to find the centres; auto needs no tuning.")
         ] = "auto",
         medians: Annotated[
-            bool, typer.Option("--medians", help="Minimise distances instead of squared distances.")
+            bool, typer.Option("--medians", help="k-medians: minimise distances instead of squared distances.")
         ] = False,
         start: Start = None,
         seed: Seed = 0,
@@ -262,10 +263,12 @@ def register(app: typer.Typer) -> None:
         sketch: Source,
         contamination: Annotated[
             float,
-            typer.Option("--contamination", "--false-alarms", help="Share of usual rows that may be called anomalies."),
+            typer.Option(
+                "--contamination", "--false-alarms", help="Share of normal rows that may be called anomalies."
+            ),
         ] = 0.05,
     ) -> Learned:
-        """Distances from usual rows, from a sketch made with --task anomaly (or of quadratic features)."""
+        """Learn distances from normal rows, to find anomalies; from a sketch made with --task anomaly."""
         if not 0 < contamination < 1:
             raise usage(f"--contamination {contamination}: choose a share above 0 and below 1")
         s = read_sketch(sketch)
@@ -315,7 +318,7 @@ def register(app: typer.Typer) -> None:
         ],
         method: Annotated[
             Literal["auto", "ridge", "lda", "qda", "naive-bayes", "mixture", "mean"],
-            typer.Option("--method", help="How to classify; auto chooses by the features."),
+            typer.Option("--method", help="How to classify; auto chooses by the features of the sketches."),
         ] = "auto",
         k: Annotated[int, typer.Option("-k", "--components", min=1, help="For mixtures: components per class.")] = 1,
         covariance: Annotated[

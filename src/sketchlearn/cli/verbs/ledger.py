@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from sketchlearn.cli.app import Debug, Json, emit
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.help import Commands, examples
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    ledger = typer.Typer(help="Show a ledger of privacy budgets.", no_args_is_help=True)
+    ledger = typer.Typer(cls=Commands, help="Show a ledger of privacy budgets.", no_args_is_help=True)
     app.add_typer(ledger, name="ledger")
 
     @ledger.command(epilog=examples("ledger show budget.json"))

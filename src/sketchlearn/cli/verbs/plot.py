@@ -13,7 +13,6 @@ import typer
 import sketchlearn
 from sketchlearn.cli.app import (
     ALPHA,
-    Columns,
     Debug,
     Json,
     check_output,
@@ -29,7 +28,7 @@ from sketchlearn.cli.app import (
     working,
     write_bytes,
 )
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.help import Commands, examples
 from sketchlearn.optional import optional
 
 _FORMATS = ("png", "svg", "pdf", "jpg", "webp")
@@ -37,21 +36,27 @@ _FORMATS = ("png", "svg", "pdf", "jpg", "webp")
 Model = Annotated[str, typer.Argument(help="A model written by 'learn'; - for standard input.")]
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Picture = Annotated[str, typer.Option("--output", "-o", help="Picture to write: " + ", ".join(_FORMATS) + ".")]
+Drawn = Annotated[
+    list[str] | None, typer.Option("--columns", "-c", help="Columns to draw (names or numbers), separated by commas.")
+]
 Dpi = Annotated[int, typer.Option("--dpi", help="Dots per inch.", min=20, max=1200)]
 Standardize = Annotated[
-    bool | None, typer.Option(help="Principal components in units of each column; by default as the model was learned.")
+    bool | None,
+    typer.Option(help="Draw the principal plane of standardised columns; by default as the model was learned."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed, for repeatable results.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb and its pictures."""
-    plot = typer.Typer(help="Draw a picture of a model or a sketch.", no_args_is_help=True, rich_markup_mode=None)
+    plot = typer.Typer(
+        cls=Commands, help="Draw a picture of a model or a sketch.", no_args_is_help=True, rich_markup_mode=None
+    )
     app.add_typer(plot, name="plot")
 
     @plot.command(epilog=examples("plot centers model.json -o centers.png"))
     def centers(
-        model: Model, output: Picture, columns: Columns = None, standardize: Standardize = None, dpi: Dpi = 120,
+        model: Model, output: Picture, columns: Drawn = None, standardize: Standardize = None, dpi: Dpi = 120,
         as_json: Json = False, debug: Debug = False,
     ) -> None:  # fmt: skip
         """Draw centres and their weights, in two columns or in the principal plane of the mixture."""
@@ -61,7 +66,7 @@ def register(app: typer.Typer) -> None:
 
     @plot.command(epilog=examples("plot density model.json -o density.png"))
     def density(
-        model: Model, output: Picture, columns: Columns = None, standardize: Standardize = None, dpi: Dpi = 120,
+        model: Model, output: Picture, columns: Drawn = None, standardize: Standardize = None, dpi: Dpi = 120,
         as_json: Json = False, debug: Debug = False,
     ) -> None:  # fmt: skip
         """Draw the decoded density over one column, a pair of columns, or the principal plane."""
@@ -109,9 +114,10 @@ def register(app: typer.Typer) -> None:
         model: Annotated[str | None, typer.Option("--model", "-m", help="A model; its centres are marked.")] = (None),
         keep: Annotated[bool, typer.Option("--keep", help="Don't subtract the model from the sketch.")] = False,
         width: Annotated[
-            float | None, typer.Option("--width", help="Standard deviation of the probing Gaussian.")
+            float | None,
+            typer.Option("--width", help="Standard deviation of the Gaussian that is tried at each place."),
         ] = None,
-        columns: Columns = None,
+        columns: Drawn = None,
         dpi: Dpi = 120,
         as_json: Json = False,
         debug: Debug = False,

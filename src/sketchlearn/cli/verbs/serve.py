@@ -40,28 +40,38 @@ def register(app: typer.Typer) -> None:
         secure: Annotated[
             bool, typer.Option("--secure", help="One round of secure aggregation: only the noisy total is learned.")
         ] = False,
-        holders: Annotated[int | None, typer.Option("--holders", help="With --secure: how many are expected.")] = None,
-        honest: Annotated[
-            int | None, typer.Option("--honest", help="With --secure: how many at least stay; more than half.")
+        holders: Annotated[
+            int | None, typer.Option("--holders", help="With --secure: how many participants are expected.")
         ] = None,
-        epsilon: Annotated[float | None, typer.Option("--epsilon", help="With --secure: of the total.")] = None,
-        delta: Annotated[float, typer.Option("--delta", help="With --secure: of the total.")] = 0.0,
+        honest: Annotated[
+            int | None,
+            typer.Option("--honest", help="With --secure: how many of them stay to the end at least; more than half."),
+        ] = None,
+        epsilon: Annotated[float | None, typer.Option("--epsilon", help="With --secure: epsilon of the total.")] = None,
+        delta: Annotated[float, typer.Option("--delta", help="With --secure: delta of the total.")] = 0.0,
         records_per_user: Annotated[
-            int, typer.Option("--records-per-user", help="With --secure: rows of one person, with all together.")
+            int,
+            typer.Option(
+                "--records-per-user",
+                help="With --secure: the largest number of rows of one person, with all participants together.",
+            ),
         ] = 1,
         seconds: Annotated[
-            float, typer.Option("--seconds", help="With --secure: how long a step waits for those who are silent.")
+            float,
+            typer.Option(
+                "--seconds", help="With --secure: how long each step waits for participants that don't answer."
+            ),
         ] = 60.0,
         debug: Debug = False,
     ) -> None:
         """Accept sketches with POST /sketches and add each one once.
 
-        Clients send an Idempotency-Key with every sketch, and get the feature map at GET /recipe.  If the variable
-        SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.  GET /health says whether the store can be
-        read.  GET /sum is the sum so far, for those who send SKETCHLEARN_READ_TOKEN.  Servers may share a store.
-        SIGTERM and Ctrl-C stop the server after the current requests; then the output is written.
+        Clients send an Idempotency-Key with every sketch. They get the feature map at GET /recipe. If the variable
+        SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer. GET /health says whether the store can be
+        read. GET /sum returns the sum so far to clients that send SKETCHLEARN_READ_TOKEN. Several servers may share a
+        store. SIGTERM and Ctrl-C stop the server after the current requests; then the output is written.
 
-        With --secure, holders take part with 'sketchlearn contribute', and the server stops when the total is known.
+        With --secure, participants run 'sketchlearn contribute', and the server stops when the total is known.
         """
         from sketchlearn.federation import Collector, SecureRound
         from sketchlearn.optional import optional

@@ -26,11 +26,11 @@ from sketchlearn.cli.app import (
     working,
     write_bytes,
 )
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.help import Commands, examples
 from sketchlearn.cli.store_private import add_private
 
 Place = Annotated[str, typer.Argument(help="DuckDB file, or postgresql://user@host/database.")]
-Named = Annotated[str | None, typer.Option("--dataset", help="Name of the dataset; not needed if there is one only.")]
+Named = Annotated[str | None, typer.Option("--dataset", help="Name of the dataset; not needed if there is only one.")]
 Since = Annotated[str | None, typer.Option("--since", help="Start of the range, e.g. 2024-05-01 (UTC).")]
 Until = Annotated[str | None, typer.Option("--until", help="End of the range (not included).")]
 Groups = Annotated[
@@ -42,7 +42,7 @@ Now = Annotated[str | None, typer.Option("--now", help="The current time; by def
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    store = typer.Typer(help="Keep sketches by time and group in a database.", no_args_is_help=True)
+    store = typer.Typer(cls=Commands, help="Keep sketches by time and group in a database.", no_args_is_help=True)
     app.add_typer(store, name="store")
     for add in (_filling, _upkeep, _asking, _serving):
         add(store)
@@ -69,7 +69,7 @@ def _filling(store: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Make a dataset: its feature map, its time buckets and its group columns."""
+        """Create a dataset with a feature map, time buckets and group columns."""
         groups = names_in(group_by, "--group-by") or []
         made = _opened(place).create(read_features(features), dataset=dataset, time=time, every=every, group_by=groups)
         emit(_dataset_facts(made), as_json)
@@ -89,12 +89,14 @@ def _filling(store: typer.Typer) -> None:
         atomic: Annotated[bool, typer.Option("--atomic", help="Add all files or none.")] = False,
         skip_invalid: Annotated[bool, typer.Option("--skip-invalid", help="Leave out rows with NaN or nulls.")] = False,
         workers: Annotated[int | None, typer.Option("--workers", help="Threads; by default all cores.")] = None,
-        progress: Annotated[bool | None, typer.Option("--progress/--no-progress", help="A bar.")] = None,
+        progress: Annotated[
+            bool | None, typer.Option("--progress/--no-progress", help="Show progress; by default only on a terminal.")
+        ] = None,
         dataset: Named = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Add files, each once; run it again to go on after an interruption."""
+        """Add files, each of them once. To continue after an interruption, run the same command again."""
         found = _opened(place).ingest(
             data if len(data) > 1 else data[0], dataset=dataset, source=source, replace=replace, atomic=atomic,
             workers=workers, progress=progress, on_invalid="skip" if skip_invalid else "raise",
@@ -105,7 +107,7 @@ def _filling(store: typer.Typer) -> None:
 
     @store.command(epilog=examples("store info sketches.duckdb"))
     def info(place: Place, as_json: Json = False, debug: Debug = False) -> None:
-        """Tell what is in a store."""
+        """Show what is in a store."""
         opened = _opened(place)
         facts = {name: {**_dataset_facts(d), **_contents(opened, name)} for name, d in opened.datasets().items()}
         lines = [f"{name}: " + ", ".join(f"{k} {v}" for k, v in one.items()) for name, one in facts.items()]
@@ -161,23 +163,24 @@ def _upkeep(store: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Drop cells that ended longer ago."""
+        """Delete cells that ended longer ago than this."""
         emit({"dropped": _opened(place).retain(age, dataset=dataset, now=now)}, as_json)
 
     @store.command(epilog=examples("store forget sketches.duckdb sales/2024-05-01.parquet --reason 'request 17'"))
     def forget(
         place: Place,
         what: Annotated[str, typer.Argument(help="Name of a source, a file with its rows, or a sketch of rows.")],
-        time: Annotated[str | None, typer.Option("--time", help="Of a sketch: a moment in its cell.")] = None,
+        time: Annotated[str | None, typer.Option("--time", help="If WHAT is a sketch: a time in its cell.")] = None,
         group: Annotated[
-            list[str] | None, typer.Option("--group", help="Of a sketch: column=value; repeatable.")
+            list[str] | None,
+            typer.Option("--group", help="If WHAT is a sketch: its group, as column=value; repeatable."),
         ] = None,
         reason: Annotated[str, typer.Option("--reason", help="Reason, for the journal.")] = "",
         dataset: Named = None,
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Take rows out again, exactly, with a line in the journal."""
+        """Remove rows, exactly, and write a line into the journal."""
         opened = _opened(place)
         thing: Any = what
         named = {s["name"] for s in opened.sources(dataset)} | {s["identity"] for s in opened.sources(dataset)}
@@ -197,12 +200,12 @@ def _upkeep(store: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Copy a dataset into another store; what is there is left out."""
+        """Copy a dataset into another store, except what is already there."""
         emit({"cells": _opened(place).export(other, dataset=dataset)}, as_json)
 
     @store.command(epilog=examples("store journal sketches.duckdb"))
     def journal(place: Place, dataset: Named = None, as_json: Json = False, debug: Debug = False) -> None:
-        """Tell what was forgotten, dropped and rolled up."""
+        """Show what was forgotten, dropped and rolled up."""
         lines = _opened(place).journal(dataset)
         text = "\n".join(" ".join(f"{k}={v}" for k, v in line.items()) for line in lines)
         emit({"journal": lines}, as_json, text or "nothing was changed")
@@ -274,7 +277,7 @@ def _asking(store: typer.Typer) -> None:
         as_json: Json = False,
         debug: Debug = False,
     ) -> None:
-        """Tell when the rows changed, and which columns; exit code 10 if they did."""
+        """Find the periods when the rows changed, and the columns; exit code 10 if there are any."""
         chosen = _opened(place).query(dataset, since=since, until=until, where=where)
         with working("looking for changes"), warnings_as_notes():
             points = chosen.change_points(every, alpha=alpha)
@@ -302,9 +305,9 @@ def _asking(store: typer.Typer) -> None:
     @store.command(epilog=examples("store check sketches.duckdb --reference 28d"))
     def check(
         place: Place,
-        at: Annotated[str | None, typer.Option("--at", help="A moment in the period; by default the latest.")] = None,
+        at: Annotated[str | None, typer.Option("--at", help="A time in the period; by default the latest.")] = None,
         every: Every = None,
-        reference: Annotated[str, typer.Option("--reference", help="Time before it to compare with.")] = "28d",
+        reference: Annotated[str, typer.Option("--reference", help="How far back the comparison goes.")] = "28d",
         alpha: Annotated[
             float, typer.Option("--alpha", help="Probability of any false alarm within the horizon.")
         ] = 0.1,
@@ -316,8 +319,8 @@ def _asking(store: typer.Typer) -> None:
     ) -> None:
         """Compare the latest period with the time before it: one line of JSON, exit code 10 for an alarm.
 
-        Meant for a timer: the level of a check is such that checks of every period together give a false alarm within
-        the horizon with probability alpha at most.
+        Meant for a timer. One check in every period, over the whole horizon, raises a false alarm with a probability of
+        at most alpha.
         """
         chosen = _opened(place).query(dataset, where=where)
         with warnings_as_notes():
@@ -341,7 +344,8 @@ def _serving(store: typer.Typer) -> None:
     ) -> None:
         """Show a store in the browser: read-only, on this machine.
 
-        With the variable SKETCHLEARN_TOKEN the page asks for it; an address that others can reach needs one.
+        If the variable SKETCHLEARN_TOKEN is set, the page asks for this token. An address that other machines can reach
+        must have one.
         """
         from sketchlearn.store.web import serve as run
 

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
     @app.command(epilog=examples("verify model.json visitor.sketch --claim anna"))
     def verify(
         model: Annotated[str, typer.Argument(help="A model written by 'learn verifier'.")],
-        test: Annotated[str, typer.Argument(help="A sketch of the segment, made with the map of the background.")],
+        test: Annotated[str, typer.Argument(help="A sketch of the rows to test, made with the map of the background.")],
         claim: Annotated[
             str | None, typer.Option("--claim", help="The claimed speaker; by default all speakers are scored.")
         ] = None,
