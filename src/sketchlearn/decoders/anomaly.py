@@ -8,12 +8,11 @@ count most.  A row that was sketched pulls C towards itself; without it the scor
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import feature_moments
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.kernels import GRID_BITS, PRODUCT_BITS
 from sketchlearn.models.anomaly import AnomalyModel, Distance
@@ -51,9 +50,8 @@ def embedding_means(sketch: Sketch) -> Sketch | None:
     )  # fmt: skip
 
 
-def decode_anomaly(
-    sketch: Sketch, k: int = 1, *, rng: np.random.Generator, trace: list[dict[str, Any]] | None = None
-) -> AnomalyModel:
+@decoder
+def decode_anomaly(sketch: Sketch, k: int = 1, *, rng: np.random.Generator) -> AnomalyModel:
     """The distance of a sketch of embedded rows, or of exact quadratic features; `k` and `rng` are not needed.
 
     Examples

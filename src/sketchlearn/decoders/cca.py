@@ -9,12 +9,12 @@ covariance of the rows.  Whether the ones after the first j can be chance is tol
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders import noise
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.lowrank.solution import Moments
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.models.base import column_names
@@ -27,31 +27,16 @@ Columns = npt.NDArray[np.intp]
 _ALONE = 4.0  # a single row that could make half of a correlation makes a quarter of its square
 
 
+@decoder
 def decode_cca(
     sketch: Sketch,
     k: int,
     *,
     rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
     targets: Sequence[int] | Columns = (-1,),
     predictors: Sequence[int] | Columns | None = None,
 ) -> CCAModel:
-    """Canonical correlations of two groups of columns of a sketch.
-
-    Parameters
-    ----------
-    sketch : Sketch
-        Of all products of columns (:class:`~sketchlearn.QuadraticFeatures`, variant ``"exact"``).
-    k : int
-        Number of pairs; no more than columns in the smaller group.
-    rng, trace
-        Nothing here is random, and there are no rounds.
-    targets, predictors : sequence of int
-        The two groups of columns; by default the last column, and all others.
-
-    Returns
-    -------
-    CCAModel
+    """The first k canonical correlations of two groups of columns: by default the last column, and all others.
 
     Examples
     --------
@@ -90,7 +75,7 @@ def decode_cca(
         verdict = "Not certified. Leave out rows far from all others: a single one could cause half of a correlation."
     left = float(1.0 - correlations[0] ** 2) if len(correlations) else 1.0
     return CCAModel(
-        **said("cca", "exact", left, float("nan"), (code, verdict), 0, trace),
+        **said("cca", "exact", left, float("nan"), (code, verdict)),
         correlations=correlations[:k],
         p_values=p_values[:k],
         x_rotations=a,

@@ -10,13 +10,14 @@ weigh all cumulants alike, have about twice the error where both kinds are mixed
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
 from sketchlearn.decoders.budget import ROUNDS, SECOND, announce, charge, over, running
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.noise import CHANCE, DEVIATIONS, PROBES
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
@@ -35,32 +36,11 @@ _FLAT = 1e-7  # variance of whitened rows that is none
 _LEAST = -2.0  # excess kurtosis of a law with two values, the smallest there is
 
 
-def decode_ica(
-    sketch: Sketch,
-    k: int,
-    *,
-    rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
-    starts: int = 10,
-) -> ICAModel:
-    """Independent components of the rows behind a sketch.
+@decoder
+def decode_ica(sketch: Sketch, k: int, *, rng: np.random.Generator, starts: int = 10) -> ICAModel:
+    """The k independent components that are farthest from normal.
 
-    Parameters
-    ----------
-    sketch : Sketch
-        Of :class:`~sketchlearn.QuarticFeatures`.
-    k : int
-        Components to keep, those that are farthest from normal; no more than directions in which the rows vary.
-    rng : numpy Generator
-        Of random starts, which are taken only if the first one does not explain the sketch.
-    trace : list, optional
-        Gets a dict for each start.
-    starts : int
-        Random starts, at most.
-
-    Returns
-    -------
-    ICAModel
+    There are at most `starts` random starts, and none if the first one, which is not random, explains the sketch.
 
     Examples
     --------
@@ -80,9 +60,9 @@ def decode_ica(
     d = directions.shape[1]
     near = phi.radius < usual_radius(phi.dim)
     best = _explained(cumulants, directions, np.eye(d), count, rng, near)
+    trace = []
     for _ in range(starts):
-        if trace is not None:
-            trace.append({"ratio": best.ratio, "rounds": best.rounds})
+        trace.append({"ratio": best.ratio, "rounds": best.rounds})
         if not best.ratio > _LIMIT or d == 1 or over("other starts"):
             break
         turned = np.linalg.qr(rng.normal(size=(d, d)))[0]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgWarning
 
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.lowrank.solution import full_matrix
 from sketchlearn.decoders.pairwise import fit_pairs
 from sketchlearn.decoders.registry import decoders_of
@@ -53,12 +54,12 @@ class _Fit(NamedTuple):
     rounding: tuple[Array, Array] | None = None
 
 
+@decoder
 def decode_regression(
     sketch: Sketch,
     k: int,
     *,
     rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
     targets: Sequence[int] | Columns = (-1,),
     predictors: Sequence[int] | Columns | None = None,
     alpha: float | str = "auto",
@@ -69,14 +70,8 @@ def decode_regression(
 
     Parameters
     ----------
-    sketch : Sketch
-        Of a map that measures second moments, such as :class:`~sketchlearn.QuadraticFeatures`.
     k : int
         Principal components of the predictors to regress on; as many as predictors, or more: all of them.
-    rng : numpy Generator
-        For the decoder of a compressed sketch.
-    trace : list, optional
-        Gets what that decoder did.
     targets, predictors : sequence of int
         Columns; by default the last one, and all others.
     alpha : float or "auto"
@@ -86,10 +81,6 @@ def decode_regression(
         Whether to fit a constant.
     second_moment_decoder : str
         For compressed sketches: a decoder of the task ``"pca"``.
-
-    Returns
-    -------
-    RegressionModel
 
     Examples
     --------
@@ -124,11 +115,11 @@ def decode_regression(
         else:
             fit = _from_matrix(moments, phi.precision_from_sums(sketch.sums, weight)[x], x, t, ridge, few, count)
     else:
-        second = _second_moment(sketch, phi, few, fit_intercept, second_moment_decoder, rng, trace)
+        second = _second_moment(sketch, phi, few, fit_intercept, second_moment_decoder, rng)
         fit = _from_components(second, x, t, ridge, few)
     names = column_names(phi)
     groups = tuple(names[i] for i in x), tuple(names[i] for i in t)
-    made = _solution(fit, mean[x], mean[t], count, fit_intercept, spread, second, few, trace, groups)
+    made = _solution(fit, mean[x], mean[t], count, fit_intercept, spread, second, few, groups)
     if pairs is None:
         return made
     constant = pairs.constants if fit_intercept else np.zeros(len(t))
@@ -161,7 +152,6 @@ def _solution(
     spread: Array | None,
     second: LowRankSolution | None,
     few: int | None,
-    trace: list[dict[str, Any]] | None,
     groups: tuple[tuple[str, ...], tuple[str, ...]],
 ) -> RegressionModel:
     """Constants, errors and what is explained."""
@@ -199,12 +189,11 @@ def _solution(
         code, verdict = Code.RELIABLE, f"Reliable. {_EXACT}{few_words}."
     scale = np.where(fit.total > 0, fit.total, 1.0)
     nan = float("nan")
-    behind = (
-        ("exact", nan, nan, 0)
+    name, floor, ratio, rounds, trace = (
+        ("exact", nan, nan, 0, ())
         if second is None
-        else (second.decoder, second.noise_floor, second.ratio, second.iterations)
+        else (second.decoder, second.noise_floor, second.ratio, second.iterations, second.trace)
     )
-    name, floor, ratio, rounds = behind
     return RegressionModel(
         **said("regression", name, float(np.mean(rest / scale)), floor, (code, verdict), rounds, trace, ratio),
         coefficients=coef,
@@ -301,13 +290,12 @@ def _second_moment(
     centred: bool,
     decoder: str,
     rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None,
 ) -> LowRankSolution:
     rank = max(1, min(phi.dim, phi.size // (4 * phi.dim)))
     if few is not None:
         rank = max(rank, min(phi.dim, 2 * few))
     chosen = decoders_of("pca").choose(decoder)
-    solution = chosen(sketch, rank, rng=rng, trace=trace, centred=centred, tolerance=1e-7)
+    solution = chosen(sketch, rank, rng=rng, centred=centred, tolerance=1e-7)
     assert isinstance(solution, LowRankSolution)
     return solution
 

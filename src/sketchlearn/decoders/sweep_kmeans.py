@@ -23,7 +23,7 @@ import numpy as np
 from sketchlearn.arrays import Array
 from sketchlearn.decoders.budget import PATIENCE, Budget, running, spending
 from sketchlearn.decoders.description import FREQUENCIES, describe
-from sketchlearn.decoders.kmeans.partition import DRAWS, squared_distances
+from sketchlearn.decoders.kmeans.partition import DRAWS, k_means, squared_distances
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.noise import SLACK
 from sketchlearn.decoders.problem import Problem
@@ -37,7 +37,6 @@ from sketchlearn.decoders.verdicts import CLUSTERS, FEWEST_ROWS
 from sketchlearn.designs.gmm import parameter_count
 from sketchlearn.engines.progress import Report, silent
 from sketchlearn.features.characteristic import characteristic
-from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
@@ -174,31 +173,23 @@ def _fewest(evidence: list[Evidence], n: float) -> int:
 
 
 def _cells(draws: Array, weights: Array, means: Array, last: Array | None) -> tuple[Array, float]:
-    """Centres by k-means on the draws, and their mean cost, which is never above that of fewer centres.
+    """Centres by k-means on the draws, and their mean cost.
 
-    From the means that were found, from k-means++, and from the last centres and the draws that are farthest from them.
+    From the means that were found, from k-means++, and from the last centres and the draws that are farthest from
+    them: so the cost is never above that of fewer centres.
     """
-    x = np.ascontiguousarray(draws, np.float32)
     k = len(means)
     own = np.random.default_rng(k)
-    tries = [own.uniform(size=(k, 2 + int(np.log(k)))) for _ in range(_STARTS)]
-    starts = [means, *(lloyd.seed_centers(x, weights, k, uniforms) for uniforms in tries)]
+    found = [k_means(draws, weights, start, runs, own)[0] for start, runs in ((means, 1), (k, _STARTS))]
     if last is not None:
         more = last
         for _ in range(k - len(last)):
             apart = weights * squared_distances(draws, more).min(1)
             more = np.concatenate([more, draws[[int(apart.argmax())]]])
-        starts.append(more)
-    best: tuple[Array, float] | None = None
-    for start in starts:
-        centers = np.ascontiguousarray(start, np.float32)
-        lloyd.lloyd(x, weights, centers, 100, 1e-6)
-        placed = centers.astype(np.float64)
-        cost = float(weights @ squared_distances(draws, placed).min(1))
-        if best is None or cost < best[1]:
-            best = placed, cost
-    assert best is not None
-    return best
+        found.append(k_means(draws, weights, more, 1, own)[0])
+    costs = [float(weights @ squared_distances(draws, centers).min(1)) for centers in found]
+    best = int(np.argmin(costs))
+    return found[best], costs[best]
 
 
 def _next(problem: Problem, k: int, rng: np.random.Generator, last: Found | None) -> Found:
@@ -258,5 +249,6 @@ def _gaussians(sketch: Sketch, largest: int, rng: np.random.Generator) -> Mixtur
     )
     if most < each:
         return None
-    found = sweep_gmm(sketch, range(1, int(most / each) + 1), "full", rng=rng)
-    return found.solution.mixture if found.certified else None
+    table = sweep_gmm(sketch, range(1, int(most / each) + 1), "full", rng=rng, exhaustive=False)
+    models: dict[int, Mixture] = {row.k: model for row, model in zip(table, table.models, strict=True)}
+    return models[table.recommended] if table.certified else None

@@ -87,9 +87,9 @@ def of_clusters(
             "design it from rows, or from narrower bounds"
         )
         if not seen.determined:
-            error = max(seen.worst_coordinate, seen.worst_distance / 2.0)
+            error = max(seen["coordinate"].score, seen["distance"].score / 2.0)
             why = (
-                f"the centre of component {seen.worst} is known to {_widths(error)} only: the map is too coarse, "
+                f"the centre of component {seen['coordinate'].at} is known to {_widths(error)} only: the map is too coarse, "
                 "there are too few rows or features, or clusters coincide"
             )
         return (
@@ -98,15 +98,14 @@ def of_clusters(
         )
     if not ratio <= CLUSTERS:
         return _misfit(k, plain, path)
-    split = next(f.score / f.limit for f in seen.findings if f.name == "split")
-    missing = seen.missing / seen.limit
+    split, missing = (seen[test].score / seen[test].limit for test in ("split", "missing"))
     if missing >= max(split, 1.0) and place is not None:
         where = ", ".join(f"{x:.4g}" for x in place[:6]) + (", ..." if len(place) > 6 else "")
         why = f"a cluster of about {_share(seen.missing_weight, total)} is missing near ({where})"
     elif split >= 1.0:
-        why = f"component {seen.split_at} is two clusters, or of another width or shape"
+        why = f"component {seen['split'].at} is two clusters, or of another width or shape"
     else:
-        why = f"what is left of the sketch is {seen.residual:.1f} standard deviations above sampling noise"
+        why = f"what is left of the sketch is {seen['residual'].score:.1f} standard deviations above sampling noise"
     return Code.MISFIT, f"Not certified. {_unexplained(k)}: {why} ({_floors(ratio)})."
 
 

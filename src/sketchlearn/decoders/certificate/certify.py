@@ -43,6 +43,11 @@ class Certified:
         """Whether the certificate is given."""
         return self.examination.passed
 
+    @property
+    def residual(self) -> float:
+        """What is left, in standard deviations."""
+        return self.examination["residual"].score
+
 
 class Certifier:
     """Certificates for states of one problem.
@@ -56,8 +61,7 @@ class Certifier:
     """
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
-        assert problem.view is not None
-        self.view, self.problem, self.rng = problem.view, problem, rng
+        self.problem, self.rng = problem, rng
 
     def can(self, k: int, family: Family = SHARED) -> bool:
         """Whether there is a certificate for so many components."""
@@ -74,16 +78,13 @@ class Certifier:
         wanted = max(_FEWEST, int((_PER_PARAMETER if count <= _MANY else 1.0) * count))
         if d <= FEW:
             wanted = max(DENSE, wanted // 2)
-        if self.problem.n * float(self.view.added.mean()) > _NOISY:
+        if self.problem.n * float(self.problem.added.mean()) > _NOISY:
             wanted = max(wanted, _MOST // count**2)
         index: npt.NDArray[np.intp] = np.arange(size)
         if wanted < size and not everything:
             index = np.sort(np.random.default_rng(size).permutation(size)[:wanted])
-        w = self.view.operator.rows(index).frequencies()
-        z = self.view.mean[index] * np.exp(-1j * (w @ self.problem.center))
-        # (additive noise is alike in both parts; shortcuts for blocks know Gaussian rows only)
-        dense = None if state.family.projected else True
-        return Whitened(w * self.problem.scale, z, self.problem.n, state, 0.5 * self.view.added[index], dense)
+        # (shortcuts for blocks know Gaussian rows only)
+        return Whitened.of(self.problem, state, index, None if state.family.projected else True)
 
     def certify(self, state: State, *, mend: bool = True) -> Certified:
         """Polish and examine a fit; if it fails, repair it where the tests point."""
@@ -94,12 +95,12 @@ class Certifier:
         if best.passed or not mend or self._parameters(state.k, state.family) > _MANY:
             return best
         repaired = self._repaired(problem)
-        return repaired if repaired.passed or repaired.examination.residual < best.examination.residual else best
+        return repaired if repaired.passed or repaired.residual < best.residual else best
 
     def _repaired(self, problem: Whitened) -> Certified:
         """Components added where they are missing, then the least needed pruned; a few outliers may stay apart."""
         k = problem.state.k
-        work = repair.copy(problem)
+        work = problem.copy()
         explained = repair.grow(work, self.problem.box, self.rng, k // 2 + 3)
         order = np.argsort(-work.state.weights)
         order = order[: max(k, int((work.state.weights * problem.n >= HALF_A_ROW).sum()))]

@@ -34,83 +34,37 @@ _SURE, _EVERYWHERE = 2.5, 0.98  # with which the smallest cluster is seen, and a
 
 @dataclass(frozen=True, eq=False)
 class Examination:
-    """Numbers in normalised units; see the module.
+    """What is known of a fitted mixture, in normalised units.
 
     Attributes
     ----------
-    residual, missing, split : float
-        In standard deviations.
-    limit : float
-        Largest `missing` that chance leaves.
+    findings : tuple of Finding
+        Of all tests.
+    covariance : ndarray
+        Of the means (k d) and weights (k).
+    means_std : ndarray (k, d)
+        Standard errors of the means.
     missing_at, missing_weight : ndarray (d,), float
         Where a component is missing most, and its estimated weight.
-    split_at : int
-        The component that is most likely two.
-    means_std, weights_std : ndarray (k, d), (k,)
-        Standard errors.
     smallest : float
         Weight of a cluster that would have been noticed wherever it is (98 % of the places in the box).
     closest : ndarray (k,)
         Distance in widths at which a component that is an equal pair would have been noticed.
-    worst_coordinate, worst_distance : float
-        Largest standard error of a coordinate, and root mean square distance of a mean from its place, in widths.
-    worst : int
-        The component that is known least.
-    width_error : float
-        Largest relative standard error of a width.
-    splits : ndarray (k,)
-        Score of each component being two.
-    reach : float
-        The longest frequencies times the width of a component, or half its distance to the next, whichever is more, at
-        the worst component: far below 1 only moments of the data are seen, and other clusters have the same.
-    share : float
-        Largest smallest weight that is asked for: half of an even share.
-    more : tuple of Finding
-        Of tests that were registered.
     """
 
-    residual: float
-    missing: float
-    limit: float
+    findings: tuple[Finding, ...]
+    covariance: Array
+    means_std: Array
     missing_at: Array
     missing_weight: float
-    split: float
-    split_at: int
-    means_std: Array
-    weights_std: Array
-    covariance: Array
     smallest: float
     closest: Array
-    worst_coordinate: float
-    worst_distance: float
-    worst: int
-    width_error: float
-    splits: Array
-    reach: float
-    share: float
-    more: tuple[Finding, ...] = ()
 
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """All tests with their limits."""
-        return (
-            Finding("residual", self.residual, RESIDUAL, "standard deviations of the misfit above its mean"),
-            Finding("missing", self.missing, self.limit, "score of one more component at its best place"),
-            Finding("split", self.split, SPLIT, f"score of component {self.split_at} being two, or of another shape"),
-            *self.more,
-            Finding(
-                "coordinate", self.worst_coordinate, COORDINATE, "widths: error of the worst coordinate", DETERMINED
-            ),
-            Finding("distance", self.worst_distance, DISTANCE, "widths: error of the worst centre", DETERMINED),
-            Finding("width", self.width_error, COORDINATE, "relative error of the worst width", DETERMINED),
-            Finding(
-                "reach", 1.0 / max(self.reach, 1e-300), 1.0 / REACH, "inverse radians at the worst component", RESOLVED
-            ),
-            Finding("smallest", self.smallest, self.share, "share of a cluster that would be noticed", RESOLVED),
-        )
+    def __getitem__(self, test: str) -> Finding:
+        return next(f for f in self.findings if f.name == test)
 
-    def _passes(self, question: str) -> bool:
-        return all(f.passed for f in self.findings if f.question == question)
+    def _passes(self, *questions: str) -> bool:
+        return all(f.passed for f in self.findings if f.question in questions)
 
     def covariance_of(self, k: int) -> Array:
         """Of the means (k d) and weights (k) of the first k components."""
@@ -127,11 +81,6 @@ class Examination:
     def determined(self) -> bool:
         """Every centre is known to within its width, and so is the width."""
         return self._passes(DETERMINED)
-
-    @property
-    def resolved(self) -> bool:
-        """The map sees the shape of the components, and a cluster of ordinary size would have been noticed."""
-        return self._passes(RESOLVED)
 
     @property
     def passed(self) -> bool:
@@ -179,15 +128,18 @@ def _smallest(error: float, limit: float) -> float:
 
 
 def _reach(problem: Whitened, core: int) -> float:
-    """See :class:`Examination`."""
+    """The longest frequencies times the width of a component, or half its distance to the next, whichever is more.
+
+    At the worst component.  Far below 1 only moments of the data are seen, and other clusters have the same.
+    """
     state, d = problem.state, problem.w.shape[1]
     lengths = np.sort((problem.w**2).sum(1))
     longest = math.sqrt(lengths[-min(d + 1, len(lengths))])  # (a few of them, in all directions)
-    apart = ((state.means[:, None] - state.means) ** 2).sum(2)
-    np.fill_diagonal(apart, np.inf)
-    nearest = apart.min(1)
-    if len(nearest) == 1:
-        nearest = np.zeros(1)
+    nearest = np.zeros(1)
+    if state.k > 1:
+        apart = ((state.means[:, None] - state.means) ** 2).sum(2)
+        np.fill_diagonal(apart, np.inf)
+        nearest = apart.min(1)
     return longest * math.sqrt(float((state.widths**2 + nearest / 4.0)[:core].min()))
 
 
@@ -195,13 +147,11 @@ def examine(
     problem: Whitened, box: tuple[Array, Array], rng: np.random.Generator, core: int | None = None
 ) -> Examination:
     """All tests and standard errors at the present state; only the first `core` components need be determined."""
-    core = core or len(problem.state.weights)
-    tangent = Tangent(problem)
-    state = problem.state
+    tangent, state = Tangent(problem), problem.state
     k, d = state.means.shape
+    core = core or k
     covariance = tangent.covariance() / problem.n
-    std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    means_std, weights_std = std[: k * d].reshape(k, d), std[k * d :]
+    means_std = np.sqrt(np.maximum(np.diag(covariance)[: k * d], 0.0)).reshape(k, d)
     noise = remainders(problem, rng)
     residual = residual_test(tangent, noise)
     limit = missing_limit(tangent, noise, box, rng)
@@ -209,27 +159,21 @@ def examine(
     split, closest = split_test(tangent)
     away = np.sqrt(((places[:, None] - state.means) ** 2).sum(2)).min(1) > APART * state.width
     errors = errors[away] if away.any() else errors
+    smallest = _smallest(float(np.quantile(errors, _EVERYWHERE)) * problem.n, limit) / problem.n
     coordinate = (means_std / state.widths[:, None]).max(1)[:core]
     distance = (np.sqrt((means_std**2).sum(1)) / state.widths)[:core]
-    return Examination(
-        residual=residual,
-        missing=missing,
-        limit=limit,
-        missing_at=at,
-        missing_weight=max(missing, 0.0) * error,
-        split=float(split.max()),
-        split_at=int(split.argmax()),
-        means_std=means_std,
-        weights_std=weights_std,
-        covariance=covariance,
-        smallest=_smallest(float(np.quantile(errors, _EVERYWHERE)) * problem.n, limit) / problem.n,
-        closest=closest,
-        worst_coordinate=float(coordinate.max()),
-        worst_distance=float(distance.max()),
-        worst=int(coordinate.argmax()),
-        width_error=tangent.width_error(),
-        splits=split,
-        reach=_reach(problem, core),
-        share=0.5 / core,
-        more=tuple(test(Exam(tangent, noise, box, rng, core)) for test in TESTS),
+    two, worst = int(split.argmax()), int(coordinate.argmax())
+    known = float(coordinate[worst])
+    short = 1.0 / max(_reach(problem, core), 1e-300)
+    findings = (
+        Finding("residual", residual, RESIDUAL, "standard deviations of the misfit above its mean"),
+        Finding("missing", missing, limit, "score of one more component at its best place"),
+        Finding("split", float(split[two]), SPLIT, f"score of component {two} being two, or of another shape", at=two),
+        *(test(Exam(tangent, noise, box, rng, core)) for test in TESTS),
+        Finding("coordinate", known, COORDINATE, "widths: error of the worst coordinate", DETERMINED, worst),
+        Finding("distance", float(distance.max()), DISTANCE, "widths: error of the worst centre", DETERMINED),
+        Finding("width", tangent.width_error(), COORDINATE, "relative error of the worst width", DETERMINED),
+        Finding("reach", short, 1.0 / REACH, "inverse radians at the worst component", RESOLVED),
+        Finding("smallest", smallest, 0.5 / core, "share of a cluster that would be noticed", RESOLVED),
     )
+    return Examination(findings, covariance, means_std, at, max(missing, 0.0) * error, smallest, closest)

@@ -22,11 +22,6 @@ _FIRST_RADIUS, _GROWTH = 1.5, 2.0  # frequencies that the first round of coarse 
 Box = tuple[Array, Array]
 
 
-def copy(problem: Whitened) -> Whitened:
-    """A copy of the problem, to be changed."""
-    return Whitened(problem.w, problem.z, problem.n, problem.state, problem.extra, problem.dense)
-
-
 def grow(problem: Whitened, box: Box, rng: np.random.Generator, most: int) -> bool:
     """Add up to `most` components where they are missing; says whether everything is explained then."""
     limit = 0.0

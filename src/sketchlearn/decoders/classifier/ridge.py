@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.evidence import ROWS_EACH
 from sketchlearn.decoders.lowrank.solution import Moments as SketchMoments
 from sketchlearn.decoders.noise import CHANCE, added_variance
@@ -101,36 +102,20 @@ def feature_moments(sketch: Sketch, what: str) -> tuple[Array, Array]:
     raise TypeError(f"{what} needs products of features or of columns, the sketches have {phi.kind} features")
 
 
+@decoder
 def decode_ridge(
     table: SketchTable,
     k: int = 1,
     *,
     rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
     class_weights: Array | None = None,
     alpha: float | None = None,
 ) -> ClassifierModel:
     """Least squares on the indicators of the classes.
 
-    Parameters
-    ----------
-    table : SketchTable
-        One sketch a class: of :class:`~sketchlearn.EmbeddedFeatures`, or of all products of columns
-        (:class:`~sketchlearn.QuadraticFeatures`) for a rule that is linear in the columns.
-    k : int
-        Must be 1.
-    rng : numpy Generator
-        Nothing here is random.
-    trace : list, optional
-        Gets a dict for each band of frequencies.
-    class_weights : ndarray (c,), optional
-        Factors of the classes' rows.
-    alpha : float, optional
-        Penalty ``|T - F W|^2 + alpha |W|^2`` as in scikit-learn's Ridge; chosen by cross-validation if not given.
-
-    Returns
-    -------
-    ClassifierModel
+    Sketches are of :class:`~sketchlearn.EmbeddedFeatures`, or of all products of columns for a rule that is linear in
+    the columns.  `class_weights` (c,) multiply the rows of the classes; the penalty ``|T - F W|^2 + alpha |W|^2``, as
+    in scikit-learn's Ridge, is chosen by cross-validation if it is not given.
     """
     one_component(k, "ridge")
     moments = class_moments(table, class_weights, "ridge classification")
@@ -140,11 +125,11 @@ def decode_ridge(
     spread = float(moments.shares @ (1.0 - moments.shares))
     noise = _release_noise(table, moments.shares)
     found: _Fit | None = None
-    bands = bands_of(table.features)
+    bands, trace = bands_of(table.features), list[dict[str, Any]]()
     for band, chosen in bands:
         at = np.ix_(chosen, chosen)
         fit = _fit(total[at], across[chosen], spread, n, None if alpha is None else alpha / n, band, chosen, noise)
-        if trace is not None and fit is not None:
+        if fit is not None:
             trace.append({"band": band, "penalty": fit.penalty * n, "gcv": fit.gcv, "parameters": fit.parameters})
         if fit is not None and (found is None or fit.criterion < found.criterion):
             found = fit

@@ -24,10 +24,10 @@ import numpy as np
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.budget import AGREE, RESTARTS, STEPS
 from sketchlearn.decoders.certificate import Certified, Certifier
-from sketchlearn.decoders.drive import Run, Stage, drive
+from sketchlearn.decoders.drive import Remark, Run, Stage, decoder, drive
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.kmeans.advice import of_graded
-from sketchlearn.decoders.kmeans.fit import Fit, Remark
+from sketchlearn.decoders.kmeans.fit import Fit
 from sketchlearn.decoders.kmeans.grade import NOISELESS, Grade, graded, percent
 from sketchlearn.decoders.kmeans.partition import (
     Partition,
@@ -326,9 +326,10 @@ QUICK = POLICY[:2]
 """The search alone: for a model that is only a beginning."""
 
 
+@decoder
 def decode_tuning_free(
     sketch: Sketch,
-    n_components: int,
+    k: int,
     *,
     rng: np.random.Generator,
     criterion: str = "means",
@@ -336,14 +337,11 @@ def decode_tuning_free(
     start: Any = None,
     rough: bool = False,
     policy: tuple[Stage[Decoding], ...] | None = None,
-    trace: list[dict[str, Any]] | None = None,
 ) -> ClusterSolution:
     """Decode k centres.
 
     Parameters
     ----------
-    sketch, n_components, rng
-        What to decode, into how many clusters, and the randomness.
     criterion : {"means", "medians"}
         Squared or plain distances.
     n_decodes : int, optional
@@ -354,20 +352,16 @@ def decode_tuning_free(
         The search alone, with nothing examined or repaired: for a model that is only a beginning.
     policy : tuple of Stage, optional
         Other stages than :data:`POLICY`.
-    trace : list, optional
-        Gets one dict per stage.
     """
     check_criterion(criterion)
     problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     begin = None if start is None else as_centers(start, sketch.features.dim)
-    run = Decoding(problem, n_components, rng, begin, n_decodes)
+    run = Decoding(problem, k, rng, begin, n_decodes)
     run.names = column_names(sketch.features)
     drive(policy or (QUICK if rough else POLICY), run)
     if policy is None and not rough and has_box(sketch):
         run.low = Low.of(sketch, problem)
         drive(AFTERWARDS, run)
-    if trace is not None:
-        trace += run.trace
     fit = replace(run.best, path="shared width, not examined") if rough else run.best
     gradable = not rough and has_box(sketch) and problem.n * float(problem.added.max()) < NOISELESS
     return _solution(run, fit, criterion, gradable)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.budget import announce
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.lowrank.burer_monteiro import burer_monteiro
 from sketchlearn.decoders.lowrank.greedy import greedy
 from sketchlearn.decoders.lowrank.nuclear import nuclear
@@ -42,6 +43,7 @@ def default_rank(features: SecondMomentMap, n_components: int) -> int:
     return int(min(features.dim, 2 * n_components))
 
 
+@decoder
 def decode_second_moment(
     sketch: Sketch,
     rank: int,
@@ -53,18 +55,13 @@ def decode_second_moment(
     max_iterations: int = 500,
     tolerance: float | None = None,
     components: int | None = None,
-    trace: list[dict[str, Any]] | None = None,
 ) -> LowRankSolution:
     """Second moment of the rows behind a sketch of quadratic features, of rank at most `rank`.
 
     Parameters
     ----------
-    sketch : Sketch
-        Of a map that measures second moments, such as :class:`~sketchlearn.QuadraticFeatures`.
     rank : int
         Rank to decode at; take more than needed and truncate.
-    rng : numpy Generator
-        Source of the random starts.
     method : str
         ``"burer-monteiro"``, ``"greedy"`` (both without d x d matrices), ``"positive"``, ``"nuclear"``,
         ``"thresholding"`` or ``"shrunk"``, which knows the noise of a release.  Where that is large, ``"shrunk"`` takes
@@ -77,12 +74,6 @@ def decode_second_moment(
         Residual, relative to the measurements, at which to stop; by default 0.004 of the sampling noise.
     components : int, optional
         Components that will be used, which the verdict is about; by default half of the rank.
-    trace : list, optional
-        Gets one dict with what the method did.
-
-    Returns
-    -------
-    LowRankSolution
 
     Examples
     --------
@@ -119,9 +110,7 @@ def decode_second_moment(
         estimate = Estimate(np.zeros((features.dim, rank)), 0.0, 0, True)
     else:
         estimate = METHODS[method](problem, rank, rng, max_iterations=max_iterations, starts=starts)
-    if trace is not None:
-        trace.append({"method": method, "iterations": estimate.iterations, "converged": estimate.converged})
-    solution = _assess(problem, estimate, mean, rank, count, method, trace)
+    solution = _assess(problem, estimate, mean, rank, count, method)
     return certified(solution, (rank + 1) // 2 if components is None else components)
 
 
@@ -244,15 +233,9 @@ def _leading(S: Array, rank: int) -> tuple[Array, Array, float, float]:
     return values, vectors, rest, float(np.sqrt(max(square - float(values @ values), 0.0)))
 
 
-def _assess(
-    problem: Problem,
-    estimate: Estimate,
-    mean: Array,
-    rank: int,
-    count: float,
-    name: str,
-    trace: list[dict[str, Any]] | None,
-) -> LowRankSolution:
+def _assess(problem: Problem, estimate: Estimate, mean: Array, rank: int, count: float, method: str) -> LowRankSolution:
+    """What the decoder found, with its noise and what it resolves."""
+    trace = [{"method": method, "iterations": estimate.iterations, "converged": estimate.converged}]
     left, singular, _ = np.linalg.svd(estimate.factor, full_matrices=False)
     values, vectors = singular[:rank] ** 2, left[:, :rank]
     isotropic = estimate.isotropic
@@ -277,7 +260,7 @@ def _assess(
     left_over = max(rms / math.sqrt(free), problem.tolerance * size)
     resolution = left_over * problem.dim**1.5 / math.sqrt(problem.size)
     return LowRankSolution(
-        **said("pca", name, rms / size, noise / size, (Code.UNCERTIFIED, ""), estimate.iterations, trace, ratio),
+        **said("pca", method, rms / size, noise / size, (Code.UNCERTIFIED, ""), estimate.iterations, trace, ratio),
         values=values,
         vectors=vectors,
         isotropic=isotropic,

@@ -117,11 +117,7 @@ def undetermined(setting: Setting, certificate: Certificate) -> tuple[int, ...]:
 
 
 def solution(
-    setting: Setting,
-    certificate: Certificate,
-    decoder: str,
-    trace: list[dict[str, Any]] | None,
-    richer: Mixture | None = None,
+    setting: Setting, certificate: Certificate, decoder: str, trace: list[dict[str, Any]], richer: Mixture | None = None
 ) -> MixtureSolution:
     """A certified fit in the coordinates of the rows, with its verdict."""
     state, kind = certificate.state, setting.family.name

@@ -27,14 +27,11 @@ _FREQUENCIES, _PARAMETERS = 1600, 1500  # the step takes a second or two at thes
 
 def efficient(problem: Problem, solution: MixtureSolution, rng: np.random.Generator) -> MixtureSolution | None:
     """The solution after this step, if it is small enough, and still explains the sketch then."""
-    k, d, view, family = len(solution.weights), problem.dim, problem.view, GAUSSIANS[solution.covariance_type]
+    k, d, family = len(solution.weights), problem.dim, GAUSSIANS[solution.covariance_type]
     few = problem.size <= _FREQUENCIES and family.parameters(k, d) <= min(_PARAMETERS, 2 * problem.size - 1)
-    if view is None or not few or family.shared or (solution.weights <= 0).any():
+    if not few or family.shared or (solution.weights <= 0).any():
         return None
-    w = view.operator.frequencies()
-    z = view.mean * np.exp(-1j * (w @ problem.center))
-    state = State.of(problem.inverse(solution.mixture)).to(family)
-    work = Whitened(w * problem.scale, z, problem.n, state, 0.5 * view.added, dense=True)
+    work = Whitened.of(problem, State.of(problem.inverse(solution.mixture)).to(family), dense=True)
     work.settle(3)
     tangent = Tangent(work)
     if not residual_test(tangent, remainders(work, rng)) < RESIDUAL:

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.accepts import whole
 from sketchlearn.decoders import noise, verdicts
-from sketchlearn.decoders.drive import Run, misfit_words
+from sketchlearn.decoders.drive import Run, decoder, misfit_words
 from sketchlearn.decoders.kmeans.partition import k_means
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.problem import Array, Problem, location_and_scale
@@ -31,7 +30,6 @@ from sketchlearn.decoders.subspaces.rows import k_subspaces
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.subspaces import SubspacesModel
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.threads import single_blas_thread
 from sketchlearn.words import counted
 
 Index = npt.NDArray[np.intp]
@@ -48,32 +46,9 @@ _ANOTHER = "no beginning has explained the sketch, and no two led to the same su
 _RICHER = "the law inside the subspaces may be another"
 
 
-def decode_subspaces(
-    sketch: Sketch,
-    n_subspaces: int,
-    dim: int = 1,
-    *,
-    rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
-) -> SubspacesModel:
+@decoder
+def decode_subspaces(sketch: Sketch, k: int, dim: int = 1, *, rng: np.random.Generator) -> SubspacesModel:
     """Linear subspaces of dimension `dim` that rows are near to.
-
-    Parameters
-    ----------
-    sketch : Sketch
-        Of Fourier features, best from ``sl.design(sample, task="subspaces", ...)``.
-    n_subspaces : int
-        Number of subspaces.
-    dim : int
-        Their dimension.
-    rng : numpy Generator
-        Source of the random starts.
-    trace : list, optional
-        Gets one dict per stage.
-
-    Returns
-    -------
-    SubspacesModel
 
     Examples
     --------
@@ -90,12 +65,8 @@ def decode_subspaces(
     whole().check("dim", dim)
     if dim > d:
         raise ValueError(f"dim={dim} is more than the {d} columns")
-    with single_blas_thread:
-        run = _Run(subspaces_problem(sketch, int(dim)), int(n_subspaces), int(dim), rng)
-        found = run.search()
-    if trace is not None:
-        trace += run.trace
-    return _solution(found, run)
+    run = _Run(subspaces_problem(sketch, int(dim)), k, int(dim), rng)
+    return _solution(run.search(), run)
 
 
 def subspaces_problem(sketch: Sketch, dim: int) -> Problem:

@@ -9,11 +9,10 @@ suit the data: this is what the tuning-free decoder does away with.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.families import POINTS
 from sketchlearn.decoders.kmeans.partition import Partition, nearest_cost
 from sketchlearn.decoders.kmeans.published import outcome
@@ -28,9 +27,10 @@ INITS = ("uniform", "gaussian", "sample", "k++")
 _REFINED = 3  # of the candidates of step 1 are refined by gradient ascent
 
 
+@decoder
 def decode_clompr(
     sketch: Sketch,
-    n_components: int,
+    k: int,
     *,
     rng: np.random.Generator,
     criterion: str = "means",
@@ -39,14 +39,11 @@ def decode_clompr(
     starts: int = 20,
     replicates: int = 1,
     sample: Array | None = None,
-    trace: list[dict[str, Any]] | None = None,
 ) -> ClusterSolution:
     """Decode k points greedily.
 
     Parameters
     ----------
-    sketch, n_components, rng
-        What to decode, into how many points, and the randomness.
     criterion : {"means", "medians"}
         Only for the reported cost: the points themselves are the centres.
     replacement : bool
@@ -75,7 +72,7 @@ def decode_clompr(
         return _candidates(problem, state.means, rng, init, starts, rows)
 
     def run() -> State:
-        return clompr(problem, POINTS, n_components, rng, replacement=replacement, refined=_REFINED, places=places)
+        return clompr(problem, POINTS, k, rng, replacement=replacement, refined=_REFINED, places=places)
 
     state = min((run() for _ in range(replicates)), key=lambda found: found.value)
     mixture = state.with_weights(np.maximum(state.weights, LIGHTEST)).mixture()
@@ -85,8 +82,7 @@ def decode_clompr(
         f"CL-OMP{'R' * replacement} ({init} starts, {starts} candidates, {replicates} replicates)",
         criterion,
         rng,
-        rounds=n_components * (2 if replacement else 1),
-        trace=trace,
+        rounds=k * (2 if replacement else 1),
         floor=noise.sketch_floor(problem, problem.power),
         cells=Partition(state.means, mixture.weights, nearest_cost(problem, mixture, criterion)),
         judge=verdicts.of_points,

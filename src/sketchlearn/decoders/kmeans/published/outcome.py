@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders import verdicts
+from sketchlearn.decoders import drive, verdicts
 from sketchlearn.decoders.kmeans.partition import Partition, check_criterion, partition, task_of
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.problem import Array, Problem
@@ -79,7 +79,7 @@ def solution(
     rng: np.random.Generator,
     *,
     rounds: int,
-    trace: list[dict[str, Any]] | None,
+    trace: list[dict[str, Any]] | None = None,
     floor: float = 0.0,
     cells: Partition | None = None,
     judge: Callable[[float, str, str], verdicts.Verdict] = verdicts.of_search,
@@ -111,18 +111,13 @@ def decoder(algorithm: Callable[..., tuple[State, int, str]]) -> Callable[..., C
     found, its number of rounds and its name.
     """
 
+    @drive.decoder
     def decode(
-        sketch: Sketch,
-        n_components: int,
-        *,
-        rng: np.random.Generator,
-        criterion: str = "means",
-        trace: list[dict[str, Any]] | None = None,
-        **options: Any,
+        sketch: Sketch, k: int, *, rng: np.random.Generator, criterion: str = "means", **options: Any
     ) -> ClusterSolution:
         problem = prepared(sketch, criterion)
-        state, rounds, name = algorithm(problem, n_components, rng, **options)
-        return solution(problem, state, name, criterion, rng, rounds=rounds, trace=trace)
+        state, rounds, name = algorithm(problem, k, rng, **options)
+        return solution(problem, state, name, criterion, rng, rounds=rounds)
 
     decode.__module__, decode.__qualname__ = algorithm.__module__, algorithm.__name__
     decode.__doc__ = f'{algorithm.__doc__}\n\n    `criterion` is "means" or "medians".'
