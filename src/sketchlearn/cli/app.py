@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 import sketchlearn
-from sketchlearn.cli.help import Verbs, examples
+from sketchlearn.cli.help import Verbs, examples, plain
 from sketchlearn.cli.options import Debug, State, add_verbs, option
 from sketchlearn.cli.outputs import Code, OutputError, note, reason
 from sketchlearn.cli.wording import about_choices, about_option, on_command_line
@@ -84,7 +84,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     completing = any(name.endswith("_COMPLETE") for name in os.environ)
     verb = next((word for word in given if not word.startswith("-")), "")
     command: Any = typer.main.get_command(make_app(None if completing else verb))
+    plain(command)
     name = "sketchlearn"
+    if not given or (given == [verb] and hasattr(command.commands.get(verb), "commands")):
+        given = [*given, "--help"]  # there is nothing to do yet
     if given == [verb, "--help"] and verb in command.commands:
         # without the options before the verb, which would be parsed first: what does it takes longer than all the rest
         command, given, name = command.commands[verb], ["--help"], f"{name} {verb}"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from sketchlearn.cli.help import FileFormat, examples
+from sketchlearn.cli.help import Commands, FileFormat, examples
 from sketchlearn.cli.inputs import names_in
 from sketchlearn.cli.outputs import usage
 
@@ -132,7 +132,7 @@ def verb(*shown: str, name: str | None = None) -> Callable[[Callable[..., None]]
 def add_verbs(app: typer.Typer, module: ModuleType) -> None:
     """Add the verbs of a module, as one group under the name of the module if it has a text ``GROUP``."""
     if hasattr(module, "GROUP"):
-        group = typer.Typer(help=module.GROUP, no_args_is_help=True, rich_markup_mode=None)
+        group = typer.Typer(cls=Commands, help=module.GROUP, no_args_is_help=True, rich_markup_mode=None)
         app.add_typer(group, name=module.__name__.rpartition(".")[2])
         app = group
     for made in vars(module).values():

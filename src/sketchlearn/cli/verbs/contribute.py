@@ -16,22 +16,22 @@ from sketchlearn.cli.outputs import emit, note, usage
 def contribute(
     url: Annotated[str, typer.Argument(help="Address of the endpoint: http://host:8000")],
     data: Annotated[list[str], typer.Argument(help="Files of rows, globs, folders, a database URL.")],
-    name: Annotated[str, option("Name of this holder; it must be unique.")],
-    epsilon: Annotated[float, option("The agreed value; rounds with another one are refused.")],
-    delta: Annotated[float, option("The agreed value; rounds with another one are refused.")],
-    honest: Annotated[int | None, option("The agreed value.")] = None,
+    name: Annotated[str, option("Your name in this round; it must be unique.")],
+    epsilon: Annotated[float, option("The agreed epsilon; rounds with another value are refused.")],
+    delta: Annotated[float, option("The agreed delta; rounds with another value are refused.")],
+    honest: Annotated[int | None, option("The agreed number of honest participants.")] = None,
     features: Annotated[
-        str | None, option("The agreed map; rounds with another one are refused.", "--features", "-f")
+        str | None, option("The agreed feature map; rounds with another map are refused.", "--features", "-f")
     ] = None,
     columns: Columns = None,
     where: Where = None,
     format: Format = None,
     ledger: Annotated[str | None, option("File that records what is spent, before anything is sent.")] = None,
     dataset: Annotated[str | None, option("Name of the data in the ledger.")] = None,
-    timeout: Annotated[float, option("Seconds after which this holder gives up.")] = 3600.0,
+    timeout: Annotated[float, option("Give up after this many seconds.")] = 3600.0,
     as_json: Json = False,
 ) -> None:
-    """Send masked, noisy sums: the server learns only the total of all holders.
+    """Send masked, noisy sums. The server learns only the total of all participants.
 
     If the variable SKETCHLEARN_TOKEN is set, it is sent as Authorization: Bearer.
     """

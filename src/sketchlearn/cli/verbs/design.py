@@ -43,18 +43,20 @@ def design(
         int | None, option("For hundreds of columns: replace them by this many random projections.")
     ] = None,
     first: Annotated[
-        list[str] | None, option("For 'independence': columns of the first group, separated by commas.")
+        list[str] | None, option("For the command 'independence': columns of the first group, separated by commas.")
     ] = None,
-    integers: Annotated[list[str] | None, option("For 'columns': numbers of the columns of whole numbers.")] = None,
+    integers: Annotated[
+        list[str] | None, option("With --task columns: which columns hold whole numbers, as numbers from 0.")
+    ] = None,
     encode: Encode = False,
     missing: Annotated[
         str | None,
         option(
-            "Missing numbers: with --encode mean (the default), median or error; for pca, regression and cca "
-            "pairs: learn from the pairs of columns that are there."
+            "What to do with missing numbers. With --encode: mean (the default), median or error. For pca, "
+            "regression and cca: pairs, to learn from the pairs of entries that are there."
         ),
     ] = None,
-    other_data: Annotated[str | None, option("The data is not part of a later private release: its name.")] = None,
+    other_data: Annotated[str | None, option("If no later private release contains this data: its name.")] = None,
     *,
     reading: dict[str, Any],
     as_json: Json = False,

@@ -11,7 +11,16 @@ import typer
 
 from sketchlearn.cli.help import Covariance, Decoder
 from sketchlearn.cli.inputs import is_table, names_in, read_model, read_sketch
-from sketchlearn.cli.options import Budget, Json, Seed, option, own_parameters, parameter, verb, with_signature
+from sketchlearn.cli.options import (
+    Budget,
+    Json,
+    Seed,
+    option,
+    own_parameters,
+    parameter,
+    verb,
+    with_signature,
+)
 from sketchlearn.cli.outputs import check_output, emit, usage, working, write_bytes
 from sketchlearn.words import counted
 
@@ -20,11 +29,12 @@ if TYPE_CHECKING:
 
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Components = Annotated[int, option("Number of components.", "-k", "--components", min=1)]
+Clusters = Annotated[int, option("Number of clusters.", "-k", "--components", min=1)]
 Model = Annotated[str, option("Where to write the model (JSON); - for standard output.", "-o", "--output")]
 Explain = Annotated[
     bool, option("Show how the decoder found the model, stage by stage, on standard error.", "--explain")
 ]
-Start = Annotated[str | None, option("An earlier model to start from; clusters keep their numbers.", "--start")]
+Start = Annotated[str | None, option("An earlier model to start from; its clusters keep their numbers.", "--start")]
 Learned = tuple[Any, str]
 """An estimator that has learned, and what to say about it."""
 
@@ -63,9 +73,9 @@ def _learns(*shown: str, name: str | None = None) -> Callable[[Callable[..., Lea
 @_learns("learn kmeans all.sketch -k 10 -o model.json")
 def kmeans(
     sketch: Source,
-    k: Components,
+    k: Clusters,
     decoder: Annotated[Decoder, option("How to find the centres; auto needs no tuning.")] = "auto",
-    medians: Annotated[bool, option("Minimise distances instead of squared distances.")] = False,
+    medians: Annotated[bool, option("k-medians: minimise distances instead of squared distances.")] = False,
     start: Start = None,
     seed: Seed = 0,
     budget: Budget = None,
@@ -255,10 +265,10 @@ def subspaces(
 def anomaly(
     sketch: Source,
     contamination: Annotated[
-        float, option("Share of usual rows that may be called anomalies.", "--contamination", "--false-alarms")
+        float, option("Share of normal rows that may be called anomalies.", "--contamination", "--false-alarms")
     ] = 0.05,
 ) -> Learned:
-    """Distances from usual rows, from a sketch made with --task anomaly (or of quadratic features)."""
+    """Learn distances from normal rows, to find anomalies; from a sketch made with --task anomaly."""
     if not 0 < contamination < 1:
         raise usage(f"--contamination {contamination}: choose a share above 0 and below 1")
     s = read_sketch(sketch)
@@ -303,7 +313,7 @@ def classifier(
     table: Annotated[str, typer.Argument(help="A table with one sketch per class, from 'sketch --group-by label'.")],
     method: Annotated[
         Literal["auto", "ridge", "lda", "qda", "naive-bayes", "mixture", "mean"],
-        option("How to classify; auto chooses by the features."),
+        option("How to classify; auto chooses by the features of the sketches."),
     ] = "auto",
     k: Annotated[int, option("For mixtures: components per class.", "-k", "--components", min=1)] = 1,
     covariance: Annotated[Covariance, option("For mixtures: shape of the components.")] = "full",

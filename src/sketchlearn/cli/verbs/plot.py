@@ -12,7 +12,7 @@ import typer
 
 import sketchlearn
 from sketchlearn.cli.inputs import labelled_sketches, names_in, numbers_in, read_model, read_sketch
-from sketchlearn.cli.options import ALPHA, Columns, Json, Seed, option, verb
+from sketchlearn.cli.options import ALPHA, Json, Seed, option, verb
 from sketchlearn.cli.outputs import check_output, emit, note, usage, warnings_as_notes, working, write_bytes
 from sketchlearn.optional import optional
 
@@ -21,9 +21,13 @@ _FORMATS = ("png", "svg", "pdf", "jpg", "webp")
 Model = Annotated[str, typer.Argument(help="A model written by 'learn'; - for standard input.")]
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
 Picture = Annotated[str, option("Picture to write: " + ", ".join(_FORMATS) + ".", "--output", "-o")]
+Drawn = Annotated[
+    list[str] | None, option("Columns to draw (names or numbers), separated by commas.", "--columns", "-c")
+]
 Dpi = Annotated[int, option("Dots per inch.", "--dpi", min=20, max=1200)]
 Standardize = Annotated[
-    bool | None, typer.Option(help="Principal components in units of each column; by default as the model was learned.")
+    bool | None,
+    typer.Option(help="Draw the principal plane of standardised columns; by default as the model was learned."),
 ]
 
 
@@ -32,7 +36,7 @@ GROUP = "Draw a picture of a model or a sketch."
 
 @verb("plot centers model.json -o centers.png")
 def centers(
-    model: Model, output: Picture, columns: Columns = None, standardize: Standardize = None, dpi: Dpi = 120,
+    model: Model, output: Picture, columns: Drawn = None, standardize: Standardize = None, dpi: Dpi = 120,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Draw centres and their weights, in two columns or in the principal plane of the mixture."""
@@ -43,7 +47,7 @@ def centers(
 
 @verb("plot density model.json -o density.png")
 def density(
-    model: Model, output: Picture, columns: Columns = None, standardize: Standardize = None, dpi: Dpi = 120,
+    model: Model, output: Picture, columns: Drawn = None, standardize: Standardize = None, dpi: Dpi = 120,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Draw the decoded density over one column, a pair of columns, or the principal plane."""
@@ -93,8 +97,8 @@ def landscape(
     output: Picture,
     model: Annotated[str | None, option("A model; its centres are marked.", "--model", "-m")] = None,
     keep: Annotated[bool, option("Don't subtract the model from the sketch.")] = False,
-    width: Annotated[float | None, option("Standard deviation of the probing Gaussian.")] = None,
-    columns: Columns = None,
+    width: Annotated[float | None, option("Standard deviation of the Gaussian that is tried at each place.")] = None,
+    columns: Drawn = None,
     dpi: Dpi = 120,
     as_json: Json = False,
 ) -> None:

@@ -34,21 +34,27 @@ def serve(
         option("For sketches that clients made private: disjoint if nobody is in two, otherwise same."),
     ] = None,
     secure: Annotated[bool, option("One round of secure aggregation: only the noisy total is learned.")] = False,
-    holders: Annotated[int | None, option("With --secure: how many are expected.")] = None,
-    honest: Annotated[int | None, option("With --secure: how many at least stay; more than half.")] = None,
-    epsilon: Annotated[float | None, option("With --secure: of the total.")] = None,
-    delta: Annotated[float, option("With --secure: of the total.")] = 0.0,
-    records_per_user: Annotated[int, option("With --secure: rows of one person, with all together.")] = 1,
-    seconds: Annotated[float, option("With --secure: how long a step waits for those who are silent.")] = 60.0,
+    holders: Annotated[int | None, option("With --secure: how many participants are expected.")] = None,
+    honest: Annotated[
+        int | None, option("With --secure: how many of them stay to the end at least; more than half.")
+    ] = None,
+    epsilon: Annotated[float | None, option("With --secure: epsilon of the total.")] = None,
+    delta: Annotated[float, option("With --secure: delta of the total.")] = 0.0,
+    records_per_user: Annotated[
+        int, option("With --secure: the largest number of rows of one person, with all participants together.")
+    ] = 1,
+    seconds: Annotated[
+        float, option("With --secure: how long each step waits for participants that don't answer.")
+    ] = 60.0,
 ) -> None:
     """Accept sketches with POST /sketches and add each one once.
 
-    Clients send an Idempotency-Key with every sketch, and get the feature map at GET /recipe.  If the variable
-    SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.  GET /health says whether the store can be
-    read.  GET /sum is the sum so far, for those who send SKETCHLEARN_READ_TOKEN.  Servers may share a store.
-    SIGTERM and Ctrl-C stop the server after the current requests; then the output is written.
+    Clients send an Idempotency-Key with every sketch. They get the feature map at GET /recipe. If the variable
+    SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer. GET /health says whether the store can be
+    read. GET /sum returns the sum so far to clients that send SKETCHLEARN_READ_TOKEN. Several servers may share a
+    store. SIGTERM and Ctrl-C stop the server after the current requests; then the output is written.
 
-    With --secure, holders take part with 'sketchlearn contribute', and the server stops when the total is known.
+    With --secure, participants run 'sketchlearn contribute', and the server stops when the total is known.
     """
     from sketchlearn.federation import Collector, SecureRound
     from sketchlearn.optional import optional

@@ -12,14 +12,14 @@ from sketchlearn.cli.options import ALPHA, Columns, Delimiter, Format, Json, Out
 from sketchlearn.cli.outputs import Code, check_output, emit, note, usage, warnings_as_notes, working, write_bytes
 
 Place = Annotated[str, typer.Argument(help="DuckDB file, or postgresql://user@host/database.")]
-Named = Annotated[str | None, option("Name of the dataset; not needed if there is one only.", "--dataset")]
+Named = Annotated[str | None, option("Name of the dataset; not needed if there is only one.", "--dataset")]
 Since = Annotated[str | None, option("Start of the range, e.g. 2024-05-01 (UTC).", "--since")]
 Until = Annotated[str | None, option("End of the range (not included).", "--until")]
 Groups = Annotated[
     str | None, option("Condition on the group columns, e.g. 'shop in (a, b) and kind != test'.", "--where")
 ]
 Every = Annotated[str | None, option("Length of a period: 1h, 1d, 1w, 1mo; by default a bucket.", "--every")]
-Name = Annotated[str, typer.Argument(help="Of the publication.")]
+Name = Annotated[str, typer.Argument(help="Name of the publication.")]
 Now = Annotated[str | None, option("The current time; by default now.", "--now")]
 
 
@@ -42,7 +42,7 @@ def init(
     dataset: Annotated[str, option("Name of the dataset.")] = "main",
     as_json: Json = False,
 ) -> None:
-    """Make a dataset: its feature map, its time buckets and its group columns."""
+    """Create a dataset with a feature map, time buckets and group columns."""
     groups = names_in(group_by, "--group-by") or []
     made = _opened(place).create(read_features(features), dataset=dataset, time=time, every=every, group_by=groups)
     emit(_dataset_facts(made), as_json)
@@ -61,11 +61,13 @@ def ingest(
     atomic: Annotated[bool, option("Add all files or none.")] = False,
     skip_invalid: Annotated[bool, option("Leave out rows with NaN or nulls.")] = False,
     workers: Annotated[int | None, option("Threads; by default all cores.")] = None,
-    progress: Annotated[bool | None, option("A bar.", "--progress/--no-progress")] = None,
+    progress: Annotated[
+        bool | None, option("Show progress; by default only on a terminal.", "--progress/--no-progress")
+    ] = None,
     dataset: Named = None,
     as_json: Json = False,
 ) -> None:
-    """Add files, each once; run it again to go on after an interruption."""
+    """Add files, each of them once. To continue after an interruption, run the same command again."""
     found = _opened(place).ingest(
         data if len(data) > 1 else data[0], dataset=dataset, source=source, replace=replace, atomic=atomic,
         workers=workers, progress=progress, on_invalid="skip" if skip_invalid else "raise",
@@ -77,7 +79,7 @@ def ingest(
 
 @verb("store info sketches.duckdb")
 def info(place: Place, as_json: Json = False) -> None:
-    """Tell what is in a store."""
+    """Show what is in a store."""
     opened = _opened(place)
     facts = {name: {**_dataset_facts(d), **_contents(opened, name)} for name, d in opened.datasets().items()}
     lines = [f"{name}: " + ", ".join(f"{k} {v}" for k, v in one.items()) for name, one in facts.items()]
@@ -127,7 +129,7 @@ def retain(
     now: Now = None,
     as_json: Json = False,
 ) -> None:
-    """Drop cells that ended longer ago."""
+    """Delete cells that ended longer ago than this."""
     emit({"dropped": _opened(place).retain(age, dataset=dataset, now=now)}, as_json)
 
 
@@ -135,13 +137,13 @@ def retain(
 def forget(
     place: Place,
     what: Annotated[str, typer.Argument(help="Name of a source, a file with its rows, or a sketch of rows.")],
-    time: Annotated[str | None, option("Of a sketch: a moment in its cell.")] = None,
-    group: Annotated[list[str] | None, option("Of a sketch: column=value; repeatable.")] = None,
+    time: Annotated[str | None, option("If WHAT is a sketch: a time in its cell.")] = None,
+    group: Annotated[list[str] | None, option("If WHAT is a sketch: its group, as column=value; repeatable.")] = None,
     reason: Annotated[str, option("Reason, for the journal.")] = "",
     dataset: Named = None,
     as_json: Json = False,
 ) -> None:
-    """Take rows out again, exactly, with a line in the journal."""
+    """Remove rows, exactly, and write a line into the journal."""
     opened = _opened(place)
     thing: Any = what
     named = {s["name"] for s in opened.sources(dataset)} | {s["identity"] for s in opened.sources(dataset)}
@@ -161,13 +163,13 @@ def export(
     dataset: Named = None,
     as_json: Json = False,
 ) -> None:
-    """Copy a dataset into another store; what is there is left out."""
+    """Copy a dataset into another store, except what is already there."""
     emit({"cells": _opened(place).export(other, dataset=dataset)}, as_json)
 
 
 @verb("store journal sketches.duckdb")
 def journal(place: Place, dataset: Named = None, as_json: Json = False) -> None:
-    """Tell what was forgotten, dropped and rolled up."""
+    """Show what was forgotten, dropped and rolled up."""
     lines = _opened(place).journal(dataset)
     text = "\n".join(" ".join(f"{k}={v}" for k, v in line.items()) for line in lines)
     emit({"journal": lines}, as_json, text or "nothing was changed")
@@ -233,7 +235,7 @@ def drift(
     dataset: Named = None,
     as_json: Json = False,
 ) -> None:
-    """Tell when the rows changed, and which columns; exit code 10 if they did."""
+    """Find the periods when the rows changed, and the columns; exit code 10 if there are any."""
     chosen = _opened(place).query(dataset, since=since, until=until, where=where)
     with working("looking for changes"), warnings_as_notes():
         points = chosen.change_points(every, alpha=alpha)
@@ -262,9 +264,9 @@ def drift(
 @verb("store check sketches.duckdb --reference 28d")
 def check(
     place: Place,
-    at: Annotated[str | None, option("A moment in the period; by default the latest.")] = None,
+    at: Annotated[str | None, option("A time in the period; by default the latest.")] = None,
     every: Every = None,
-    reference: Annotated[str, option("Time before it to compare with.")] = "28d",
+    reference: Annotated[str, option("How far back the comparison goes.")] = "28d",
     alpha: Annotated[float, option("Probability of any false alarm within the horizon.")] = 0.1,
     horizon: Annotated[str, option("The period to which alpha applies.")] = "1y",
     min_distance: Annotated[float, option("Smaller distances raise no alarm.")] = 0.0,
@@ -273,8 +275,8 @@ def check(
 ) -> None:
     """Compare the latest period with the time before it: one line of JSON, exit code 10 for an alarm.
 
-    Meant for a timer: the level of a check is such that checks of every period together give a false alarm within
-    the horizon with probability alpha at most.
+    Meant for a timer. One check in every period, over the whole horizon, raises a false alarm with a probability of
+    at most alpha.
     """
     chosen = _opened(place).query(dataset, where=where)
     with warnings_as_notes():
@@ -294,7 +296,8 @@ def serve(
 ) -> None:
     """Show a store in the browser: read-only, on this machine.
 
-    With the variable SKETCHLEARN_TOKEN the page asks for it; an address that others can reach needs one.
+    If the variable SKETCHLEARN_TOKEN is set, the page asks for this token. An address that other machines can reach
+    must have one.
     """
     from sketchlearn.store.web import serve as run
 
@@ -306,21 +309,21 @@ def serve(
 def publish(
     place: Place,
     name: Name,
-    epsilon: Annotated[float, option("Of all that is ever released under this name.")],
-    periods: Annotated[int, option("The largest number of buckets.")],
-    first: Annotated[str, option("Where the first period begins: a public date.")],
-    delta: Annotated[float, option("0, or far below 1 / (number of people).")] = 0.0,
-    records_per_user: Annotated[int, option("Rows of one person, in all periods together.")] = 1,
+    epsilon: Annotated[float, option("Epsilon of everything that is ever released under this name.")],
+    periods: Annotated[int, option("The largest number of periods.")],
+    first: Annotated[str, option("Date on which the first period begins; it is public.")],
+    delta: Annotated[float, option("0, or a number far below 1 / (number of people) for less noise.")] = 0.0,
+    records_per_user: Annotated[int, option("The largest number of rows of one person, in all periods together.")] = 1,
     features: Annotated[
-        str | None, option("The map, a file from 'design'; says where it is from.", "--features", "-f")
+        str | None, option("The map file from 'design'; it says what the map was chosen from.", "--features", "-f")
     ] = None,
-    public_map: Annotated[bool, option("My word that the map was chosen without these rows.")] = False,
+    public_map: Annotated[bool, option("Confirm that the map was chosen without these rows.")] = False,
     ledger: Annotated[str | None, option("File that records what was spent.")] = None,
     people: Annotated[str | None, option("Name of the data in the ledger.")] = None,
     dataset: Annotated[str | None, option("Name of the dataset.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Begin a private release of every period, under one guarantee."""
+    """Start a private release of every period, under one guarantee."""
     from sketchlearn.privacy import Ledger
 
     made = _opened(place).publish(
@@ -338,10 +341,10 @@ def publish(
 def advance(
     place: Place,
     name: Name,
-    until: Annotated[str | None, option("By default this moment (UTC).")] = None,
+    until: Annotated[str | None, option("Release the periods that end before this time (UTC); by default now.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Release the periods that are over; run it again after each of them."""
+    """Release the periods that are over. Run it after each period, for example from a timer."""
     public = _opened(place).published(name)
     emit({"released": public.advance(until), **public.facts()}, as_json)
 
@@ -355,7 +358,7 @@ def released(
     until: Annotated[str | None, option("End of the last period.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the private sketch of a run of periods."""
+    """Write the private sketch of some consecutive periods."""
     check_output(output, place)
     s = _opened(place).published(name).sketch(since, until)
     write_bytes(output, s.to_bytes())

@@ -16,7 +16,7 @@ from sketchlearn.cli.outputs import Code, emit, usage, working
 @verb("verify model.json visitor.sketch --claim anna")
 def verify(
     model: Annotated[str, typer.Argument(help="A model written by 'learn verifier'.")],
-    test: Annotated[str, typer.Argument(help="A sketch of the segment, made with the map of the background.")],
+    test: Annotated[str, typer.Argument(help="A sketch of the rows to test, made with the map of the background.")],
     claim: Annotated[str | None, option("The claimed speaker; by default all speakers are scored.")] = None,
     prior: Annotated[float, option("Prior probability that a claim is true.")] = 0.5,
     as_json: Json = False,
