@@ -81,12 +81,14 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Draw misfit and inertia for several numbers of components, and the recommended one."""
+    from sketchlearn.decoders import sweep as tried
+
     numbers = numbers_in(ks)
     if task not in ("kmeans", "gmm"):
         raise usage(f"--task {task}: choose kmeans or gmm")
     _prepare(output, as_json, sketch)
     with working(f"trying {len(numbers)} numbers of components"):
-        table = sketchlearn.sweep(read_sketch(sketch), numbers, task=task, random_state=seed)
+        table = tried(read_sketch(sketch), numbers, task=task, random_state=seed)
     facts = {"recommended": table.recommended, "reason": table.reason, "rows": [asdict(r) for r in table]}
     _write(output, sketchlearn.plots.sweep(table), dpi, as_json, facts, f"recommended k: {table.recommended}")
 

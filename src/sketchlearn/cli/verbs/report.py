@@ -36,13 +36,15 @@ def report(
     learned = read_model(model)
     table = None
     if sketch is not None:
+        from sketchlearn.decoders import sweep
+
         options, numbers = learned.sweep_options(), numbers_in(ks or "1:12")
         if options is None:
             raise usage(f"--sketch adds a choice of k, and {learned.task} models have no k")
         s = read_sketch(sketch)
         _check_same(learned, s)
         with working(f"trying {len(numbers)} numbers of components"):
-            table = sketchlearn.sweep(s, numbers, task=learned.task, random_state=seed, **options)
+            table = sweep(s, numbers, task=learned.task, random_state=seed, **options)
     page = sketchlearn.plots.report(learned, title=title, sweep=table)
     write_bytes(output, page.encode())
     if output != "-":
