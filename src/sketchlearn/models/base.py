@@ -353,16 +353,10 @@ Kind = TypeVar("Kind", bound=type[Model])
 def stored(*shape: str, kind: Any = (), shown: bool | str = False, **options: Any) -> Any:
     """A field of a model that its file holds: an array, letters standing for its lengths; no letters, a number.
 
-    Parameters
-    ----------
-    *shape : str
-        Lengths of the axes, ``"k"`` components and ``"d"`` columns.
-    kind : type or None
-        Of a field that is no array: str, list (of names), Mixture; None if :meth:`Model.read` says how it is read.
-    shown : bool or str
-        Whether estimators show it, by its name with an underscore or by this one.
-    **options
-        Of :func:`dataclasses.field`: a file may leave out what has a default.
+    `*shape`: lengths of the axes, ``"k"`` components and ``"d"`` columns. `kind`: of a field that is no array: str,
+    list (of names), Mixture; None if :meth:`Model.read` says how it is read. `shown`: whether estimators show it, by
+    its name with an underscore or by this one. `**options`: of :func:`dataclasses.field`: a file may leave out what has
+    a default.
     """
     return field(metadata={"what": shape or kind, "shown": shown}, **options)
 
