@@ -89,8 +89,8 @@ def of_clusters(
         if not seen.determined:
             error = max(seen["coordinate"].score, seen["distance"].score / 2.0)
             why = (
-                f"the centre of component {seen['coordinate'].at} is known to {_widths(error)} only: the map is too coarse, "
-                "there are too few rows or features, or clusters coincide"
+                f"the centre of component {seen['coordinate'].at} is known to {_widths(error)} only: the map is too "
+                "coarse, there are too few rows or features, or clusters coincide"
             )
         return (
             Code.UNDETERMINED,
