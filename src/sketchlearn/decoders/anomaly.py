@@ -9,7 +9,6 @@ count most.  A row that was sketched pulls C towards itself; without it the scor
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import feature_moments
 from sketchlearn.decoders.drive import decoder
@@ -17,8 +16,6 @@ from sketchlearn.decoders.solution import Code, said
 from sketchlearn.kernels import GRID_BITS, PRODUCT_BITS
 from sketchlearn.models.anomaly import AnomalyModel, Distance
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
 
 RIDGE = 0.01
 """Variance that every feature is taken to have at least, in units of a feature's square, where features are bounded."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.lowrank.solution import Moments
@@ -20,9 +20,6 @@ from sketchlearn.decoders.solution import Code, said
 from sketchlearn.models.base import column_names
 from sketchlearn.models.cca import CCAModel
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
-Columns = npt.NDArray[np.intp]
 
 _ALONE = 4.0  # a single row that could make half of a correlation makes a quarter of its square
 
@@ -33,8 +30,8 @@ def decode_cca(
     k: int,
     *,
     rng: np.random.Generator,
-    targets: Sequence[int] | Columns = (-1,),
-    predictors: Sequence[int] | Columns | None = None,
+    targets: Sequence[int] | Index = (-1,),
+    predictors: Sequence[int] | Index | None = None,
 ) -> CCAModel:
     """The first k canonical correlations of two groups of columns: by default the last column, and all others.
 
@@ -92,7 +89,7 @@ def decode_cca(
 
 
 def _inverse_root(S: Array, rounding: Array) -> Array:
-    """Columns (d, rank) that make rows uncorrelated, of variance 1; directions of no variance are left out."""
+    """Index (d, rank) that make rows uncorrelated, of variance 1; directions of no variance are left out."""
     variances = np.diag(S)
     constant = variances <= 8.0 * rounding
     scale = np.where(constant, 0.0, 1.0 / np.sqrt(np.where(constant, 1.0, np.maximum(variances, 1e-300))))
@@ -101,7 +98,7 @@ def _inverse_root(S: Array, rounding: Array) -> Array:
     return np.asarray(scale[:, None] * vectors[:, keep] / np.sqrt(values[keep]))
 
 
-def _by_one_row(sketch: Sketch, mean: Array, spread: Array, x: Columns, y: Columns) -> float:
+def _by_one_row(sketch: Sketch, mean: Array, spread: Array, x: Index, y: Index) -> float:
     """The square of the correlation of two columns, one of each group, that the farthest row could make alone."""
     if not sketch.has_box:
         return 0.0

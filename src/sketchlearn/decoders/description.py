@@ -15,8 +15,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtri
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise
-from sketchlearn.decoders.metric import Array, View, box_of
+from sketchlearn.decoders.metric import View, box_of
 from sketchlearn.decoders.mixtures.default import decode_problem
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.metric import has_box
@@ -19,8 +18,6 @@ from sketchlearn.decoders.solution import Code, MixtureSolution, Solution
 from sketchlearn.decoders.verdicts import FEWEST_ROWS, of_few_rows
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.table import SketchTable
-
-Array = npt.NDArray[np.float64]
 
 ROWS_EACH = 5.0
 """Rows for each free number of a density: p numbers from n rows cost about p / 2n nats a row (Akaike 1974)."""

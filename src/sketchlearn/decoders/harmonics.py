@@ -12,8 +12,8 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Complex
 from sketchlearn.decoders.budget import FEW_STEPS, GAIN
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.metric import View
@@ -27,9 +27,6 @@ from sketchlearn.features.phases import PhaseMap
 from sketchlearn.features.reading import HARMONICS
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
-Complex = npt.NDArray[np.complex128]
 
 _ROUNDS = 5
 _STALLED = 2  # rounds without gain before giving up on a model that is not reliable

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import nnls
 
+from sketchlearn.arrays import Array, Flags
 from sketchlearn.decoders.budget import ROUNDS, SECOND, announce, charge, over, running
 from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.noise import CHANCE, DEVIATIONS, PROBES
@@ -24,8 +24,6 @@ from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
 from sketchlearn.models.ica import ICAModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
-
-Array = npt.NDArray[np.float64]
 
 _RIDGE = 1e-4  # of the mean variance: directions that are nearly combinations of others
 _BLOCK = 256  # rows of a matrix that are computed together
@@ -364,7 +362,7 @@ def _rotation(turns: Array, d: int) -> Array:
 # -- what it means -----------------------------------------------------------------------------------
 
 
-def _not_normal(kurtosis: Array, std: Array, count: float) -> npt.NDArray[np.bool_]:
+def _not_normal(kurtosis: Array, std: Array, count: float) -> Flags:
     """Which sources have a kurtosis that is no chance, for all of them together."""
     from scipy.special import ndtri
 
@@ -372,7 +370,7 @@ def _not_normal(kurtosis: Array, std: Array, count: float) -> npt.NDArray[np.boo
     return np.asarray(np.abs(kurtosis) > level * np.maximum(std, np.sqrt(24.0 / max(count, 1.0))))
 
 
-def _verdict(best: _Fit, sources: npt.NDArray[np.bool_], d: int, count: float) -> tuple[Code, str]:
+def _verdict(best: _Fit, sources: Flags, d: int, count: float) -> tuple[Code, str]:
     if best.ratio > _LIMIT:
         return Code.MISFIT, (
             "Not certified. The rows are not a linear mixture of so many independent sources, or too many rows were "

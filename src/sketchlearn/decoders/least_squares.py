@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import LinAlgWarning
 
+from sketchlearn.arrays import Array, Flags, Index
 from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.lowrank.solution import full_matrix
 from sketchlearn.decoders.pairwise import fit_pairs
@@ -25,9 +25,6 @@ from sketchlearn.models.base import column_names
 from sketchlearn.models.regression import RegressionModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
-
-Array = npt.NDArray[np.float64]
-Columns = npt.NDArray[np.intp]
 
 _PAIRS = (
     "The coefficients come from the pairs of entries that are there. They are right if entries are missing "
@@ -60,8 +57,8 @@ def decode_regression(
     k: int,
     *,
     rng: np.random.Generator,
-    targets: Sequence[int] | Columns = (-1,),
-    predictors: Sequence[int] | Columns | None = None,
+    targets: Sequence[int] | Index = (-1,),
+    predictors: Sequence[int] | Index | None = None,
     alpha: float | str = "auto",
     fit_intercept: bool = True,
     second_moment_decoder: str = "auto",
@@ -73,7 +70,7 @@ def decode_regression(
     k : int
         Principal components of the predictors to regress on; as many as predictors, or more: all of them.
     targets, predictors : sequence of int
-        Columns; by default the last one, and all others.
+        Index; by default the last one, and all others.
     alpha : float or "auto"
         Ridge penalty; ``"auto"`` is none, except for rows with missing entries, where it is as large as what is missing
         asks for.
@@ -136,7 +133,7 @@ def _of_pairs(penalties: Array, chosen: bool) -> str:
     )
 
 
-def _of_coefficients(S: Array, x: Columns, t: Columns, coefficients: Array) -> _Fit:
+def _of_coefficients(S: Array, x: Index, t: Index, coefficients: Array) -> _Fit:
     """What given coefficients explain."""
     B, A = S[np.ix_(x, t)], S[np.ix_(x, x)]
     explained = 2.0 * np.sum(coefficients.T * B, 0) - np.sum(coefficients.T * (A @ coefficients.T), 0)
@@ -225,7 +222,7 @@ def _lost_digits(fit: _Fit, rest: Array, freedom: float, names: Sequence[str]) -
     )
 
 
-def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, few: int | None, count: float) -> _Fit:
+def _from_matrix(S: Array, noise: Array, x: Index, t: Index, ridge: float, few: int | None, count: float) -> _Fit:
     """From the normal equations; `noise` is the rounding error of the predictors' variances."""
     A, B, total = S[np.ix_(x, x)], S[np.ix_(x, t)], np.diag(S)[t]
     # standardised columns: badly scaled ones cost no digits
@@ -300,7 +297,7 @@ def _second_moment(
     return solution
 
 
-def _from_components(second: LowRankSolution, x: Columns, t: Columns, ridge: float, few: int | None) -> _Fit:
+def _from_components(second: LowRankSolution, x: Index, t: Index, ridge: float, few: int | None) -> _Fit:
     """From a second moment of low rank."""
     U = second.vectors * np.sqrt(second.values)
     left, singular, right = np.linalg.svd(U[x], full_matrices=False)
@@ -318,9 +315,7 @@ def _from_components(second: LowRankSolution, x: Columns, t: Columns, ridge: flo
     return _Fit(coef, None, explained, total, int(keep.sum()), None)
 
 
-def _minimum_norm(
-    coef: Array, H: Array, scale: Array, null: Array, constant: npt.NDArray[np.bool_]
-) -> tuple[Array, Array]:
+def _minimum_norm(coef: Array, H: Array, scale: Array, null: Array, constant: Flags) -> tuple[Array, Array]:
     """Take out of a solution whatever lies in the null space, in the units of the columns."""
     directions = scale[:, None] * null
     lengths = np.linalg.norm(directions, axis=0)

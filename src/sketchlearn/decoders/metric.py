@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Complex, Flags
 from sketchlearn.decoders.noise import Averages, added_variance
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
 from sketchlearn.features.operator import Operator
-
-Array = npt.NDArray[np.float64]
 
 # eigenvalues of the correlation matrix that are rounding, and what they become: densities need some width everywhere,
 # and rounding divided by it is what collinear predictors add to predictions
@@ -47,13 +45,13 @@ class View:
     """
 
     operator: Operator
-    mean: npt.NDArray[np.complex128]
+    mean: Complex
     added: Array
     n: float
     lower: Array
     upper: Array
     place: Array
-    broad: npt.NDArray[np.bool_]
+    broad: Flags
     importance: Array
 
     @classmethod

@@ -12,13 +12,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
 
 LEAST_VARIANCE = 0.05
 """Frequencies with |z| near 1 are not weighted more than this variance of a row allows."""
@@ -44,11 +42,11 @@ class Averages(Protocol):
     @property
     def features(self) -> FeatureMap: ...
     @property
-    def mean(self) -> npt.NDArray[Any]: ...
+    def mean(self) -> AnyArray: ...
     @property
     def variances(self) -> Array: ...
     @property
-    def sums(self) -> npt.NDArray[Any]: ...
+    def sums(self) -> AnyArray: ...
     @property
     def weight(self) -> Any: ...
     @property
@@ -67,7 +65,7 @@ class Noisy(Protocol):
     """What floors need to know of a problem: weights of the frequencies, rows, and variance that was added."""
 
     @property
-    def u(self) -> npt.NDArray[Any]: ...
+    def u(self) -> AnyArray: ...
     @property
     def n(self) -> float: ...
     @property
@@ -90,7 +88,7 @@ def added_variance(sketch: Averages) -> Array:
     return np.maximum(sketch.variances - ideal / sketch.effective_count, 0.0)
 
 
-def sums_with_shrunk_mean(sketch: Sketch, features: SecondMomentMap) -> npt.NDArray[Any]:
+def sums_with_shrunk_mean(sketch: Sketch, features: SecondMomentMap) -> AnyArray:
     """The sums of a map of second moments, with the sums of the columns less their noise.
 
     The mean of a released sketch may be nothing but noise, and its square would be taken off the second moment: it is

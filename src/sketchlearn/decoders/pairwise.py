@@ -24,10 +24,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
-Columns = npt.NDArray[np.intp]
+from sketchlearn.arrays import Array, Index
 
 _PENALTIES = np.concatenate([[0.0], 10.0 ** np.arange(-5.0, 1.01, 0.25)])  # in units of the predictors' variances
 _NOTHING = 1e-9  # eigenvalues of standardised columns that are none
@@ -42,9 +40,7 @@ class PairFit(NamedTuple):
     penalties: Array
 
 
-def fit_pairs(
-    S: Array, shares: Array, x: Columns, t: Columns, x_mean: Array, count: float, ridge: float | None
-) -> PairFit:
+def fit_pairs(S: Array, shares: Array, x: Index, t: Index, x_mean: Array, count: float, ridge: float | None) -> PairFit:
     """Regress columns on others.
 
     Parameters

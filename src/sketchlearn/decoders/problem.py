@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import isotonic_regression
 
+from sketchlearn.arrays import AnyArray, Array, Flags, Index
 from sketchlearn.decoders import budget, noise
 from sketchlearn.decoders.families import Family
 from sketchlearn.decoders.metric import View
@@ -22,7 +23,6 @@ from sketchlearn.features.operator import F32, Operator
 from sketchlearn.kernels import tiers
 from sketchlearn.models.mixture import Mixture
 
-Array = npt.NDArray[np.float64]
 _MANY_COLUMNS = 200  # beyond, normal equations are used: singular values take ten times as long
 _TILE, _SMALLEST_TILE = 2**17, 256  # numbers of a tile, which should stay in the cache, and its fewest frequencies
 _ATOM = 12  # multiply-adds that a cosine, a sine and their sums take as long as
@@ -67,7 +67,7 @@ class Problem:
     center: Array
     scale: float
     box: tuple[Array, Array]
-    broad: npt.NDArray[np.bool_]
+    broad: Flags
     metric: Array | None = None
     spread: float = 1.0
     view: View | None = None
@@ -149,7 +149,7 @@ class Problem:
 
     # -- other views of the data -----------------------------------------------------------------
 
-    def subset(self, index: npt.NDArray[np.intp]) -> Problem:
+    def subset(self, index: Index) -> Problem:
         """The problem restricted to some frequencies."""
         u = self.u[index]
         return replace(
@@ -161,7 +161,7 @@ class Problem:
             broad=self.broad[index],
         )
 
-    def reweighted(self, u: npt.NDArray[Any]) -> Problem:
+    def reweighted(self, u: AnyArray) -> Problem:
         """The problem with other weights of the frequencies."""
         return replace(self, u=(u / u.sum()).astype(np.float32))
 
@@ -370,7 +370,7 @@ def check_information(view: View) -> None:
         )
 
 
-def _balanced(u: Array, radii: npt.NDArray[Any]) -> Array:
+def _balanced(u: Array, radii: AnyArray) -> Array:
     """Weights of the frequencies, of which those that are too low to tell clusters apart have no more than their share.
 
     A map for wide bounds has mostly such, and what they see drowns the rest in every correlation.
@@ -394,7 +394,7 @@ def _least_squares(matrix: Array, values: Array) -> Array:
     return np.asarray(np.linalg.lstsq(matrix, values, rcond=None)[0])
 
 
-def _width_in_noise(power: Array, added: Array, norms: npt.NDArray[Any], spread: float) -> float:
+def _width_in_noise(power: Array, added: Array, norms: AnyArray, spread: float) -> float:
     """The width whose Gaussian has these squared moduli, of most likelihood.
 
     No logarithms: in noise of the size of the averages some moduli exceed 1, and those that stand above it are biased.

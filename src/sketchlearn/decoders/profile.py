@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.arrays import Array
+from sketchlearn.arrays import Array, Complex
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.families import DIAGONAL, FULL, SPHERICAL
 from sketchlearn.features.characteristic import characteristic as characteristic_map
@@ -20,7 +19,7 @@ from sketchlearn.sketches.value import Sketch
 _FEWEST = 8  # frequencies per bin
 
 
-def characteristic(mixture: Mixture, operator: Operator) -> npt.NDArray[np.complex128]:
+def characteristic(mixture: Mixture, operator: Operator) -> Complex:
     """``E exp(i w·x)`` of a mixture at the frequencies of an operator, (m,) complex."""
     envelope = np.exp(-0.5 * operator.quadratic(mixture.covariances))
     return np.asarray(mixture.weights @ (np.exp(1j * operator.forward(mixture.means)) * envelope))

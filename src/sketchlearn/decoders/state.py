@@ -6,13 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Complex, Index
 from sketchlearn.decoders.families import DIAGONAL, FULL, SHARED, SPHERICAL, Family
 from sketchlearn.models.mixture import Mixture
-
-Array = npt.NDArray[np.float64]
-Complex = npt.NDArray[np.complex128]
 
 LIGHTEST, NARROWEST = 1e-9, 1e-12
 """Weight and variance (in units of the data's own) of a component, at least: smaller ones are rounding."""
@@ -156,7 +153,7 @@ def simplex(weights: Array) -> Array:
     return w / w.sum() if w.sum() > 0 else np.full(len(w), 1.0 / len(w))
 
 
-def merged_pairs(state: State) -> tuple[npt.NDArray[np.intp], Array, Array, Array]:
+def merged_pairs(state: State) -> tuple[Index, Array, Array, Array]:
     """All pairs (i, j) of components and their moment-matched unions: weights, means, covariance matrices."""
     means, weights, matrices = state.means, state.weights, state.covariances
     i, j = np.tril_indices(len(weights), -1)

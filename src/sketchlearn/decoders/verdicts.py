@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.solution import Code
 from sketchlearn.words import counted
 
@@ -33,7 +33,7 @@ def of_clusters(
     plain: float,
     seen: Examination | None,
     *,
-    place: npt.NDArray[np.float64] | None,
+    place: Array | None,
     total: float,
     strays: int = 0,
     far: bool = False,
@@ -204,7 +204,7 @@ def of_family(ratio: float, k: int, seen: Examination | None = None) -> Verdict:
     return Code.RELIABLE, f"Reliable. The mixture explains the sketch: {_floors(ratio)}.{tests}"
 
 
-def of_low_rank(residual: float, ratio: float, rank: int, converged: bool, held: npt.NDArray[np.float64]) -> Verdict:
+def of_low_rank(residual: float, ratio: float, rank: int, converged: bool, held: Array) -> Verdict:
     """A second moment of low rank; `held` is the share of its claimed variance that each wanted component holds."""
     if ratio > LOW_RANK:
         text = (

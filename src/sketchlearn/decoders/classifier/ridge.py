@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.evidence import ROWS_EACH
 from sketchlearn.decoders.lowrank.solution import Moments as SketchMoments
@@ -27,8 +27,6 @@ from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.rules import DiscriminantRule, LinearRule, MixtureRule
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
 
 _PENALTIES = np.logspace(-8.0, 2.0, 41)
 _BANDS = 6
@@ -194,7 +192,7 @@ def one_component(k: int, what: str) -> None:
         raise ValueError(f"{what} has one component a class, got {k}; decoder='mixture' has several")
 
 
-def bands_of(features: FeatureMap) -> list[tuple[str, npt.NDArray[np.intp]]]:
+def bands_of(features: FeatureMap) -> list[tuple[str, Index]]:
     """Parts of the features to try: all of them, then unions of neighbouring bands of frequencies."""
     products = features.as_embedded
     if products is None:
@@ -225,7 +223,7 @@ class _Fit(NamedTuple):
     residual: float
     parameters: float
     band: str
-    chosen: npt.NDArray[np.intp]
+    chosen: Index
 
 
 def _fit(
@@ -235,7 +233,7 @@ def _fit(
     n: float,
     penalty: float | None,
     band: str,
-    chosen: npt.NDArray[np.intp],
+    chosen: Index,
     noise: float = 0.0,
 ) -> _Fit | None:
     """The best penalty for some features, or the one that is given; None if there are too few rows for any.

@@ -10,14 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.noise import CHANCE, DEVIATIONS
 from sketchlearn.decoders.verdicts import HELD
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.rules import MixtureRule
-
-Array = npt.NDArray[np.float64]
 
 DRAWS = 2000
 """Rows drawn from each class."""

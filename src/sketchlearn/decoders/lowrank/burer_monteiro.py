@@ -12,7 +12,8 @@ import math
 import numpy as np
 from scipy import optimize
 
-from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
+from sketchlearn.arrays import Array
+from sketchlearn.decoders.lowrank.problem import Estimate, Problem
 
 _ENOUGH = 25.0  # residuals up to so many tolerances need no other start (a tenth of the sampling noise, by default)
 _WINDOW, _STALLED = 20, 5e-3  # stop when this many iterations have lowered the loss by less than this fraction

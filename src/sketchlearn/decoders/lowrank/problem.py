@@ -14,12 +14,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.features.operator import Operator
 from sketchlearn.features.second_moment import SecondMomentMap
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import log_ndtr
 
-from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
+from sketchlearn.arrays import Array
+from sketchlearn.decoders.lowrank.problem import Estimate, Problem
 
 _POINTS = 401  # of the integral over the law of a measurement
 _INNER, _ACCURACY = 10, 1e-3  # steps and relative residual of one linear estimate, which the next one starts over

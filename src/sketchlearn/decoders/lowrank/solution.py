@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.budget import announce
 from sketchlearn.decoders.drive import decoder
@@ -16,7 +17,7 @@ from sketchlearn.decoders.lowrank.burer_monteiro import burer_monteiro
 from sketchlearn.decoders.lowrank.greedy import greedy
 from sketchlearn.decoders.lowrank.nuclear import nuclear
 from sketchlearn.decoders.lowrank.positive import positive
-from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
+from sketchlearn.decoders.lowrank.problem import Estimate, Problem
 from sketchlearn.decoders.lowrank.shrunk import drowned, shrunk
 from sketchlearn.decoders.lowrank.thresholding import thresholding
 from sketchlearn.decoders.noise import added_variance, sums_with_shrunk_mean

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.families import TIED
 from sketchlearn.decoders.metric import unwhiten
 from sketchlearn.decoders.mixtures.setting import Setting
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine

@@ -6,10 +6,10 @@ import warnings
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.families import DIAGONAL, FULL, Family
 from sketchlearn.decoders.mixtures.certificate import Certificate, certify, finish
 from sketchlearn.decoders.mixtures.setting import Setting
-from sketchlearn.decoders.problem import Array
 from sketchlearn.decoders.state import State, reduced, simplex
 from sketchlearn.decoders.steps.greedy import search
 from sketchlearn.decoders.steps.refine import refine

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 
 from sketchlearn.accepts import whole
+from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.drive import Run, decoder, misfit_words
 from sketchlearn.decoders.kmeans.partition import k_means
 from sketchlearn.decoders.metric import View
-from sketchlearn.decoders.problem import Array, Problem, location_and_scale
+from sketchlearn.decoders.problem import Problem, location_and_scale
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.subspaces.errors import Errors, errors_of
 from sketchlearn.decoders.subspaces.flats import Flats, fit_flats
@@ -31,8 +31,6 @@ from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.subspaces import SubspacesModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
-
-Index = npt.NDArray[np.intp]
 
 _FLATS = 4  # free flat components for each subspace, to begin with
 _LADDER = (6, 10, 16)  # components inside a subspace, if one will not do

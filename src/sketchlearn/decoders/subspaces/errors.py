@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Complex
 from sketchlearn.decoders.certificate.tangent import DRAWS
 from sketchlearn.decoders.certificate.whitened import real
 from sketchlearn.decoders.noise import ROUNDING
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.subspaces.flats import Flats
 
 
@@ -64,7 +64,7 @@ def errors_of(problem: Problem, flats: Flats, rng: np.random.Generator) -> Error
     return Errors(floor, deviation, np.arctan(np.sqrt(np.mean(largest**2, axis=1))))
 
 
-def tangent(w: Array, flats: Flats) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
+def tangent(w: Array, flats: Flats) -> tuple[Complex, Complex]:
     """Derivatives of the sketch of the mixture (m, p), those by turns of the subspaces first, and the sketch itself.
 
     A turn of a subspace is a change of its basis in directions orthogonal to it, (d - r, r).

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders.budget import STEPS
 from sketchlearn.decoders.families import Factors
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.lbfgs import lbfgs
 
@@ -85,7 +85,7 @@ class Flats:
         turned = r[:, None]
         return replace(self, bases=q, places=(turned @ self.places[..., None])[..., 0], roots=turned @ self.roots)
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, npt.NDArray[np.intp]]:
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Index]:
         """Rows of the mixture, and the groups that they are from."""
         state = self.state()
         owner = rng.choice(state.k, n, p=state.weights)
