@@ -41,20 +41,10 @@ class PairFit(NamedTuple):
 
 
 def fit_pairs(S: Array, shares: Array, x: Index, t: Index, x_mean: Array, count: float, ridge: float | None) -> PairFit:
-    """Regress columns on others.
+    """Regress the columns t on the columns x, with the means `x_mean`, or zeros where there is no constant.
 
-    Parameters
-    ----------
-    S, shares : array (d, d)
-        Covariances, and shares of the rows that hold both columns.
-    x, t : array of int
-        Predictors and targets.
-    x_mean : array (p,)
-        Means of the predictors; zeros where there is no constant.
-    count : float
-        Rows.
-    ridge : float or None
-        Penalty on squared coefficients over the number of rows; None chooses one for each target.
+    S and `shares` (d, d) are covariances, and shares of the rows that hold both columns; `ridge` is the penalty on
+    squared coefficients over the number of rows, None to choose one for each target.
 
     Examples
     --------

@@ -13,7 +13,6 @@ from sketchlearn.models.mixture import Mixture
 
 LIGHTEST, NARROWEST = 1e-9, 1e-12
 """Weight and variance (in units of the data's own) of a component, at least: smaller ones are rounding."""
-_REVIVED = 1e-4  # weight from which a descent can bring a component back
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +103,7 @@ class State:
 
     def revived(self) -> State:
         """The state with weights from which a descent can bring all components back."""
-        return self.with_weights(np.maximum(self.weights, _REVIVED))
+        return self.with_weights(np.maximum(self.weights, 1e-4))
 
     def select(self, keep: Any, weights: Array | None = None) -> State:
         """Some of the components, with new weights if they are given."""

@@ -17,6 +17,7 @@ from sketchlearn.decoders.solution import MixtureSolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.models.mixture import Mixture
+from sketchlearn.words import counted
 
 _LIMITS = (noise.SLACK, 4.0)  # misfit over noise floor beyond which the model is wrong, at least and at most
 _DEVIATIONS = 6.0  # and in between: 1 plus this many standard deviations (the tail is that of a chi-square law)
@@ -123,7 +124,8 @@ def solution(
     """A certified fit in the coordinates of the rows, with its verdict."""
     state, kind = certificate.state, setting.family.name
     unreliable = undetermined(setting, certificate)
-    judged = verdicts.of_mixture(certificate.ratio, certificate.limit, setting.k, kind, unreliable)
+    what = f"{counted(setting.k, 'Gaussian')} ({kind} covariances)"
+    judged = verdicts.of_mixture(certificate.ratio, certificate.limit, what, unreliable)
     means, covariances = in_rows(setting.base, state)
     return MixtureSolution(
         **said("gmm", decoder, state.value, certificate.floor, judged, setting.rounds, trace),
