@@ -36,8 +36,7 @@ def project(setting: Setting, certificate: Certificate) -> tuple[Certificate, St
     best = max(candidates, key=lambda found: found[1])[0]
     # a search that failed, and not the model: then the sketch itself is the better judge
     again = setting.improve(best, 150)
-    floor, _ = setting.floor(setting.exploring, again)
-    if again.value < certificate.limit * floor:
+    if again.value < certificate.limit * setting.exploring.floor(again, k)[0]:
         return finish(setting, again), None
     return certify(setting, best), rich
 

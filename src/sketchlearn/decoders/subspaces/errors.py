@@ -16,19 +16,13 @@ from sketchlearn.decoders.subspaces.flats import Flats
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Noise of a fit.
+    """Noise of a fit."""
 
-    Attributes
-    ----------
-    floor, deviation : float
-        Misfit that noise leaves of a right model whose parameters were fitted, and its relative standard deviation.
-    angles : ndarray (k,)
-        Root mean square of the largest principal angle between each subspace and the true one, in radians.
-    """
-
-    floor: float
-    deviation: float
-    angles: Array
+    floor: float  # misfit that noise leaves of a right model whose parameters were fitted
+    deviation: float  # and its relative standard deviation
+    angles: (
+        Array  # root mean square of the largest principal angle between each subspace and the true one, radians, (k,)
+    )
 
 
 def errors_of(problem: Problem, flats: Flats, rng: np.random.Generator) -> Errors:

@@ -8,8 +8,6 @@ from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders.budget import ROUNDS
 from sketchlearn.models.subspaces import assign
 
-_SETTLED = 1e-3  # of the rows: so few that change their subspace don't turn it
-
 
 def k_subspaces(
     rows: Array, k: int, dim: int, rng: np.random.Generator, starts: int = 10
@@ -34,7 +32,7 @@ def k_subspaces(
         for _ in range(ROUNDS):
             new = assign(rows, bases)
             changed, owner = np.count_nonzero(new != owner), new
-            if changed <= _SETTLED * len(rows):
+            if changed <= 1e-3 * len(rows):  # so few don't turn it
                 break
             for l in range(k):
                 mine = rows[owner == l]
