@@ -21,18 +21,9 @@ __all__ = ["PILOT_ROWS", "Pilot", "Rows", "as_random_state", "checked_weights", 
 class Rows:
     """Checked rows.
 
-    Attributes
-    ----------
-    data : array or Source
-        What the engine reads.
-    weights : ndarray (n,) or None
-        Weights of an array's rows, on the grid of sketches.
-    scale : float
-        Power of two that the weights were multiplied by.
-    names : tuple of str or None
-        Names of the columns, if they have any.
-    sample : Pilot or None
-        Some rows of a source.
+    `data`: what the engine reads. `weights`: weights of an array's rows, on the grid of sketches, (n,). `scale`: power
+    of two that the weights were multiplied by. `names`: names of the columns, if they have any. `sample`: some rows of
+    a source.
     """
 
     data: Any
