@@ -24,10 +24,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
-Columns = npt.NDArray[np.intp]
+from sketchlearn.arrays import Array, Index
 
 _PENALTIES = np.concatenate([[0.0], 10.0 ** np.arange(-5.0, 1.01, 0.25)])  # in units of the predictors' variances
 _NOTHING = 1e-9  # eigenvalues of standardised columns that are none
@@ -42,23 +40,11 @@ class PairFit(NamedTuple):
     penalties: Array
 
 
-def fit_pairs(
-    S: Array, shares: Array, x: Columns, t: Columns, x_mean: Array, count: float, ridge: float | None
-) -> PairFit:
-    """Regress columns on others.
+def fit_pairs(S: Array, shares: Array, x: Index, t: Index, x_mean: Array, count: float, ridge: float | None) -> PairFit:
+    """Regress the columns t on the columns x, with the means `x_mean`, or zeros where there is no constant.
 
-    Parameters
-    ----------
-    S, shares : array (d, d)
-        Covariances, and shares of the rows that hold both columns.
-    x, t : array of int
-        Predictors and targets.
-    x_mean : array (p,)
-        Means of the predictors; zeros where there is no constant.
-    count : float
-        Rows.
-    ridge : float or None
-        Penalty on squared coefficients over the number of rows; None chooses one for each target.
+    S and `shares` (d, d) are covariances, and shares of the rows that hold both columns; `ridge` is the penalty on
+    squared coefficients over the number of rows, None to choose one for each target.
 
     Examples
     --------

@@ -41,13 +41,10 @@ from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
 
-_STARTS = 3  # random starts of k-means for the costs
 _DRAWS = 4000  # rows drawn from the mixture that stands for the data; evidence counts as that of so many rows at most
 _KNOWN = 100  # rows for each cluster from which on its variance is known to 14 %: then a certificate overrules
 _FEW_PARAMETERS = 0.25  # of the numbers in a sketch or of the rows, up to which clusters of other shapes are tried
-_SURE = 2.0  # standard errors of a difference: smaller ones can be chance
 _SHAPES = ("one width", "round", "diagonal", "any")
-_THIN = 1e-4  # of the mean variance of a column: clusters that are thinner are a matter of rounding
 
 
 def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator, report: Report = silent) -> Sweep:
@@ -133,7 +130,7 @@ def completed_likelihood(draws: Array, centers: Array, n: float) -> Evidence:
     count, d = draws.shape
     labels = ((draws[:, None, :] - centers[None]) ** 2).sum(2).argmin(1)
     rows = [draws[labels == j] for j in np.unique(labels)]
-    least = _THIN * float(draws.var(0).mean()) + 1e-300
+    least = 1e-4 * float(draws.var(0).mean()) + 1e-300  # thinner clusters are a matter of rounding
     whole = max(sum(float(((part - part.mean(0)) ** 2).sum()) for part in rows) / (count * d), least)
     k, found = len(rows), list[Evidence]()
     for shape, each in zip(_SHAPES, (0, 1, d, d * (d + 1) // 2), strict=True):
@@ -163,11 +160,11 @@ def _normal(rows: Array, shape: str, whole: float, least: float) -> Array:
 
 
 def _fewest(evidence: list[Evidence], n: float) -> int:
-    """The place of the first number that is not worse than the best by more than chance."""
+    """The place of the first number that is not worse than the best by more than two standard errors."""
     best = min(evidence, key=lambda one: one.criterion)
     for i, one in enumerate(evidence):
         error = 2.0 * np.sqrt(n) * float((one.likelihoods - best.likelihoods).std())
-        if one.criterion - best.criterion <= _SURE * error:
+        if one.criterion - best.criterion <= 2.0 * error:
             return i
     raise AssertionError("the best one is not worse than itself")
 
@@ -180,7 +177,7 @@ def _cells(draws: Array, weights: Array, means: Array, last: Array | None) -> tu
     """
     k = len(means)
     own = np.random.default_rng(k)
-    found = [k_means(draws, weights, start, runs, own)[0] for start, runs in ((means, 1), (k, _STARTS))]
+    found = [k_means(draws, weights, start, runs, own)[0] for start, runs in ((means, 1), (k, 3))]
     if last is not None:
         more = last
         for _ in range(k - len(last)):

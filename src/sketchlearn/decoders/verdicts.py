@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
+from sketchlearn.decoders.noise import SLACK
 from sketchlearn.decoders.solution import Code
 from sketchlearn.words import counted
 
 if TYPE_CHECKING:
     from sketchlearn.decoders.certificate.examine import Examination
 
-CLUSTERS, STABLE, FAMILY, LOW_RANK = 3.0, 2.0, 2.0, 1.5
-"""Misfit over noise floor beyond which a model of each kind is taken to be wrong."""
+CLUSTERS, FAMILY = 3.0, 2.0
+"""Misfit over noise floor beyond which round clusters, and mixtures of laws that are not normal, are wrong."""
 
 HELD = 0.8
 """Share of its claimed variance that a principal component must hold: it claims at most a quarter too much."""
@@ -33,29 +34,16 @@ def of_clusters(
     plain: float,
     seen: Examination | None,
     *,
-    place: npt.NDArray[np.float64] | None,
+    place: Array | None,
     total: float,
     strays: int = 0,
     far: bool = False,
 ) -> Verdict:
-    """Round components.
+    """Round components with a misfit of `ratio` noise floors (`plain` with one width), `path` says of what kind.
 
-    Parameters
-    ----------
-    ratio, path : float, str
-        Misfit over noise floor, and what the components are.
-    k, plain : int, float
-        Their number, and the ratio of the model with one width.
-    seen : Examination or None
-        What the certificate's tests found.
-    place : ndarray (d,) or None
-        Where a component is missing most, in the units of the rows.
-    total : float
-        Rows.
-    strays : int
-        Places far from all clusters with a few rows each.
-    far : bool
-        Whether far components were added to what the tests looked at.
+    The certificate has `seen` them, and a component is missing most at a `place` in the units of the rows; `total` is
+    the number of rows, `strays` that of places with a few rows far from all clusters, and `far` says whether far
+    components were added to what the tests looked at.
     """
     if seen is None:
         if plain <= CLUSTERS and far:
@@ -89,13 +77,10 @@ def of_clusters(
         if not seen.determined:
             error = max(seen["coordinate"].score, seen["distance"].score / 2.0)
             why = (
-                f"the centre of component {seen['coordinate'].at} is known to {_widths(error)} only: the map is too coarse, "
-                "there are too few rows or features, or clusters coincide"
+                f"the centre of component {seen['coordinate'].at} is known to {_widths(error)} only: the map is too "
+                "coarse, there are too few rows or features, or clusters coincide"
             )
-        return (
-            Code.UNDETERMINED,
-            f"Not certified. {explain}, but {why}. {could_show}",
-        )
+        return Code.UNDETERMINED, f"Not certified. {explain}, but {why}. {could_show}"
     if not ratio <= CLUSTERS:
         return _misfit(k, plain, path)
     split, missing = (seen[test].score / seen[test].limit for test in ("split", "missing"))
@@ -157,32 +142,17 @@ def of_search(ratio: float, name: str, doubt: str = "") -> Verdict:
     return _unless(doubt, f"{_misfit_of(name, ratio)} This decoder doesn't test whether small clusters are missing.")
 
 
-def of_mixture(ratio: float, limit: float, k: int, kind: str, unreliable: Sequence[int]) -> Verdict:
-    """A Gaussian mixture; `unreliable` are the components that the sketch does not determine."""
+def of_mixture(ratio: float, limit: float, what: str, unreliable: Sequence[int]) -> Verdict:
+    """A mixture of some components; `unreliable` are those that the sketch does not determine."""
     if ratio > limit:
         return Code.MISFIT, (
             "Not certified. Try another seed, more components or a larger sketch. If you have rows, check the model "
-            f"on them. The rows are not a mixture of {counted(k, 'Gaussian')} ({kind} covariances), or components were "
-            f"missed: {_floors(ratio)}."
+            f"on them. The rows are not a mixture of {what}, or components were missed: {_floors(ratio)}."
         )
     if unreliable:
         return Code.UNDETERMINED, (
             "Not certified. Ask for fewer components, or make a larger sketch: this one does not determine the weight "
             f"or the width of {_components(unreliable)}. {_floors(ratio).capitalize()}."
-        )
-    return Code.RELIABLE, f"Reliable. The mixture explains the sketch: {_floors(ratio)}."
-
-
-def of_stable(ratio: float, k: int, unreliable: Sequence[int]) -> Verdict:
-    """A mixture of elliptic stable laws."""
-    if ratio > STABLE:
-        return Code.MISFIT, (
-            "Not certified. Try another seed or a larger sketch. The rows are not a mixture of "
-            f"{counted(k, 'elliptic stable distribution')}, or components were missed: {_floors(ratio)}."
-        )
-    if unreliable:
-        return Code.UNDETERMINED, (
-            f"Not certified. The sketch does not determine {_components(unreliable)}. {_floors(ratio).capitalize()}."
         )
     return Code.RELIABLE, f"Reliable. The mixture explains the sketch: {_floors(ratio)}."
 
@@ -204,9 +174,9 @@ def of_family(ratio: float, k: int, seen: Examination | None = None) -> Verdict:
     return Code.RELIABLE, f"Reliable. The mixture explains the sketch: {_floors(ratio)}.{tests}"
 
 
-def of_low_rank(residual: float, ratio: float, rank: int, converged: bool, held: npt.NDArray[np.float64]) -> Verdict:
+def of_low_rank(residual: float, ratio: float, rank: int, converged: bool, held: Array) -> Verdict:
     """A second moment of low rank; `held` is the share of its claimed variance that each wanted component holds."""
-    if ratio > LOW_RANK:
+    if ratio > SLACK:
         text = (
             f"Not certified. Try a larger sketch or a larger rank. Rank {rank} leaves {100 * residual:.2g} % of the "
             f"measurements unexplained, {ratio:.3g} times their sampling noise. This happens if many small components "
@@ -238,11 +208,9 @@ def of_exact(rank: int, buried: int = 0) -> Verdict:
 
 
 def _unless(doubt: str, said: str) -> Verdict:
-    return (
-        (Code.UNDETERMINED, f"Not certified, because {doubt}. {said}")
-        if doubt
-        else (Code.RELIABLE, f"Reliable. {said}")
-    )
+    if doubt:
+        return Code.UNDETERMINED, f"Not certified, because {doubt}. {said}"
+    return Code.RELIABLE, f"Reliable. {said}"
 
 
 def _floors(ratio: float) -> str:

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders.certificate import repair
 from sketchlearn.decoders.certificate.examine import Examination, examine
 from sketchlearn.decoders.certificate.tangent import HALF_A_ROW
-from sketchlearn.decoders.certificate.whitened import DENSE, FEW, Array, Whitened
+from sketchlearn.decoders.certificate.whitened import DENSE, FEW, Whitened
 from sketchlearn.decoders.families import SHARED, Family
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import LIGHTEST, NARROWEST, State
@@ -80,7 +80,7 @@ class Certifier:
             wanted = max(DENSE, wanted // 2)
         if self.problem.n * float(self.problem.added.mean()) > _NOISY:
             wanted = max(wanted, _MOST // count**2)
-        index: npt.NDArray[np.intp] = np.arange(size)
+        index: Index = np.arange(size)
         if wanted < size and not everything:
             index = np.sort(np.random.default_rng(size).permutation(size)[:wanted])
         # (shortcuts for blocks know Gaussian rows only)

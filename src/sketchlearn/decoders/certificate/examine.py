@@ -21,10 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.certificate.findings import DETERMINED, EXPLAINED, RESOLVED, TESTS, Exam, Finding
 from sketchlearn.decoders.certificate.scores import SPLIT, missing_limit, search_missing, split_test
 from sketchlearn.decoders.certificate.tangent import F32, Tangent, remainders
-from sketchlearn.decoders.certificate.whitened import APART, Array, Whitened
+from sketchlearn.decoders.certificate.whitened import APART, Whitened
 
 RESIDUAL = 4.0  # standard deviations up to which chance explains it
 COORDINATE, DISTANCE = 0.5, 1.0  # widths: standard error of a coordinate, root mean square distance of a mean

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.budget import over
 from sketchlearn.decoders.certificate.examine import RESIDUAL, residual_test
 from sketchlearn.decoders.certificate.scores import missing_limit, search_missing
 from sketchlearn.decoders.certificate.tangent import Tangent, remainders
-from sketchlearn.decoders.certificate.whitened import APART, Array, Whitened
+from sketchlearn.decoders.certificate.whitened import APART, Whitened
 from sketchlearn.decoders.state import State
 
 _HARDER = 400, 160  # places and climbers

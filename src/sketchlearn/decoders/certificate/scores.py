@@ -10,8 +10,9 @@ import math
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.certificate.tangent import F32, Tangent
-from sketchlearn.decoders.certificate.whitened import Array, Whitened, real
+from sketchlearn.decoders.certificate.whitened import Whitened, real
 from sketchlearn.decoders.noise import PROBES
 from sketchlearn.decoders.state import State
 

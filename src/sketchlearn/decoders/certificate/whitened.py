@@ -28,12 +28,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
+from sketchlearn.arrays import AnyArray, Array, Complex
 from sketchlearn.decoders.budget import charge
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.features.operator import DenseOperator
 
-Array = npt.NDArray[np.float64]
 T = TypeVar("T", np.float32, np.float64)
 
 DENSE = 300  # frequencies up to which all of R is used,
@@ -41,7 +41,7 @@ FEW = 5  # or dimensions
 APART = 4.0  # widths beyond which two components share no rows
 
 
-def real(values: npt.NDArray[np.complex128]) -> Array:
+def real(values: Complex) -> Array:
     """Real parts over imaginary parts, (m, ...) to (2 m, ...)."""
     return np.concatenate([values.real, values.imag], axis=0)
 
@@ -66,7 +66,7 @@ class Whitened:
     def __init__(
         self,
         w: Array,
-        z: npt.NDArray[np.complex128],
+        z: Complex,
         n: float,
         state: State,
         extra: Array | float = 0.0,
@@ -151,7 +151,7 @@ class Whitened:
 
     # -- the model -----------------------------------------------------------------------------
 
-    def atoms(self, state: State) -> npt.NDArray[np.complex128]:
+    def atoms(self, state: State) -> Complex:
         """Characteristic functions of the components, (m, k)."""
         return np.ascontiguousarray(state.family.values(state.means, state.shapes, self.operator).T)
 
@@ -159,7 +159,7 @@ class Whitened:
         """The model of the sketch, (2 m,)."""
         return real(self.atoms(state) @ state.weights)
 
-    def tangents(self, state: State, dtype: npt.DTypeLike = np.float64) -> tuple[npt.NDArray[Any], Array]:
+    def tangents(self, state: State, dtype: npt.DTypeLike = np.float64) -> tuple[AnyArray, Array]:
         """Derivatives of the model, one column a parameter, and the model.
 
         Means (k d), weights along directions that keep their sum (k - 1), then the free numbers of the shapes.
@@ -277,13 +277,13 @@ def remainder_covariance(w: Array, state: State) -> Array:
     return of_parts(*state.pairs(w))
 
 
-def of_parts(direct: npt.NDArray[np.complex128], conjugate: npt.NDArray[np.complex128]) -> Array:
+def of_parts(direct: Complex, conjugate: Complex) -> Array:
     """Covariances of cosines and sines, (2 m, 2 m), from those with the features and with their conjugates."""
     across = 0.5 * (conjugate.imag - direct.imag)
     return np.block([[0.5 * (direct.real + conjugate.real), across], [across.T, 0.5 * (direct.real - conjugate.real)]])
 
 
-def remainder_variance(w: Array, state: State) -> tuple[Array, npt.NDArray[np.complex128]]:
+def remainder_variance(w: Array, state: State) -> tuple[Array, Complex]:
     """The diagonal of R: E|.|^2 (m,), and E(.)^2 (m,).
 
     Where a component's shape is free, what a row contributes to it is absorbed as well.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_component, shares_of
 from sketchlearn.decoders.classifier.worth import worth
@@ -22,8 +22,6 @@ from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.rules import MixtureRule
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.words import counted
-
-Array = npt.NDArray[np.float64]
 
 # added to variances, in parts of each column's own: little for naive Bayes (scikit-learn's GaussianNB adds a part of
 # the largest one, which drowns narrow columns), more for matrices, which may be singular

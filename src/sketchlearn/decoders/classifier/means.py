@@ -11,8 +11,8 @@ lengths are drawn together by its share in their variance (DerSimonian and Laird
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.classifier.ridge import counts_of, one_component, shares_of
 from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.evidence import small_class
@@ -23,8 +23,6 @@ from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.models.rules import LinearRule
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
 
 
 @decoder

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Complex, Flags, Index
 from sketchlearn.features.operator import DenseOperator, Operator
 
 if TYPE_CHECKING:
     from sketchlearn.decoders.families.charts import Chart, Frame
 
-Array = npt.NDArray[np.float64]
-Real = npt.NDArray[Any]
-Index = npt.NDArray[np.intp]
 
 HALF_STEP = 0.8
 """Standard deviations by which the halves of a split component move to either side, along its longest axis."""
@@ -74,11 +72,11 @@ class Family(ABC):
     # -- what a new family says ------------------------------------------------------------------
 
     @abstractmethod
-    def damping(self, shapes: Array, w: Operator) -> Real:
+    def damping(self, shapes: Array, w: Operator) -> AnyArray:
         """Logarithms of the envelopes, (k, m); one row if all components have the same."""
 
     @abstractmethod
-    def damping_vjp(self, shapes: Array, w: Operator, cotangent: Real) -> Real:
+    def damping_vjp(self, shapes: Array, w: Operator, cotangent: AnyArray) -> AnyArray:
         """``sum_j cotangent[l, j] * d damping[l, j] / d shapes[l]``, in the form of `shapes`."""
 
     @abstractmethod
@@ -157,7 +155,7 @@ class Family(ABC):
         """The free numbers of each shape, (rows, s)."""
         return shapes.reshape(len(shapes), -1)
 
-    def slopes(self, shapes: Array, w: Operator) -> Real:
+    def slopes(self, shapes: Array, w: Operator) -> AnyArray:
         """Derivatives of the damping in the free numbers, (rows, m, s); by default from central differences."""
         rows, size = self.free(shapes).shape
         out = np.empty((rows, w.shape[0], size))
@@ -174,7 +172,7 @@ class Family(ABC):
         trial = shapes + step.reshape(shapes.shape)
         return np.where(shapes > 0, np.maximum(trial, _KEPT * shapes), trial)
 
-    def sizes(self, d: int) -> npt.NDArray[np.bool_]:
+    def sizes(self, d: int) -> Flags:
         """Which of the free numbers of a component are in units of a variance, (s,)."""
         return np.ones(self.numbers(d), bool)
 
@@ -208,7 +206,7 @@ class Family(ABC):
 
     # -- what follows --------------------------------------------------------------------------------
 
-    def values(self, means: Array, shapes: Array, w: Operator) -> npt.NDArray[np.complex128]:
+    def values(self, means: Array, shapes: Array, w: Operator) -> Complex:
         """Characteristic functions at the frequencies, (k, m).
 
         Examples
@@ -221,7 +219,7 @@ class Family(ABC):
         """
         return np.asarray(np.exp(1j * w.forward(means) + self.damping(shapes, w)), np.complex128)
 
-    def tiled(self, shapes: Array, w: Operator) -> tuple[Real, Callable[[Real], Real]]:
+    def tiled(self, shapes: Array, w: Operator) -> tuple[AnyArray, Callable[[AnyArray], AnyArray]]:
         """The damping, and its vector-Jacobian product as a function: for families that can share work."""
         return self.damping(shapes, w), lambda cotangent: self.damping_vjp(shapes, w, cotangent)
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sketchlearn.decoders.families.base import Array, Family, Real
+from sketchlearn.arrays import AnyArray, Array
+from sketchlearn.decoders.families.base import Family
 from sketchlearn.decoders.noise import PROBES
 from sketchlearn.features.operator import Operator
 
@@ -43,7 +44,7 @@ class Frame:
     """
 
     operator: Operator
-    u: Real
+    u: AnyArray
     means: Array
     weights: Array
     shapes: Array
@@ -81,7 +82,7 @@ class Chart(ABC):
         """Gradient in p from that in the shapes."""
 
     @abstractmethod
-    def curvatures(self, e2: Real) -> tuple[Array, Array]:
+    def curvatures(self, e2: AnyArray) -> tuple[Array, Array]:
         """Diagonal of the Gauss-Newton matrix in t and p, for weighted squared envelopes (k, m)."""
 
     def means(self, t: Array) -> Array:
@@ -122,7 +123,7 @@ class PlainChart(Chart):
     def pull(self, g: Array, shapes: Array, kept: Any) -> Array:
         return g
 
-    def curvatures(self, e2: Real) -> tuple[Array, Array]:
+    def curvatures(self, e2: AnyArray) -> tuple[Array, Array]:
         frame, operator = self.frame, self.frame.operator
         a2 = frame.squared_weights
         h_t = a2[:, None] * operator.quadratic_adjoint(e2, "diag")
@@ -167,7 +168,7 @@ class AxisChart(Chart):
     def pull_means(self, g: Array) -> Array:
         return g * self.columns
 
-    def curvatures(self, e2: Real) -> tuple[Array, Array]:
+    def curvatures(self, e2: AnyArray) -> tuple[Array, Array]:
         frame, operator = self.frame, self.frame.operator
         a2 = frame.squared_weights
         if self.base.ndim == 1:
@@ -234,7 +235,7 @@ class MatrixChart(Chart):
     def pull_means(self, g: Array) -> Array:
         return np.asarray((np.swapaxes(self.root, 1, 2) @ g[:, :, None])[:, :, 0])
 
-    def curvatures(self, e2: Real) -> tuple[Array, Array]:
+    def curvatures(self, e2: AnyArray) -> tuple[Array, Array]:
         a2 = self.frame.squared_weights
         h_t, h_p = np.empty(self.frame.means.shape), np.empty(self.lower.shape)
         if self.family.shared:
@@ -285,7 +286,7 @@ class FactorChart(Chart):
         out[:, 0] *= 2.0 * shapes[:, 0]
         return out
 
-    def curvatures(self, e2: Real) -> tuple[Array, Array]:
+    def curvatures(self, e2: AnyArray) -> tuple[Array, Array]:
         frame, operator, d = self.frame, self.frame.operator, self.base.shape[2]
         a2 = frame.squared_weights[:, None]
         h_t = a2 * operator.quadratic_adjoint(e2, "diag")

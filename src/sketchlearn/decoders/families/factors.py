@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.families.base import Array, Real
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.decoders.families.gaussian import FULL, Gaussian
 from sketchlearn.features.operator import Operator
 from sketchlearn.kernels import tiers
@@ -39,7 +39,7 @@ class Factors(Gaussian):
     def __init__(self, rank: int) -> None:
         self.rank = rank
 
-    def tiled(self, shapes: Array, w: Operator) -> tuple[Real, Callable[[Real], Real]]:
+    def tiled(self, shapes: Array, w: Operator) -> tuple[AnyArray, Callable[[AnyArray], AnyArray]]:
         k, _, d = shapes.shape
         damping = np.ascontiguousarray(w.quadratic(-0.5 * shapes[:, 0]))
         projected = w.forward(shapes[:, 1:].reshape(k * self.rank, d))
@@ -47,7 +47,7 @@ class Factors(Gaussian):
         if self.rank:
             loops.damp(projected, damping)
 
-        def pull(cotangent: Real) -> Real:
+        def pull(cotangent: AnyArray) -> AnyArray:
             out = np.empty(shapes.shape, cotangent.dtype)
             out[:, 0] = -0.5 * w.quadratic_adjoint(cotangent, "diag")
             if self.rank:
@@ -57,12 +57,12 @@ class Factors(Gaussian):
 
         return damping, pull
 
-    def damping(self, shapes: Array, w: Operator) -> Real:
+    def damping(self, shapes: Array, w: Operator) -> AnyArray:
         diagonal = w.quadratic(-0.5 * shapes[:, 0])
         projected = w.forward(shapes[:, 1:].reshape(-1, shapes.shape[2])).reshape(len(shapes), self.rank, -1)
         return np.asarray(diagonal - 0.5 * (projected**2).sum(1))
 
-    def damping_vjp(self, shapes: Array, w: Operator, cotangent: Real) -> Real:
+    def damping_vjp(self, shapes: Array, w: Operator, cotangent: AnyArray) -> AnyArray:
         return self.tiled(shapes, w)[1](cotangent)
 
     def left(self, shapes: Array, w: Operator) -> Array:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.families.base import Array, Family, Index, Real
+from sketchlearn.arrays import AnyArray, Array, Flags, Index
+from sketchlearn.decoders.families.base import Family
 from sketchlearn.features.operator import Operator, lower_triangle
 from sketchlearn.models.stable_law import sample_stable
 
@@ -38,16 +39,16 @@ class Stable(Family):
             raise ValueError(f"scatter_type={scatter_type!r}: choose 'full' or 'diag'")
         self.scatter_type = scatter_type
 
-    def _half_form(self, shapes: Array, w: Operator) -> Real:
+    def _half_form(self, shapes: Array, w: Operator) -> AnyArray:
         """w'Sw/2."""
         inner = shapes[:, 1:]
         s = inner if self.scatter_type == "diag" else _squares(inner, w.shape[1])
         return np.maximum(0.5 * w.quadratic(s), np.finfo(w.dtype).tiny)
 
-    def damping(self, shapes: Array, w: Operator) -> Real:
+    def damping(self, shapes: Array, w: Operator) -> AnyArray:
         return np.asarray(-(self._half_form(shapes, w) ** (0.5 * shapes[:, :1])))
 
-    def damping_vjp(self, shapes: Array, w: Operator, cotangent: Real) -> Real:
+    def damping_vjp(self, shapes: Array, w: Operator, cotangent: AnyArray) -> AnyArray:
         s = self._half_form(shapes, w)
         half = 0.5 * shapes[:, :1]
         pull = -cotangent * s**half
@@ -86,7 +87,7 @@ class Stable(Family):
         s = shapes[:, 1:] if self.scatter_type == "diag" else _squares(shapes[:, 1:], d)
         return {"alphas": shapes[:, 0], "scatters": s}
 
-    def sizes(self, d: int) -> npt.NDArray[np.bool_]:
+    def sizes(self, d: int) -> Flags:
         a, b = lower_triangle(d)
         return np.append(False, np.ones(d, bool) if self.scatter_type == "diag" else a == b)
 

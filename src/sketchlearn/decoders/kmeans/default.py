@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.budget import AGREE, RESTARTS, STEPS
 from sketchlearn.decoders.certificate import Certified, Certifier
@@ -39,7 +40,7 @@ from sketchlearn.decoders.kmeans.partition import (
 )
 from sketchlearn.decoders.kmeans.posterior import believed, pooled
 from sketchlearn.decoders.metric import has_box, standard_metric
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import ClusterSolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import best_of_runs

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.arrays import Array, Index
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.threads import in_parallel
@@ -245,7 +246,7 @@ def _is_best(mixture: Mixture, k: int) -> bool:
     return bool(merging.min() > 3.0 * float((a * mixture.variances()).max()) * 2.0 / (np.pi * mixture.dim))
 
 
-def _overlap(mixture: Mixture, x: Array, w: Array, owner: npt.NDArray[np.intp]) -> float:
+def _overlap(mixture: Mixture, x: Array, w: Array, owner: Index) -> float:
     """Share of the mass that lies closer to another component than to its own."""
     return float(w[squared_distances(x, mixture.means).argmin(1) != owner].sum() / w.sum())
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.budget import announce
 from sketchlearn.decoders.drive import decoder
@@ -16,7 +17,7 @@ from sketchlearn.decoders.lowrank.burer_monteiro import burer_monteiro
 from sketchlearn.decoders.lowrank.greedy import greedy
 from sketchlearn.decoders.lowrank.nuclear import nuclear
 from sketchlearn.decoders.lowrank.positive import positive
-from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
+from sketchlearn.decoders.lowrank.problem import Estimate, Problem
 from sketchlearn.decoders.lowrank.shrunk import drowned, shrunk
 from sketchlearn.decoders.lowrank.thresholding import thresholding
 from sketchlearn.decoders.noise import added_variance, sums_with_shrunk_mean
@@ -32,10 +33,6 @@ METHODS: dict[str, Callable[..., Estimate]] = {
     "greedy": greedy,
     "shrunk": shrunk,
 }
-
-_ALL_VALUES = 500  # columns up to which all eigenvectors take no time
-_COPIES = 7.0  # of all products of columns at a time: of a pass, averages, the matrix and its eigenvectors
-_MATRIX = 3000  # columns up to which matrices of them are kept
 
 
 def default_rank(features: SecondMomentMap, n_components: int) -> int:
@@ -89,7 +86,8 @@ def decode_second_moment(
     weight = float(sketch.weight)
     count = sketch.effective_count * features.seen_share(sketch.sums, weight)
     if features.is_exact:
-        announce(_COPIES * sketch.sums.nbytes, sketch.sums.nbytes)
+        # (of a pass, averages, the matrix and its eigenvectors)
+        announce(7.0 * sketch.sums.nbytes, sketch.sums.nbytes)
     sums = sums_with_shrunk_mean(sketch, features)
     mean = features.row_mean_from_sums(sums, weight)
     if centred:
@@ -104,7 +102,7 @@ def decode_second_moment(
     if tolerance is None:
         tolerance = min(max(0.004 * math.sqrt(2.0 / count), 1e-7), 1e-3)
     problem = Problem.from_features(features, y, tolerance, added, laplace)
-    if method == "burer-monteiro" and sketch.privacy is not None and features.dim <= _MATRIX and drowned(problem):
+    if method == "burer-monteiro" and sketch.privacy is not None and features.dim <= 3000 and drowned(problem):
         method = "shrunk"
     if not np.abs(y).max() > 0:
         estimate = Estimate(np.zeros((features.dim, rank)), 0.0, 0, True)
@@ -195,7 +193,7 @@ def _from_matrix(
     unit = max(float(S.max(initial=0.0)), -float(S.min(initial=0.0))) or 1.0
     S /= unit
     d = len(S)
-    if d > _ALL_VALUES and rank < d // 8 and not added.any():
+    if d > 500 and rank < d // 8 and not added.any():
         values, vectors, rest, left = _leading(S, rank)
     else:
         values, vectors = np.linalg.eigh(S)

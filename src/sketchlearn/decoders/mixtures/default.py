@@ -69,7 +69,7 @@ class Decoding(Run):
         if state is None or (self.state is not None and state.value >= self.state.value):
             return None
         self.state = state
-        ratio = state.value / self.setting.floor(self.setting.exploring, state)[0]
+        ratio = state.value / self.setting.exploring.floor(state, self.setting.k)[0]
         return Remark(f"{state.k} {state.family.name} components: {misfit_words(ratio)}")
 
     def judged(self, certificate: Certificate) -> Remark:

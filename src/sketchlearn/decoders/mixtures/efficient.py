@@ -22,13 +22,11 @@ from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.decoders.state import State
 
-_FREQUENCIES, _PARAMETERS = 1600, 1500  # the step takes a second or two at these
-
 
 def efficient(problem: Problem, solution: MixtureSolution, rng: np.random.Generator) -> MixtureSolution | None:
-    """The solution after this step, if it is small enough, and still explains the sketch then."""
+    """The solution after this step, if it takes a second or two, and still explains the sketch then."""
     k, d, family = len(solution.weights), problem.dim, GAUSSIANS[solution.covariance_type]
-    few = problem.size <= _FREQUENCIES and family.parameters(k, d) <= min(_PARAMETERS, 2 * problem.size - 1)
+    few = problem.size <= 1600 and family.parameters(k, d) <= min(1500, 2 * problem.size - 1)
     if not few or family.shared or (solution.weights <= 0).any():
         return None
     work = Whitened.of(problem, State.of(problem.inverse(solution.mixture)).to(family), dense=True)

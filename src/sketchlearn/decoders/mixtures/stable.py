@@ -24,9 +24,7 @@ from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
-
-_WIDEST = 100.0  # variance of a component, in the units of the map
-_REACH = 50.0  # components lie within this many spreads of the centre
+from sketchlearn.words import counted
 
 
 @decoder
@@ -43,7 +41,7 @@ def decode_stable(sketch: Sketch, k: int, scatter_type: str = "full", *, rng: np
     array([1.])
     """
     family, problem = Stable(scatter_type), robust_problem(sketch, scatter_type)
-    run, setting = Run(), Setting.of(problem, family, k, rng, largest=_WIDEST)
+    run, setting = Run(), Setting.of(problem, family, k, rng, largest=100.0)
     search = (f"search for {k} stable component{'s' * (k > 1)}", lambda: explore(setting, STARTS, ROUNDS))
     best = run.best_of([search], lambda found: problem.floor(found)[0], noise.SLACK)
     for _ in range(2):  # weights of the frequencies from the noise that the model leaves
@@ -51,7 +49,8 @@ def decode_stable(sketch: Sketch, k: int, scatter_type: str = "full", *, rng: np
         best = refine(problem, best, 400, boxed=True, saddles=True, **setting.limits)
     floor = problem.floor(best)[0]
     unreliable = _undetermined(problem, best, setting)
-    judged = verdicts.of_stable(best.value / floor, k, unreliable)
+    what = counted(k, "elliptic stable distribution")
+    judged = verdicts.of_mixture(best.value / floor, verdicts.FAMILY, what, unreliable)
     facts = family.describe(best.shapes, k, problem.dim)
     locations, scatters = unwhiten(
         best.means * problem.scale + problem.center,
@@ -79,7 +78,8 @@ def robust_problem(sketch: Sketch, kind: str) -> Problem:
     if scale is None or (metric is None and features.whitening is not None):
         scale = float(np.sqrt(features.dim / np.mean(view.operator.squared_norms)))
     problem = Problem.from_view(view, metric, at=(view.place, scale))
-    return replace(problem, box=(np.maximum(problem.box[0], -_REACH), np.minimum(problem.box[1], _REACH)))
+    # components lie within fifty spreads of the centre
+    return replace(problem, box=(np.maximum(problem.box[0], -50.0), np.minimum(problem.box[1], 50.0)))
 
 
 def _undetermined(problem: Problem, state: State, setting: Setting) -> tuple[int, ...]:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.budget import FEW_STEPS, PATIENCE, ROUNDS, STEPS, over
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.messages import propose
 from sketchlearn.decoders.steps.refine import refine_shared

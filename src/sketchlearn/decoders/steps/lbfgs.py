@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import Bounds, minimize
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.budget import over
 from sketchlearn.kernels import tiers
 
-Array = npt.NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
 
 _ENOUGH = 1e-4  # of the fall that the slope promises

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders.budget import STEPS, Budget, running, spending
 from sketchlearn.decoders.families import DIAGONAL, Factors
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.greedy import search
 from sketchlearn.decoders.steps.groups import groups_apart, joined, without
@@ -45,7 +45,7 @@ class Fitted:
         """The fit in the axes of the sketch."""
         return self.state if self.axes is None else self.state.turned(self.axes.T)
 
-    def refitted(self, half: npt.NDArray[np.intp]) -> State:
+    def refitted(self, half: Index) -> State:
         """The fit moved to what some of the frequencies say."""
         part, start = self.problem.subset(half), self.state
         largest = max(_widest(part), 10.0 * float(start.widths.max()) ** 2)

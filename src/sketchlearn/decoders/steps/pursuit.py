@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.budget import STEPS
 from sketchlearn.decoders.families import POINTS, Family
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.lbfgs import lbfgs
 from sketchlearn.decoders.steps.refine import refine

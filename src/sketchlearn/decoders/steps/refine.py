@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.families.charts import Frame
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.lbfgs import lbfgs, wolfe
 

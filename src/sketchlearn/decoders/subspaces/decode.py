@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 
 from sketchlearn.accepts import whole
+from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.drive import Run, decoder, misfit_words
 from sketchlearn.decoders.kmeans.partition import k_means
 from sketchlearn.decoders.metric import View
-from sketchlearn.decoders.problem import Array, Problem, location_and_scale
+from sketchlearn.decoders.problem import Problem, location_and_scale
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.subspaces.errors import Errors, errors_of
 from sketchlearn.decoders.subspaces.flats import Flats, fit_flats
@@ -32,15 +32,11 @@ from sketchlearn.models.subspaces import SubspacesModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
 
-Index = npt.NDArray[np.intp]
-
-_FLATS = 4  # free flat components for each subspace, to begin with
 _LADDER = (6, 10, 16)  # components inside a subspace, if one will not do
 _POINTS = 6000  # that are drawn from a mixture
 _KNOWN = 2.0  # degrees: what a subspace should be known to
 _APART = 5.0  # errors that two subspaces should be apart
 _TRIES = 4  # beginnings at most
-_SAME = 15.0  # degrees: beginnings that lead to subspaces so close lead to the same
 _CLOSE = 5.0  # times the noise floor: what may be left if refining no longer turns the subspaces
 _ANOTHER = "no beginning has explained the sketch, and no two led to the same subspaces"
 _RICHER = "the law inside the subspaces may be another"
@@ -138,7 +134,7 @@ class _Run(Run):
     def beginning(self) -> tuple[Array, Index, Array, float]:
         """Points of a mixture of flat pieces, the subspaces that they belong to, and the variance across."""
         rng, k, dim, d = self.rng, self.k, self.dim, self.problem.dim
-        free = k * _FLATS
+        free = 4 * k
         loose = Flats(
             np.zeros((free, 1)),
             rng.standard_normal((free, d, dim)) / np.sqrt(d),
@@ -166,11 +162,11 @@ class _Run(Run):
 
 
 def _alike(a: _Found, b: _Found) -> bool:
-    """Whether the subspaces of two fits can be paired so that all pairs are close."""
+    """Whether the subspaces of two fits can be paired so that all pairs are closer than 15 degrees."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     angles = np.array([[principal_angles(x, y)[0] for y in b.flats.bases] for x in a.flats.bases])
-    return bool((angles[linear_sum_assignment(angles)] < _SAME).all())
+    return bool((angles[linear_sum_assignment(angles)] < 15.0).all())
 
 
 def _inside(points: Array, owner: Index, bases: Array, c: int, variance: float, rng: np.random.Generator) -> Flats:

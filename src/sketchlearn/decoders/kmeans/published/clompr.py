@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.families import POINTS
 from sketchlearn.decoders.kmeans.partition import Partition, nearest_cost
 from sketchlearn.decoders.kmeans.published import outcome
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import LIGHTEST, State
 from sketchlearn.decoders.steps.pursuit import clompr

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.budget import FEW_STEPS
 from sketchlearn.decoders.kmeans.published import outcome
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import descended
 from sketchlearn.decoders.steps.lbfgs import lbfgs
