@@ -62,8 +62,6 @@ class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator): 
     sketch_size : int, optional
         Number of cosines and sines of the embedding (1000), or of frequencies for the other methods. Least squares
         keeps half of its square as integers per class.
-    random_state : int, RandomState or None
-        Seeds the map and the decoder of mixtures.
 
     Attributes
     ----------

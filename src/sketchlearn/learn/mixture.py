@@ -46,8 +46,6 @@ class CompressiveGaussianMixture(SketchedMixture):
     start : model, estimator or Mixture, optional
         An earlier model to start from. Component i is then the one nearest to its component i; see
         :func:`sketchlearn.decode`.
-    random_state : int, Generator, RandomState or None
-        Seed of pilot, frequencies and decoder.
 
     Attributes
     ----------
@@ -55,8 +53,6 @@ class CompressiveGaussianMixture(SketchedMixture):
         The mixture, in scikit-learn's shapes.
     means_std_, weights_std_ : ndarray (n_components, n_features), (n_components,), or None
         Standard errors of means and weights; None where the model is not certified, or the sketch is very large.
-    solution_ : GaussianMixtureModel
-        Misfit, noise floor, verdict and more.
     verdict_ : str
         Whether the model explains the data, and which components are unreliable.
     reliable_, converged_ : bool

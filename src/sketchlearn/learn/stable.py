@@ -30,15 +30,11 @@ class CompressiveStableMixture(SketchedMixture):
         Shape of the scatter matrices.
     sketch_size : int, optional
         Number of frequencies; by default 15 per parameter of the mixture.
-    random_state : int, Generator, RandomState or None
-        Seed of pilot, frequencies and decoder.
 
     Attributes
     ----------
     weights_, alphas_, locations_, scatters_ : ndarray
         The mixture.
-    solution_ : StableMixtureModel
-        Misfit, noise floor, verdict and more.
     verdict_ : str
         Whether the model explains the data.
     reliable_, converged_ : bool

@@ -50,12 +50,8 @@ class CompressiveVerifier(TableEstimator):
     dependence : float
         The number of rows that carry as much information as one independent row: above 1 for rows that follow each
         other in time.
-    features : FourierFeatures, optional
-        The map to sketch with.
     sketch_size : int, optional
         Features; by default ten for each parameter of the background model.
-    decoder : str
-        A decoder of mixtures, see :func:`sketchlearn.decode`.
 
     Attributes
     ----------
