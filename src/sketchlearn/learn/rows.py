@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sketchlearn.arrays import Array
+from sketchlearn.arrays import Array, Ints
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches.value import WEIGHT_BITS
 from sketchlearn.sources import Source
@@ -23,7 +23,7 @@ class Rows:
 
     `data`: what the engine reads. `weights`: weights of an array's rows, on the grid of sketches, (n,). `scale`: power
     of two that the weights were multiplied by. `names`: names of the columns, if they have any. `sample`: some rows of
-    a source.
+    a source. `groups`: numbers of the groups that an array's rows are in, (n,), and their labels.
     """
 
     data: Any
@@ -31,6 +31,7 @@ class Rows:
     scale: float = 1.0
     names: tuple[str, ...] | None = None
     sample: Pilot | None = None
+    groups: tuple[Ints, tuple[Any, ...]] | None = None
 
     @property
     def count(self) -> int | None:
