@@ -90,7 +90,7 @@ class SketchEstimator(DeclaredParameters, ABC):
 
     def design_request(self) -> dict[str, Any]:
         """What to ask of :func:`sketchlearn.design`, as fields of a request: task, number of components, options."""
-        return {"task": self.task, "n_components": self._components()}
+        return {"task": self.task, "n_components": self._components(), **self._passed("design")}
 
     def design_features(self, request: Request) -> FeatureMap:
         """A feature map for a request with a pilot sample; by default that of the task's own designer."""
@@ -155,11 +155,11 @@ class SketchEstimator(DeclaredParameters, ABC):
 
     def sweep_options(self) -> dict[str, Any]:
         """Options of the sweep that chooses the number of components."""
-        return {}
+        return self._passed("sweep")
 
     def decode_options(self) -> dict[str, Any]:
         """Options of the decoder."""
-        return {}
+        return self._passed("decode")
 
     # -- learning ------------------------------------------------------------------------------
 

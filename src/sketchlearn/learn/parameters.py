@@ -74,9 +74,12 @@ n_features_in_, feature_names_in_
 _ALWAYS = ("sketch_", "solution_", "reliable_", "n_features_in_")
 
 
-def parameter(*, default: Any, accepts: Accepts | None = None, kw_only: bool = True) -> Any:
-    """A parameter of an estimator; what it accepts may be left out if it is one of :data:`SHARED`."""
-    return field(default=default, kw_only=kw_only, metadata={"accepts": accepts})
+def parameter(*, default: Any, accepts: Accepts | None = None, kw_only: bool = True, **passed: str) -> Any:
+    """A parameter of an estimator; what it accepts may be left out if it is one of :data:`SHARED`.
+
+    `passed`: names under which it goes on to the ``design``, the ``decode`` and the ``sweep``, unless it is None.
+    """
+    return field(default=default, kw_only=kw_only, metadata={"accepts": accepts, "passed": passed})
 
 
 def learned(*, init: Literal[False] = False) -> Any:
@@ -129,6 +132,12 @@ class DeclaredParameters(BaseEstimator):  # type: ignore[misc]
             accepts = own.get(name) or SHARED.get(name)
             if accepts is not None:
                 accepts.check(name, value)
+
+    def _passed(self, stage: str) -> dict[str, Any]:
+        """Parameters that go on to a stage: ``"design"``, ``"decode"`` or ``"sweep"``."""
+        names = {each.name: each.metadata.get("passed", {}).get(stage) for each in fields(self)}
+        given = {name: getattr(self, own) for own, name in names.items() if name is not None}
+        return {name: value for name, value in given.items() if value is not None}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as in scikit-learn."""
