@@ -25,7 +25,6 @@ from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
 INITS = ("uniform", "gaussian", "sample", "k++")
-_REFINED = 3  # of the candidates of step 1 are refined by gradient ascent
 
 
 @decoder
@@ -73,7 +72,7 @@ def decode_clompr(
         return _candidates(problem, state.means, rng, init, starts, rows)
 
     def run() -> State:
-        return clompr(problem, POINTS, k, rng, replacement=replacement, refined=_REFINED, places=places)
+        return clompr(problem, POINTS, k, rng, replacement=replacement, refined=3, places=places)
 
     state = min((run() for _ in range(replicates)), key=lambda found: found.value)
     mixture = state.with_weights(np.maximum(state.weights, LIGHTEST)).mixture()

@@ -25,7 +25,6 @@ from sketchlearn.sketches.value import Sketch
 Algorithm = Callable[..., tuple[State, int]]
 
 LIGHT = 1e-3  # of the mean or the largest weight: lighter components are dropped
-_EQUATIONS, _KNOWN = 2.5, 0.5  # fewest numbers of the sketch for one of the model, largest relative error of a weight
 _OPTIONS = (
     "`width` is the standard deviation of a cluster in the\n    units of the rows, 0 for points, by default what the "
     "sketch resolves; `polish` says whether to end with a descent on\n    all parameters."
@@ -59,12 +58,12 @@ def doubt_of(problem: Problem, state: State) -> str:
     k, d = state.means.shape
     if problem.drowned:
         return "most of the noise in the sketch was added to it: wrong centres may explain it as well"
-    if 2 * problem.size < _EQUATIONS * k * (d + 2):
+    if 2 * problem.size < 2.5 * k * (d + 2):
         return "the sketch has hardly more numbers than the model, so almost anything fits: use a larger sketch"
     gram, _ = problem.gram(state)
     inverse = np.linalg.inv(gram + 1e-9 * np.trace(gram) / k * np.eye(k))
     errors = np.sqrt(np.maximum(np.diag(inverse), 0.0) * state.value / (2 * problem.size))
-    if (errors > _KNOWN * np.maximum(state.weights, 0.0)).any():
+    if (errors > 0.5 * np.maximum(state.weights, 0.0)).any():
         return (
             "the sketch does not determine all weights: clusters coincide, the map is too coarse, or there is too "
             "much noise"

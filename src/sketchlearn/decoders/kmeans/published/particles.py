@@ -17,7 +17,6 @@ from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 
 _STRETCH = 50  # iterations between two prunings
-_CLOSE = 0.98  # correlation of atoms that are merged
 
 
 @published("particle flow")
@@ -67,7 +66,7 @@ def _pruned(problem: Problem, state: State, k: int) -> State:
     if len(heavy) <= k:
         return state
     gram, _ = problem.gram(state.select(heavy))
-    close = gram > _CLOSE * np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
+    close = gram > 0.98 * np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
     free = np.ones(len(heavy), bool)
     new_places, new_masses = [], []
     for i in range(len(heavy)):
