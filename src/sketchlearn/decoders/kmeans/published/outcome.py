@@ -11,7 +11,7 @@ import numpy as np
 
 from sketchlearn.arrays import Array
 from sketchlearn.decoders import drive, verdicts
-from sketchlearn.decoders.kmeans.partition import Partition, check_criterion, partition, task_of
+from sketchlearn.decoders.kmeans.partition import Partition, cluster_model, partition, task_of
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import ClusterSolution, said
@@ -33,7 +33,7 @@ _OPTIONS = (
 
 def prepared(sketch: Sketch, criterion: str) -> Problem:
     """The sketch in units of its own width; ValueError for an unknown criterion."""
-    check_criterion(criterion)
+    task_of(criterion)
     return Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
 
 
@@ -94,14 +94,8 @@ def solution(
     if cells is None:
         cells = partition(mixture, state.k, rng, start=state.means, restarts=0, criterion=criterion)
     judged = judge(state.value / floor, name, doubt_of(problem, state))
-    return ClusterSolution(
-        **said(task_of(criterion), name, state.value, floor, judged, rounds, trace),
-        mixture=problem.mixture(mixture),
-        centers=problem.points(cells.centers),
-        weights=cells.weights,
-        inertia=cells.cost * problem.scale ** (2 if criterion == "means" else 1),
-        criterion=criterion,
-    )
+    certificate = said(task_of(criterion), name, state.value, floor, judged, rounds, trace)
+    return cluster_model(problem, mixture, cells, criterion, **certificate)
 
 
 def decoder(algorithm: Callable[..., tuple[State, int, str]]) -> Callable[..., ClusterSolution]:
