@@ -16,8 +16,6 @@ from sketchlearn.decoders.kmeans.published.sliding import noise_correlation
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 
-_STRETCH = 50  # iterations between two prunings
-
 
 @published("particle flow")
 def decode_particles(
@@ -38,8 +36,8 @@ def decode_particles(
         raise ValueError("there must be at least as many particles as clusters, and steps must be at least 1")
     state = State.shared(np.full(count, 1.0 / count), rng.standard_normal((count, problem.dim)), variance)
     strength = noise_correlation(problem, variance)
-    for done in range(0, steps, _STRETCH):
-        state = _pruned(problem, _flow(problem, state, strength, min(_STRETCH, steps - done)), k)
+    for done in range(0, steps, 50):
+        state = _pruned(problem, _flow(problem, state, strength, min(50, steps - done)), k)
     return state, steps
 
 
