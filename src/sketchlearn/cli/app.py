@@ -49,10 +49,7 @@ def make_app(verb: str | None = None) -> typer.Typer:
     )
 
     @app.callback(invoke_without_command=True)
-    def top(
-        version: Annotated[bool, option("Print the version.", "--version")] = False,
-        debug: Debug = False,
-    ) -> None:
+    def top(version: Annotated[bool, option("Print the version.", "--version")] = False, debug: Debug = False) -> None:
         if version:
             typer.echo(f"sketchlearn {sketchlearn.__version__}")
             raise typer.Exit

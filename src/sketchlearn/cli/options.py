@@ -46,17 +46,14 @@ ALPHA = "Probability of any false alarm (exit code 10 without a change) in this 
 Json = Annotated[bool, option("Print the result as JSON.", "--json")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug", callback=_debug, is_eager=True)]
 Budget = Annotated[
-    float | None,
-    option("Seconds of CPU that decoding may take; 60 by default.", "--budget", callback=_budget),
+    float | None, option("Seconds of CPU that decoding may take; 60 by default.", "--budget", callback=_budget)
 ]
 Output = Annotated[str, option("File to write; - for standard output.", "--output", "-o")]
 Columns = Annotated[
-    list[str] | None,
-    option("Columns to read (names, or numbers for arrays), separated by commas.", "--columns", "-c"),
+    list[str] | None, option("Columns to read (names, or numbers for arrays), separated by commas.", "--columns", "-c")
 ]
 Where = Annotated[
-    list[str] | None,
-    option("Condition on rows, e.g. 'age >= 30 and day < 2024-03-01'; repeatable.", "--where"),
+    list[str] | None, option("Condition on rows, e.g. 'age >= 30 and day < 2024-03-01'; repeatable.", "--where")
 ]
 Encode = Annotated[bool, option("Fill missing numbers and turn categories into indicator columns.", "--encode")]
 Missing = Annotated[

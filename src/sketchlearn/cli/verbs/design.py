@@ -122,11 +122,7 @@ def design(
 
 
 def _histograms(
-    task: str,
-    bounds: tuple[list[float], list[float]],
-    size: int | None,
-    integers: list[str],
-    names: list[str] | None,
+    task: str, bounds: tuple[list[float], list[float]], size: int | None, integers: list[str], names: list[str] | None
 ) -> FeatureMap:
     """A map of single columns, some of which hold whole numbers."""
     from sketchlearn.features.histogram import CELLS, HistogramFeatures

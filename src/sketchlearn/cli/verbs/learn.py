@@ -11,16 +11,7 @@ import typer
 
 from sketchlearn.cli.help import Covariance, Decoder
 from sketchlearn.cli.inputs import is_table, names_in, read_model, read_sketch
-from sketchlearn.cli.options import (
-    Budget,
-    Json,
-    Seed,
-    option,
-    own_parameters,
-    parameter,
-    verb,
-    with_signature,
-)
+from sketchlearn.cli.options import Budget, Json, Seed, option, own_parameters, parameter, verb, with_signature
 from sketchlearn.cli.outputs import check_output, emit, usage, working, write_bytes
 from sketchlearn.words import counted
 
@@ -144,10 +135,7 @@ def pca(
     return found, f"{counted(k, 'component')} {'explains' if k == 1 else 'explain'} {share:.1%} of the variance"
 
 
-@_learns(
-    "sketch data.parquet --task regression -o r.sketch",
-    "learn regression r.sketch --target price -o model.json",
-)
+@_learns("sketch data.parquet --task regression -o r.sketch", "learn regression r.sketch --target price -o model.json")
 def regression(
     sketch: Source,
     target: Annotated[str, option("Column to predict: a name or a number from 0.")],
@@ -192,10 +180,7 @@ def ica(
     return found, f"{counted(found.n_components_, 'source')}. {found.verdict_}"
 
 
-@_learns(
-    "sketch data.parquet --task cca -o cca.sketch",
-    "learn cca cca.sketch --target height,weight -o model.json",
-)
+@_learns("sketch data.parquet --task cca -o cca.sketch", "learn cca cca.sketch --target height,weight -o model.json")
 def cca(
     sketch: Source,
     target: Annotated[list[str], option("Columns of the second group, separated by commas.")],
@@ -258,10 +243,7 @@ def subspaces(
     return found, f"{counted(k, 'subspace')} of dimension {dim}. {found.verdict_}"
 
 
-@_learns(
-    "sketch data.parquet --task anomaly -o a.sketch",
-    "learn anomaly a.sketch --contamination 0.01 -o model.json",
-)
+@_learns("sketch data.parquet --task anomaly -o a.sketch", "learn anomaly a.sketch --contamination 0.01 -o model.json")
 def anomaly(
     sketch: Source,
     contamination: Annotated[

@@ -14,10 +14,7 @@ GROUP = "Show a ledger of privacy budgets."
 
 
 @verb("ledger show budget.json")
-def show(
-    path: Annotated[str, typer.Argument(help="A ledger written by privatize.")],
-    as_json: Json = False,
-) -> None:
+def show(path: Annotated[str, typer.Argument(help="A ledger written by privatize.")], as_json: Json = False) -> None:
     """Show what was spent on each dataset, and what is left."""
     from sketchlearn.privacy import Ledger
     from sketchlearn.privacy.ledger import describe

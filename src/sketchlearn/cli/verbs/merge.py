@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from sketchlearn.sketches import Sketch
 
 
-@verb(
-    "merge monday.sketch tuesday.sketch -o week.sketch",
-    "merge days.parquet -g monday -g tuesday -o week.sketch",
-)
+@verb("merge monday.sketch tuesday.sketch -o week.sketch", "merge days.parquet -g monday -g tuesday -o week.sketch")
 def merge_(
     sketches: Annotated[list[str], typer.Argument(help="Sketches, or tables of sketches (.parquet).")],
     output: Output,

@@ -90,11 +90,7 @@ def sketch_(
         (idle is not None, not follow, "--idle is for --follow"),
         (user is None, max_rows_per_user is not None, "--max-rows-per-user needs --user"),
         (user is not None, max_rows_per_user is None, "--user needs --max-rows-per-user"),
-        (
-            sample is not None,
-            append or follow,
-            "--sample draws anew in every run: not with --append or --follow",
-        ),
+        (sample is not None, append or follow, "--sample draws anew in every run: not with --append or --follow"),
         (user is not None, append or follow, "--user needs all rows at once: not with --append or --follow"),
         ("-" in data, len(data) > 1, "standard input (-) can't be combined with files"),
         (output == "-", as_json, "-o - and --json would both write to standard output"),

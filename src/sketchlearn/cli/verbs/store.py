@@ -247,12 +247,7 @@ def drift(
     facts = {
         "alpha": alpha,
         "changes": [
-            {
-                "period": p.period,
-                "p_value": p.p_value,
-                "distance": p.distance,
-                "columns": [c.column for c in p.columns],
-            }
+            {"period": p.period, "p_value": p.p_value, "distance": p.distance, "columns": [c.column for c in p.columns]}
             for p in points
         ],
     }

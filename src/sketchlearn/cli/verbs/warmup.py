@@ -22,10 +22,5 @@ def warmup(as_json: Json = False) -> None:
         what = f"compiled {len(done.compiled)} functions" if done.compiled else "nothing to compile"
         where = f"kept in {done.cache}" if done.cache else "not kept: no folder for compiled code can be written"
         text = f"{what} in {done.seconds:.1f} s (tier {done.tier}), {where}"
-    facts = {
-        "tier": done.tier,
-        "compiled": list(done.compiled),
-        "seconds": round(done.seconds, 3),
-        "cache": done.cache,
-    }
+    facts = {"tier": done.tier, "compiled": list(done.compiled), "seconds": round(done.seconds, 3), "cache": done.cache}
     emit(facts, as_json, text)
