@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sketchlearn.cli.app import note, usage, warnings_as_notes
+from sketchlearn.cli.outputs import note, usage, warnings_as_notes
 from sketchlearn.designs.front import design_source
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sketchlearn.cli.app import head_of, is_table, read_features, usage
+from sketchlearn.cli.inputs import head_of, is_table, read_features
+from sketchlearn.cli.outputs import usage
 from sketchlearn.exceptions import IncompatibleSketchError
 
 if TYPE_CHECKING:

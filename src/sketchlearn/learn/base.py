@@ -12,11 +12,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchlearn.arrays import nowhere
+from sketchlearn.arrays import AnyArray, nowhere
 from sketchlearn.decoders import decode, sweep
 from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.registry import decoders_of
@@ -40,8 +39,6 @@ from sketchlearn.sketches.value import Sketch
 from sketchlearn.sketching import sketch as make_sketch
 from sketchlearn.sources import Selection, open_source
 from sketchlearn.threads import limited
-
-Array = npt.NDArray[np.float64]
 
 _OF_ALL = ("solution_", "reliable_", "verdict_")
 
@@ -305,7 +302,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         self._check_finite(array)
         return self._weighted(array, sample_weight, self._names(), first)
 
-    def _check_finite(self, rows: npt.NDArray[Any]) -> None:
+    def _check_finite(self, rows: AnyArray) -> None:
         """Refuse rows with infinity, and with NaN unless entries may be missing or such rows are left out."""
         if self.on_invalid != "raise":
             return
@@ -339,7 +336,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         names = tuple(self.__dict__.get("feature_names_in_", ()))
         return names if names and len(set(names)) == len(names) else None
 
-    def _weighted(self, rows: npt.NDArray[Any], sample_weight: Any, names: tuple[str, ...] | None, first: bool) -> Rows:
+    def _weighted(self, rows: AnyArray, sample_weight: Any, names: tuple[str, ...] | None, first: bool) -> Rows:
         weights = checked_weights(sample_weight, rows.shape[0])
         scale = 1.0 if first else self.__dict__.get("_weight_scale", 1.0)
         if weights is None:
@@ -485,7 +482,7 @@ class SketchEstimator(DeclaredParameters, ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return "sketch_" in self.__dict__
 
-    def _new_rows(self, X: Any, dtype: Any = None) -> npt.NDArray[Any]:
+    def _new_rows(self, X: Any, dtype: Any = None) -> AnyArray:
         """Rows to use the model on."""
         check_is_fitted(self)
         encoder = self.sketch_.features.encoder

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from sketchlearn.accepts import NOTHING, choice, whole
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.noise import CHANCE
 from sketchlearn.learn.joint import JointEstimator
 from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.cca import CCAModel
-
-Array = npt.NDArray[np.float64]
 
 
 @estimator

@@ -6,13 +6,12 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from sketchlearn.accepts import NOTHING, choice, kind, real, whole
-from sketchlearn.arrays import FARTHEST
+from sketchlearn.arrays import FARTHEST, AnyArray, Array
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.classifier import design_class_means, design_class_mixtures
@@ -27,8 +26,6 @@ from sketchlearn.models.base import Model
 from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sources import Selection, Source, open_source
-
-Array = npt.NDArray[np.float64]
 
 _MOMENTS = ("lda", "qda", "naive-bayes")
 
@@ -114,7 +111,7 @@ class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator): 
         default=None, accepts=kind(dict, "a dict") | choice("balanced") | NOTHING
     )
     decoder: ClassVar[str] = "auto"  # type: ignore[misc]
-    classes_: npt.NDArray[Any] = learned()
+    classes_: AnyArray = learned()
     class_counts_: Array = learned()
     facts_: dict[str, Any] = learned()
 
@@ -274,7 +271,7 @@ class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator): 
             assert kept[where].all()
             good = (np.abs(array[where]) <= FARTHEST).all(axis=1)
             where, pilot_weights = where[good], None if pilot_weights is None else pilot_weights[good]
-            self._pilot_labels: npt.NDArray[Any] | None = codes[where]
+            self._pilot_labels: AnyArray | None = codes[where]
             pilot = Rows(array[where], pilot_weights, names=rows.names)
             features = self._map(pilot, seed, whole=True)
             del self._pilot_labels
@@ -312,7 +309,7 @@ class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator): 
         self._labels = {**self.__dict__.get("_labels", {}), **{key: key for key in table}}
         return table
 
-    def _check_expected(self, labels: npt.NDArray[Any]) -> None:
+    def _check_expected(self, labels: AnyArray) -> None:
         if self._expected is None:
             return
         strange = np.setdiff1d(labels, np.asarray(self._expected))

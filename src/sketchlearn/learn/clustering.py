@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.accepts import NOTHING, choice, whole
+from sketchlearn.arrays import Array
 from sketchlearn.learn.labels import LabelledRows
 from sketchlearn.learn.parameters import START, estimator, learned, parameter
 from sketchlearn.learn.using import ScoresByCost, Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.kmeans import ClusterModel
 from sketchlearn.sources import Selection, open_source
-
-Array = npt.NDArray[np.float64]
 
 
 @estimator

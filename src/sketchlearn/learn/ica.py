@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.accepts import NOTHING, choice, real, whole
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.budget import spending
 from sketchlearn.designs.ica import design_ica
 from sketchlearn.designs.request import Request
@@ -18,8 +18,6 @@ from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.ica import ICAModel
-
-Array = npt.NDArray[np.float64]
 
 
 @estimator

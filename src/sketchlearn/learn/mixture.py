@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.accepts import FLAG
+from sketchlearn.arrays import Array
 from sketchlearn.designs.gmm import default_size, parameter_count
 from sketchlearn.learn.density import SketchedMixture
 from sketchlearn.learn.parameters import COVARIANCES, START, estimator, learned, parameter
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixtures import GaussianMixtureModel
-
-Array = npt.NDArray[np.float64]
 
 _LIKELIHOOD_POINTS = 20_000
 

@@ -10,6 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchlearn.accepts import choice, whole
+from sketchlearn.arrays import Array, Flags
 from sketchlearn.designs import default_size
 from sketchlearn.designs.pca import ALL_PRODUCTS
 from sketchlearn.features.base import FeatureMap
@@ -21,8 +22,6 @@ from sketchlearn.models.conditional import ConditionalMixture
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.mixture_regression import MixtureRegressionModel
 from sketchlearn.models.mixtures import GaussianMixtureModel
-
-Array = npt.NDArray[np.float64]
 
 _MOST = 12  # components that are chosen without being asked for
 _ROWS_PER_PARAMETER = 20.0
@@ -253,7 +252,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         """
         return self._shaped(self._law.sample(self._inputs(X), random_state))
 
-    def in_support(self, X: Any) -> npt.NDArray[np.bool_]:
+    def in_support(self, X: Any) -> Flags:
         """Which rows lie within the data. Elsewhere, the nearest component extrapolates.
 
         A row is outside if the model's density there is below that of all but one in ten thousand of its own draws.

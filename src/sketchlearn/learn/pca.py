@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.accepts import FLAG, NOTHING, choice, kind, real, whole
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.decoders.lowrank import certified, default_rank
 from sketchlearn.designs.request import Request
 from sketchlearn.exceptions import InputError, Option
@@ -24,8 +24,6 @@ from sketchlearn.models.base import Model
 from sketchlearn.models.pca import PCAModel, most_components, standardised
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Selection, Source, open_source
-
-Array = npt.NDArray[np.float64]
 
 _UNKNOWN_COMPONENTS = 20  # what a map is sized for when the number of components is left open
 
@@ -201,7 +199,7 @@ class CompressivePCA(Transforms):
 
     # -- using ---------------------------------------------------------------------------------
 
-    def transform(self, X: Any) -> npt.NDArray[Any]:
+    def transform(self, X: Any) -> AnyArray:
         """Coordinates of rows along the components.
 
         Parameters
@@ -222,7 +220,7 @@ class CompressivePCA(Transforms):
             out /= self.solution_.deviations.astype(rows.dtype)
         return np.asarray(out.astype(real, copy=False))
 
-    def inverse_transform(self, X: Any) -> npt.NDArray[Any]:
+    def inverse_transform(self, X: Any) -> AnyArray:
         """Rows in the space of the components that have these coordinates.
 
         Parameters
@@ -250,7 +248,7 @@ class CompressivePCA(Transforms):
         return tags
 
 
-def embed(X: npt.NDArray[Any], phi: FeatureMap) -> npt.NDArray[np.float64]:
+def embed(X: AnyArray, phi: FeatureMap) -> Array:
     """Cosines and sines of the Fourier features of rows, divided by the root of their number, (n, 2 size)."""
     z = phi(X)
     return np.concatenate([z.real, z.imag], axis=1) / math.sqrt(phi.size)

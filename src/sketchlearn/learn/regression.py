@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from sketchlearn.accepts import FLAG, NOTHING, choice, real, whole
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
@@ -19,8 +19,6 @@ from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
 from sketchlearn.learn.using import Predicts
 from sketchlearn.models.base import Model
 from sketchlearn.models.regression import RegressionModel
-
-Array = npt.NDArray[np.float64]
 
 
 @estimator

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import check_random_state
 
+from sketchlearn.arrays import Array
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches.value import WEIGHT_BITS
 from sketchlearn.sources import Source
@@ -16,25 +16,14 @@ from sketchlearn.sources.pilot import PILOT_ROWS, Pilot, choose, is_source
 
 __all__ = ["PILOT_ROWS", "Pilot", "Rows", "as_random_state", "checked_weights", "is_source", "on_grid", "weight_scale"]
 
-Array = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Checked rows.
 
-    Attributes
-    ----------
-    data : array or Source
-        What the engine reads.
-    weights : ndarray (n,) or None
-        Weights of an array's rows, on the grid of sketches.
-    scale : float
-        Power of two that the weights were multiplied by.
-    names : tuple of str or None
-        Names of the columns, if they have any.
-    sample : Pilot or None
-        Some rows of a source.
+    `data`: what the engine reads. `weights`: weights of an array's rows, on the grid of sketches, (n,). `scale`: power
+    of two that the weights were multiplied by. `names`: names of the columns, if they have any. `sample`: some rows of
+    a source.
     """
 
     data: Any

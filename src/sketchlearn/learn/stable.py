@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
 from sketchlearn.accepts import choice
+from sketchlearn.arrays import Array
 from sketchlearn.designs.stable import default_size
 from sketchlearn.learn.density import SketchedMixture
 from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixtures import StableMixtureModel
-
-Array = npt.NDArray[np.float64]
 
 
 @estimator

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
 from sketchlearn.accepts import whole
+from sketchlearn.arrays import Array
 from sketchlearn.designs.subspaces import default_size
 from sketchlearn.learn.labels import LabelledRows
 from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.using import ScoresByCost, Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.subspaces import SubspacesModel
-
-Array = npt.NDArray[np.float64]
 
 
 @estimator

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length
 
 from sketchlearn.accepts import real, whole
@@ -26,8 +25,6 @@ from sketchlearn.sketches.checks import check_same_features
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sketching import sketch as make_sketch
-
-Array = npt.NDArray[np.float64]
 
 _LIGHTEST = 1e-6  # weight of a component at least
 _FEW = 10  # speakers, from which on the variance between them is known to a third or so

@@ -8,9 +8,8 @@ from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from sketchlearn.arrays import Array
 
 
 class Code(StrEnum):

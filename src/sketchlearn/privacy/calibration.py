@@ -40,16 +40,9 @@ TAIL = 1e-9  # share of delta that the far tail of the margin may take
 class GaussianNoise:
     """Standard deviation of discrete Gaussian noise, and how it was found.
 
-    Attributes
-    ----------
-    sigma : float
-        In units of the grid: the smaller one of `analytic` and `concentrated`.
-    analytic, concentrated : float
-        What the analytic condition (with its margin) and the zero-concentrated bound ask for.
-    rho : float
-        Zero-concentrated privacy of the noise.
-    margin : float
-        By how much epsilon was lowered to cover discrete noise.
+    `sigma`: in units of the grid: the smaller one of `analytic` and `concentrated`. `analytic`, `concentrated`: what
+    the analytic condition (with its margin) and the zero-concentrated bound ask for. `rho`: zero-concentrated privacy
+    of the noise. `margin`: by how much epsilon was lowered to cover discrete noise.
     """
 
     sigma: float

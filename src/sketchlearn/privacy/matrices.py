@@ -30,9 +30,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Ints
 from sketchlearn.privacy import noise
-
-Array = npt.NDArray[np.float64]
 
 LARGEST = 512
 """Columns up to which noise takes seconds: two normal variables for every entry of a matrix."""
@@ -64,7 +63,7 @@ def count_tail(dim: int, scale: float, chance: float) -> float:
     return float(((needed - 0.5 * (dim + 1) * np.log1p(-4.0 * (poles * scale) ** 2)) / poles).min())
 
 
-def draw(n: int, dim: int, scale: float) -> npt.NDArray[np.int64]:
+def draw(n: int, dim: int, scale: float) -> Ints:
     """Rounded noise of n matrices of `dim` columns, ``scale (Y'Y - Z'Z)`` for normal Y, Z of dim + 1 rows.
 
     Examples
@@ -161,7 +160,7 @@ def _squares(n: int) -> Iterator[tuple[int, int]]:
     return zip(words[0].tolist(), words[1].tolist(), strict=True)
 
 
-def _rounded(normal: npt.NDArray[np.object_], signs: Array, bits: int, scale: Fraction) -> npt.NDArray[np.int64] | None:
+def _rounded(normal: npt.NDArray[np.object_], signs: Array, bits: int, scale: Fraction) -> Ints | None:
     """Rounded ``scale * normal' signs normal``, or None if an entry is too near a half to tell."""
     _n, rows, _dim = normal.shape
     whole = _products(normal, signs)

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import sketchlearn
+from sketchlearn.arrays import Ints
 from sketchlearn.exceptions import PUBLIC, InputError, Option, warn
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.privacy import noise as noises
@@ -202,7 +202,7 @@ def charge(
 
 def released(
     features: FeatureMap,
-    sums: npt.NDArray[np.int64],
+    sums: Ints,
     rows: int,
     chosen: Mechanism,
     bounds: Bounds,

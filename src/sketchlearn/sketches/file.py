@@ -18,8 +18,8 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.fingerprint import digest
@@ -49,7 +49,7 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
     """Bytes of a sketch: of version 1 if that has a place for everything, so that older readers can read it."""
     features = sketch.features
     version = 1 if _is_plain(sketch) else 2
-    arrays: dict[str, npt.NDArray[Any]] = {
+    arrays: dict[str, AnyArray] = {
         "sums": sketch.sums.astype(features.sums_dtype.newbyteorder("<"), copy=False),
         "lower": sketch.lower.astype("<f8", copy=False),
         "upper": sketch.upper.astype("<f8", copy=False),
@@ -204,10 +204,10 @@ def _parse(
     return made if record is None else replace(made, parts=Parts.from_json(record, made))
 
 
-def _arrays(body: memoryview, specification: Any) -> dict[str, npt.NDArray[Any]]:
+def _arrays(body: memoryview, specification: Any) -> dict[str, AnyArray]:
     if not isinstance(specification, list):
         raise SketchFileError("the list of arrays is missing")
-    out: dict[str, npt.NDArray[Any]] = {}
+    out: dict[str, AnyArray] = {}
     offset = 0
     for name, dtype, shape in specification:
         if not isinstance(name, str) or name in out or dtype not in _DTYPES:
@@ -228,9 +228,7 @@ def _arrays(body: memoryview, specification: Any) -> dict[str, npt.NDArray[Any]]
     return out
 
 
-def _check_box(
-    lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], weight: int, boxless: bool, missing: bool
-) -> None:
+def _check_box(lower: Array, upper: Array, weight: int, boxless: bool, missing: bool) -> None:
     empty = np.isposinf(lower).all() and np.isneginf(upper).all()
     known = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)
     full = (known | (np.isposinf(lower) & np.isneginf(upper) & missing)).all()

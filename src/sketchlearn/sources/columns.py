@@ -31,16 +31,8 @@ def arrow(purpose: str) -> Any:
 class Layout:
     """Which columns of a table are the numbers, the weight and the group, and how they become batches.
 
-    Parameters
-    ----------
-    names : sequence of str
-        All columns that the table has.
-    selection : Selection
-        What the user asked for.
-    place : str
-        File or table, for error messages.
-    optional : sequence of str
-        Columns that are only read when they are named (partition keys of a folder).
+    `names`: all columns that the table has. `selection`: what the user asked for. `place`: file or table, for error
+    messages. `optional`: columns that are only read when they are named (partition keys of a folder).
     """
 
     def __init__(
