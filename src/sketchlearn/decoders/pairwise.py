@@ -28,7 +28,6 @@ import numpy as np
 from sketchlearn.arrays import Array, Index
 
 _PENALTIES = np.concatenate([[0.0], 10.0 ** np.arange(-5.0, 1.01, 0.25)])  # in units of the predictors' variances
-_NOTHING = 1e-9  # eigenvalues of standardised columns that are none
 
 
 class PairFit(NamedTuple):
@@ -71,7 +70,7 @@ def fit_pairs(S: Array, shares: Array, x: Index, t: Index, x_mean: Array, count:
             best = int(np.argmin(risks))
             H, penalty = tried[best], float(_PENALTIES[best])
         elif ridge > 0:
-            H, penalty = np.linalg.inv(A + np.diag(np.maximum(ridge * inverse[x] ** 2, _NOTHING))), ridge
+            H, penalty = np.linalg.inv(A + np.diag(np.maximum(ridge * inverse[x] ** 2, 1e-9))), ridge
         else:
             H, penalty = _inverted(values, vectors, 0.0), 0.0
         b, moved = H @ c, np.zeros(len(x))
@@ -92,7 +91,7 @@ def fit_pairs(S: Array, shares: Array, x: Index, t: Index, x_mean: Array, count:
 
 
 def _inverted(values: Array, vectors: Array, penalty: float) -> Array:
-    kept = values + penalty > _NOTHING
+    kept = values + penalty > 1e-9  # of standardised columns
     inverse = np.where(kept, 1.0 / np.where(kept, values + penalty, 1.0), 0.0)
     return np.asarray((vectors * inverse) @ vectors.T)
 

@@ -42,7 +42,6 @@ from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
 
 _DRAWS = 4000  # rows drawn from the mixture that stands for the data; evidence counts as that of so many rows at most
-_KNOWN = 100  # rows for each cluster from which on its variance is known to 14 %: then a certificate overrules
 _FEW_PARAMETERS = 0.25  # of the numbers in a sketch or of the rows, up to which clusters of other shapes are tried
 _SHAPES = ("one width", "round", "diagonal", "any")
 
@@ -211,7 +210,8 @@ def _concluded(
     final = _final(sketch, best.k, rng)
     because = "the smallest number that the criterion supports"
     if final.code is not Code.RELIABLE:
-        explained = [row for row in rows if row.ratio <= CLUSTERS and row.k != best.k and row.k * _KNOWN <= n]
+        # (from a hundred rows in each cluster on its variance is known to 14 %)
+        explained = [row for row in rows if row.ratio <= CLUSTERS and row.k != best.k and row.k * 100 <= n]
         for row in explained[:PATIENCE]:
             other = _final(sketch, row.k, rng)
             if other.code is Code.RELIABLE:

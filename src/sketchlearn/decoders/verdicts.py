@@ -13,7 +13,8 @@ from sketchlearn.decoders.solution import Code
 from sketchlearn.words import counted
 
 if TYPE_CHECKING:
-    from sketchlearn.decoders.certificate.examine import Examination
+    from sketchlearn.decoders.certificate import Certified, Examination
+    from sketchlearn.decoders.problem import Problem
 
 CLUSTERS, FAMILY = 3.0, 2.0
 """Misfit over noise floor beyond which round clusters, and mixtures of laws that are not normal, are wrong."""
@@ -32,20 +33,16 @@ def of_clusters(
     path: str,
     k: int,
     plain: float,
-    seen: Examination | None,
-    *,
-    place: Array | None,
-    total: float,
-    strays: int = 0,
+    certified: Certified | None,
+    problem: Problem,
     far: bool = False,
 ) -> Verdict:
     """Round components with a misfit of `ratio` noise floors (`plain` with one width), `path` says of what kind.
 
-    The certificate has `seen` them, and a component is missing most at a `place` in the units of the rows; `total` is
-    the number of rows, `strays` that of places with a few rows far from all clusters, and `far` says whether far
-    components were added to what the tests looked at.
+    `far` says whether far components were added to what the tests of the certificate looked at.
     """
-    if seen is None:
+    seen, total = None if certified is None else certified.examination, problem.n
+    if certified is None or seen is None:
         if plain <= CLUSTERS and far:
             return Code.UNCERTIFIED, (
                 f"Not certified. The misfit is {ratio:.2f} times the noise floor, but no test looks at components as "
@@ -64,6 +61,7 @@ def of_clusters(
         f"taken as one would have been noticed if they were at least {_widths(float(seen.closest[:k].max()))} apart."
     )
     if seen.passed:
+        strays = len(certified.strays)
         aside = f" {counted(strays, 'place')} far out, of a few rows each, {'is' if strays == 1 else 'are'} left out."
         return Code.RELIABLE, (
             f"Reliable. {explain} (the misfit is {ratio:.2f} times that of sampling noise alone). {could_show}"
@@ -84,7 +82,8 @@ def of_clusters(
     if not ratio <= CLUSTERS:
         return _misfit(k, plain, path)
     split, missing = (seen[test].score / seen[test].limit for test in ("split", "missing"))
-    if missing >= max(split, 1.0) and place is not None:
+    if missing >= max(split, 1.0):
+        place = problem.points(seen.missing_at[None])[0]
         where = ", ".join(f"{x:.4g}" for x in place[:6]) + (", ..." if len(place) > 6 else "")
         why = f"a cluster of about {_share(seen.missing_weight, total)} is missing near ({where})"
     elif split >= 1.0:

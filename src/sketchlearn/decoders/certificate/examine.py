@@ -19,7 +19,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from sketchlearn.arrays import Array
 from sketchlearn.decoders.certificate.findings import DETERMINED, EXPLAINED, RESOLVED, TESTS, Exam, Finding
@@ -30,7 +29,6 @@ from sketchlearn.decoders.certificate.whitened import APART, Whitened
 RESIDUAL = 4.0  # standard deviations up to which chance explains it
 COORDINATE, DISTANCE = 0.5, 1.0  # widths: standard error of a coordinate, root mean square distance of a mean
 REACH = 1.5  # radians
-_SURE, _EVERYWHERE = 2.5, 0.98  # with which the smallest cluster is seen, and at which share of the places in the box
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +95,9 @@ def residual_test(tangent: Tangent, noise: F32) -> float:
     problem = tangent.problem
     m, count = len(problem.w), noise.shape[1]
     statistic = problem.n * float(tangent.residual @ tangent.residual)
-    if problem.dense:
-        total = 2 * m - problem.ridge * float((solve_triangular(problem._root, np.eye(2 * m), lower=True) ** 2).sum())
-    else:
-        total = _block_trace(problem)
     left = tangent.off(noise)
     used = float(np.vdot(noise, noise) - np.vdot(left, left)) / count
-    mean = max(total - used, 0.0)
+    mean = max(problem.trace - used, 0.0)
     gram = left.T @ left
     second = (float((gram * gram).sum()) - float((np.diag(gram) ** 2).sum())) / (count * (count - 1))
     if problem.released:  # noise of a release is independent in every entry
@@ -111,21 +105,14 @@ def residual_test(tangent: Tangent, noise: F32) -> float:
     return (statistic - mean) / math.sqrt(2.0 * max(second, 1.0))
 
 
-def _block_trace(problem: Whitened) -> float:
-    """Trace of the noise in whitened coordinates: the ridge is no noise."""
-    first, cross, second = problem._first, problem._cross, problem._second
-    inverse = 1.0 / first**2 + (cross / (first * second)) ** 2 + 1.0 / second**2
-    return 2.0 * len(first) - problem.ridge * float(inverse.sum())
-
-
 def _smallest(error: float, limit: float) -> float:
     """Rows of a cluster that is noticed, if the standard error of their number is `error`.
 
-    The score is then above its limit by some of its own standard deviations, and by some of those with which a number
+    The score is then above its limit by 2.5 of its own standard deviations, and by as many of those with which a number
     of rows stands for a share.
     """
-    needed = (limit + _SURE) * error
-    return (0.5 * (_SURE + math.sqrt(_SURE**2 + 4.0 * needed))) ** 2
+    needed = (limit + 2.5) * error
+    return (0.5 * (2.5 + math.sqrt(2.5**2 + 4.0 * needed))) ** 2
 
 
 def _reach(problem: Whitened, core: int) -> float:
@@ -160,7 +147,7 @@ def examine(
     split, closest = split_test(tangent)
     away = np.sqrt(((places[:, None] - state.means) ** 2).sum(2)).min(1) > APART * state.width
     errors = errors[away] if away.any() else errors
-    smallest = _smallest(float(np.quantile(errors, _EVERYWHERE)) * problem.n, limit) / problem.n
+    smallest = _smallest(float(np.quantile(errors, 0.98)) * problem.n, limit) / problem.n
     coordinate = (means_std / state.widths[:, None]).max(1)[:core]
     distance = (np.sqrt((means_std**2).sum(1)) / state.widths)[:core]
     two, worst = int(split.argmax()), int(coordinate.argmax())

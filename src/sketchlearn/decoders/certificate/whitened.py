@@ -124,6 +124,16 @@ class Whitened:
             return rows[: len(self.w)] + rows[len(self.w) :]
         return np.asarray(self._first**2 + self._second**2 + self._cross**2)
 
+    @property
+    def trace(self) -> float:
+        """Trace of the noise in whitened coordinates: the ridge is no noise."""
+        m = len(self.w)
+        if self.dense:
+            inverse = solve_triangular(self._root, np.eye(2 * m), lower=True) ** 2
+        else:
+            inverse = 1.0 / self._first**2 + (self._cross / (self._first * self._second)) ** 2 + 1.0 / self._second**2
+        return 2.0 * m - self.ridge * float(inverse.sum())
+
     def white(self, values: npt.NDArray[T]) -> npt.NDArray[T]:
         """Real vectors (2 m, ...) over the noise."""
         if self.dense:

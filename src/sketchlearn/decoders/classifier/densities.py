@@ -26,7 +26,6 @@ from sketchlearn.words import counted
 # added to variances, in parts of each column's own: little for naive Bayes (scikit-learn's GaussianNB adds a part of
 # the largest one, which drowns narrow columns), more for matrices, which may be singular
 _FLOOR, _MATRIX_FLOOR = 1e-9, 1e-7
-_DIGITS = 2.0**-46  # of its values: a column that varies by less is constant, to rounding
 
 
 @decoder
@@ -54,7 +53,7 @@ def decode_moments(
     moments, counts = class_moments(table, class_weights, name), counts_of(table)
     within = np.tensordot(moments.shares, np.stack(moments.covariances), 1)
     variances = np.diag(moments.pooled()[0])
-    varying = variances > (_DIGITS * np.abs(moments.means).max(0)) ** 2
+    varying = variances > (2.0**-46 * np.abs(moments.means).max(0)) ** 2
     units = np.where(varying, variances, float(variances[varying].max(initial=0.0)) or 1.0)
     floors = np.diag(np.where(varying, _MATRIX_FLOOR, _FLOOR) * units)
     d = len(within)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 HALF_STEP = 0.8
 """Standard deviations by which the halves of a split component move to either side, along its longest axis."""
-_DIFFERENCE = 1e-5  # relative step of finite differences: truncation and rounding are both near 1e-10 then
-_KEPT = 0.1  # share of a positive shape parameter that one Gauss-Newton step leaves at least
 
 
 class Family(ABC):
@@ -162,7 +160,8 @@ class Family(ABC):
         flat = shapes.reshape(rows, -1)
         for j in range(size):
             step = np.zeros_like(flat)
-            step[:, j] = _DIFFERENCE * np.maximum(np.abs(flat[:, j]), 1e-6)
+            # (truncation and rounding are both near 1e-10 then)
+            step[:, j] = 1e-5 * np.maximum(np.abs(flat[:, j]), 1e-6)
             ahead, behind = (self.damping((flat + s).reshape(shapes.shape), w) for s in (step, -step))
             out[:, :, j] = (ahead - behind) / (2.0 * step[:, j : j + 1])
         return out
@@ -170,7 +169,7 @@ class Family(ABC):
     def moved(self, shapes: Array, step: Array) -> Array:
         """Shapes after a step in the free numbers, kept possible: positive numbers keep a tenth of themselves."""
         trial = shapes + step.reshape(shapes.shape)
-        return np.where(shapes > 0, np.maximum(trial, _KEPT * shapes), trial)
+        return np.where(shapes > 0, np.maximum(trial, 0.1 * shapes), trial)
 
     def sizes(self, d: int) -> Flags:
         """Which of the free numbers of a component are in units of a variance, (s,)."""

@@ -24,38 +24,25 @@ if TYPE_CHECKING:
     from sketchlearn.decoders.families.factors import Factors
 
 _LEAST = 1e-3  # of the mean or pooled one: eigenvalues where there is a penalty, and curvatures, are no smaller
-_LIGHTEST = 0.05  # of the mean weight: lighter components move as if they weighed that much
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The mixture that a chart is laid around, and what limits it.
-
-    Attributes
-    ----------
-    operator, u : Operator, ndarray (m,)
-        Frequencies and their weights.
-    means, weights, shapes : ndarray
-        The mixture.
-    smallest, largest : float
-        Variances of a component.
-    strength : float
-        Of the penalty.
-    """
+    """The mixture that a chart is laid around, and what limits it."""
 
     operator: Operator
-    u: AnyArray
+    u: AnyArray  # weights of the frequencies
     means: Array
     weights: Array
     shapes: Array
-    smallest: float
+    smallest: float  # variance of a component
     largest: float
-    strength: float
+    strength: float  # of the penalty
 
     @property
     def squared_weights(self) -> Array:
-        """Squares of the weights, none too small, (k,)."""
-        return np.asarray(np.maximum(self.weights, _LIGHTEST * max(float(self.weights.mean()), 1e-6)) ** 2)
+        """Squares of the weights, (k,): components lighter than 0.05 of the mean move as if they weighed that much."""
+        return np.asarray(np.maximum(self.weights, 0.05 * max(float(self.weights.mean()), 1e-6)) ** 2)
 
     @property
     def log_widths(self) -> tuple[float, float]:
@@ -134,13 +121,9 @@ class PlainChart(Chart):
             if self.family.shared:
                 probe = probe.sum(0, keepdims=True)
             h_p += np.asarray(self.family.damping_vjp(self.base, operator, probe), np.float64) ** 2 / PROBES
-        return floored(np.asarray(h_t, np.float64)), h_p.reshape(h_p.shape) if not h_p.size else _by_number(h_p)
-
-
-def _by_number(h: Array) -> Array:
-    """Curvatures floored for each shape parameter apart, as these may have different units."""
-    least = np.maximum(_LEAST * h.mean(0, keepdims=True), 1e-30)
-    return np.maximum(h, least)
+        if h_p.size:  # floored for each number apart, as these may have different units
+            h_p = np.maximum(h_p, np.maximum(_LEAST * h_p.mean(0, keepdims=True), 1e-30))
+        return floored(np.asarray(h_t, np.float64)), h_p
 
 
 class AxisChart(Chart):

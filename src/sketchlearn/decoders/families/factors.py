@@ -18,9 +18,6 @@ from sketchlearn.decoders.families.gaussian import FULL, Gaussian
 from sketchlearn.features.operator import Operator
 from sketchlearn.kernels import tiers
 
-_FIRST = 0.3  # standard deviations: length of new factors, and share of the diagonal that they leave at least
-_FLOOR = 0.02  # of the average diagonal: variance along a coordinate when factors are added, at least
-
 
 class Factors(Gaussian):
     """A diagonal plus `rank` factors per component.
@@ -87,10 +84,10 @@ class Factors(Gaussian):
         return {"covariances": self.covariances(shapes, k, d) if self.rank else shapes[:, 0]}
 
     def widened(self, diagonals: Array, weights: Array, rng: np.random.Generator) -> Array:
-        """Shapes for diagonals (k, d): short factors in random directions, taken from the diagonals."""
+        """Shapes for diagonals (k, d): factors in random directions, 0.3 standard deviations long, taken from them."""
         k, d = diagonals.shape
         average = np.average(diagonals, axis=0, weights=weights)
-        s = np.maximum(diagonals, _FLOOR * average)
-        more = _FIRST / np.sqrt(self.rank) * rng.standard_normal((k, self.rank, d)) * np.sqrt(s)[:, None, :]
-        rest = np.maximum(s - (more**2).sum(1), _FIRST * s)
+        s = np.maximum(diagonals, 0.02 * average)
+        more = 0.3 / np.sqrt(self.rank) * rng.standard_normal((k, self.rank, d)) * np.sqrt(s)[:, None, :]
+        rest = np.maximum(s - (more**2).sum(1), 0.3 * s)
         return np.concatenate([rest[:, None], more], 1)

@@ -30,6 +30,14 @@ class Gaussian(Family):
     def damping_vjp(self, shapes: Array, w: Operator, cotangent: AnyArray) -> AnyArray:
         return -0.5 * w.quadratic_adjoint(cotangent, self.like)
 
+    def pooled(self, shapes: Array, weights: Array) -> Array:
+        """The average shape, slightly rounded."""
+        pool = super().pooled(shapes, weights)
+        if pool.ndim < 2:
+            return pool
+        variance = pool.mean() if pool.ndim == 2 else float(np.trace(pool[0])) / pool.shape[-1] * np.eye(pool.shape[-1])
+        return 0.98 * pool + 0.02 * variance
+
     def describe(self, shapes: Array, k: int, d: int) -> dict[str, Any]:
         return {"covariances": shapes}
 
@@ -149,11 +157,6 @@ class Diagonal(Gaussian):
         shapes[l] = shapes[l] - step**2
         return step, self.joined(shapes, shapes[l : l + 1])
 
-    def pooled(self, shapes: Array, weights: Array) -> Array:
-        """The average diagonal, slightly rounded."""
-        pool = super().pooled(shapes, weights)
-        return 0.98 * pool + 0.02 * float(pool.mean())
-
     def slopes(self, shapes: Array, w: Operator) -> AnyArray:
         squares = w.coordinate_squares().T
         return np.broadcast_to(-0.5 * squares, (len(shapes), *squares.shape))
@@ -195,12 +198,6 @@ class Full(Gaussian):
         if not self.shared:
             shapes[[l, -1]] -= np.outer(step, step)
         return step, shapes
-
-    def pooled(self, shapes: Array, weights: Array) -> Array:
-        """The average matrix, slightly rounded."""
-        pool = super().pooled(shapes, weights)
-        d = pool.shape[-1]
-        return 0.98 * pool + 0.02 * float(np.trace(pool[0])) / d * np.eye(d)
 
     def free(self, shapes: Array) -> Array:
         a, b = lower_triangle(shapes.shape[-1])

@@ -17,9 +17,6 @@ from sketchlearn.kernels import tiers
 
 Objective = Callable[[Array], tuple[float, Array]]
 
-_ENOUGH = 1e-4  # of the fall that the slope promises
-_TRIALS = 12
-
 
 def lbfgs(
     objective: Objective,
@@ -53,10 +50,10 @@ def lbfgs(
             if not slope < 0:
                 break
         length = 1.0 if count else min(1.0, 1.0 / np.sqrt(-slope))
-        for _ in range(_TRIALS):
+        for _ in range(12):
             promised = loops.advance(x, direction, length, lower, upper, gradient, trial)
             new, slopes = objective(trial)
-            if np.isfinite(new) and new <= value + _ENOUGH * promised:
+            if np.isfinite(new) and new <= value + 1e-4 * promised:
                 break
             # the minimum of the parabola through value, slope and new value, within reason
             bend = new - value - length * slope

@@ -34,10 +34,7 @@ from sketchlearn.words import counted
 
 _LADDER = (6, 10, 16)  # components inside a subspace, if one will not do
 _POINTS = 6000  # that are drawn from a mixture
-_KNOWN = 2.0  # degrees: what a subspace should be known to
-_APART = 5.0  # errors that two subspaces should be apart
 _TRIES = 4  # beginnings at most
-_CLOSE = 5.0  # times the noise floor: what may be left if refining no longer turns the subspaces
 _ANOTHER = "no beginning has explained the sketch, and no two led to the same subspaces"
 _RICHER = "the law inside the subspaces may be another"
 
@@ -235,10 +232,14 @@ def _solution(found: _Found, run: _Run) -> SubspacesModel:
 
 
 def _verdict(found: _Found, angles: Array, separation: float) -> tuple[Code, str]:
+    """Subspaces should be known to two degrees, and be five errors apart.
+
+    Where refining no longer turns them, five times the noise floor may be left.
+    """
     worst = int(np.argmax(angles))
     known = f"Subspace {worst}, the least certain, is known to {angles[worst]:.2g} degrees."
     left = f"The misfit is {found.ratio:.2g} times the noise floor."
-    if not found.explained and found.ratio > _CLOSE:
+    if not found.explained and found.ratio > 5.0:
         return Code.MISFIT, (
             "Not certified. Try another seed. Perhaps there are more subspaces, or they have a higher dimension, or "
             "they don't pass through the origin. Perhaps the rows are so many that they show the distribution inside "
@@ -250,12 +251,12 @@ def _verdict(found: _Found, angles: Array, separation: float) -> tuple[Code, str
             f"Not certified. Try another seed or more features: {_TRIES} starts led to {_TRIES} different results, so "
             f"there may be better ones. {left}"
         )
-    if len(angles) > 1 and separation < _APART * float(angles.max()):
+    if len(angles) > 1 and separation < 5.0 * float(angles.max()):
         return Code.UNDETERMINED, (
             f"Not certified. Use more rows or features. Two subspaces are {separation:.2g} degrees apart, and other "
             f"pairs explain the sketch as well. {known} {left}"
         )
-    if angles.max() > _KNOWN:
+    if angles.max() > 2.0:
         return Code.UNDETERMINED, f"Not certified. Use more rows or features. {known} {left}"
     apart = f" No two subspaces are closer than {separation:.2g} degrees." if len(angles) > 1 else ""
     return Code.RELIABLE, f"Reliable. {left} {known}{apart}"

@@ -15,7 +15,7 @@ from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.families import POINTS
-from sketchlearn.decoders.kmeans.partition import Partition, nearest_cost
+from sketchlearn.decoders.kmeans.partition import Partition
 from sketchlearn.decoders.kmeans.published import outcome
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import ClusterSolution
@@ -25,7 +25,6 @@ from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
 INITS = ("uniform", "gaussian", "sample", "k++")
-_REFINED = 3  # of the candidates of step 1 are refined by gradient ascent
 
 
 @decoder
@@ -73,10 +72,12 @@ def decode_clompr(
         return _candidates(problem, state.means, rng, init, starts, rows)
 
     def run() -> State:
-        return clompr(problem, POINTS, k, rng, replacement=replacement, refined=_REFINED, places=places)
+        return clompr(problem, POINTS, k, rng, replacement=replacement, refined=3, places=places)
 
     state = min((run() for _ in range(replicates)), key=lambda found: found.value)
     mixture = state.with_weights(np.maximum(state.weights, LIGHTEST)).mixture()
+    # points have no width of their own: what their spread doesn't explain of the total variance is the cost
+    within = max(problem.dim - float(mixture.weights @ ((mixture.means - mixture.mean) ** 2).sum(1)), 0.0)
     return outcome.solution(
         problem,
         state,
@@ -85,7 +86,7 @@ def decode_clompr(
         rng,
         rounds=k * (2 if replacement else 1),
         floor=noise.sketch_floor(problem, problem.power),
-        cells=Partition(state.means, mixture.weights, nearest_cost(problem, mixture, criterion)),
+        cells=Partition(state.means, mixture.weights, within if criterion == "means" else float(np.sqrt(within))),
         judge=verdicts.of_points,
     )
 
