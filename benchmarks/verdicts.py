@@ -22,9 +22,9 @@ import sketchlearn as sl
 
 HEAD = """# Twenty verdicts
 
-What k-means from a sketch says of twenty data sets, and the truth beside it: the cost of the centres over that of
-k-means on the rows. `python benchmarks/verdicts.py docs/verdicts.md` makes this page. [How good is
-it?](how-good.md) explains the numbers.
+What k-means from a sketch says about twenty data sets. Beside each title is the truth: how much more the centres cost
+than those of k-means on the rows. [How good is it?](how-good.md) explains the numbers. `python benchmarks/verdicts.py
+docs/verdicts.md` makes this page.
 """
 
 
@@ -72,17 +72,17 @@ CASES = [
     ("Clusters of any shape", made("full", k=6), 6, {}),
     ("Two clusters of very different size, k = 2", beside, 2, {}),
     ("Uniform rows", made("uniform"), 8, {}),
-    ("Uniform rows, a sketch of a fifth of the usual size", made("uniform", d=6), 15, {"size": 180}),
+    ("Uniform rows, with a sketch of a fifth of the usual size", made("uniform", d=6), 15, {"size": 180}),
     ("Rings", made("rings", d=3), 8, {}),
-    ("A lattice", made("integers", d=4), 8, {}),
+    ("Whole numbers", made("integers", d=4), 8, {}),
     ("Counts with many zeros", made("counts", d=4), 8, {}),
     ("Log-normal columns", made("lognormal", d=4), 8, {}),
-    ("A few prices far too high", priced, 6, {}),
-    ("The same from a map that was made without them", priced, 6, {"ordinary": True}),
-    ("2.4 % of the rows with a code for unknown", lambda rng: with_names(
+    ("A few prices are far too high", priced, 6, {}),
+    ("The same rows, with a map designed without these prices", priced, 6, {"ordinary": True}),
+    ('2.4 % of the rows have a code for "unknown"', lambda rng: with_names(
         graded_data.standardised(graded_data.unknown(rng)), "a", "b", "kids", "c", "d", "e"), 5, {}),
-    ("Age, income, children in their own units", lambda rng: incomes(rng, False), 6, {}),
-    ("The same, standardised", lambda rng: incomes(rng, True), 6, {}),
+    ("Age, income and children in their own units", lambda rng: incomes(rng, False), 6, {}),
+    ("The same rows, standardised", lambda rng: incomes(rng, True), 6, {}),
     ("Iris", lambda rng: frame("iris"), 3, {}),
     ("Wine", lambda rng: frame("wine"), 3, {}),
     ("Breast cancer", lambda rng: frame("breast_cancer"), 4, {}),
@@ -90,6 +90,10 @@ CASES = [
     ("Colours of a photograph", lambda rng: with_names(
         graded_data.bundle("china-pixels", rng), "red", "green", "blue"), 8, {}),
 ]  # fmt: skip
+
+
+def percent(share):
+    return f"{100 * share:,.0f} %" if share >= 10 else f"{100 * share:.2g} %"
 
 
 def verdict(make, k, options, seed):
@@ -107,11 +111,9 @@ def main():
     lines = [HEAD]
     for title, make, k, options in CASES:
         x, solution, truth = verdict(make, k, options, 7)
-        lines.append(
-            f"**{title}** ({len(x):,} rows, {x.shape[1]} columns, k = {k}; in truth {100 * truth:.2g} % above)\n"
-        )
+        lines.append(f"**{title}** ({len(x):,} rows, {x.shape[1]} columns, k = {k}; truth: {percent(truth)})\n")
         said = solution.verdict.replace("_", "\\_").replace("*", "\\*")
-        lines.append(textwrap.fill(f"> {said}.", 120, subsequent_indent="> ", break_long_words=False) + "\n")
+        lines.append(textwrap.fill(f"> {said}", 120, subsequent_indent="> ", break_long_words=False) + "\n")
         print(title, "|", solution.verdict, flush=True)
     if len(sys.argv) > 1:
         Path(sys.argv[1]).write_text("\n".join(lines))

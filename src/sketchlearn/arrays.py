@@ -1,4 +1,4 @@
-"""Arrays of rows and weights from whatever holds numbers, and errors that are about one row."""
+"""Arrays: names of their types, rows and weights from whatever holds numbers, and errors that are about one row."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ import numpy.typing as npt
 
 from sketchlearn.exceptions import InputError, Option
 
+Array = npt.NDArray[np.float64]
+AnyArray = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+Index = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+Complex = npt.NDArray[np.complex128]
+"""Arrays by what they hold: numbers (without a name: float64), anything, int64, places, booleans, complex128."""
+
 EXACT = 2**53  # integers up to here are float64 numbers
 FARTHEST = 2.0**100  # values up to here have squares, and sums of squares, in float64 and (their roots) in float32
 
@@ -17,12 +25,7 @@ FARTHEST = 2.0**100  # values up to here have squares, and sums of squares, in f
 class RowError(ValueError, OverflowError):
     """Something is wrong with one row; whoever knows where the batch stands says which.
 
-    Parameters
-    ----------
-    text : str
-        What is wrong.
-    row : int, optional
-        Number of the row in the batch that could not be made or summed.
+    `text`: what is wrong. `row`: number of the row in the batch that could not be made or summed.
     """
 
     def __init__(self, text: str, row: int | None = None) -> None:
@@ -68,7 +71,7 @@ def nowhere(row: int) -> str:
     return ""
 
 
-def as_array(data: Any) -> npt.NDArray[Any]:
+def as_array(data: Any) -> AnyArray:
     """An array of NumPy from one of any library, without copying where that is possible."""
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
         return np.from_dlpack(data)
@@ -84,7 +87,7 @@ def as_rows(values: Any, what: str = "data") -> npt.NDArray[np.floating]:
     return as_real(array, what)
 
 
-def as_real(array: npt.NDArray[Any], what: str = "data", dtype: str | None = None) -> npt.NDArray[np.floating]:
+def as_real(array: AnyArray, what: str = "data", dtype: str | None = None) -> npt.NDArray[np.floating]:
     """An array as float32 or float64 in native byte order."""
     if dtype is not None:
         return narrowed(as_real(array, what), dtype)
@@ -134,7 +137,7 @@ def too_large(what: str, value: Any, row: int | None) -> RowError:
     )
 
 
-def as_weights(values: Any, rows: int, what: str = "sample_weight") -> npt.NDArray[np.float64] | None:
+def as_weights(values: Any, rows: int, what: str = "sample_weight") -> Array | None:
     """Weights as float64, one per row."""
     if values is None:
         return None

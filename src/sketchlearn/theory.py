@@ -20,23 +20,15 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.features.fourier import FourierFeatures
 
 __all__ = [
-    "Isometry",
-    "SketchSize",
-    "isometry",
-    "largest_scale",
-    "lipschitz",
-    "required_separation",
-    "risk_bound",
-    "sampling_error",
-    "sketch_sizes",
-]
+    "Isometry", "SketchSize", "isometry", "largest_scale", "lipschitz", "required_separation", "risk_bound",
+    "sampling_error", "sketch_sizes",
+]  # fmt: skip
 
-Array = npt.NDArray[np.float64]
 
 KINDS = ("independent", "all moved", "one moved")
 """Pairs of models: two drawn independently, all centres moved a little, one centre moved a little."""

@@ -12,7 +12,7 @@ import sketchlearn as sl
 from sketchlearn.decoders import Code
 from sketchlearn.decoders.kmeans.advice import of_graded
 from sketchlearn.decoders.kmeans.grade import PARTS, Concentration, Grade, Hidden
-from sketchlearn.decoders.kmeans.judges import Opinions
+from sketchlearn.decoders.kmeans.judges import Draws, Opinions, _Court
 from sketchlearn.decoders.problem import Problem
 from tests.decoders.test_groups import excess
 
@@ -54,7 +54,7 @@ def test_five_far_rows_among_five_thousand_are_not_reliable() -> None:
     solution = sl.decode(sl.sketch(X, phi), 20, random_state=0)
     assert excess(X, solution.centers) > 0.05
     assert solution.code in (Code.DOUBTFUL, Code.MISFIT)
-    assert "clipped or transformed (it reaches" in solution.verdict
+    assert "or take its logarithm (it reaches" in solution.verdict
     assert "can't see" in solution.verdict
 
 
@@ -62,7 +62,7 @@ def test_a_cluster_that_no_centre_shows_is_named() -> None:
     X = np.random.default_rng(0).normal(size=(60_000, 2))
     X[:100] += [9.0, 0.0]
     solution = decoded(X[np.random.default_rng(1).permutation(len(X))], 2)
-    assert re.search(r"No centre shows a cluster of 0\.1\d % of the rows near \((8\.|9)", solution.verdict)
+    assert re.search(r"A cluster of 0\.1\d % of the rows near \((8\.|9).* has no centre of its own", solution.verdict)
 
 
 def test_few_rows_with_much_of_the_cost_are_named_with_their_column() -> None:
@@ -75,7 +75,7 @@ def test_few_rows_with_much_of_the_cost_are_named_with_their_column() -> None:
 
 def test_medians_have_a_grade_in_their_own_units() -> None:
     solution = decoded(OBLONG, 5, task="kmedians")
-    assert "above k-medians on all rows" in solution.verdict
+    assert "more than those of k-medians on all rows" in solution.verdict
     assert 0.0 < solution.excess_cost < solution.excess_cost_bound < 0.03
 
 
@@ -110,7 +110,7 @@ def test_the_last_stage_of_the_trace_is_the_grade() -> None:
     last = solution.trace[-1]
     assert last["stage"] == "grade"
     assert set(PARTS[1:]) <= set(last)
-    assert "above the best (90 %" in solution.explain()
+    assert "more than the least cost (at most" in solution.explain()
 
 
 # -- words ---------------------------------------------------------------------------------------
@@ -127,23 +127,24 @@ PROBLEM = Problem.from_sketch(sl.sketch(CLUSTERS, sl.design(CLUSTERS[:2000], n_c
 
 
 def said(code: Code, given: Grade, what: str = "k-means", blind: bool = False) -> tuple[Code, str]:
-    return of_graded(code, "not certified: certificate", given, PROBLEM, ("age", "kids"), 3, what, blind)
+    return of_graded(code, "Not certified. Certificate.", given, PROBLEM, ("age", "kids"), 3, what, blind)
 
 
 @pytest.mark.parametrize(
     ("worst", "words"),
     [
-        ("judges", "a larger sketch"),
-        ("coarse", "a map for 3 clusters or more"),
-        ("tails", "age clipped or transformed (it reaches"),
-        ("far", "age clipped or transformed (it reaches"),
+        ("judges", "make a larger sketch"),
+        ("coarse", "design the map for 3 clusters or more"),
+        ("tails", "clip age or take its logarithm (it reaches"),
+        ("far", "clip age or take its logarithm (it reaches"),
     ],
 )
 def test_the_verdict_asks_for_what_takes_most_away(worst: str, words: str) -> None:
     code, verdict = said(Code.MISFIT, grade(worst))
     assert code is Code.DOUBTFUL
-    assert verdict.startswith(f"Doubtful: about 2 % above k-means on all rows (90 %: at most 6 %). Try first: {words}")
-    assert "or k-medians" not in said(Code.MISFIT, grade(worst), "k-medians")[1]
+    cost = "the centres cost about 2 % more than those of k-means on all rows (at most 6 % more, with 90 % confidence)"
+    assert verdict.startswith(f"Doubtful: {cost}. Try first: {words}")
+    assert "k-medians or" not in said(Code.MISFIT, grade(worst), "k-medians")[1]
 
 
 def test_codes_follow_the_numbers() -> None:
@@ -157,17 +158,25 @@ def test_codes_follow_the_numbers() -> None:
         (Code.UNCERTIFIED, 0.001, 0.01, Code.GOOD),
     ):
         assert said(code, grade("judges", excess=excess_cost, bound=bound))[0] is expected
-    assert "no bound" in said(Code.MISFIT, grade("judges", excess=0.5, bound=1.5))[1]
+    assert "no upper bound" in said(Code.MISFIT, grade("judges", excess=0.5, bound=1.5))[1]
 
 
 def test_one_column_with_all_of_the_variance_is_to_be_standardised() -> None:
     verdict = said(Code.MISFIT, grade("judges", variances=np.array([1.0, 99.0])))[1]
-    assert "standardised columns (kids has 99 % of the variance), or a larger sketch" in verdict
+    assert "standardise the columns (kids has 99 % of the variance), or make a larger sketch" in verdict
 
 
 def test_what_else_is_known_is_said() -> None:
     more = grade("judges", concentration=Concentration(0.0003, 0.48, 1), hidden=(Hidden(0.01, np.zeros(2)),))
     verdict = said(Code.MISFIT, more, blind=True)[1]
     assert "0.03 % of the rows, far out in kids, carry 48 % of the cost" in verdict
-    assert "No centre shows a cluster of 1 % of the rows near" in verdict
+    assert "A cluster of 1 % of the rows near" in verdict
     assert "can't see what the farthest rows in age cost" in verdict
+
+
+def test_rows_on_their_centres_have_no_excess() -> None:
+    centers = np.eye(3)
+    for criterion in ("means", "medians"):
+        court = _Court(centers, criterion, np.random.default_rng(0))
+        draws = Draws(np.repeat(centers, 5, axis=0), np.ones(15), centers)
+        assert court.between(draws, draws) == 0.0

@@ -12,13 +12,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sketchlearn.comparison.two_sample import check_comparable
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
 
 _TELLING = 0.25  # standard deviations: error of a shift beyond which a shift of half a deviation could go unnoticed
 _CLEAR = 0.25  # of a shift: an error below it leaves no doubt about the sign

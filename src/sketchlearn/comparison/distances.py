@@ -11,13 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Complex
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sketches.checks import check_same_features
-
-Array = npt.NDArray[np.float64]
 
 
 def distances(
@@ -106,7 +104,7 @@ def mean_kernel(
     return np.exp(-gamma * squares)
 
 
-def _entries(sketches: Any) -> tuple[npt.NDArray[np.complex128], Array]:
+def _entries(sketches: Any) -> tuple[Complex, Array]:
     """Averages (n, m), and the mean variance of the entries of each."""
     values = list(sketches.values()) if isinstance(sketches, Mapping) else list(sketches)
     if not values:
@@ -123,7 +121,7 @@ def _entries(sketches: Any) -> tuple[npt.NDArray[np.complex128], Array]:
     return np.stack([np.asarray(s.mean, np.complex128) for s in values]), np.array(noise, np.float64)
 
 
-def _squares(means: npt.NDArray[np.complex128]) -> Array:
+def _squares(means: Complex) -> Array:
     norms = (np.abs(means) ** 2).sum(1)
     squares = (norms[:, None] + norms[None, :] - 2 * (means @ means.conj().T).real) / means.shape[1]
     np.fill_diagonal(squares, 0.0)

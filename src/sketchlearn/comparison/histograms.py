@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.features.histogram import HistogramFeatures
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
 
 
 def histogram(sketch: Sketch) -> HistogramFeatures:

@@ -27,8 +27,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Complex, Index
 from sketchlearn.comparison.two_sample import ROUNDING, characteristic_values, chosen_entries, feature_covariance
 from sketchlearn.decoders.metric import box_of
 from sketchlearn.decoders.noise import added_variance, sampling_variance
@@ -37,8 +37,6 @@ from sketchlearn.features.monitoring import MonitoringFeatures
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch, pooled
 from sketchlearn.threads import single_blas_thread
-
-Array = npt.NDArray[np.float64]
 
 _APART = 4.0  # chi2 of two laws that don't overlap, in equal parts of all rows
 _POINTS = 400  # of a range, over which a residual is measured
@@ -50,12 +48,8 @@ _DAMPING = 1e-12  # mean square of a residual per squared weight: features are r
 class Moments:
     """Mean and standard deviation of every column, with standard errors, of one sketch.
 
-    Attributes
-    ----------
-    mean, deviation : ndarray (d,)
-        In the units of the columns.
-    mean_error, deviation_error : ndarray (d,)
-        Standard errors: sampling rows, additive noise.
+    `mean`, `deviation`: in the units of the columns, (d,). `mean_error`, `deviation_error`: standard errors, (d,):
+    sampling rows, additive noise.
     """
 
     mean: Array
@@ -68,12 +62,8 @@ class Moments:
 class Marginals:
     """Moments of the columns in two sketches.
 
-    Attributes
-    ----------
-    before, after : Moments
-        Of the two sketches.
-    unseen_mean, unseen_deviation : ndarray (d,)
-        How much a change of the mean or of the standard deviation could differ because of what the features miss.
+    `before`, `after`: of the two sketches. `unseen_mean`, `unseen_deviation`: how much a change of the mean or of the
+    standard deviation could differ because of what the features miss, (d,).
     """
 
     before: Moments
@@ -187,7 +177,7 @@ def _with_outlier(mixture: Mixture, sketch: Sketch) -> Mixture:
     )
 
 
-def _covariances_with_columns(mixture: Mixture, w: Array, z: npt.NDArray[np.complex128]) -> tuple[Array, Array]:
+def _covariances_with_columns(mixture: Mixture, w: Array, z: Complex) -> tuple[Array, Array]:
     """Covariances of cosines and sines with the columns and their squares, (2m, 2d), and variances of those, (2d,).
 
     Columns count from the mean of the mixture.  With y normal, ``E y exp(i w·y) = (m + i C w) phi(w)`` and
@@ -278,7 +268,7 @@ def _one_column(
     return out[0], out[1], (reach * missed[0], reach * missed[1] / (2.0 * typical))
 
 
-def _missed(weights: Array, orders: npt.NDArray[np.intp], edge: tuple[float, float], n: float) -> Array:
+def _missed(weights: Array, orders: Index, edge: tuple[float, float], n: float) -> Array:
     """How much weighted sums of the harmonics can miss of the moments of n rows between two values.
 
     Up to one row may lie anywhere in the box, all others where the harmonics follow the values.  Where the box has no
@@ -293,7 +283,7 @@ def _missed(weights: Array, orders: npt.NDArray[np.intp], edge: tuple[float, flo
     return np.asarray(worst[0] + worst[1] / n)
 
 
-def _waves(points: Array, orders: npt.NDArray[np.intp]) -> Array:
+def _waves(points: Array, orders: Index) -> Array:
     """1, cosines and sines of the harmonics at some points."""
     phases = np.outer(points, orders)
     return np.concatenate([np.ones((len(points), 1)), np.cos(phases), np.sin(phases)], axis=1)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.comparison.histograms import histogram, reshaped
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
@@ -20,8 +21,6 @@ from sketchlearn.features.operator import Operator
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.randomness import RandomState, as_generator
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
 
 _FEW = 500  # points that are moved rather than drawn, by default
 _FREQUENCIES = 2000  # that are decoded and that points are moved by: they come in random order, more gain little

@@ -19,15 +19,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Complex
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.start import as_centers, as_mixture
 from sketchlearn.sketches.value import Sketch
 
-Array = npt.NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 _POINTS = 8_000  # sampled from the mixture; the features take most of the error of the sample away again
@@ -149,12 +148,7 @@ def _beside(X: Array, basis: Array) -> Array:
 class Averager:
     """Averages of functions over the rows behind a sketch; see the head of this file.
 
-    Parameters
-    ----------
-    sketch : Sketch
-        Of Fourier features.
-    mixture : Mixture
-        That describes it.
+    `sketch`: of Fourier features. `mixture`: that describes it.
     """
 
     def __init__(self, sketch: Sketch, mixture: Mixture) -> None:
@@ -218,7 +212,7 @@ def _risk(sketch: Sketch, law: Any, mixture: Mixture) -> float:
     return float(np.sum(np.abs(z - model) ** 2) / max(float(np.sum(variance)), 1e-300))
 
 
-def _characteristic_values(mixture: Mixture, operator: Any) -> npt.NDArray[np.complex128]:
+def _characteristic_values(mixture: Mixture, operator: Any) -> Complex:
     w = operator.forward(np.eye(operator.shape[1])).T
     half = np.stack([np.einsum("ij,jk,ik->i", w, c, w) / 2 for c in mixture.full_covariances()])
     return np.exp(1j * (mixture.means @ w.T) - half)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.comparison.columns import size_in_words
 from sketchlearn.comparison.squares import SumOfSquares
 from sketchlearn.comparison.two_sample import (
@@ -23,8 +23,6 @@ from sketchlearn.exceptions import DataWarning, warn
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sketches.value import pooled
-
-Array = npt.NDArray[np.float64]
 
 _FARTHEST = 100.0  # standard deviations
 _SATURATED = 0.99  # of the distance that no shift exceeds

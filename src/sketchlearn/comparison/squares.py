@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from sketchlearn.arrays import Array
 
 _LITTLE = 1e-7  # of the largest product of two: there are thousands of smaller ones
 _NONE = 1e-12  # of the largest weight: smaller ones are rounding, or add nothing
@@ -28,12 +27,8 @@ _LOG_TINY = -745.0  # below it a probability is 0
 class SumOfSquares:
     """A sum of squares of independent standard normals, with weights.
 
-    Attributes
-    ----------
-    weights : ndarray
-        Positive, in falling order; none for a sum that is 0.
-    freedom : ndarray, optional
-        How many squares have each weight, whole or not (a chi-square law); by default one each.
+    `weights`: positive, in falling order; none for a sum that is 0. `freedom`: how many squares have each weight, whole
+    or not (a chi-square law); by default one each.
 
     Examples
     --------

@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.comparison.squares import SumOfSquares
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.features.embedded import embedding
@@ -129,16 +129,9 @@ def independence(sketch: Sketch) -> Independence:
 class _Group:
     """What the test needs of the features of one group of columns.
 
-    Attributes
-    ----------
-    law : SumOfSquares
-        Of the squared length of a normal vector with their covariance.
-    fourth : float
-        Mean over rows of the fourth power of the distance from the mean.
-    far : float
-        Squared distance of a row whose features have nothing to do with the mean: few are further away.
-    constant : bool
-        They don't vary by more than rounding.
+    `law`: of the squared length of a normal vector with their covariance. `fourth`: mean over rows of the fourth power
+    of the distance from the mean. `far`: squared distance of a row whose features have nothing to do with the mean: few
+    are further away. `constant`: they don't vary by more than rounding.
     """
 
     law: SumOfSquares
@@ -155,7 +148,7 @@ class _Group:
         return float(max(reach - 1.0 / reach, 0.0)) if reach > 0 else 0.0
 
     @classmethod
-    def of(cls, mean: npt.NDArray[np.float64], second: npt.NDArray[np.float64], n: float) -> _Group:
+    def of(cls, mean: Array, second: Array, n: float) -> _Group:
         covariance = second - np.outer(mean, mean)
         with single_blas_thread:
             law = SumOfSquares.of(covariance * (n / (n - 1.0)))

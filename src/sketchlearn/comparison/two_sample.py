@@ -24,8 +24,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Complex
 from sketchlearn.comparison.squares import SumOfSquares
 from sketchlearn.decoders.noise import added_variance, sampling_variance
 from sketchlearn.features.base import FeatureMap
@@ -39,8 +39,8 @@ from sketchlearn.sketches.value import Sketch, check_same_features, pooled
 from sketchlearn.threads import single_blas_thread
 from sketchlearn.words import html_table
 
-_F64 = npt.NDArray[np.float64]
-_C128 = npt.NDArray[np.complex128]
+_F64 = Array
+_C128 = Complex
 Waves = Sequence[tuple[int, Any]]
 CHOSEN = slice(0, 1000)  # frequencies that are used: they come in random order, and more gain little
 _BANDS = 10  # of lengths of frequencies, in which the misfit is averaged

@@ -12,17 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
+from sketchlearn.arrays import Array, Complex
 from sketchlearn.comparison.two_sample import ROUNDING, characteristic_values, feature_covariance
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
-
-Array = npt.NDArray[np.float64]
 
 _MOST = 1500  # frequencies that are used: they come in random order, and the covariance of more takes long
 _RIDGE = 1e-4  # added to the variances of one row's features
@@ -33,25 +31,17 @@ _SMALLEST = 1e-6  # of the largest information: directions with less say nothing
 class MeanSpace:
     """What sketches say about the means of a mixture.
 
-    Attributes
-    ----------
-    mixture : Mixture
-        The background, with diagonal covariances.
-    reference : ndarray (m,), complex
-        Its sketch.
-    projection : ndarray (2m, p)
-        ``S^-1 J``, for cosines and sines.
-    information : ndarray (p, p)
-        ``F``; p is the number of components times that of columns.
+    `mixture`: the background, with diagonal covariances. `reference`: its sketch, (m,). `projection`: ``S^-1 J``, for
+    cosines and sines, (2m, p). `information`: ``F``, (p, p); p is the number of components times that of columns.
     """
 
     mixture: Mixture
-    reference: npt.NDArray[np.complex128]
+    reference: Complex
     projection: Array
     information: Array
 
     @classmethod
-    def of(cls, features: FeatureMap, mixture: Mixture, reference: npt.NDArray[np.complex128]) -> MeanSpace:
+    def of(cls, features: FeatureMap, mixture: Mixture, reference: Complex) -> MeanSpace:
         """The space of a mixture for sketches of a map; `reference` is the sketch of all rows."""
         operator = characteristic(features, "verification").operator(dtype=np.float64)
         chosen = operator.rows(np.arange(min(features.size, _MOST)))

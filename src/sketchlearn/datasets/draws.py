@@ -7,8 +7,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[np.float64]
-Labels: TypeAlias = npt.NDArray[np.intp]
+from sketchlearn.arrays import Array, Index
+
+Labels: TypeAlias = Index
 Seed: TypeAlias = int | np.random.Generator
 
 UNBALANCED = 20.0

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchlearn.datasets.draws import DIRICHLET, Array, Labels, Seed, generator, owners, positive
+from sketchlearn.arrays import Array
+from sketchlearn.datasets.draws import DIRICHLET, Labels, Seed, generator, owners, positive
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.datasets.clusters import separated_variance
-from sketchlearn.datasets.draws import Array, Labels, Seed, component_weights, generator, owners, positive
+from sketchlearn.datasets.draws import Labels, Seed, component_weights, generator, owners, positive
 from sketchlearn.decoders.families import sample_stable
 from sketchlearn.models.mixture import Mixture
 

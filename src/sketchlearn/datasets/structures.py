@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.datasets.draws import Array, Labels, Seed, component_weights, generator, owners, positive
+from sketchlearn.arrays import Array
+from sketchlearn.datasets.draws import Labels, Seed, component_weights, generator, owners, positive
 
 
 @dataclass(frozen=True, eq=False)

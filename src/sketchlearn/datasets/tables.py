@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchlearn.datasets.draws import Array, Labels
+from sketchlearn.arrays import Array
+from sketchlearn.datasets.draws import Labels
 
 TABLES = ("breast-cancer", "digits", "iris", "wine")
 """Names that :func:`load_table` knows."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.designs.gmm import weighted_rows
@@ -12,8 +11,6 @@ from sketchlearn.designs.request import Request, register_design
 from sketchlearn.designs.spread import usual
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.fourier import FourierFeatures
-
-Array = npt.NDArray[np.float64]
 
 WIDTH = 600
 """Cosines and sines of an embedding by default."""

@@ -16,18 +16,15 @@ classes apart, than that of the sums of the columns themselves: class means are 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.designs.gmm import design_gmm
 from sketchlearn.designs.request import Request, register_design
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MultiscaleLaw
-
-Array = npt.NDArray[np.float64]
 
 WIDTH = 1000
 """Cosines and sines of an embedding by default."""
@@ -38,9 +35,7 @@ _FILLED = 0.7  # distances of two rows over those of rows spread evenly over the
 _WITHIN, _DIMENSIONS = 0.6, 10  # share of the variance within classes, and dimensions that real columns seldom exceed
 
 
-def design_classifier(
-    rows: npt.NDArray[Any], *, width: int | None = None, seed: int = 0
-) -> tuple[EmbeddedFeatures, str]:
+def design_classifier(rows: AnyArray, *, width: int | None = None, seed: int = 0) -> tuple[EmbeddedFeatures, str]:
     """An embedding with frequencies of all scales that classes may have, for columns of spread 1, and why.
 
     Lengths of the frequencies are log-uniform, with a tail; see :func:`lengths`.  Cross-validation on the sketches
@@ -79,7 +74,7 @@ def lengths(dim: int) -> MultiscaleLaw:
 
 
 def design_class_means(
-    rows: Array, labels: npt.NDArray[Any], *, size: int | None = None, seed: int = 0, weights: Array | None = None
+    rows: Array, labels: AnyArray, *, size: int | None = None, seed: int = 0, weights: Array | None = None
 ) -> FourierFeatures:
     """A Gaussian kernel of one scale in the metric of the classes' pooled covariance, for columns of spread 1.
 
@@ -137,8 +132,8 @@ def design_public_means(lower: Array, upper: Array, *, size: int | None = None, 
 
 
 def design_class_mixtures(
-    rows: npt.NDArray[Any],
-    labels: npt.NDArray[Any],
+    rows: AnyArray,
+    labels: AnyArray,
     n_components: int,
     covariance_type: str,
     *,

@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from sketchlearn.arrays import Array
 from sketchlearn.designs.kmeans import resolution_radius
 from sketchlearn.designs.request import Designer, Request, positive, register_design, within_reach
 from sketchlearn.designs.spread import column_units, usual
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
 from sketchlearn.threads import single_blas_thread
-
-Array = npt.NDArray[np.float64]
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 _LOW, _HIGH, _DECAY = 0.7, 64.0, 2.0

@@ -13,6 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.designs.request import Request, positive, register_design, within_reach
 from sketchlearn.designs.scale import RULES, expected_separation, spread_of
 from sketchlearn.designs.spread import usual
@@ -36,8 +37,6 @@ _LINKED, _SIZEABLE = 1000, 0.02
 # may be farther).  Values beyond nine octaves, 731 spreads, are mostly errors or codes: centres don't follow them.
 # Four features per coordinate of the centres stay ordinary.  Beyond 40 columns covariances of low ones take seconds.
 _FAR, _MARGIN, _OCTAVES, _FEWEST, _ORDINARY, _MOST_COLUMNS = 15.0, 2, 9, 3, 4, 40
-
-Array = npt.NDArray[np.float64]
 
 
 def kmeans_size(k: int, d: int, covariance_type: str | None = None) -> int:
@@ -238,9 +237,7 @@ def narrowest(sample: Array, k: int, weights: Array | None = None) -> tuple[floa
     return 2.0 ** (round(4 * math.log2(width)) / 4), unit * math.sqrt(apart.min(initial=math.inf))
 
 
-def from_bounds(
-    lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], k: int, size: int | None, seed: int
-) -> tuple[FourierFeatures, str]:
+def from_bounds(lower: Array, upper: Array, k: int, size: int | None, seed: int) -> tuple[FourierFeatures, str]:
     """A map from public bounds alone, and why."""
     d = len(lower)
     m = size or max(_SMALLEST, _BOUNDS_SIZE * k * d)
@@ -264,9 +261,7 @@ def from_spread(d: int, spread: float, k: int, size: int | None, seed: int) -> t
     )
 
 
-def rounded_moments(
-    sample: npt.NDArray[np.float64], weights: npt.NDArray[np.float64] | None = None
-) -> tuple[npt.NDArray[np.float64], float]:
+def rounded_moments(sample: Array, weights: Array | None = None) -> tuple[Array, float]:
     """Mean and spread, rounded so that the order of the rows can't change the map by a last bit.
 
     Rows with values far from all others are left out: a single one would set the scale of everything.

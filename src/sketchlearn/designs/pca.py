@@ -25,13 +25,12 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.designs.request import Request, register_design
 from sketchlearn.exceptions import PUBLIC, InputError
 from sketchlearn.features.pairwise import PairwiseFeatures
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.second_moment import SecondMomentMap
-
-Array = npt.NDArray[np.float64]
 
 SIZE = 8
 """Features per component and column."""
@@ -191,7 +190,7 @@ def _place(
     bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None,
     weights: Array | None,
     missing: bool = False,
-) -> tuple[int, npt.NDArray[np.float64] | None, float | None, str]:
+) -> tuple[int, Array | None, float | None, str]:
     if sample is not None and bounds is not None:
         raise ValueError("give a sample or bounds, not both")
     if sample is not None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.designs.spread import standard_units
 from sketchlearn.features.projection import Projection
-
-Array = npt.NDArray[np.float64]
 
 
 def project_sample(

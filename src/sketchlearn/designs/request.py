@@ -14,12 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.accepts import whole
-from sketchlearn.arrays import FARTHEST
+from sketchlearn.arrays import FARTHEST, Array
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.radial import RadialLaw
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

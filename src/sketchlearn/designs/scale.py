@@ -9,13 +9,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.features import portable
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import AdaptedLaw
-
-Array = npt.NDArray[np.float64]
 
 
 def expected_separation(k: int, d: int) -> float:

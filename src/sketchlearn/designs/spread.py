@@ -13,10 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Flags
 from sketchlearn.exceptions import DataWarning, Option, warn
 from sketchlearn.words import counted
-
-Array = npt.NDArray[np.float64]
 
 _FAR = 50.0  # robust standard deviations beyond which a value says nothing about the spread of the others
 _FEW = 0.05  # of the rows: more than that are no accident
@@ -29,7 +28,7 @@ _TENTH = 0.1  # of the values, which are left out on each side
 _WIDER = 30.0  # times as wide as another column, from which on distances are about one column only
 
 
-def far(sample: Array) -> npt.NDArray[np.bool_]:
+def far(sample: Array) -> Flags:
     """Which values are so far out that they say nothing about the spread of their column, (n, d)."""
     middle, width = _middles(sample)
     with np.errstate(over="ignore"):  # distances may be infinite: far enough
@@ -56,7 +55,7 @@ def _are_codes(values: Array, others: Array) -> bool:
     return len(np.unique(values)) <= _CODES and len(np.unique(others)) > 10 * _CODES
 
 
-def usual(sample: Array) -> npt.NDArray[np.bool_]:
+def usual(sample: Array) -> Flags:
     """Which rows have no such value; all of them, if few would be left."""
     rows = np.asarray(~far(sample).any(axis=1))
     return rows if 2 * int(rows.sum()) >= len(rows) else np.ones(len(sample), bool)
@@ -65,7 +64,7 @@ def usual(sample: Array) -> npt.NDArray[np.bool_]:
 def standard_units(
     sample: Array,
     names: Sequence[str] | None = None,
-    indicators: npt.NDArray[np.bool_] | None = None,
+    indicators: Flags | None = None,
     weights: Array | None = None,
 ) -> tuple[Array, Array]:
     """Offset and spread of each column, without values that are far out; ValueError for constant columns.

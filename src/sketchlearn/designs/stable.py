@@ -7,13 +7,12 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.designs.gmm import mixture_designer, weighted_rows, within_scale
 from sketchlearn.designs.kmeans import resolution_radius
 from sketchlearn.designs.request import positive, register_design
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import MixedLaw
-
-Array = npt.NDArray[np.float64]
 
 _NORMAL_RANGE = 2.5631  # between the 10 % and 90 % quantiles of a standard normal law
 

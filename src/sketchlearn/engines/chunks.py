@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Ints
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sources.base import Batch
 
@@ -30,7 +30,7 @@ class Numbering:
     def __init__(self) -> None:
         self.values: list[Any] = []
         self._numbers: dict[Any, int] = {}
-        self._last: tuple[tuple[Any, ...], npt.NDArray[np.int64]] | None = None
+        self._last: tuple[tuple[Any, ...], Ints] | None = None
 
     def numbered(self, batch: Batch) -> Batch:
         """The batch with numbers of the pass as groups, and without labels."""

@@ -14,9 +14,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
-import numpy.typing as npt
-
+from sketchlearn.arrays import AnyArray, Flags, Index, Ints
 from sketchlearn.engines.base import Engine, Job, register_engine
 from sketchlearn.engines.threads import ChunkSummer, Pass
 from sketchlearn.features.base import FeatureMap
@@ -43,10 +41,7 @@ _WORTH_SIZE = 128  # features from which rows are worth their transfer
 class GpuEngine(Engine):
     """CUDA devices of this machine.
 
-    Parameters
-    ----------
-    on : sequence of Device, optional
-        Devices to use; all that are visible by default.
+    `on`: devices to use; all that are visible by default.
     """
 
     def __init__(self, on: Sequence[Device] | None = None) -> None:
@@ -85,10 +80,10 @@ class _GpuChunkSummer(ChunkSummer):
         """Whether a device makes the sums, and not the processor."""
         return not isinstance(self._summer, _OnHost)
 
-    def _at_hand(self, rows: Any) -> npt.NDArray[Any]:
+    def _at_hand(self, rows: Any) -> AnyArray:
         return rows
 
-    def _gathered(self, rows: npt.NDArray[Any], order: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    def _gathered(self, rows: AnyArray, order: Index) -> AnyArray:
         if isinstance(rows, DeviceRows):
             return rows.take(order)  # type: ignore[return-value]  # the summer knows it
         return super()._gathered(rows, order)
@@ -119,11 +114,11 @@ class _OnHost(Summer):
         return self._summer.sum_rows(rows_of(X).to_host(), weights, skip_invalid)
 
     def sum_runs(
-        self, X: Rows, starts: npt.NDArray[np.int64], weights: Weights | None = None, skip_invalid: bool = False
+        self, X: Rows, starts: Ints, weights: Weights | None = None, skip_invalid: bool = False
     ) -> list[RowSums]:
         return self._summer.sum_runs(rows_of(X).to_host(), starts, weights, skip_invalid)
 
-    def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
+    def valid(self, X: Rows) -> Flags:
         return self._summer.valid(rows_of(X).to_host())
 
 

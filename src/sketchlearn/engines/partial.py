@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.arrays import RowError
+from sketchlearn.arrays import Ints, RowError
 from sketchlearn.engines.base import Job
 from sketchlearn.engines.progress import Report, silent
 from sketchlearn.engines.threads import Pass
@@ -68,20 +67,13 @@ def _nothing(size: int) -> Iterator[Batch]:
 class Outcome(NamedTuple):
     """What is known about some parts.
 
-    Attributes
-    ----------
-    numbers : array
-        Numbers of the parts, in order.
-    rows : array
-        How many rows each of them has; of one with a fault, those before it.
-    sums : dict
-        From labels of groups (None where there are no groups) to sums.
-    fault : (int, Exception), optional
-        The first of the parts with an error, and the error; there are no sums then.
+    `numbers`: numbers of the parts, in order. `rows`: how many rows each of them has; of one with a fault, those before
+    it. `sums`: from labels of groups (None where there are no groups) to sums. `fault`: the first of the parts with an
+    error, and the error, (int, Exception); there are no sums then.
     """
 
-    numbers: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
+    numbers: Ints
+    rows: Ints
     sums: dict[Any, Accumulator]
     fault: tuple[int, Exception] | None = None
 
@@ -89,8 +81,8 @@ class Outcome(NamedTuple):
 class Status(NamedTuple):
     """An outcome without its sums: a few bytes."""
 
-    numbers: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
+    numbers: Ints
+    rows: Ints
     fault: tuple[int, Exception] | None
 
 

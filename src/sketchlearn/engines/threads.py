@@ -14,9 +14,8 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.arrays import RowError
+from sketchlearn.arrays import AnyArray, Index, RowError
 from sketchlearn.engines.base import Engine, Job, Prepare, register_engine
 from sketchlearn.engines.chunks import Numbering, chunk_rows, read_ahead, rechunk
 from sketchlearn.features.base import FeatureMap
@@ -40,10 +39,7 @@ Sums = list[tuple[int, Summed]]
 class ThreadEngine(Engine):
     """Threads of this process.
 
-    Parameters
-    ----------
-    prepare : callable, optional
-        From the plan of a feature map to what sums rows; by default :func:`sketchlearn.kernels.prepare`.
+    `prepare`: from the plan of a feature map to what sums rows; by default :func:`sketchlearn.kernels.prepare`.
     """
 
     def __init__(self, prepare: Prepare | None = None) -> None:
@@ -98,11 +94,11 @@ class ChunkSummer:
         made = [Summed(p, whole, s, o) for p, s, o in zip(parts, squares, origins, strict=True)]
         return list(zip(groups[starts[:-1]].tolist(), made, strict=True))
 
-    def _at_hand(self, rows: Any) -> npt.NDArray[Any]:
+    def _at_hand(self, rows: Any) -> AnyArray:
         """Rows where the summer can read them: those of a device come to the host."""
         return np.asarray(rows)
 
-    def _gathered(self, rows: npt.NDArray[Any], order: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    def _gathered(self, rows: AnyArray, order: Index) -> AnyArray:
         """Rows in another order, in memory that each thread uses again: fresh pages cost more than the copy."""
         space = getattr(self._space, "rows", None)
         if space is None or len(space) < len(order) or space.dtype != rows.dtype:
@@ -149,14 +145,8 @@ class Tally:
 class Pass:
     """State of one pass: what is in flight, what is summed, how far it is.
 
-    Parameters
-    ----------
-    job : Job
-        What to do.
-    workers : int
-        Threads (of other kinds of passes: processes).
-    prepare : callable, optional
-        From the plan of a feature map to what sums rows.
+    `job`: what to do. `workers`: threads (of other kinds of passes: processes). `prepare`: from the plan of a feature
+    map to what sums rows.
     """
 
     def __init__(self, job: Job, workers: int, prepare: Prepare | None = None) -> None:

@@ -8,15 +8,14 @@ subsampled or structured ones are others.  A decoder asks for a :class:`Characte
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Flags, Index
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.operator import Operator
-
-Array = npt.NDArray[np.float64]
 
 
 class CharacteristicMap(FeatureMap):
@@ -82,16 +81,16 @@ class CharacteristicMap(FeatureMap):
             raise ValueError(f"expected finite rows with {self.dim} columns, got an array of shape {rows.shape}")
         return rows
 
-    def ideal_variances(self, mean: npt.NDArray[Any], sums: npt.NDArray[Any], weight: float) -> Array:
+    def ideal_variances(self, mean: AnyArray, sums: AnyArray, weight: float) -> Array:
         """Variances of ``exp(i w·x)`` over rows with these averages: those of ideal features, (size,)."""
         return np.maximum(1.0 - np.abs(mean) ** 2, 0.0)
 
     @property
-    def feature_groups(self) -> npt.NDArray[np.intp]:
+    def feature_groups(self) -> Index:
         """The group of each feature, (size,): a row contributes to the features of one group."""
         return np.zeros(self.size, np.intp)
 
-    def rows_behind(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def rows_behind(self, sums: AnyArray, weight: float) -> Array:
         """Weight of the rows that contributed to each feature, (size,)."""
         return np.full(self.size, float(weight))
 
@@ -101,7 +100,7 @@ class CharacteristicMap(FeatureMap):
         return np.ones(self.size)
 
     @property
-    def broad(self) -> npt.NDArray[np.bool_]:
+    def broad(self) -> Flags:
         """Which frequencies span all scales (rather than one at which clusters are told apart), (size,)."""
         return np.zeros(self.size, bool)
 

@@ -15,12 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.kernels import PRODUCT_BITS, Plan
 from sketchlearn.kernels.embedded import EmbeddedSummer
-
-Array = npt.NDArray[np.float64]
 
 
 @register
@@ -93,13 +92,9 @@ class EmbeddedFeatures(FeatureMap):
 
     # -- recipe ------------------------------------------------------------------------------
 
-    def parameters(self) -> dict[str, Any]:
-        return {"dim": self.dim, "size": self.size, "inner": self.inner.recipe()}
-
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any]) -> EmbeddedFeatures:
-        if set(parameters) != {"dim", "size", "inner"}:
-            raise ValueError(f"fields of an embedded recipe: dim, inner, size, got {sorted(parameters)}")
+        cls._check_names(parameters)
         inner = FeatureMap.from_recipe(parameters["inner"])
         if not isinstance(inner, CharacteristicMap):
             raise ValueError(f"rows are embedded by Fourier features, the recipe has {inner.kind} ones")
@@ -113,7 +108,7 @@ class EmbeddedFeatures(FeatureMap):
 
     # -- numbers -----------------------------------------------------------------------------
 
-    def draw_array(self) -> npt.NDArray[Any]:
+    def draw_array(self) -> AnyArray:
         return self.inner.random_array()
 
     @property
@@ -190,10 +185,10 @@ class EmbeddedFeatures(FeatureMap):
         numbers = {**inner.numbers, "inner": inner.kind, "width": self.width}
         return Plan("embedded", self.dim, self.sums_shape, self.sums_dtype, inner.arrays, numbers)
 
-    def mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
         return np.asarray(sums[: self.size] / (weight * 4.0**PRODUCT_BITS))
 
-    def moments_from_sums(self, sums: npt.NDArray[Any], weight: float) -> tuple[Array, Array]:
+    def moments_from_sums(self, sums: AnyArray, weight: float) -> tuple[Array, Array]:
         """Mean (width,) and second moment (width, width) of the embedded rows.
 
         Examples
@@ -214,7 +209,7 @@ class EmbeddedFeatures(FeatureMap):
     def _noise_of_mean(self, sums_variance: Array) -> Array:
         return np.asarray(sums_variance[: self.size] * 16.0**-PRODUCT_BITS)
 
-    def impossible(self, sums: npt.NDArray[Any], weight: int) -> str | None:
+    def impossible(self, sums: AnyArray, weight: int) -> str | None:
         found = super().impossible(sums, weight)
         if found is not None or weight == 0:
             return found

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from sketchlearn.arrays import Array, Flags, Ints
 
 VERSION = 1
 _MOST_VALUES = 10_000  # indicators of one column
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class Category:
             return int.from_bytes(hashlib.blake2b(label.encode(), digest_size=8).digest(), "little") % self.buckets
         return self.values.index(label) if label in self.values else len(self.values)
 
-    def encode(self, codes: npt.NDArray[np.int64], labels: list[str | None]) -> list[Array]:
+    def encode(self, codes: Ints, labels: list[str | None]) -> list[Array]:
         """The encoded columns of labels given by their places in a list."""
         places = np.array([self.place(label) for label in labels] or [-1], np.int64)[codes]
         return [(places == i).astype(np.float64) for i in range(len(self.names))]
@@ -150,7 +149,7 @@ class Encoder:
         return tuple(found)
 
     @property
-    def indicators(self) -> npt.NDArray[np.bool_]:
+    def indicators(self) -> Flags:
         """Which of the encoded columns are 0 or 1."""
         return np.array([isinstance(r, Category) or i > 0 for r in self.rules for i in range(len(r.names))])
 

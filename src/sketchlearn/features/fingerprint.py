@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray
 from sketchlearn.exceptions import SketchFileError
 
 
-def digest(array: npt.NDArray[Any]) -> str:
+def digest(array: AnyArray) -> str:
     """Fingerprint of an array: 128 bits of BLAKE2b over its shape and little-endian bytes."""
     h = hashlib.blake2b(digest_size=16)
     h.update(repr(array.shape).encode())

@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Ints
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import Plan
-
-Array = npt.NDArray[np.float64]
 
 CELLS = 64
 """Cells of each column by default."""
@@ -98,7 +97,7 @@ class HistogramFeatures(FeatureMap):
         return cls(len(low), sum(numbers), low, high, tuple(numbers), tuple(sorted({int(j) for j in integers})))
 
     @property
-    def starts(self) -> npt.NDArray[np.int64]:
+    def starts(self) -> Ints:
         """Place of the first cell of each column, and the number of all."""
         return np.concatenate([[0], np.cumsum(self.cells)]).astype(np.int64)
 
@@ -112,9 +111,7 @@ class HistogramFeatures(FeatureMap):
 
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any]) -> HistogramFeatures:
-        fields = {"dim", "size", "lower", "upper", "cells", "integers"}
-        if set(parameters) != fields:
-            raise ValueError(f"fields of a histogram recipe: {sorted(fields)}, got {sorted(parameters)}")
+        cls._check_names(parameters)
         p = dict(parameters)
         d = p["dim"]
         low, high = (decode_array(p[name], ((d,),), name) for name in ("lower", "upper"))
@@ -157,7 +154,7 @@ class HistogramFeatures(FeatureMap):
         arrays = {"lower": self.lower, "rate": rate, "cells": number, "starts": self.starts[:-1]}
         return Plan("cells", self.dim, self.sums_shape, self.sums_dtype, arrays)
 
-    def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def feature_variances(self, sums: AnyArray, weight: float) -> Array:
         p = np.clip(self.mean_from_sums(sums, weight), 0.0, 1.0)
         return np.asarray(p * (1.0 - p))
 

@@ -15,8 +15,9 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.features import portable
-from sketchlearn.features.portable import Array, TabulatedLaw
+from sketchlearn.features.portable import TabulatedLaw
 from sketchlearn.features.radial import LAWS, RadialLaw
 
 _LEAST_SMOOTHNESS = 0.5

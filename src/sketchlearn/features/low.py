@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.features import portable
-from sketchlearn.features.portable import Array
 from sketchlearn.features.radial import RadialLaw
 
 MOST_OCTAVES = 60  # of float32, with as many left for the scale of the data

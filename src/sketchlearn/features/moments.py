@@ -6,8 +6,8 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Index
 from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.kernels import GRID_BITS, PRODUCT_BITS, pairs
 
@@ -22,16 +22,16 @@ class MomentSums(SecondMomentMap):
 
     @property
     @abstractmethod
-    def _centre(self) -> npt.NDArray[np.float64]:
+    def _centre(self) -> Array:
         """The point that was subtracted from the rows."""
 
     @property
     @abstractmethod
-    def _bounds(self) -> npt.NDArray[np.float64]:
+    def _bounds(self) -> Array:
         """What the squares on the grid were divided by, per direction."""
 
     @abstractmethod
-    def _of_centred(self, rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _of_centred(self, rows: Array) -> Array:
         """Features of rows from which the centre is subtracted already."""
 
     @property
@@ -49,12 +49,10 @@ class MomentSums(SecondMomentMap):
             return None
         return 2 ** (2 * PRODUCT_BITS) if self.is_exact else 2 ** (GRID_BITS + 1)
 
-    def add_sums(
-        self, a: npt.NDArray[Any], b: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
+    def add_sums(self, a: AnyArray, b: AnyArray, out: AnyArray | None = None) -> AnyArray:
         return super().add_sums(a, b, out) if self.radius is not None else pairs.add_large(a, b, out)
 
-    def _averages(self, sums: npt.NDArray[Any], weight: float) -> tuple[pairs.Pairs, pairs.Pairs]:
+    def _averages(self, sums: AnyArray, weight: float) -> tuple[pairs.Pairs, pairs.Pairs]:
         """Average squares or products and average rows about the centre, as pairs, in units of the data."""
         if self.radius is None:
             averages = pairs.quotient(sums[:, : self.size + self.dim], weight)
@@ -73,14 +71,14 @@ class MomentSums(SecondMomentMap):
         return pairs.product(quadratic, square), pairs.times(linear, self.radius)
 
     @property
-    def _feature_factors(self) -> npt.NDArray[np.float64] | float:
+    def _feature_factors(self) -> Array | float:
         return 1.0 if self.is_exact else np.abs(self.factors[: self.size])
 
-    def mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
+    def mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
         quadratic, _ = self._averages(sums, weight)
         return np.asarray(quadratic[0] * self._feature_factors)
 
-    def _noise_of_mean(self, sums_variance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _noise_of_mean(self, sums_variance: Array) -> Array:
         unit = np.asarray(self._feature_factors)
         if self.radius is not None:
             grid = 4.0**-PRODUCT_BITS if self.is_exact else self._bounds[: self.size] * 2.0**-GRID_BITS
@@ -88,12 +86,12 @@ class MomentSums(SecondMomentMap):
         # of pairs the first parts carry the noise
         return np.asarray(np.atleast_2d(sums_variance)[0, : self.size] * unit**2)
 
-    def row_mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
+    def row_mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
         """Average row (of the clipped rows, if there is a radius)."""
         _, linear = self._averages(sums, weight)
         return np.asarray(linear[0] + self._centre)
 
-    def centred_mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
+    def centred_mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
         """Average features of the rows minus their mean: ``y - phi(mean)``.
 
         All products are centred with twice the digits of float64, so that a mean far from the origin costs nothing.
@@ -108,7 +106,7 @@ class MomentSums(SecondMomentMap):
             return out
         return np.asarray(quadratic[0] * self._feature_factors - self._of_centred(linear[:1])[0])
 
-    def precision_from_sums(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
+    def precision_from_sums(self, sums: AnyArray, weight: float) -> Array:
         """Rounding error to expect in the variance of each column, (dim,): what can't be told from zero."""
         if self.radius is not None:
             step = self.radius * 2.0 ** -(PRODUCT_BITS if self.is_exact else 11)
@@ -119,12 +117,12 @@ class MomentSums(SecondMomentMap):
         variance = centred[diagonal] if self.is_exact else np.full(self.dim, np.abs(centred).mean())
         return np.asarray(eps * np.maximum(variance, 0.0))
 
-    def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
+    def feature_variances(self, sums: AnyArray, weight: float) -> Array:
         """Variances of the features over rows, as they are for normal data with this mean and second moment."""
         with np.errstate(over="ignore", invalid="ignore"):  # rows of 1e80 have features whose variance is no number
             return np.nan_to_num(self._variances(sums, weight), nan=_LARGEST, posinf=_LARGEST)
 
-    def _variances(self, sums: npt.NDArray[Any], weight: float) -> npt.NDArray[np.float64]:
+    def _variances(self, sums: AnyArray, weight: float) -> Array:
         quadratic, linear = self._averages(sums, weight)
         spread = self.centred_mean_from_sums(sums, weight)
         if self.is_exact:
@@ -140,12 +138,12 @@ class MomentSums(SecondMomentMap):
         # |a.x|^2 of a complex direction adds up two independent squares of half the size
         return np.asarray((2.0 * s**2 + 4.0 * s * about) / (2.0 if self.variant == "complex" else 1.0))
 
-    def _trace(self, sums: npt.NDArray[Any], weight: float) -> float:
+    def _trace(self, sums: AnyArray, weight: float) -> float:
         y = self.mean_from_sums(sums, weight)
         # E y^2 of differences is the squared Frobenius norm, at most the squared trace
         return float(np.sqrt(np.mean(y * y)))
 
-    def impossible(self, sums: npt.NDArray[Any], weight: int) -> str | None:
+    def impossible(self, sums: AnyArray, weight: int) -> str | None:
         if not np.isfinite(sums).all():
             return "some sums are not finite"
         if weight == 0:
@@ -170,7 +168,7 @@ class MomentSums(SecondMomentMap):
         return None
 
 
-def _diagonal(dim: int) -> npt.NDArray[np.intp]:
+def _diagonal(dim: int) -> Index:
     """Places of the squares of the columns in a triangle kept row by row."""
     rows = np.arange(dim)
     return rows * dim - rows * (rows - 1) // 2

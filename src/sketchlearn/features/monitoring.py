@@ -13,13 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Flags, Index
 from sketchlearn.features import dense
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.joined import JoinedMap
-from sketchlearn.features.recipe_arrays import decode_array, encode_array
-
-Array = npt.NDArray[np.float64]
+from sketchlearn.features.recipe_arrays import decode_array
 
 HARMONICS = 6
 """Features of each column: the error for its mean is then below 0.1 % of its reach, up to one and a half times that."""
@@ -88,26 +87,15 @@ class MonitoringFeatures(JoinedMap):
         plain = joint.with_columns(None)
         return cls(joint.dim, joint.size + joint.dim * harmonics, plain, far, harmonics)
 
-    def entries_of(self, column: int) -> npt.NDArray[np.intp]:
+    def entries_of(self, column: int) -> Index:
         """The entries of a sketch that are about one column alone, in the order of the harmonics."""
         return self.joint.size + column * self.harmonics + np.arange(self.harmonics)
 
     # -- recipe ------------------------------------------------------------------------------
 
-    def parameters(self) -> dict[str, Any]:
-        return {
-            "dim": self.dim,
-            "size": self.size,
-            "joint": self.joint.recipe(),
-            "reach": encode_array(self.reach),
-            "harmonics": self.harmonics,
-        }
-
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any]) -> MonitoringFeatures:
-        expected = {"dim", "size", "joint", "reach", "harmonics"}
-        if set(parameters) != expected:
-            raise ValueError(f"fields of a monitoring recipe: {sorted(expected)}, got {sorted(parameters)}")
+        cls._check_names(parameters)
         joint = FeatureMap.from_recipe(parameters["joint"])
         if not isinstance(joint, FourierFeatures):
             raise ValueError("the map of all columns in a monitoring recipe is one of Fourier features")
@@ -145,7 +133,7 @@ class MonitoringFeatures(JoinedMap):
         return self.joint.whitening
 
     @property
-    def broad(self) -> npt.NDArray[np.bool_]:
+    def broad(self) -> Flags:
         """Which frequencies span all scales: those of single columns do."""
         return np.concatenate([self.joint.broad, np.ones(self.size - self.joint.size, bool)])
 

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Index
+
 F32 = npt.NDArray[np.float32]
-Real = npt.NDArray[Any]
-Index = npt.NDArray[np.intp]
+Real = AnyArray
 
 _DOUBLE_ENTRIES = 2**24  # integer directions are kept in float64 up to here, in float32 up to 8 times as many,
 _SINGLE_ENTRIES = 2**27  # and beyond that as the bytes they are drawn as
@@ -126,7 +127,7 @@ class Operator(ABC):
         """All frequencies as a matrix (size, dim), for what needs every entry: `size` times `dim` numbers."""
         return np.ascontiguousarray(self.forward(np.eye(self.shape[1], dtype=self.dtype)).T)
 
-    def sample(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    def sample(self, count: int, rng: np.random.Generator) -> Index:
         """At least so many frequencies that stand for all of them, in order: those whose products are cheap."""
         return np.sort(rng.permutation(self.shape[0])[:count])
 

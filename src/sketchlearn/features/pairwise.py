@@ -17,6 +17,7 @@ negative eigenvalues; these are set to zero, in units of the columns' standard d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -24,15 +25,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.base import register
 from sketchlearn.features.operator import Operator
 from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
-from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.kernels import Plan
 
-Array = npt.NDArray[np.float64]
 _DIGITS = 2.0**-46  # relative rounding error of a second moment about the centre
 
 
@@ -69,6 +69,7 @@ class PairwiseFeatures(SecondMomentMap):
     """
 
     kind: ClassVar[str] = "pairwise"
+    array_axes: ClassVar[Mapping[str, int]] = {"center": 1}
     takes_missing: ClassVar[bool] = True
     dim: int
     size: int
@@ -97,19 +98,11 @@ class PairwiseFeatures(SecondMomentMap):
         like = QuadraticFeatures.draw(dim, radius=radius, center=center)
         return cls(like.dim, like.size, like.radius, like.center)
 
-    @classmethod
-    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
-        expected = {"dim", "size", "radius", "center"}
-        if set(parameters) != expected:
-            raise ValueError(f"fields of a pairwise recipe: {sorted(expected)}, got {sorted(parameters)}")
-        dim = parameters["dim"]
-        phi = cls.draw(dim, radius=parameters["radius"], center=decode_array(parameters["center"], ((dim,),), "center"))
-        if parameters["size"] != phi.size:
-            raise ValueError(f"{dim} columns have {phi.size} products, not {parameters['size']}")
+    def _validated(self) -> Self:
+        phi = self.draw(self.dim, radius=self.radius, center=self.center)
+        if self.size != phi.size:
+            raise ValueError(f"{self.dim} columns have {phi.size} products, not {self.size}")
         return phi
-
-    def parameters(self) -> dict[str, Any]:
-        return {"dim": self.dim, "size": self.size, "radius": self.radius, "center": encode_array(self.center)}
 
     def with_projection(self, projection: Projection | None) -> Self:
         """Refused: a projection mixes columns, and of a row that misses one nothing would be left."""
@@ -191,9 +184,7 @@ class PairwiseFeatures(SecondMomentMap):
     def entry_bound(self) -> int | None:
         return self._both.entry_bound
 
-    def add_sums(
-        self, a: npt.NDArray[Any], b: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
+    def add_sums(self, a: AnyArray, b: AnyArray, out: AnyArray | None = None) -> AnyArray:
         return self._both.add_sums(a, b, out)
 
     @property
@@ -212,7 +203,7 @@ class PairwiseFeatures(SecondMomentMap):
 
     # -- averages ----------------------------------------------------------------------------
 
-    def _parts(self, sums: npt.NDArray[Any], weight: float) -> tuple[Array, Array, Array]:
+    def _parts(self, sums: AnyArray, weight: float) -> tuple[Array, Array, Array]:
         """Averages over all rows, (d, d) each: products, column i where j is there, and whether both are there."""
         d, unit = self.dim, self._unit
         both = np.zeros((2 * d, 2 * d))
@@ -221,11 +212,11 @@ class PairwiseFeatures(SecondMomentMap):
         present = both[d:, d:] + np.triu(both[d:, d:], 1).T
         return products, both[:d, d:] / unit, present / unit**2
 
-    def shares(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def shares(self, sums: AnyArray, weight: float) -> Array:
         """Share of the rows that hold both columns, (dim, dim)."""
         return self._parts(sums, float(weight))[2]
 
-    def row_mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def row_mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
         """Average of what each column holds; NaN for a column that holds nothing."""
         return np.asarray(self._means(*self._parts(sums, weight)[1:]) + self._centre)
 
@@ -234,12 +225,12 @@ class PairwiseFeatures(SecondMomentMap):
         there = np.diag(present)
         return np.where(there > 0, np.diag(linear) / np.where(there > 0, there, 1.0), np.nan)
 
-    def mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
         """Average product of each two columns about the centre, over the rows that hold both; NaN if none does."""
         products, _, present = self._parts(sums, weight)
         return self._triangle(np.where(present > 0, products / np.where(present > 0, present, 1.0), np.nan))
 
-    def centred_mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def centred_mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
         """Covariances, without negative eigenvalues; ValueError if no row holds some two columns."""
         S, present = self._covariance(sums, weight)
         if not (present > 0).all():
@@ -250,7 +241,7 @@ class PairwiseFeatures(SecondMomentMap):
             raise ValueError(f"{what}: their covariance is not known")
         return self._triangle(positive(S))
 
-    def _covariance(self, sums: npt.NDArray[Any], weight: float) -> tuple[Array, Array]:
+    def _covariance(self, sums: AnyArray, weight: float) -> tuple[Array, Array]:
         """Covariances as they are, NaN where no row holds both columns, and the shares of such rows."""
         products, linear, present = self._parts(sums, weight)
         m = self._means(linear, present)
@@ -262,7 +253,7 @@ class PairwiseFeatures(SecondMomentMap):
     def _triangle(self, matrix: Array) -> Array:
         return np.asarray(matrix[np.triu_indices(self.dim)])
 
-    def precision_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def precision_from_sums(self, sums: AnyArray, weight: float) -> Array:
         """Rounding error to expect in the variance of each column: what can't be told from zero."""
         if self.radius is not None:
             return self._both.precision_from_sums(sums, weight)[: self.dim]
@@ -270,7 +261,7 @@ class PairwiseFeatures(SecondMomentMap):
         there = np.maximum(np.diag(present), 1e-300)
         return np.asarray(_DIGITS * np.diag(products) / there)
 
-    def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def feature_variances(self, sums: AnyArray, weight: float) -> Array:
         """Variances over all rows that give the averages their noise: of normal rows, over the share that is seen."""
         S, present = self._covariance(sums, weight)
         v = np.diag(S)
@@ -278,12 +269,12 @@ class PairwiseFeatures(SecondMomentMap):
         return np.nan_to_num(self._triangle(np.where(present > 0, variances, np.inf)), nan=1e300, posinf=1e300)
 
     def release_variances(
-        self, sums: npt.NDArray[Any], weight: float, sums_variance: npt.ArrayLike, weight_variance: float
+        self, sums: AnyArray, weight: float, sums_variance: npt.ArrayLike, weight_variance: float
     ) -> Array:
         """Refused: no release of such sums is known."""
         raise TypeError("pairwise features have no private release")
 
-    def impossible(self, sums: npt.NDArray[Any], weight: int) -> str | None:
+    def impossible(self, sums: AnyArray, weight: int) -> str | None:
         found = self._both.impossible(sums, weight)
         if found is not None or not weight:
             return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from sketchlearn.arrays import Array, Index
 
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _SQRT_HALF = 0.7071067811865476
@@ -36,7 +36,7 @@ class Bits:
         """n standard normal numbers."""
         return normal_quantile(self.uniforms(n))
 
-    def permutation(self, n: int) -> npt.NDArray[np.intp]:
+    def permutation(self, n: int) -> Index:
         """A random order of n things."""
         return np.argsort(self.words(n), kind="stable")
 

@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features import portable
 from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels.plan import Plan
 from sketchlearn.kernels.projection import project
 from sketchlearn.limits import check
-
-Array = npt.NDArray[np.float64]
 
 VERSION = 1
 _STREAM = 9

@@ -12,23 +12,22 @@ and every power is rounded to a fixed grid: sums are integers, the same for any 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.accepts import FLAG, SEED, whole
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.dense import positive
 from sketchlearn.features.quadratic import integer_normals
-from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import GRID_BITS, Plan
 from sketchlearn.kernels.directions import squared_norms
 from sketchlearn.kernels.quartic import PowersSummer
-
-Array = npt.NDArray[np.float64]
 
 
 class ProjectedMoments(NamedTuple):
@@ -103,6 +102,7 @@ class QuarticFeatures(FeatureMap):
     """
 
     kind: ClassVar[str] = "quartic"
+    array_axes: ClassVar[Mapping[str, int]] = {"center": 1, "whitening": 2}
     dim: int
     size: int
     seed: int
@@ -159,11 +159,9 @@ class QuarticFeatures(FeatureMap):
         matrix = None if whitening is None else np.array(whitening, np.float64)
         if matrix is not None and (matrix.shape != (dim, dim) or not np.isfinite(matrix).all()):
             raise ValueError(f"whitening must be {dim} by {dim} finite numbers, got shape {matrix.shape}")
-        phi = cls(int(dim), int(size), seed, radius, bool(pairs), centre, matrix)
-        phi._validate()
-        return phi
+        return cls(int(dim), int(size), seed, radius, bool(pairs), centre, matrix)._validated()
 
-    def _validate(self) -> None:
+    def _validated(self) -> Self:
         SEED.check("seed", self.seed)
         object.__setattr__(self, "seed", int(self.seed))
         object.__setattr__(self, "radius", positive(self.radius, "radius"))
@@ -175,35 +173,11 @@ class QuarticFeatures(FeatureMap):
         for array in (self.center, self.whitening):
             if array is not None:
                 array.flags.writeable = False
+        return self
 
     @property
     def as_quartic(self) -> QuarticFeatures:
         return self
-
-    # -- recipe ------------------------------------------------------------------------------
-
-    def parameters(self) -> dict[str, Any]:
-        return {
-            "dim": self.dim,
-            "size": self.size,
-            "seed": self.seed,
-            "radius": self.radius,
-            "pairs": self.pairs,
-            "center": encode_array(self.center),
-            "whitening": encode_array(self.whitening),
-        }
-
-    @classmethod
-    def from_parameters(cls, parameters: dict[str, Any]) -> QuarticFeatures:
-        expected = {"dim", "size", "seed", "radius", "pairs", "center", "whitening"}
-        if set(parameters) != expected:
-            raise ValueError(f"fields of a quartic recipe: {sorted(expected)}, got {sorted(parameters)}")
-        p = dict(parameters)
-        p["center"] = decode_array(p["center"], ((p["dim"],),), "center")
-        p["whitening"] = decode_array(p["whitening"], ((p["dim"], p["dim"]),), "whitening")
-        phi = cls(**p)
-        phi._validate()
-        return phi
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -290,7 +264,7 @@ class QuarticFeatures(FeatureMap):
 
     def plan(self) -> Plan:
         """Powers along directions of whitened rows, clipped at the radius."""
-        arrays: dict[str, npt.NDArray[Any]] = {
+        arrays: dict[str, AnyArray] = {
             "center": self.origin,
             "whitening": self.matrix,
             "directions": self.directions,
@@ -298,7 +272,7 @@ class QuarticFeatures(FeatureMap):
         }
         return Plan("powers", self.dim, self.sums_shape, self.sums_dtype, arrays, {"radius": self.radius})
 
-    def moments_from_sums(self, sums: npt.NDArray[Any], weight: float) -> ProjectedMoments:
+    def moments_from_sums(self, sums: AnyArray, weight: float) -> ProjectedMoments:
         """Averages of whitened rows and of powers of their projections on unit directions.
 
         Examples
@@ -316,17 +290,17 @@ class QuarticFeatures(FeatureMap):
         first = (self.directions @ mean) / self.lengths
         return ProjectedMoments(mean, first, *(unit[i * m : (i + 1) * m] * self.radius ** (i + 2) for i in range(3)))
 
-    def mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
         return self.moments_from_sums(sums, weight).fourth
 
-    def feature_variances(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def feature_variances(self, sums: AnyArray, weight: float) -> Array:
         """Variances of fourth powers over rows, as they are for normal data of the same variance."""
         return np.asarray(96.0 * self.moments_from_sums(sums, weight).second ** 4)
 
     def _noise_of_mean(self, sums_variance: Array) -> Array:
         return np.asarray(sums_variance[2 * self.size : 3 * self.size] * self.radius**8 * 4.0**-GRID_BITS)
 
-    def impossible(self, sums: npt.NDArray[Any], weight: int) -> str | None:
+    def impossible(self, sums: AnyArray, weight: int) -> str | None:
         found = super().impossible(sums, weight)
         if found is not None or weight == 0:
             return found

@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Flags
 from sketchlearn.features import portable
-from sketchlearn.features.portable import Array, TabulatedLaw
+from sketchlearn.features.portable import TabulatedLaw
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class RadialLaw(ABC):
         """Weight w of a frequency in the weighted kernel (features are to be divided by it)."""
         return np.ones_like(radius)
 
-    def broad(self, u: Array) -> npt.NDArray[np.bool_]:
+    def broad(self, u: Array) -> Flags:
         """Which probabilities belong to the part of the law that spans all scales (all, unless it is mixed)."""
         return np.ones(u.shape, bool)
 
@@ -192,7 +192,7 @@ class MixedLaw(RadialLaw):
     def _multiscale(self) -> MultiscaleLaw:
         return MultiscaleLaw(low=self.low, knee=self.knee, high=self.high, decay=self.decay)
 
-    def broad(self, u: Array) -> npt.NDArray[np.bool_]:
+    def broad(self, u: Array) -> Flags:
         return u < self.share
 
     def quantile(self, u: Array, dim: int) -> Array:
@@ -245,14 +245,14 @@ def _chi(dim: int) -> TabulatedLaw:
 
 
 def _adapted() -> TabulatedLaw:
-    def density(r: npt.NDArray[np.float64]) -> Array:
+    def density(r: Array) -> Array:
         return np.sqrt(r * r + r * r * r * r * 0.25) * portable.exp(-0.5 * r * r)
 
     return _table("adapted", 0, density, 9.0)
 
 
 def _weighted(dim: int) -> TabulatedLaw:
-    def density(r: npt.NDArray[np.float64]) -> Array:
+    def density(r: Array) -> Array:
         w = 1.0 + r * r / dim
         return w * w * _chi_density(dim, r)
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Complex, Ints
 from sketchlearn.kernels import ENTRY_BOUND, GRID_BITS
 
-Array = npt.NDArray[np.float64]
-Sums = npt.NDArray[np.int64]
+Sums = Ints
 Weight = float | Array
 
 
@@ -31,7 +31,7 @@ class Reading(ABC):
     """Largest sum of their squares."""
 
     @abstractmethod
-    def mean(self, sums: Sums, weight: Weight) -> npt.NDArray[np.complex128]:
+    def mean(self, sums: Sums, weight: Weight) -> Complex:
         """Averages of ``exp(i w·(x - center))``."""
 
     @abstractmethod
@@ -54,7 +54,7 @@ class Waves(Reading):
     pair_l1 = math.isqrt(2 * 4**GRID_BITS) + 3
     pair_squared = (2**GRID_BITS + 2) ** 2
 
-    def mean(self, sums: Sums, weight: Weight) -> npt.NDArray[np.complex128]:
+    def mean(self, sums: Sums, weight: Weight) -> Complex:
         return np.asarray((sums[0] + 1j * sums[1]) / (np.asarray(weight) * 2.0**GRID_BITS))
 
     def variances(self, sums: Sums, weight: Weight) -> Array:
@@ -89,11 +89,11 @@ class Signs(Reading):
     pair_l1 = 2
     pair_squared = 2
 
-    def _signs(self, sums: Sums, weight: Weight) -> npt.NDArray[np.complex128]:
+    def _signs(self, sums: Sums, weight: Weight) -> Complex:
         w = np.asarray(weight, np.float64)
         return np.asarray((1.0 - 2.0 * sums[0] / w) + 1j * (1.0 - 2.0 * sums[1] / w))
 
-    def mean(self, sums: Sums, weight: Weight) -> npt.NDArray[np.complex128]:
+    def mean(self, sums: Sums, weight: Weight) -> Complex:
         back = np.exp(-1j * math.pi * self.dither.astype(np.float64))
         return (math.pi / 4) * back * self._signs(sums, weight)
 
@@ -159,7 +159,7 @@ def check_per_row(per_row: object, size: int, block: int) -> int:
     return int(per_row)
 
 
-def group_bounds(size: int, per_row: int) -> npt.NDArray[np.int64]:
+def group_bounds(size: int, per_row: int) -> Ints:
     """Where the groups of features begin, and the size: each row contributes to the features of one group."""
     return np.append(np.arange(0, size, per_row, dtype=np.int64), size)
 
@@ -168,13 +168,10 @@ def group_bounds(size: int, per_row: int) -> npt.NDArray[np.int64]:
 class Grouped:
     """Sums of groups of features: cosines, sines, then the weight of the rows that fell to each group.
 
-    Attributes
-    ----------
-    starts : ndarray (groups + 1,)
-        Where the groups begin.
+    `starts`: where the groups begin, (groups + 1,).
     """
 
-    starts: npt.NDArray[np.int64]
+    starts: Ints
 
     @property
     def groups(self) -> int:

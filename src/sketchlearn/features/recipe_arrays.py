@@ -7,12 +7,13 @@ import json
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from sketchlearn.arrays import AnyArray, Array
 
 _WORDS = 80  # letters of a field of a recipe that are worth showing
 
 
-def encode_array(array: npt.NDArray[np.float64] | None) -> dict[str, Any] | None:
+def encode_array(array: Array | None) -> dict[str, Any] | None:
     """An array of a recipe as JSON."""
     if array is None:
         return None
@@ -20,7 +21,7 @@ def encode_array(array: npt.NDArray[np.float64] | None) -> dict[str, Any] | None
     return {"shape": list(array.shape), "f8": base64.b64encode(data).decode("ascii")}
 
 
-def decode_array(value: Any, shapes: tuple[tuple[int, ...], ...] | None, name: str) -> npt.NDArray[np.float64] | None:
+def decode_array(value: Any, shapes: tuple[tuple[int, ...], ...] | None, name: str) -> Array | None:
     """Inverse of :func:`encode_array`, checked against the shapes that are allowed (None: any)."""
     if value is None:
         return None
@@ -65,6 +66,6 @@ def _plain(value: Any) -> Any:
     return value["law"] if isinstance(value, dict) and set(value) == {"law"} else value
 
 
-def real_parts(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def real_parts(values: AnyArray) -> Array:
     """Real and imaginary parts one after the other, for complex numbers."""
     return np.concatenate([values.real, values.imag], axis=1) if np.iscomplexobj(values) else values

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.exceptions import Option, UnsuitableMapError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.operator import Operator
-
-Array = npt.NDArray[np.float64]
 
 
 class SecondMomentMap(FeatureMap):
@@ -55,24 +50,24 @@ class SecondMomentMap(FeatureMap):
         """Products with all directions: an operator of shape (directions, dim)."""
 
     @abstractmethod
-    def row_mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def row_mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
         """Average row."""
 
     @abstractmethod
-    def centred_mean_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def centred_mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
         """Average features of the rows minus their mean."""
 
-    def seen_share(self, sums: npt.NDArray[Any], weight: float) -> float:
+    def seen_share(self, sums: AnyArray, weight: float) -> float:
         """The smallest share of the rows that hold two columns: errors are those of so many rows."""
         found = self.shares(sums, weight)
         return 1.0 if found is None else float(found.min())
 
-    def shares(self, sums: npt.NDArray[Any], weight: float) -> Array | None:
+    def shares(self, sums: AnyArray, weight: float) -> Array | None:
         """Share of the rows that hold both columns, (dim, dim); None for maps of complete rows."""
         return None
 
     @abstractmethod
-    def precision_from_sums(self, sums: npt.NDArray[Any], weight: float) -> Array:
+    def precision_from_sums(self, sums: AnyArray, weight: float) -> Array:
         """Rounding error to expect in the variance of each column: what can't be told from zero."""
 
 

@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
 from sketchlearn.features import portable
-from sketchlearn.features.operator import DenseOperator, DerivedOperator, Index, Operator, Real
+from sketchlearn.features.operator import DenseOperator, DerivedOperator, Operator, Real
 from sketchlearn.kernels import hadamard as kernel
 
 STRUCTURES = ("dense", "hadamard", "gr2", "fastfood")
@@ -47,7 +48,7 @@ def unit_of(scale: float) -> float:
     return math.ldexp(1.0, exponent) if abs(exponent) > 20 else 1.0
 
 
-def choose(structure: str, dim: int, size: int, whitening: npt.NDArray[np.float64] | None) -> str:
+def choose(structure: str, dim: int, size: int, whitening: Array | None) -> str:
     """The structure that a name stands for; ValueError if there is none, or none for this dimension.
 
     ``"auto"`` is structured from 64 columns on, where the whole pass is faster by measurement
@@ -74,16 +75,8 @@ def choose(structure: str, dim: int, size: int, whitening: npt.NDArray[np.float6
 class Blocks:
     """The random numbers of structured frequencies.
 
-    Attributes
-    ----------
-    p : int
-        Length of a block.
-    signs : ndarray (blocks, diagonals, bytes) uint8
-        A bit per sign, the lowest first; 1 for minus.
-    normals : ndarray (blocks, p) float32, or empty
-    permutation : ndarray (blocks, p) int32, or empty
-    radius : ndarray (size,) float32
-        In half-turns, with all normalisation.
+    `p`: length of a block. `signs`: A bit per sign, the lowest first, (blocks, diagonals, bytes); 1 for minus.
+    `normals`: (blocks, p). `permutation`: (blocks, p). `radius`: in half-turns, with all normalisation, (size,).
     """
 
     p: int
@@ -93,7 +86,7 @@ class Blocks:
     radius: npt.NDArray[np.float32]
 
     @classmethod
-    def draw(cls, structure: str, dim: int, seed: int, radius: npt.NDArray[np.float64]) -> Blocks:
+    def draw(cls, structure: str, dim: int, seed: int, radius: Array) -> Blocks:
         """Signs, normal numbers and order from the seed; `radius` are the lengths of the padded frequencies."""
         p = padded(dim)
         blocks = -(-len(radius) // p)
@@ -121,7 +114,7 @@ class Blocks:
         )
 
     @property
-    def lengths(self) -> npt.NDArray[np.float64]:
+    def lengths(self) -> Array:
         """Lengths of the padded frequencies in radians, (size,)."""
         p = self.p
         unit = np.full(len(self.signs), p * math.sqrt(p))
@@ -173,9 +166,7 @@ class Blocks:
 class StructuredOperator(Operator):
     """Structured frequencies in radians: forward and adjoint cost ``m log p`` a point, memory O(m)."""
 
-    def __init__(
-        self, blocks: Blocks, stretch: npt.NDArray[np.float64], scale: float, dtype: npt.DTypeLike = np.float32
-    ) -> None:
+    def __init__(self, blocks: Blocks, stretch: Array, scale: float, dtype: npt.DTypeLike = np.float32) -> None:
         self._blocks, self._stretch, self._scale = blocks, stretch, scale
         self._dtype = np.dtype(dtype)
 
@@ -243,7 +234,7 @@ class StructuredOperator(Operator):
             return self
         return self.as_matrix()
 
-    def sample(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    def sample(self, count: int, rng: np.random.Generator) -> Index:
         """The first blocks: they are independent, and a part of a block costs as much as the whole."""
         p = self._blocks.p
         return np.arange(min(-(-count // p) * p, self.shape[0]))

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray
 from sketchlearn.kernels import _constants as K
 from sketchlearn.kernels._quadratic_plain import pack as pack
 from sketchlearn.kernels._quadratic_plain import project as project
 
 LANES, TILE_ROWS = 1, 1
-_Array = npt.NDArray[Any]
+_Array = AnyArray
 
 
 def add_powers(rows: _Array, n: int, panels: _Array, scales: _Array, sums: _Array, *, project: Any = project) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Ints
 from sketchlearn.kernels._constants import GRID_BITS
 from sketchlearn.kernels.plan import BlockSummer, Plan, register_summer
 
@@ -24,12 +24,12 @@ class CellSummer(BlockSummer):
         self.block = max(1, _BLOCK // plan.dim)
         self._last, self._starts = plan.arrays["cells"] - 1, plan.arrays["starts"]
 
-    def cells_of(self, rows: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def cells_of(self, rows: Array) -> Ints:
         """Number of the cell of each value, counted over all columns."""
         cell = np.clip(np.floor((rows - self._lower) * self._rate), 0, self._last)
         return np.asarray(cell.astype(np.int64) + self._starts)
 
-    def add(self, sums: npt.NDArray[np.int64], rows: npt.NDArray[np.float64], weights: npt.NDArray[np.int64]) -> None:
+    def add(self, sums: Ints, rows: Array, weights: Ints) -> None:
         cells = self.cells_of(rows).ravel()
         if (weights == 1).all():
             sums += np.bincount(cells, minlength=len(sums)) << GRID_BITS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Flags, Index
 from sketchlearn.kernels._constants import GRID_BITS, PRODUCT_BITS
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, prepare, register_summer
 from sketchlearn.kernels.sums import RowSums
@@ -33,10 +33,10 @@ class EmbeddedSummer(Summer):
         self._inner = prepare(inner)
 
     @cached_property
-    def _triangle(self) -> tuple[npt.NDArray[np.intp], ...]:
+    def _triangle(self) -> tuple[Index, ...]:
         return np.triu_indices(self._width)
 
-    def features(self, X: Rows) -> npt.NDArray[np.float64]:
+    def features(self, X: Rows) -> Array:
         """Features of each row in units of 2**-15, (n, width); zero for rows that have none."""
         units = self._inner.row_units(X).reshape(len(X), self._width)
         shift = GRID_BITS - PRODUCT_BITS
@@ -76,5 +76,5 @@ class EmbeddedSummer(Summer):
         sums = np.concatenate([square[self._triangle], line])
         return RowSums(sums, len(used), weight, lower, upper, len(present) - len(used), None)
 
-    def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
+    def valid(self, X: Rows) -> Flags:
         return self._inner.valid(X)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.kernels import tiers
 
-Pairs = npt.NDArray[np.float64]
+Pairs = Array
 _SPLIT = 2.0**27 + 1.0
 _COMPILED_FROM = 4096
 _AT_A_TIME = 2**18
@@ -66,7 +66,7 @@ def _frozen(a: Pairs) -> Pairs:
     return view
 
 
-def times(a: Pairs, b: npt.NDArray[np.float64] | float) -> Pairs:
+def times(a: Pairs, b: Array | float) -> Pairs:
     """Pairs times plain numbers."""
     p, e = two_product(a[0], b)
     return pair(p, e + a[1] * b)

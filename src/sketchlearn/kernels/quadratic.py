@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Flags
 from sketchlearn.kernels import _float_pass, _grid_pass, hadamard, pairs
 from sketchlearn.kernels._quadratic_rows import PackedDirections, squared_lengths
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, register_summer
@@ -24,7 +24,7 @@ class _QuadraticSummer(Summer):
         self._center = np.array(plan.arrays["center"], np.float64)
         self._radius = float(plan.numbers["radius"]) if "radius" in plan.numbers else None
 
-    def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
+    def valid(self, X: Rows) -> Flags:
         return np.asarray(squared_lengths(X, self._center, self._radius or 1.0) <= 1e280)
 
 
@@ -45,10 +45,10 @@ class PresentProductsSummer(_QuadraticSummer):
     The plan's array is `center`.  On the grid the latter is one unit of the ball, whatever becomes of the row.
     """
 
-    def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
+    def valid(self, X: Rows) -> Flags:
         return np.asarray(squared_lengths(self._present(X), np.zeros(1), self._radius or 1.0) <= 1e280)
 
-    def _present(self, X: Rows) -> npt.NDArray[np.float64]:
+    def _present(self, X: Rows) -> Array:
         """Rows about the centre, with 0 for what is missing."""
         return np.where(np.isnan(X), 0.0, np.subtract(X, self._center, dtype=np.float64))
 

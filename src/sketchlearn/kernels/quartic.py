@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Flags, Ints
 from sketchlearn.kernels import _grid_pass, tiers
 from sketchlearn.kernels._quadratic_rows import PackedDirections, block_rows, squared_lengths
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, register_summer
 from sketchlearn.kernels.sums import RowSums
 
-_Array = npt.NDArray[Any]
+_Array = AnyArray
 
 
 @register_summer("powers")
@@ -32,14 +32,14 @@ class PowersSummer(Summer):
         self._radius = float(plan.numbers["radius"])
         self._packed = PackedDirections.pack(arrays["directions"], arrays["bounds"])
 
-    def whitened(self, X: Rows) -> npt.NDArray[np.float64]:
+    def whitened(self, X: Rows) -> Array:
         """Rows as they are clipped, (n, d)."""
         out = np.empty((len(X), self.plan.dim))
         rows = np.ascontiguousarray(X).view(np.ndarray)
         tiers.loops("quartic").whiten(rows, 0, len(rows), self._center, self._matrix, out)
         return out
 
-    def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
+    def valid(self, X: Rows) -> Flags:
         return np.asarray(squared_lengths(self.whitened(X), np.zeros(self.plan.dim), self._radius) <= 1e280)
 
     def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
@@ -50,14 +50,14 @@ class PowersSummer(Summer):
         block = block_rows(2**18, 4 * dim, powers.TILE_ROWS)
         buffer = np.zeros((block, dim), np.float32)
 
-        def add(n: int, w: npt.NDArray[np.int64]) -> None:
+        def add(n: int, w: Ints) -> None:
             buffer[n : n + -n % powers.TILE_ROWS] = 0.0
             if len(w):
                 powers.add_weighted_powers(buffer, n, w, packed.panels, packed.scales, sums, one)
             else:
                 powers.add_powers(buffer, n, packed.panels, packed.scales, sums)
 
-        def result() -> npt.NDArray[np.int64]:
+        def result() -> Ints:
             by_power = sums.reshape(-1, 3, powers.LANES).transpose(1, 0, 2).reshape(3, -1)
             return by_power[:, :size].reshape(-1)
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Flags, Ints
 from sketchlearn.kernels import tiers
 from sketchlearn.kernels.plan import Plan, Rows, Summer, Weights, prepare, register_summer
 from sketchlearn.kernels.sums import RowSums
@@ -33,11 +32,11 @@ class SubsampledSummer(Summer):
         self._starts, plans = part_plans(plan)
         self._parts = [prepare(part) for part in plans]
 
-    def groups(self, X: Rows) -> npt.NDArray[np.int64]:
+    def groups(self, X: Rows) -> Ints:
         """The group of each row."""
         return self._picked(_rows(X))
 
-    def _picked(self, rows: Rows) -> npt.NDArray[np.int64]:
+    def _picked(self, rows: Rows) -> Ints:
         out = np.empty(len(rows), np.int64)
         seed = np.uint64(int(self.plan.numbers["seed"]))
         tiers.loops("hash").pick(rows, seed, np.uint64(len(self._parts)), out)
@@ -57,7 +56,7 @@ class SubsampledSummer(Summer):
             if a < b:
                 yield g, rows[a:b], None if weights is None else kept[a:b]
 
-    def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
+    def valid(self, X: Rows) -> Flags:
         return self._parts[0].valid(X)
 
 
@@ -111,7 +110,7 @@ def first_invalid(summer: Summer, X: Rows, weights: Weights | None) -> int:
     return int(np.argmax(present & ~summer.valid(X)))
 
 
-def _part(arrays: Mapping[str, npt.NDArray[Any]], a: int, b: int, p: int) -> dict[str, npt.NDArray[Any]]:
+def _part(arrays: Mapping[str, AnyArray], a: int, b: int, p: int) -> dict[str, AnyArray]:
     """The arrays of features a to b."""
     out = dict(arrays)
     for name in _FEATURES:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from sketchlearn.arrays import AnyArray, Array
 
 
 class RowSums(NamedTuple):
@@ -22,11 +23,11 @@ class RowSums(NamedTuple):
     (5, 5, (2, 8))
     """
 
-    sums: npt.NDArray[Any]
+    sums: AnyArray
     rows: int
     weight: int
-    lower: npt.NDArray[np.float64]
-    upper: npt.NDArray[np.float64]
+    lower: Array
+    upper: Array
     skipped: int
     first_invalid: int | None
 
@@ -36,6 +37,6 @@ class RowSums(NamedTuple):
         nothing = np.empty(0)
         return cls(nothing, 0, 0, nothing, nothing, 0, int(row))
 
-    def with_sums(self, sums: npt.NDArray[Any]) -> RowSums:
+    def with_sums(self, sums: AnyArray) -> RowSums:
         """A copy with other sums."""
         return self._replace(sums=sums)

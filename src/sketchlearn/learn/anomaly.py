@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import OutlierMixin
 
 from sketchlearn.accepts import FLAG, NOTHING, choice, real
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.anomaly import embedding_means
 from sketchlearn.designs.pca import ALL_PRODUCTS
@@ -21,8 +21,6 @@ from sketchlearn.learn.rows import Rows
 from sketchlearn.learn.using import Predicts, ScoresRows
 from sketchlearn.models.anomaly import AnomalyModel
 from sketchlearn.models.base import Model
-
-Array = npt.NDArray[np.float64]
 
 _COMPONENTS, _DRAWS, _FEWEST = 3, 20_000, 50  # of a rough model of the rows; rows that are too few for one
 

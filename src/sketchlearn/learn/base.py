@@ -12,11 +12,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchlearn.arrays import nowhere
+from sketchlearn.arrays import AnyArray, nowhere
 from sketchlearn.decoders import decode, sweep
 from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.registry import decoders_of
@@ -29,9 +28,11 @@ from sketchlearn.learn.rows import (
     PILOT_ROWS,
     Rows,
     as_random_state,
+    checked,
     checked_weights,
     is_source,
     on_grid,
+    refuse_gaps,
     weight_scale,
 )
 from sketchlearn.models.base import Model
@@ -40,8 +41,6 @@ from sketchlearn.sketches.value import Sketch
 from sketchlearn.sketching import sketch as make_sketch
 from sketchlearn.sources import Selection, open_source
 from sketchlearn.threads import limited
-
-Array = npt.NDArray[np.float64]
 
 _OF_ALL = ("solution_", "reliable_", "verdict_")
 
@@ -93,7 +92,7 @@ class SketchEstimator(DeclaredParameters, ABC):
 
     def design_request(self) -> dict[str, Any]:
         """What to ask of :func:`sketchlearn.design`, as fields of a request: task, number of components, options."""
-        return {"task": self.task, "n_components": self._components()}
+        return {"task": self.task, "n_components": self._components(), **self._passed("design")}
 
     def design_features(self, request: Request) -> FeatureMap:
         """A feature map for a request with a pilot sample; by default that of the task's own designer."""
@@ -158,11 +157,11 @@ class SketchEstimator(DeclaredParameters, ABC):
 
     def sweep_options(self) -> dict[str, Any]:
         """Options of the sweep that chooses the number of components."""
-        return {}
+        return self._passed("sweep")
 
     def decode_options(self) -> dict[str, Any]:
         """Options of the decoder."""
-        return {}
+        return self._passed("decode")
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -299,13 +298,13 @@ class SketchEstimator(DeclaredParameters, ABC):
                 self._set_columns(rows.width(self.features), rows.names)
             return rows
         fewest = self.fewest_rows if first else 1
-        array = validate_data(
+        array = checked(
             self, X, reset=first, dtype=list(self.row_types), ensure_min_samples=fewest, ensure_all_finite=False
         )
         self._check_finite(array)
         return self._weighted(array, sample_weight, self._names(), first)
 
-    def _check_finite(self, rows: npt.NDArray[Any]) -> None:
+    def _check_finite(self, rows: AnyArray) -> None:
         """Refuse rows with infinity, and with NaN unless entries may be missing or such rows are left out."""
         if self.on_invalid != "raise":
             return
@@ -339,7 +338,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         names = tuple(self.__dict__.get("feature_names_in_", ()))
         return names if names and len(set(names)) == len(names) else None
 
-    def _weighted(self, rows: npt.NDArray[Any], sample_weight: Any, names: tuple[str, ...] | None, first: bool) -> Rows:
+    def _weighted(self, rows: AnyArray, sample_weight: Any, names: tuple[str, ...] | None, first: bool) -> Rows:
         weights = checked_weights(sample_weight, rows.shape[0])
         scale = 1.0 if first else self.__dict__.get("_weight_scale", 1.0)
         if weights is None:
@@ -348,14 +347,14 @@ class SketchEstimator(DeclaredParameters, ABC):
             scale = weight_scale(weights)
         return Rows(rows, on_grid(weights, scale), scale, names)
 
-    def _from_source(self, X: Any, sample_weight: Any, seed: int | None) -> Rows:
+    def _from_source(self, X: Any, sample_weight: Any, seed: int | None, group_by: Any = None) -> Rows:
         if sample_weight is not None:
             raise ValueError(
                 "sample_weight is for rows in memory: read the weights with the rows, as pairs (rows, weights) of a "
                 "stream or with sl.read(..., weight_column=...)"
             )
         known = self.features if seed is not None else self.sketch_.features
-        source = open_source(X, Selection.for_map(known))
+        source = open_source(X, Selection.for_map(known, group_by=group_by))
         if known is not None or seed is None:
             return Rows(source, names=source.names)
         sample = source.pilot(PILOT_ROWS, seed, self._pairs)
@@ -415,7 +414,8 @@ class SketchEstimator(DeclaredParameters, ABC):
         """Columns of the feature map."""
         return int(self.n_features_in_)
 
-    def _pass(self, rows: Rows, features: FeatureMap) -> Sketch:
+    def _pass(self, rows: Rows, features: FeatureMap) -> Any:
+        """The sketch of the rows."""
         return make_sketch(
             rows.data,
             features,
@@ -485,16 +485,18 @@ class SketchEstimator(DeclaredParameters, ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return "sketch_" in self.__dict__
 
-    def _new_rows(self, X: Any, dtype: Any = None) -> npt.NDArray[Any]:
+    def _new_rows(self, X: Any, dtype: Any = None) -> AnyArray:
         """Rows to use the model on."""
         check_is_fitted(self)
         encoder = self.sketch_.features.encoder
         if encoder is not None and hasattr(X, "columns"):
             X = np.concatenate(list(open_source(X, Selection.of(encoder=encoder))))
             self.__dict__.pop("feature_names_in_", None)
-        rows = validate_data(
-            self, X, reset=False, dtype=list(self.row_types) if dtype is None else dtype, accept_sparse="csr"
-        )
+        rows = checked(
+            self, X, reset=False, dtype=list(self.row_types) if dtype is None else dtype, accept_sparse="csr",
+            ensure_all_finite=hasattr(X, "tocsr"),
+        )  # fmt: skip
         dense = rows.toarray() if hasattr(rows, "tocsr") else rows
+        refuse_gaps(dense, self._names())
         projection = self.sketch_.features.projection
         return dense if projection is None else projection(dense)

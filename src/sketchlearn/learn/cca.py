@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from sketchlearn.accepts import NOTHING, choice, whole
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.noise import CHANCE
 from sketchlearn.learn.joint import JointEstimator
 from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.cca import CCAModel
-
-Array = npt.NDArray[np.float64]
 
 
 @estimator
@@ -48,8 +46,6 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
         Covariances of columns and scores of their group.
     coef_, intercept_ : ndarray (n_targets, n_features), (n_targets,)
         Coefficients of the regression of the targets on the scores. With all pairs, this is least squares.
-    n_components_ : int
-        Number of pairs.
     reliable_, verdict_ : bool, str
         Whether all of these correlations are more than chance, as a yes or no and in words.
     n_features_in_, feature_names_in_
@@ -137,16 +133,6 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
         return x_scores, self.solution_.transform_others(others)
 
     def predict(self, X: Any) -> Array:
-        """Targets predicted from the scores of rows.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows of the first group.
-
-        Returns
-        -------
-        ndarray (n_samples,) or (n_samples, n_targets)
-        """
+        """Targets predicted from the scores of rows: (n_samples,) or (n_samples, n_targets)."""
         rows = self._new_rows(X)
         return self._shaped(self.solution_.predict_rows(rows).reshape(len(rows), -1))

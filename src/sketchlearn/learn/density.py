@@ -6,16 +6,14 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.accepts import NOTHING, choice, whole
+from sketchlearn.arrays import Array, Index
 from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.rows import checked_weights
 from sketchlearn.learn.using import HasProbabilities, ScoresRows
-
-Array = npt.NDArray[np.float64]
 
 _FEWEST_FEATURES, _FEATURES_PER_ROW = 200, 4
 
@@ -44,7 +42,7 @@ class SketchedMixture(DensityMixin, HasProbabilities, ScoresRows):  # type: igno
     def _designed_size(self, columns: int) -> int:
         """Number of frequencies for so many columns."""
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> npt.NDArray[np.intp]:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Index:
         """Fit, and the component of each row.
 
         Examples
@@ -74,7 +72,7 @@ class SketchedMixture(DensityMixin, HasProbabilities, ScoresRows):  # type: igno
         log = self.score_samples(X)
         return float(np.average(log, weights=checked_weights(sample_weight, len(log))))
 
-    def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.intp]]:
+    def sample(self, n_samples: int = 1) -> tuple[Array, Index]:
         """New rows from the model, and their components.
 
         Examples

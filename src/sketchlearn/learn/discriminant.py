@@ -6,16 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
 from sketchlearn.accepts import NOTHING, whole
+from sketchlearn.arrays import Array
 from sketchlearn.learn.classifier import CompressiveClassifier
 from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.classifier import ClassifierModel
-
-Array = npt.NDArray[np.float64]
 
 
 @estimator

@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_matrix, diags_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.validation import check_array
 
-Array = npt.NDArray[np.float64]
+from sketchlearn.arrays import AnyArray, Array
 
 _TOLERANCE = 1e-6  # of eigenvalues, relative
 _DENSE = 200  # nodes: up to here all eigenvectors are quicker than some
 
 
-def neighbour_graph(rows: npt.NDArray[Any], n_neighbors: int, workers: int | None = None) -> Any:
+def neighbour_graph(rows: AnyArray, n_neighbors: int, workers: int | None = None) -> Any:
     """Each row is joined with its nearest ones; an edge counts whichever end found it.
 
     Examples

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
+from sketchlearn.arrays import AnyArray, Array, Index
 from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.rows import Rows, is_source
+from sketchlearn.learn.rows import Rows, checked, is_source
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Source
 
@@ -56,7 +56,7 @@ class JointEstimator(SketchEstimator):
         self._choose(sketch.features.dim, sketch.features.columns, targets, predictors)
         return super().fit_sketch(sketch)
 
-    def _shaped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _shaped(self, values: AnyArray) -> AnyArray:
         """Predictions without the axis of targets, if there is one target that was given as a vector."""
         return values[:, 0] if self._flat else values
 
@@ -117,14 +117,17 @@ class JointEstimator(SketchEstimator):
             raise ValueError(f"predictors and targets have {columns.shape[1]} columns, the first batch had {had}")
         return self._weighted(columns, sample_weight, self._names_with_targets(), first)
 
-    def _validated(self, X: Any, y: Any, first: bool) -> tuple[npt.NDArray[np.float64], Any]:
+    def _validated(self, X: Any, y: Any, first: bool) -> tuple[Array, Any]:
         """Predictors and targets of rows in memory; a sparse matrix is made dense, for the targets join it."""
         missing = self._takes_missing()
         finite: bool | str = self.on_invalid == "raise" and ("allow-nan" if missing else True)
         if finite is True or y is None:
-            array, target = validate_data(
-                self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True, accept_sparse="csr"
-            )
+            array, target = checked(
+                self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True, accept_sparse="csr",
+                ensure_all_finite=hasattr(X, "tocsr"),
+            )  # fmt: skip
+            if not hasattr(array, "tocsr"):
+                self._check_finite(array)
         else:
             array = validate_data(self, X, reset=first, dtype=np.float64, accept_sparse="csr", ensure_all_finite=finite)
             target = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=finite)
@@ -139,7 +142,7 @@ class JointEstimator(SketchEstimator):
         return None if set(targets) & set(names) else (*names, *targets)
 
 
-def _columns(value: Any, dim: int, names: tuple[str, ...] | None, what: str) -> npt.NDArray[np.intp]:
+def _columns(value: Any, dim: int, names: tuple[str, ...] | None, what: str) -> Index:
     """Numbers of columns that are given by number or name."""
     given = [value] if isinstance(value, str) or np.ndim(value) == 0 else list(value)
     for name in given:

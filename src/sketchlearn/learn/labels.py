@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray
 from sketchlearn.learn.rows import is_source
 from sketchlearn.learn.using import Predicts
 
@@ -21,7 +21,7 @@ class LabelledRows(Predicts):
             self._rows = X
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> npt.NDArray[Any]:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnyArray:
         """Learn from the rows, then label them (a second pass).
 
         Parameters

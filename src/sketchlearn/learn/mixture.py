@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.accepts import FLAG
+from sketchlearn.arrays import Array
 from sketchlearn.designs.gmm import default_size, parameter_count
 from sketchlearn.learn.density import SketchedMixture
 from sketchlearn.learn.parameters import COVARIANCES, START, estimator, learned, parameter
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixtures import GaussianMixtureModel
-
-Array = npt.NDArray[np.float64]
 
 _LIKELIHOOD_POINTS = 20_000
 
@@ -48,8 +46,6 @@ class CompressiveGaussianMixture(SketchedMixture):
     start : model, estimator or Mixture, optional
         An earlier model to start from. Component i is then the one nearest to its component i; see
         :func:`sketchlearn.decode`.
-    random_state : int, Generator, RandomState or None
-        Seed of pilot, frequencies and decoder.
 
     Attributes
     ----------
@@ -60,8 +56,6 @@ class CompressiveGaussianMixture(SketchedMixture):
     excess_nats_, excess_nats_bound_ : float
         Estimate of how many nats the log-likelihood of a row is below that of the best mixture of this size, and a
         bound that held in nine of ten data sets. NaN for private sketches and others without a box.
-    solution_ : GaussianMixtureModel
-        Misfit, noise floor, verdict and more.
     verdict_ : str
         Whether the model explains the data, and which components are unreliable.
     reliable_, converged_ : bool
@@ -89,7 +83,9 @@ class CompressiveGaussianMixture(SketchedMixture):
     task: ClassVar[str] = "gmm"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = GaussianMixtureModel
-    covariance_type: str = parameter(default="full", accepts=COVARIANCES)
+    covariance_type: str = parameter(
+        default="full", accepts=COVARIANCES, design="covariance_type", decode="covariance_type", sweep="covariance_type"
+    )
     projection: int | None = parameter(default=None)
     warm_start: bool = parameter(default=False, accepts=FLAG)
     start: Any = parameter(default=None, accepts=START)
@@ -104,10 +100,6 @@ class CompressiveGaussianMixture(SketchedMixture):
 
     def _designed_size(self, columns: int) -> int:
         return default_size(self._components(), columns, self.covariance_type)
-
-    def design_request(self) -> dict[str, Any]:
-        """The shape of the covariances."""
-        return {**super().design_request(), "covariance_type": self.covariance_type}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Sketch the rows in one pass and learn from the sketch; see :meth:`SketchEstimator.fit`."""
@@ -142,7 +134,7 @@ class CompressiveGaussianMixture(SketchedMixture):
 
     def decode_options(self) -> dict[str, Any]:
         """The shape of the components, and the model so far if there is one."""
-        options: dict[str, Any] = {"covariance_type": self.covariance_type}
+        options = super().decode_options()
         start = self.__dict__.get("_start")
         shape = (self.n_components, self.sketch_.features.dim)  # none fits 'auto'
         if self.decoder == "auto" and start is not None and start.means.shape == shape:
@@ -150,10 +142,6 @@ class CompressiveGaussianMixture(SketchedMixture):
         elif self.start is not None:
             options["start"] = self.start
         return options
-
-    def sweep_options(self) -> dict[str, Any]:
-        """Other numbers of components of the same shape."""
-        return {"covariance_type": self.covariance_type}
 
     @property
     def lower_bound_(self) -> float:

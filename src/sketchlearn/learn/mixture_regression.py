@@ -10,6 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchlearn.accepts import choice, whole
+from sketchlearn.arrays import Array, Flags
 from sketchlearn.designs import default_size
 from sketchlearn.designs.pca import ALL_PRODUCTS
 from sketchlearn.features.base import FeatureMap
@@ -21,8 +22,6 @@ from sketchlearn.models.conditional import ConditionalMixture
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.mixture_regression import MixtureRegressionModel
 from sketchlearn.models.mixtures import GaussianMixtureModel
-
-Array = npt.NDArray[np.float64]
 
 _MOST = 12  # components that are chosen without being asked for
 _ROWS_PER_PARAMETER = 20.0
@@ -49,10 +48,6 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         products of columns.
     features : FourierFeatures or QuadraticFeatures, optional
         The map to sketch with, for the columns of X followed by those of y.
-    decoder : str
-        A decoder of mixtures (see :func:`sketchlearn.decode`).
-    random_state : int, RandomState or None
-        Seeds the map and the decoder.
 
     Attributes
     ----------
@@ -60,12 +55,8 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         The distribution of all columns.
     means_ : ndarray (n_components, n_columns)
         Centres of its components.
-    n_components_ : int
-        Number of components.
     sketch_ : Sketch
         The sketch. You can pass it to :meth:`fit_sketch` with other targets.
-    solution_ : MixtureRegressionModel
-        Misfit, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
         Whether the mixture explains the sketch down to its noise, as a yes or no and in words. Predictions are often
         good even if it does not.
@@ -253,7 +244,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         """
         return self._shaped(self._law.sample(self._inputs(X), random_state))
 
-    def in_support(self, X: Any) -> npt.NDArray[np.bool_]:
+    def in_support(self, X: Any) -> Flags:
         """Which rows lie within the data. Elsewhere, the nearest component extrapolates.
 
         A row is outside if the model's density there is below that of all but one in ten thousand of its own draws.

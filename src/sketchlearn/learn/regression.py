@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from sketchlearn.accepts import FLAG, NOTHING, choice, real, whole
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
@@ -19,8 +19,6 @@ from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
 from sketchlearn.learn.using import Predicts
 from sketchlearn.models.base import Model
 from sketchlearn.models.regression import RegressionModel
-
-Array = npt.NDArray[np.float64]
 
 
 @estimator
@@ -49,8 +47,6 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
         Features of the sketch; by default all products of columns.
     decoder : str
         A decoder of this task; for compressed sketches also one of :class:`~sketchlearn.CompressivePCA`.
-    random_state : int, Generator, RandomState or None
-        Seeds a compressed map and its decoder.
 
     Attributes
     ----------

@@ -12,6 +12,7 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from sketchlearn.accepts import NOTHING, choice, whole
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.profile import with_profile
 from sketchlearn.decoders.solution import Code
 from sketchlearn.features.base import FeatureMap
@@ -23,8 +24,6 @@ from sketchlearn.models.base import Model
 from sketchlearn.models.spectral import SpectralModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
-
-Array = npt.NDArray[np.float64]
 
 _GAP = 1.1  # ratio of eigenvalues from which on the graph says how many clusters there are
 

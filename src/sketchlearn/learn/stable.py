@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-import numpy as np
-import numpy.typing as npt
+from typing import ClassVar
 
 from sketchlearn.accepts import choice
+from sketchlearn.arrays import Array
 from sketchlearn.designs.stable import default_size
 from sketchlearn.learn.density import SketchedMixture
 from sketchlearn.learn.parameters import estimator, learned, parameter
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixtures import StableMixtureModel
-
-Array = npt.NDArray[np.float64]
 
 
 @estimator
@@ -34,15 +30,11 @@ class CompressiveStableMixture(SketchedMixture):
         Shape of the scatter matrices.
     sketch_size : int, optional
         Number of frequencies; by default 15 per parameter of the mixture.
-    random_state : int, Generator, RandomState or None
-        Seed of pilot, frequencies and decoder.
 
     Attributes
     ----------
     weights_, alphas_, locations_, scatters_ : ndarray
         The mixture.
-    solution_ : StableMixtureModel
-        Misfit, noise floor, verdict and more.
     verdict_ : str
         Whether the model explains the data.
     reliable_, converged_ : bool
@@ -63,22 +55,13 @@ class CompressiveStableMixture(SketchedMixture):
     task: ClassVar[str] = "stable"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = StableMixtureModel
-    scatter_type: str = parameter(default="full", accepts=choice("full", "diag"))
+    scatter_type: str = parameter(
+        default="full", accepts=choice("full", "diag"),
+        design="covariance_type", decode="scatter_type", sweep="scatter_type",
+    )  # fmt: skip
     alphas_: Array = learned()
     locations_: Array = learned()
     scatters_: Array = learned()
 
     def _designed_size(self, columns: int) -> int:
         return default_size(self._components(), columns, self.scatter_type)
-
-    def design_request(self) -> dict[str, Any]:
-        """The shape of the scatter matrices."""
-        return {**super().design_request(), "covariance_type": self.scatter_type}
-
-    def decode_options(self) -> dict[str, Any]:
-        """The shape of the scatter matrices."""
-        return {"scatter_type": self.scatter_type}
-
-    def sweep_options(self) -> dict[str, Any]:
-        """Other numbers of components of the same shape."""
-        return {"scatter_type": self.scatter_type}

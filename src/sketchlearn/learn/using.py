@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.learn.base import SketchEstimator
 from sketchlearn.learn.rows import checked_weights
 
@@ -15,7 +16,7 @@ from sketchlearn.learn.rows import checked_weights
 class Predicts(SketchEstimator):
     """An estimator whose model predicts something for each row."""
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Cluster, component, class or target of each row, as the model predicts it.
 
         Parameters
@@ -34,7 +35,7 @@ class Predicts(SketchEstimator):
 class HasProbabilities(Predicts):
     """An estimator whose model gives each row probabilities."""
 
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Array:
         """Probability of each component or class, given the row.
 
         Parameters
@@ -63,7 +64,7 @@ class HasProbabilities(Predicts):
 class Transforms(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEstimator):  # type: ignore[misc]
     """An estimator whose model gives rows new coordinates."""
 
-    def transform(self, X: Any) -> npt.NDArray[Any]:
+    def transform(self, X: Any) -> AnyArray:
         """Coordinates of each row in the model: distances from centres, components, sources, directions.
 
         Parameters
@@ -83,10 +84,35 @@ class Transforms(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEstima
         return int(self.solution_.size)
 
 
+class Inverts(Transforms):
+    """An estimator whose model turns coordinates back into rows."""
+
+    def inverse_transform(self, X: Any) -> AnyArray:
+        """Rows that have these coordinates.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_components)
+            Coordinates.
+
+        Returns
+        -------
+        ndarray (n_samples, n_features)
+        """
+        return np.asarray(self.solution_.inverse_rows(self._coordinates(X)))
+
+    def _coordinates(self, X: Any) -> Array:
+        check_is_fitted(self)
+        found = np.asarray(X, np.float64)
+        if found.ndim != 2 or found.shape[1] != self.n_components_:
+            raise ValueError(f"expected {self.n_components_} columns, got an array of shape {found.shape}")
+        return found
+
+
 class ScoresRows(SketchEstimator):
     """An estimator whose model scores each row."""
 
-    def score_samples(self, X: Any) -> npt.NDArray[np.float64]:
+    def score_samples(self, X: Any) -> Array:
         """Score of each row, small for anomalies: the log-density of a mixture, minus a squared distance of others.
 
         Parameters

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.models.base import Model, register_model
 from sketchlearn.models.file import Reader
 from sketchlearn.models.rules import embedded
 from sketchlearn.words import counted
-
-Array = npt.NDArray[np.float64]
 
 _ROWS = 4096  # scored at a time
 _PARTS = ("mean", "units", "directions", "variances", "ridge")  # of a distance, besides its features
@@ -25,18 +23,9 @@ _PARTS = ("mean", "units", "directions", "variances", "ridge")  # of a distance,
 class Distance:
     """The score of rows.
 
-    Attributes
-    ----------
-    features : FeatureMap
-        What rows become: cosines and sines of an embedding, or columns.
-    mean : ndarray (f,)
-        Mean feature.
-    units : ndarray (f,)
-        Units of the features.
-    directions, variances : ndarray (q, f), (q,)
-        Principal directions in these units, and variances along them.
-    ridge : float
-        Variance that is added in every direction.
+    `features`: what rows become: cosines and sines of an embedding, or columns. `mean`: mean feature, (f,). `units`:
+    units of the features, (f,). `directions`, `variances`: principal directions in these units, and variances along
+    them, (q, f), (q,). `ridge`: variance that is added in every direction.
     """
 
     features: FeatureMap
@@ -46,7 +35,7 @@ class Distance:
     variances: Array
     ridge: float
 
-    def __call__(self, rows: npt.NDArray[Any]) -> Array:
+    def __call__(self, rows: AnyArray) -> Array:
         """Squared distances, (n,)."""
         gains = self.variances / (self.variances + self.ridge)
         out = np.empty(len(rows))
@@ -58,7 +47,6 @@ class Distance:
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AnomalyModel(Model):
     """A distance in feature space and a threshold.
 
@@ -116,7 +104,7 @@ class AnomalyModel(Model):
     ridge = property(lambda self: self.distance.ridge, doc="Variance that every direction has at least.")
     recipe = property(lambda self: self.distance.features.recipe(), doc="Of the feature map.")
 
-    def row_scores(self, rows: npt.NDArray[Any]) -> Array:
+    def row_scores(self, rows: AnyArray) -> Array:
         """Minus the squared distance in feature space."""
         return -self.distance(rows)
 
@@ -124,7 +112,7 @@ class AnomalyModel(Model):
         """Scores that rows of the sketch would have, had they not been sketched."""
         return np.asarray(scores / np.maximum(1.0 - scores / self.effective_rows, 1e-3))
 
-    def threshold(self, share: float, draws: npt.NDArray[Any] | None = None) -> float:
+    def threshold(self, share: float, draws: AnyArray | None = None) -> float:
         """The score that a share of new rows exceeds: that of normal features, or more, if draws speak for it.
 
         Draws from a model of the rows have larger scores than rows, where the model fills what rows leave empty.  But
@@ -146,11 +134,11 @@ class AnomalyModel(Model):
         mean = float(self.unseen(np.array(self.freedom)))
         return max(normal, mean * float(np.quantile(scores, 1.0 - share)) / max(float(scores.mean()), 1e-300))
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """-1 for anomalies, 1 for usual rows."""
         return np.where(self.row_scores(rows) < self.offset, -1, 1)
 
-    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+    def own_answers(self, rows: Array) -> dict[str, AnyArray]:
         """Score and verdict of each row."""
         scores = self.row_scores(rows)
         return {"score": scores, "anomaly": scores < self.offset}

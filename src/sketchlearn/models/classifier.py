@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.models.base import Model, register_model, shown
 from sketchlearn.models.discriminant import discriminants
 from sketchlearn.models.file import Reader
@@ -17,8 +17,6 @@ from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.rules import DiscriminantRule, LinearRule, MixtureRule, Rule, embedded
 from sketchlearn.models.table import Column, Table
 from sketchlearn.words import counted
-
-Array = npt.NDArray[np.float64]
 
 _TYPES = {"bool": bool, "int": int, "float": float}
 _LABELS: dict[str, Callable[[str], Any]] = {
@@ -30,7 +28,6 @@ _LABELS: dict[str, Callable[[str], Any]] = {
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ClassifierModel(Model):
     """A rule that gives rows a class.
 
@@ -150,14 +147,14 @@ class ClassifierModel(Model):
         """Shares of the variance between classes along them, (r,)."""
         return self.discriminants[2]
 
-    def transform_rows(self, rows: npt.NDArray[Any]) -> Array:
+    def transform_rows(self, rows: AnyArray) -> Array:
         """Coordinates along the discriminants, of the rule of LDA."""
         if self.decoder != "lda":
             return super().transform_rows(rows)
         return np.asarray((rows - self.discriminants[0]) @ self.discriminants[1])
 
     @property
-    def labels(self) -> npt.NDArray[Any]:
+    def labels(self) -> AnyArray:
         """The classes as they were given."""
         return np.array([_LABELS[self.label_type](text) for text in self.classes])
 
@@ -208,20 +205,20 @@ class ClassifierModel(Model):
         means = np.concatenate([m.means for m in mixtures])
         return Mixture(weights / weights.sum(), means, np.concatenate([m.full_covariances() for m in mixtures]))
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """The class of each row."""
         return np.asarray(self.labels[self.rule.scores(rows).argmax(1)])
 
-    def probabilities(self, rows: npt.NDArray[Any]) -> Array:
+    def probabilities(self, rows: AnyArray) -> Array:
         """Probability of each class."""
         return np.asarray(self.rule.probabilities(rows))
 
-    def decisions(self, rows: npt.NDArray[Any]) -> Array:
+    def decisions(self, rows: AnyArray) -> Array:
         """Scores of the classes, (n, c); the second one's minus the first one's, (n,), if there are two."""
         scores = self.rule.scores(rows)
         return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
 
-    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+    def own_answers(self, rows: Array) -> dict[str, AnyArray]:
         """The class."""
         return {"class": self.predict_rows(rows)}
 

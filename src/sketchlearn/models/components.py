@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.models.base import Model
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.rules import softmax
 from sketchlearn.models.table import Column, Table, decimals
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -38,7 +36,7 @@ class ComponentModel(Model):
         """Logarithm of weight times density of each component, (n, k)."""
         return self.density().log_densities(rows)
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """The most probable component."""
         return self.log_densities(rows).argmax(1)
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Flags, Index
 from sketchlearn.models.mixture import Mixture, mixture_quantiles
 from sketchlearn.models.randomness import RandomState, as_generator
 
-Array = npt.NDArray[np.float64]
-Columns = npt.NDArray[np.intp]
+Columns = Index
 
 _ROWS = 4096  # at a time
 
@@ -47,14 +47,8 @@ class ConditionalMixture:
     of the inputs, variances are multiplied by ``1 + (1 + q) / n`` for the plane, and for the residual variance by ``v /
     (v - 2)``, ``v = n - p - 1``: those of Student's law, which is replaced by the normal one of the same variance.
 
-    Attributes
-    ----------
-    mixture : Mixture
-        The law of all columns together.
-    inputs, outputs : ndarray of int
-        Columns that are given, and columns that are predicted.
-    rows : float
-        Rows that the mixture was learned from; without end if the mixture is the truth.
+    `mixture`: the law of all columns together. `inputs`, `outputs`: columns that are given, and columns that are
+    predicted. `rows`: rows that the mixture was learned from; without end if the mixture is the truth.
 
     Examples
     --------
@@ -118,7 +112,7 @@ class ConditionalMixture:
 
     # -- pieces ------------------------------------------------------------------------------
 
-    def _patterns(self, X: Array) -> Iterator[tuple[Columns, npt.NDArray[np.bool_], Array]]:
+    def _patterns(self, X: Array) -> Iterator[tuple[Columns, Flags, Array]]:
         """Rows by which of their inputs are known: their places, the pattern, and the known values."""
         present = ~np.isnan(X)
         if present.all():

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.models.rules import MixtureRule
-
-Array = npt.NDArray[np.float64]
 
 _SINGULAR = 1e-6  # variance within classes, of standardised columns, that is none
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.models.base import register_model
+from sketchlearn.arrays import AnyArray, Array
+from sketchlearn.models.base import register_model, stored
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.table import Column
 
-Array = npt.NDArray[np.float64]
-
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FamilyModel(ComponentModel):
     """A mixture of some family of atoms, which a model file knows by its numbers only.
 
@@ -41,17 +37,12 @@ class FamilyModel(ComponentModel):
     """
 
     task: str = "family"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "weights": ("k",),
-        "means": ("k", "d"),
-        "shapes": ("k", "s"),
-        "facts": None,  # arrays by name
-    }
     title: ClassVar[str] = "Mixture of a family"
 
-    means: Array
-    shapes: Array
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    weights: Array = stored("k")
+    means: Array = stored("k", "d")
+    shapes: Array = stored("k", "s")
+    facts: Mapping[str, Any] = stored(kind=None, default_factory=dict)  # arrays by name
 
     def parts(self) -> Mixture:
         """The centres, as points: only the family knows what its shapes look like."""
@@ -61,7 +52,7 @@ class FamilyModel(ComponentModel):
         """There is none."""
         raise ValueError("the density of this family is unknown")
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """Nothing: that takes a density."""
         raise TypeError("a family model can't predict: the density of the family is unknown")
 

@@ -9,8 +9,8 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.exceptions import ModelFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
@@ -21,8 +21,6 @@ from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.profile import Profile
 from sketchlearn.models.solution import Code
 from sketchlearn.sketches.record import PrivacyRecord
-
-Array = npt.NDArray[np.float64]
 
 FORMAT, VERSION = "sketchlearn.model", 1
 _LARGEST = 1e120

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.kernels.nearest import nearest as nearest_center
-from sketchlearn.models.base import register_model, shown
+from sketchlearn.models.base import register_model, stored
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.table import Column, decimals, number
 from sketchlearn.sketches.value import Sketch
 
-Array = npt.NDArray[np.float64]
-
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ClusterModel(ComponentModel):
     """Centres of k-means or k-medians.
 
@@ -62,43 +59,23 @@ class ClusterModel(ComponentModel):
     """
 
     task: str = "kmeans"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "centers": ("k", "d"),
-        "weights": ("k",),
-        "criterion": str,
-        "inertia": (),
-        "spread": ("d",),
-        "mixture": Mixture,
-        "centers_std": ("k", "d"),
-        "weights_std": ("k",),
-        "smallest": (),
-        "closest": (),
-        "excess_cost": (),
-        "excess_cost_bound": (),
-    }
-    attributes: ClassVar[Mapping[str, str]] = shown(
-        "weights",
-        "centers_std",
-        "weights_std",
-        "excess_cost",
-        "excess_cost_bound",
-        cluster_centers="centers",
-        inertia="total_inertia",
-    )
     thing: ClassVar[str] = "cluster"
     places: ClassVar[tuple[str, ...]] = ("centers",)
 
-    centers: Array
-    criterion: str = "means"
-    inertia: float = float("nan")
-    spread: Array | None = None  # type: ignore[misc]  # a field where the base has a constant
-    mixture: Mixture = None  # type: ignore[assignment, misc]  # decoders always have one
-    centers_std: Array | None = None
-    weights_std: Array | None = None
-    smallest: float = float("nan")
-    closest: float = float("nan")
-    excess_cost: float = float("nan")
-    excess_cost_bound: float = float("nan")
+    attributes: ClassVar[Mapping[str, str]] = {"inertia_": "total_inertia"}
+
+    centers: Array = stored("k", "d", shown="cluster_centers_")
+    weights: Array = stored("k", shown=True)
+    criterion: str = stored(kind=str, default="means")
+    inertia: float = stored(default=float("nan"))
+    spread: Array | None = stored("d", default=None)  # type: ignore[misc]  # a field where the base has a constant
+    mixture: Mixture = stored(kind=Mixture, default=None)  # type: ignore[misc]  # decoders always have one
+    centers_std: Array | None = stored("k", "d", default=None, shown=True)
+    weights_std: Array | None = stored("k", default=None, shown=True)
+    smallest: float = stored(default=float("nan"))
+    closest: float = stored(default=float("nan"))
+    excess_cost: float = stored(default=float("nan"), shown=True)
+    excess_cost_bound: float = stored(default=float("nan"), shown=True)
     strays: tuple[tuple[Array, float], ...] = ()
 
     def of_sketch(self, sketch: Sketch) -> Self:
@@ -134,11 +111,15 @@ class ClusterModel(ComponentModel):
         units = ", columns in units of their spread" if self.spread is not None else ""
         out = [(number(self.inertia), f"{what} (estimated{units})")]
         if np.isfinite(self.excess_cost):
-            most = f"90 %: at most {100 * self.excess_cost_bound:.2g} %" if self.excess_cost_bound < 1.0 else "no bound"
-            out.append((f"{100 * self.excess_cost:.2g} %", f"above the least cost on all rows ({most})"))
+            bound = f"at most {100 * self.excess_cost_bound:.2g} %, with 90 % confidence"
+            most = bound if self.excess_cost_bound < 1.0 else "no upper bound"
+            out.append((f"{100 * self.excess_cost:.2g} %", f"more than the least cost on all rows ({most})"))
         if self.smallest < 1.0:
             out.append(
-                (f"{100 * self.smallest:.2g} %", "of the rows: another cluster of that size would have been noticed")
+                (
+                    f"{100 * self.smallest:.2g} %",
+                    "of the rows: another cluster of at least that size would have been noticed",
+                )
             )
         return out
 
@@ -166,7 +147,7 @@ class ClusterModel(ComponentModel):
         """There is nothing to say but the task."""
         return {}
 
-    def predict_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: AnyArray) -> AnyArray:
         """The nearest centre."""
         return nearest_center(rows, self.centers, self.spread)
 
@@ -174,7 +155,7 @@ class ClusterModel(ComponentModel):
         """There are none: clusters are cells."""
         raise TypeError("a kmeans model has no probabilities")
 
-    def transform_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def transform_rows(self, rows: AnyArray) -> AnyArray:
         """Distances from the centres, (n, k)."""
         middle = self.centers.mean(0)
         x, c = self._in_units(rows - middle), self._in_units(self.centers - middle)
@@ -183,7 +164,7 @@ class ClusterModel(ComponentModel):
         out += np.einsum("kd,kd->k", c, c)
         return np.sqrt(np.maximum(out, 0.0, out=out), out=out).astype(rows.dtype, copy=False)
 
-    def costs(self, rows: npt.NDArray[Any]) -> Array:
+    def costs(self, rows: AnyArray) -> Array:
         """Squared distance of each row from its centre; plain distance for medians."""
         apart = self._in_units(rows - self.centers[self.predict_rows(rows)])
         squares = np.einsum("nd,nd->n", apart, apart)

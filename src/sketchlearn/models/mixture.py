@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
 from sketchlearn.models.randomness import RandomState, as_generator
-
-Array = npt.NDArray[np.float64]
 
 _NUMBERS = 2**17  # float64 that are computed together: a megabyte, which a cache holds
 _FAR = 1e4  # widths: squares of products lose eight of sixteen digits
@@ -180,7 +179,7 @@ class Mixture:
 
     # -- samples -----------------------------------------------------------------------------
 
-    def sample(self, n: int, random_state: RandomState = None) -> tuple[Array, npt.NDArray[np.intp]]:
+    def sample(self, n: int, random_state: RandomState = None) -> tuple[Array, Index]:
         """Rows drawn from the mixture (n, d) in random order, and their components (n,).
 
         Examples
@@ -197,7 +196,7 @@ class Mixture:
         rows, order = self.means[owner] + self._steps(owner, rng), rng.permutation(n)
         return rows[order], owner[order]
 
-    def weighted_points(self, n: int, rng: np.random.Generator) -> tuple[Array, Array, npt.NDArray[np.intp]]:
+    def weighted_points(self, n: int, rng: np.random.Generator) -> tuple[Array, Array, Index]:
         """About n points, their weights and components: antithetic pairs, half of them shared out evenly."""
         k = self.n_components
         share = 0.5 * self.weights + 0.5 / k
@@ -208,7 +207,7 @@ class Mixture:
         weights = (self.weights / (2 * pairs))[owner]
         return points, np.concatenate([weights, weights]), np.concatenate([owner, owner])
 
-    def _steps(self, owner: npt.NDArray[np.intp], rng: np.random.Generator) -> Array:
+    def _steps(self, owner: Index, rng: np.random.Generator) -> Array:
         """Draws around the means of some components, in the order of the components."""
         noise = rng.standard_normal((len(owner), self.dim))
         if self.covariances.ndim == 1:
@@ -284,7 +283,7 @@ class Mixture:
         covariances = others.covariances - slope @ np.swapaxes(across, 1, 2)
         return Mixture(weights, means, 0.5 * (covariances + np.swapaxes(covariances, 1, 2)))
 
-    def _columns(self, columns: Sequence[int]) -> npt.NDArray[np.intp]:
+    def _columns(self, columns: Sequence[int]) -> Index:
         at = np.array(columns, np.intp)
         if at.ndim != 1 or len(at) == 0 or len(set(at.tolist())) != len(at):
             raise ValueError(f"columns must be different numbers of columns, got {columns!r}")

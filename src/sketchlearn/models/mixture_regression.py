@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.models.base import register_model, shown
+from sketchlearn.arrays import AnyArray, Array, Flags
+from sketchlearn.models.base import register_model, shown, stored
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.conditional import ConditionalMixture
 from sketchlearn.models.file import Reader
 from sketchlearn.models.joint import JointModel
 from sketchlearn.models.mixture import Mixture
 
-Array = npt.NDArray[np.float64]
-
 _DRAWS, _OUTSIDE = 20_000, 1e-4
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MixtureRegressionModel(JointModel, ComponentModel):
     """A Gaussian mixture of predictors and targets together.
 
@@ -48,23 +44,17 @@ class MixtureRegressionModel(JointModel, ComponentModel):
     """
 
     task: str = "mixture-regression"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "weights": ("k",),
-        "means": ("k", "d"),
-        "covariances": ("k", "d", "d"),
-        "predictors": list,
-        "targets": list,
-    }
     title: ClassVar[str] = "Regression by a mixture"
     thing: ClassVar[str] = "Gaussian component"
 
     fitted_shape: ClassVar[str | None] = "full"
-    attributes: ClassVar[Mapping[str, str]] = shown("mixture", "means", n_components="size")
+    attributes: ClassVar[Mapping[str, str]] = shown("mixture", n_components="size")
 
-    means: Array
-    covariances: Array
-    predictors: tuple[str, ...]
-    targets: tuple[str, ...]
+    weights: Array = stored("k")
+    means: Array = stored("k", "d", shown=True)
+    covariances: Array = stored("k", "d", "d")
+    predictors: tuple[str, ...] = stored(kind=list)
+    targets: tuple[str, ...] = stored(kind=list)
     effective_rows: float = float("nan")
 
     @property
@@ -85,16 +75,16 @@ class MixtureRegressionModel(JointModel, ComponentModel):
         inputs = self.mixture.marginal([self.columns.index(name) for name in self.predictors])
         return float(np.quantile(inputs.log_density(inputs.sample(_DRAWS, 0)[0]), _OUTSIDE))
 
-    def supports(self, rows: Array) -> npt.NDArray[np.bool_]:
+    def supports(self, rows: Array) -> Flags:
         """Which rows of predictors are where the model has seen some."""
         return np.asarray(self.conditional.log_density(rows) >= self.support)
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """Expected targets; NaN inputs are taken out of the condition."""
         found = self.conditional.mean(rows)
         return found[:, 0] if len(self.targets) == 1 else found
 
-    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+    def own_answers(self, rows: Array) -> dict[str, AnyArray]:
         """Targets by their names."""
         return dict(zip(self.targets, self.conditional.mean(rows).T, strict=True))
 

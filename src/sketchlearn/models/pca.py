@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
-from sketchlearn.models.base import Model, register_model, shown
+from sketchlearn.models.base import Model, register_model, shown, stored
 from sketchlearn.models.solution import LowRankSolution, Solution
 from sketchlearn.models.table import Column, Table, loadings
 from sketchlearn.sketches.value import Sketch
-
-Array = npt.NDArray[np.float64]
 
 _CERTIFICATE = tuple(field.name for field in fields(Solution))
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PCAModel(Model):
     """Principal directions and the variances along them.
 
@@ -54,41 +51,20 @@ class PCAModel(Model):
     """
 
     task: str = "pca"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "components": ("k", "d"),
-        "explained_variance": ("k",),
-        "explained_variance_ratio": ("k",),
-        "mean": ("d",),
-        "noise_variance": (),
-        "captured": (),
-        "captured_bound": (),
-        "scale": ("d",),
-    }
-    attributes: ClassVar[Mapping[str, str]] = shown(
-        "components",
-        "explained_variance",
-        "explained_variance_ratio",
-        "singular_values",
-        "mean",
-        "noise_variance",
-        "captured",
-        "captured_bound",
-        "scale",
-        n_components="size",
-        n_samples="rows",
-    )
     title: ClassVar[str] = "Principal component analysis"
     praise: ClassVar[str] = "The sketch is good enough for this"
 
-    components: Array
-    explained_variance: Array
-    explained_variance_ratio: Array
-    mean: Array
-    noise_variance: float = float("nan")
-    captured: float = float("nan")
-    captured_bound: float = float("nan")
+    attributes: ClassVar[Mapping[str, str]] = shown("singular_values", n_components="size", n_samples="rows")
+
+    components: Array = stored("k", "d", shown=True)
+    explained_variance: Array = stored("k", shown=True)
+    explained_variance_ratio: Array = stored("k", shown=True)
+    mean: Array = stored("d", shown=True)
+    noise_variance: float = stored(default=float("nan"), shown=True)
+    captured: float = stored(default=float("nan"), shown=True)
+    captured_bound: float = stored(default=float("nan"), shown=True)
     singular_values: Array | None = None
-    scale: Array | None = None
+    scale: Array | None = stored("d", default=None, shown=True)
 
     @classmethod
     def of_moment(cls, found: LowRankSolution, sketch: Sketch, choice: Any, scale: Array | None = None) -> Self:
@@ -142,7 +118,7 @@ class PCAModel(Model):
         scale = np.sqrt(self.explained_variance)
         return np.maximum(scale, np.finfo(np.float64).eps * max(float(scale.max(initial=0.0)), 1e-300))
 
-    def transform_rows(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def transform_rows(self, rows: AnyArray) -> AnyArray:
         """Coordinates along the components, (n, k)."""
         centred = rows - self.mean.astype(rows.dtype)
         if self.scale is not None:
@@ -176,7 +152,7 @@ class PCAModel(Model):
         """Variances and shares."""
         return {"spectrum": {"variances": self.explained_variance, "shares": self.explained_variance_ratio}}
 
-    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+    def own_answers(self, rows: Array) -> dict[str, AnyArray]:
         """Coordinates along the components."""
         return {f"component {l + 1}": c for l, c in enumerate(self.transform_rows(rows).T)}
 

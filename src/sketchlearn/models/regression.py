@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.models.base import register_model, shown
 from sketchlearn.models.file import Reader, is_known
 from sketchlearn.models.joint import JointModel
 from sketchlearn.models.table import Column, Table, number
 
-Array = npt.NDArray[np.float64]
-
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RegressionModel(JointModel):
     """Coefficients of one target, or of several in one more axis; a file holds those of one.
 
@@ -135,11 +132,11 @@ class RegressionModel(JointModel):
             }
         }
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """The target, (n,), or targets, (n, t)."""
         return np.asarray(rows @ self.coefficients.T + self.intercept)
 
-    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+    def own_answers(self, rows: Array) -> dict[str, AnyArray]:
         """The target, by its name."""
         return {self.target: self.predict_rows(rows)}
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.models.mixture import Mixture
-
-Array = npt.NDArray[np.float64]
 
 _ROWS = 4096  # embedded at a time
 
 
-def embedded(features: FeatureMap, rows: npt.NDArray[Any]) -> Array:
+def embedded(features: FeatureMap, rows: AnyArray) -> Array:
     """What a rule that is linear in features multiplies: cosines and sines, or the columns themselves."""
     products = features.as_embedded
     if products is not None:
@@ -31,16 +29,9 @@ def embedded(features: FeatureMap, rows: npt.NDArray[Any]) -> Array:
 class LinearRule:
     """Scores ``f(x) @ coefficients + intercepts``, one a class.
 
-    Attributes
-    ----------
-    features : FeatureMap
-        What f is: products of Fourier features stand for their cosines and sines, a quadratic map for the columns.
-    coefficients : ndarray (f, c)
-        A column a class.
-    intercepts : ndarray (c,)
-        Constants.
-    softness : float
-        0 if the scores estimate probabilities; else probabilities are ``softmax(scores / softness)``.
+    `features`: what f is: products of Fourier features stand for their cosines and sines, a quadratic map for the
+    columns. `coefficients`: A column a class, (f, c). `intercepts`: constants, (c,). `softness`: 0 if the scores
+    estimate probabilities; else probabilities are ``softmax(scores / softness)``.
 
     Examples
     --------
@@ -58,14 +49,14 @@ class LinearRule:
 
     kind: ClassVar[str] = "linear"
 
-    def scores(self, rows: npt.NDArray[Any]) -> Array:
+    def scores(self, rows: AnyArray) -> Array:
         """One score a class, (n, c)."""
         out = np.empty((len(rows), len(self.intercepts)))
         for i in range(0, len(rows), _ROWS):
             out[i : i + _ROWS] = embedded(self.features, rows[i : i + _ROWS]) @ self.coefficients + self.intercepts
         return out
 
-    def probabilities(self, rows: npt.NDArray[Any]) -> Array:
+    def probabilities(self, rows: AnyArray) -> Array:
         """Probabilities of the classes, (n, c): the largest one is that of the largest score."""
         scores = self.scores(rows)
         if self.softness > 0:
@@ -81,12 +72,7 @@ class LinearRule:
 class MixtureRule:
     """Bayes' rule for class densities: scores are ``log prior + log density``.
 
-    Attributes
-    ----------
-    log_priors : ndarray (c,)
-        Logarithms of the classes' shares.
-    mixtures : tuple of Mixture
-        The density of each class.
+    `log_priors`: logarithms of the classes' shares, (c,). `mixtures`: the density of each class.
 
     Examples
     --------
@@ -102,11 +88,11 @@ class MixtureRule:
 
     kind: ClassVar[str] = "mixtures"
 
-    def scores(self, rows: npt.NDArray[Any]) -> Array:
+    def scores(self, rows: AnyArray) -> Array:
         """``log prior + log density`` of each class, (n, c)."""
         return np.stack([m.log_density(rows) for m in self.mixtures], axis=1) + self.log_priors
 
-    def probabilities(self, rows: npt.NDArray[Any]) -> Array:
+    def probabilities(self, rows: AnyArray) -> Array:
         """Posterior probabilities, (n, c)."""
         return softmax(self.scores(rows))
 
@@ -118,12 +104,7 @@ class DiscriminantRule:
     Where classes lie one behind the other, the one in the middle has the largest score nowhere, though scores tell it
     apart: what is typical for a class is not that its own score is large (Hastie, Tibshirani and Buja 1994).
 
-    Attributes
-    ----------
-    linear : LinearRule
-        Scores that sum to 1.
-    classes : MixtureRule
-        Densities of all of them but the last.
+    `linear`: scores that sum to 1. `classes`: densities of all of them but the last.
 
     Examples
     --------
@@ -140,11 +121,11 @@ class DiscriminantRule:
 
     kind: ClassVar[str] = "discriminant"
 
-    def scores(self, rows: npt.NDArray[Any]) -> Array:
+    def scores(self, rows: AnyArray) -> Array:
         """``log prior + log density`` of each class, (n, c)."""
         return self.classes.scores(self.linear.scores(rows)[:, :-1])
 
-    def probabilities(self, rows: npt.NDArray[Any]) -> Array:
+    def probabilities(self, rows: AnyArray) -> Array:
         """Posterior probabilities, (n, c)."""
         return softmax(self.scores(rows))
 

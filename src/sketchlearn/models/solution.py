@@ -9,9 +9,8 @@ from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from sketchlearn.arrays import Array
 
 FREE = 1.0 / 3.0
 """Share of the measurements that a fit must leave free: one with as many numbers as the sketch explains anything."""

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.models.base import register_model
+from sketchlearn.arrays import Array
+from sketchlearn.models.base import register_model, stored
 from sketchlearn.models.file import Reader
 from sketchlearn.models.kmeans import ClusterModel
 from sketchlearn.models.table import number
 from sketchlearn.words import counted
 
-Array = npt.NDArray[np.float64]
-
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SpectralModel(ClusterModel):
     """Centres among the embedded nodes of a graph, with the graph's eigenvalues; columns are eigenvectors.
 
@@ -39,10 +35,9 @@ class SpectralModel(ClusterModel):
     """
 
     task: str = "spectral"
-    layout: ClassVar[Mapping[str, Any]] = {**ClusterModel.layout, "eigenvalues": ("e",)}
     praise: ClassVar[str] = "The graph has a gap after this number of clusters"
 
-    eigenvalues: Array | None = None
+    eigenvalues: Array | None = stored("e", default=None)
 
     @property
     def title(self) -> str:  # type: ignore[override]

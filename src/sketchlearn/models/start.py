@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.models.mixture import Mixture
 
-Array = npt.NDArray[np.float64]
 _M = TypeVar("_M")
 
 _CENTERS = ("cluster_centers_", "centers", "means_", "means")

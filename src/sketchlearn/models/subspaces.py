@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.models.base import Model, register_model, shown
+from sketchlearn.arrays import AnyArray, Array, Index
+from sketchlearn.models.base import Model, register_model, stored
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.table import Column, Table, loadings, number
 
-Array = npt.NDArray[np.float64]
-
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SubspacesModel(Model):
     """Linear subspaces that rows are near to.
 
@@ -48,23 +45,15 @@ class SubspacesModel(Model):
     """
 
     task: str = "subspaces"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "bases": ("k", "d", "r"),
-        "weights": ("k",),
-        "variances": ("k", "r"),
-        "noise_variance": (),
-        "angles_std": ("k",),
-    }
-    attributes: ClassVar[Mapping[str, str]] = shown("bases", "weights", "variances", "noise_variance", "angles_std")
     title: ClassVar[str] = "Union of subspaces"
     thing: ClassVar[str] = "subspace"
     praise: ClassVar[str] = "Noise leaves the subspaces known"
 
-    bases: Array
-    weights: Array
-    variances: Array
-    noise_variance: float
-    angles_std: Array
+    bases: Array = stored("k", "d", "r", shown=True)
+    weights: Array = stored("k", shown=True)
+    variances: Array = stored("k", "r", shown=True)
+    noise_variance: float = stored(shown=True)
+    angles_std: Array = stored("k", shown=True)
     separation: float = float("nan")
 
     def own_numbers(self) -> list[tuple[str, str]]:
@@ -96,15 +85,15 @@ class SubspacesModel(Model):
         covariances = np.einsum("kdr,kr,ker->kde", self.bases, extra, self.bases) + self.noise_variance * np.eye(d)
         return Mixture(self.weights, np.zeros((k, d)), covariances)
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """The nearest subspace."""
         return assign(rows, self.bases)
 
-    def transform_rows(self, rows: npt.NDArray[Any]) -> Array:
+    def transform_rows(self, rows: AnyArray) -> Array:
         """Coordinates in the nearest subspace, (n, r)."""
         return np.einsum("nd,ndr->nr", np.asarray(rows, np.float64), self.bases[self.predict_rows(rows)])
 
-    def costs(self, rows: npt.NDArray[Any]) -> Array:
+    def costs(self, rows: AnyArray) -> Array:
         """Squared distance of each row from its subspace."""
         return np.asarray((np.asarray(rows, np.float64) ** 2).sum(1) - (self.transform_rows(rows) ** 2).sum(1))
 
@@ -119,7 +108,7 @@ class SubspacesModel(Model):
             raise reader.fail("variances and errors must not be negative")
 
 
-def assign(rows: npt.NDArray[np.floating], bases: Array) -> npt.NDArray[np.intp]:
+def assign(rows: npt.NDArray[np.floating], bases: Array) -> Index:
     """The subspace of each row: that with the longest projection.
 
     Examples

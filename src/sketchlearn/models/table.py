@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.words import html_table, one_line
 
 
@@ -34,10 +34,10 @@ class Column:
     """
 
     name: str
-    values: Sequence[Any] | npt.NDArray[Any]
+    values: Sequence[Any] | AnyArray
     kind: str = "number"
     decimals: int | None = None
-    shades: npt.NDArray[np.float64] | None = None
+    shades: Array | None = None
     notes: Sequence[str] | None = None
 
     def text(self, row: int) -> str:
@@ -119,7 +119,7 @@ def decimals(spread: float) -> int:
     return int(np.clip(2 - math.floor(math.log10(spread)), 0, 12)) if spread > 1e-12 else 3
 
 
-def loadings(names: Sequence[str], matrix: npt.NDArray[np.float64]) -> list[Column]:
+def loadings(names: Sequence[str], matrix: Array) -> list[Column]:
     """A column of the table for each name, shaded by its part in each line: matrix (columns, lines)."""
     unit = np.maximum(np.abs(matrix).max(0, initial=0.0), 1e-300)
     return [Column(name, row, "number", 3, row / unit) for name, row in zip(names, matrix, strict=True)]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Index
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.projection import Projection
 from sketchlearn.models.mixture import Mixture
@@ -17,8 +17,6 @@ from sketchlearn.models.randomness import RandomState
 from sketchlearn.models.solution import Solution
 from sketchlearn.sketches.record import PrivacyRecord
 from sketchlearn.sources import read
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -69,7 +67,7 @@ class UsableModel(Solution):
         """Certificate and facts of the sketch, for a model that is made of this one."""
         return {each.name: getattr(self, each.name) for each in fields(UsableModel)}
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Cluster or component of each row, or the predicted target of a regression.
 
         Parameters
@@ -158,7 +156,7 @@ class UsableModel(Solution):
         """
         return self.row_scores(self._checked(X))
 
-    def sample(self, n: int = 1, random_state: RandomState = None) -> tuple[Array, npt.NDArray[np.intp]]:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> tuple[Array, Index]:
         """Rows drawn from the model, and their components; for models of the density of rows.
 
         Parameters
@@ -197,7 +195,7 @@ class UsableModel(Solution):
             raise ValueError(f"row {int(np.argmax(bad))} (counting from 0) holds NaN or infinity")
         return rows if projection is None else projection(rows)
 
-    def predict_rows(self, rows: Array) -> npt.NDArray[Any]:
+    def predict_rows(self, rows: Array) -> AnyArray:
         """What :meth:`predict` returns, for rows that were checked."""
         raise TypeError(f"a {type(self).task} model from a file can't predict; use the estimator")
 
@@ -205,7 +203,7 @@ class UsableModel(Solution):
         """What :meth:`predict_proba` returns, for rows that were checked."""
         raise TypeError(f"a {type(self).task} model has no probabilities")
 
-    def transform_rows(self, rows: npt.NDArray[Any]) -> Array:
+    def transform_rows(self, rows: AnyArray) -> Array:
         """What :meth:`transform` returns, for rows that were checked."""
         raise TypeError(f"a {type(self).task} model has no coordinates for rows")
 
@@ -213,14 +211,14 @@ class UsableModel(Solution):
         """What :meth:`score_samples` returns, for rows that were checked."""
         raise TypeError(f"a {type(self).task} model has no scores for rows")
 
-    def answers(self, rows: Array, proba: bool = False) -> dict[str, npt.NDArray[Any]]:
+    def answers(self, rows: Array, proba: bool = False) -> dict[str, AnyArray]:
         """Named columns that a table of predictions has, for rows that were checked."""
         found = self.own_answers(rows)
         if proba:
             found |= {f"probability {l}": p for l, p in enumerate(self.probabilities(rows).T)}
         return found
 
-    def own_answers(self, rows: Array) -> dict[str, npt.NDArray[Any]]:
+    def own_answers(self, rows: Array) -> dict[str, AnyArray]:
         """What :meth:`answers` says about this kind of model; by default the number of a component."""
         return {self.thing.split()[-1]: self.predict_rows(rows).astype(np.int32)}
 

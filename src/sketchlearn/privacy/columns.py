@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.features.pilot_table import text_of
 from sketchlearn.optional import optional
@@ -20,7 +20,6 @@ from sketchlearn.sources.base import Batch
 from sketchlearn.sources.tables import columns_of
 from sketchlearn.sources.users import Bounded
 
-Array = npt.NDArray[np.float64]
 _BATCH = 2**16
 
 

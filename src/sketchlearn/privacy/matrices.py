@@ -30,12 +30,13 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Ints
 from sketchlearn.privacy import noise
-
-Array = npt.NDArray[np.float64]
 
 LARGEST = 512
 """Columns up to which noise takes seconds: two normal variables for every entry of a matrix."""
+LARGEST_SCALE = 2.0**52
+"""Of the noise times the number of columns: entries then leave int64 with a probability below 2**-2000."""
 _BITS, _MORE = 88, 64  # of the fraction of a normal variable, and how many are added where rounding is not certain
 _EXTRA = 52  # bits of its uniform numbers beyond that
 _LIMB = 20  # bits of a part: sums of products of parts are exact in float64
@@ -62,7 +63,7 @@ def count_tail(dim: int, scale: float, chance: float) -> float:
     return float(((needed - 0.5 * (dim + 1) * np.log1p(-4.0 * (poles * scale) ** 2)) / poles).min())
 
 
-def draw(n: int, dim: int, scale: float) -> npt.NDArray[np.int64]:
+def draw(n: int, dim: int, scale: float) -> Ints:
     """Rounded noise of n matrices of `dim` columns, ``scale (Y'Y - Z'Z)`` for normal Y, Z of dim + 1 rows.
 
     Examples
@@ -72,7 +73,7 @@ def draw(n: int, dim: int, scale: float) -> npt.NDArray[np.int64]:
     >>> noise.shape, bool((noise == noise.swapaxes(1, 2)).all()), bool(abs(noise).max() < 1e9)
     ((3, 2, 2), True, True)
     """
-    if not scale * math.sqrt(dim) < noise.LARGEST_SCALE:
+    if not scale * dim < LARGEST_SCALE:
         raise OverflowError(f"noise of scale {scale:.3g} does not fit 64-bit sums: fewer columns, or a larger epsilon")
     rows = 2 * (dim + 1)
     signs = np.repeat([1.0, -1.0], dim + 1)
@@ -159,7 +160,7 @@ def _squares(n: int) -> Iterator[tuple[int, int]]:
     return zip(words[0].tolist(), words[1].tolist(), strict=True)
 
 
-def _rounded(normal: npt.NDArray[np.object_], signs: Array, bits: int, scale: Fraction) -> npt.NDArray[np.int64] | None:
+def _rounded(normal: npt.NDArray[np.object_], signs: Array, bits: int, scale: Fraction) -> Ints | None:
     """Rounded ``scale * normal' signs normal``, or None if an entry is too near a half to tell."""
     _n, rows, _dim = normal.shape
     whole = _products(normal, signs)

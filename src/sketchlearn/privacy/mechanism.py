@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Ints
 from sketchlearn.privacy import matrices, noise
 from sketchlearn.privacy.calibration import gaussian_noise, laplace_scale
 from sketchlearn.privacy.composition import Spent
@@ -24,22 +24,12 @@ _LIMIT = 2**62
 class Mechanism:
     """Noise of a release, decided before any number of the sketch is looked at.
 
-    Attributes
-    ----------
-    name : str
-        ``"discrete-laplace"``, ``"circular-discrete-laplace"``, ``"matrix-laplace"`` or ``"discrete-gaussian"``.
-    scale : float
-        Of the noise of each sum times its multiplier, in units of the grid; of matrix noise of products.
-    count_scale : float or None
-        Scale of the discrete Laplace noise of the number of rows; None if it has none of its own.
-    count_multiplier : int
-        What the number of rows is multiplied by where it is an entry of the vector or matrix; 0 if it is public.
-    epsilon, delta, rho : float
-        What the release guarantees.
-    details : dict
-        How it was found.
-    matrix : MatrixReach or None
-        Of matrix noise.
+    `name`: ``"discrete-laplace"``, ``"circular-discrete-laplace"``, ``"matrix-laplace"`` or ``"discrete-gaussian"``.
+    `scale`: of the noise of each sum times its multiplier, in units of the grid; of matrix noise of products.
+    `count_scale`: scale of the discrete Laplace noise of the number of rows; None if it has none of its own.
+    `count_multiplier`: what the number of rows is multiplied by where it is an entry of the vector or matrix; 0 if it
+    is public. `epsilon`, `delta`, `rho`: what the release guarantees. `details`: how it was found. `matrix`: of matrix
+    noise.
     """
 
     name: str
@@ -180,6 +170,8 @@ def _of_matrices(bounds: Bounds, epsilon: float, relation: str, records_per_user
         return []
     moved = matrix.moved(relation, records_per_user)
     scale = laplace_scale(2 * Fraction(epsilon), moved)
+    if not scale * matrix.columns < matrices.LARGEST_SCALE:
+        return []
     details = {"sensitivity": moved, "norm": "trace", "columns": matrix.columns, "constant": matrix.constant}
     times = matrix.constant**2 if relation == "add-remove" else 0
     return [Mechanism("matrix-laplace", scale, None, times, epsilon, 0.0, 0.5 * epsilon**2, details, matrix)]
@@ -207,7 +199,7 @@ def _gaussian(
     return Mechanism("discrete-gaussian", found.sigma, None, times, epsilon, delta, found.rho, details)
 
 
-def stacked(sums: npt.NDArray[np.int64], rows: int, bounds: Bounds, chosen: Mechanism) -> npt.NDArray[np.int64]:
+def stacked(sums: Ints, rows: int, bounds: Bounds, chosen: Mechanism) -> Ints:
     """The vector that gets noise: sums times their multipliers, and last the number of rows times its own."""
     times = bounds.multiplier_array()
     limit = _LIMIT // times
@@ -215,17 +207,13 @@ def stacked(sums: npt.NDArray[np.int64], rows: int, bounds: Bounds, chosen: Mech
     return np.append(values, np.int64(min(rows * chosen.count_multiplier, _LIMIT)))
 
 
-def rescaled(
-    noisy: npt.NDArray[np.int64], shape: tuple[int, ...], bounds: Bounds, chosen: Mechanism
-) -> tuple[npt.NDArray[np.int64], int]:
+def rescaled(noisy: Ints, shape: tuple[int, ...], bounds: Bounds, chosen: Mechanism) -> tuple[Ints, int]:
     """Noisy sums and the noisy number of rows in their own units; 0 rows if they were not part of the vector."""
     rows = int(_divided(int(noisy[-1]), chosen.count_multiplier)) if chosen.count_multiplier else 0
     return _divided(noisy[:-1], bounds.multiplier_array()).reshape(shape), rows
 
 
-def draw(
-    sums: npt.NDArray[np.int64], rows: int, bounds: Bounds, chosen: Mechanism
-) -> tuple[npt.NDArray[np.int64], int]:
+def draw(sums: Ints, rows: int, bounds: Bounds, chosen: Mechanism) -> tuple[Ints, int]:
     """Noisy sums and a noisy number of rows: where noise meets data."""
     if chosen.matrix is not None:
         return _draw_matrix(sums, rows, chosen)
@@ -244,7 +232,7 @@ def draw(
     return released, count
 
 
-def _draw_matrix(sums: npt.NDArray[np.int64], rows: int, chosen: Mechanism) -> tuple[npt.NDArray[np.int64], int]:
+def _draw_matrix(sums: Ints, rows: int, chosen: Mechanism) -> tuple[Ints, int]:
     """Products, columns and number of rows with the noise of one matrix; a multiple of the constant stays one."""
     assert chosen.matrix is not None
     d, s = chosen.matrix.columns - 1, chosen.matrix.constant

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import sketchlearn
+from sketchlearn.arrays import Array
 from sketchlearn.designs import design as plain_design
 from sketchlearn.engines.progress import Report
 from sketchlearn.features.base import FeatureMap
@@ -39,8 +39,6 @@ from sketchlearn.sketching import sketch
 _USUAL = 20  # features per component and column
 _LIKE = 1000  # features of a release whose cost is looked up before its map is known: it hardly depends on them
 _RARE = 0.01  # smallest share of the rows with which an indicator counts
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -30,14 +30,13 @@ from fractions import Fraction
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.kernels import GRID_BITS, PRODUCT_BITS
 from sketchlearn.privacy.sensitivity import Bounds, MatrixReach, Reach, sqrt_above
 
-Array = npt.NDArray[np.float64]
 _LARGEST = 6000  # dimension up to which eigenvalues are certified by a Cholesky factor: some seconds
 _LINEAR_SHARE = 2  # the mean needs less precision than the second moment: its sums count half,
 _FEW_SHARE = 5  # and of few orthogonal features no more than a part of so many of their absolute values

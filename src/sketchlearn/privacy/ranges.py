@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
+from sketchlearn.arrays import Array
 from sketchlearn.privacy import noise, selection
 from sketchlearn.privacy.calibration import concentrated_sigma
 from sketchlearn.privacy.columns import Table
 from sketchlearn.privacy.composition import Spent
 
-Array = npt.NDArray[np.float64]
 _LEAST = 20  # thousandths of the rows below the lower quantile, and above the upper one, at least
 _MOST = 250  # and at most: quartiles; with fewer rows than that takes nothing is found
 _COUNT = 0.25  # of the budget of a quantile, for counting the rows that have a value

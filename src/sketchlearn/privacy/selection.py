@@ -16,8 +16,8 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Ints
 from sketchlearn.privacy import noise
 from sketchlearn.privacy.noise import Integers
 
@@ -32,10 +32,10 @@ LINEAR_BINS = 4096
 _FIRST = (1023 - _OCTAVES) << _BITS  # the leading bits of 2**-64 as float64
 _SURE = 6.0  # of a wrong choice: less than exp(-6)
 
-Floats = npt.NDArray[np.float64]
+Floats = Array
 
 
-def bins_of(values: Floats) -> npt.NDArray[np.int64]:
+def bins_of(values: Floats) -> Ints:
     """The bin of each finite value in the grid of all numbers.
 
     Examples
@@ -70,14 +70,8 @@ def sensitivity(rank: int, relation: str, records_per_user: int) -> int:
 def scores(counts: Integers, below: int, rank: int) -> Integers:
     """Scores of bins for the value of a rank (of 1000): how many rows each is away from it, times -1000.
 
-    Parameters
-    ----------
-    counts : array of int64
-        Rows in each bin.
-    below : int
-        Rows whose values are below all bins; those above follow from the total.
-    rank : int
-        The wanted rank, in thousandths.
+    `counts`: rows in each bin. `below`: rows whose values are below all bins; those above follow from the total.
+    `rank`: the wanted rank, in thousandths.
 
     Examples
     --------

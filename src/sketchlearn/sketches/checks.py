@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray
 from sketchlearn.exceptions import IncompatibleSketchError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches.record import PrivacyRecord
@@ -28,7 +28,7 @@ def check_range(features: FeatureMap, weight: int) -> None:
 
 
 def implausible(
-    features: FeatureMap, sums: npt.NDArray[Any], weight: int, bits: int, noise: float, privacy: PrivacyRecord | None
+    features: FeatureMap, sums: AnyArray, weight: int, bits: int, noise: float, privacy: PrivacyRecord | None
 ) -> str | None:
     """Why no rows of this total weight can have these sums, under the noise that is said to be in them; or None.
 
@@ -92,7 +92,7 @@ def in_words(count: int | float) -> str:
     return f"{count:,}" if isinstance(count, int) else f"{count:,.6g}"
 
 
-def at_bits(s: Sketch, bits: int) -> tuple[npt.NDArray[Any], int]:
+def at_bits(s: Sketch, bits: int) -> tuple[AnyArray, int]:
     shift = bits - s.weight_bits
     if shift == 0:
         return s.sums, s.weight

@@ -18,8 +18,8 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.fingerprint import digest
@@ -49,7 +49,7 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
     """Bytes of a sketch: of version 1 if that has a place for everything, so that older readers can read it."""
     features = sketch.features
     version = 1 if _is_plain(sketch) else 2
-    arrays: dict[str, npt.NDArray[Any]] = {
+    arrays: dict[str, AnyArray] = {
         "sums": sketch.sums.astype(features.sums_dtype.newbyteorder("<"), copy=False),
         "lower": sketch.lower.astype("<f8", copy=False),
         "upper": sketch.upper.astype("<f8", copy=False),
@@ -91,7 +91,7 @@ def decode(data: bytes | bytearray | memoryview, source: str = "these bytes", li
     """The sketch that some bytes hold; a map that is the same as `like` is shared with it."""
     view = memoryview(data).cast("B")
     if len(view) < len(MAGIC) or view[: len(MAGIC)] != MAGIC:
-        raise SketchFileError(f"{source}: not a sketch (it doesn't start with the magic bytes)")
+        raise SketchFileError(f"{source}: not a sketch, nor another file of this library (rows are read with 'sketch')")
     if len(view) < _PREAMBLE.size + _DIGEST:
         raise SketchFileError(f"{source}: truncated after {len(view)} bytes")
     _, version, header_length, length = _PREAMBLE.unpack(view[: _PREAMBLE.size])
@@ -204,10 +204,10 @@ def _parse(
     return made if record is None else replace(made, parts=Parts.from_json(record, made))
 
 
-def _arrays(body: memoryview, specification: Any) -> dict[str, npt.NDArray[Any]]:
+def _arrays(body: memoryview, specification: Any) -> dict[str, AnyArray]:
     if not isinstance(specification, list):
         raise SketchFileError("the list of arrays is missing")
-    out: dict[str, npt.NDArray[Any]] = {}
+    out: dict[str, AnyArray] = {}
     offset = 0
     for name, dtype, shape in specification:
         if not isinstance(name, str) or name in out or dtype not in _DTYPES:
@@ -228,9 +228,7 @@ def _arrays(body: memoryview, specification: Any) -> dict[str, npt.NDArray[Any]]
     return out
 
 
-def _check_box(
-    lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64], weight: int, boxless: bool, missing: bool
-) -> None:
+def _check_box(lower: Array, upper: Array, weight: int, boxless: bool, missing: bool) -> None:
     empty = np.isposinf(lower).all() and np.isneginf(upper).all()
     known = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)
     full = (known | (np.isposinf(lower) & np.isneginf(upper) & missing)).all()
@@ -260,7 +258,9 @@ def load(path: str | PathLike[str]) -> Sketch:
     with open(path, "rb") as file:  # noqa: PTH123
         start = file.read(_PREAMBLE.size)
         if start[: len(MAGIC)] != MAGIC:
-            raise SketchFileError(f"{path}: not a sketch (it doesn't start with the magic bytes)")
+            raise SketchFileError(
+                f"{path}: not a sketch, nor another file of this library (rows are read with 'sketch')"
+            )
         size = os.fstat(file.fileno()).st_size
         if len(start) < _PREAMBLE.size or _PREAMBLE.unpack(start)[3] != size:
             raise SketchFileError(f"{path}: truncated or extended, it is {size} bytes long")

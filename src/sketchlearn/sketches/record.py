@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from sketchlearn.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class PrivacyRecord:
     library: str
     details: Mapping[str, Any] = field(default_factory=dict)
 
-    def variances_of_sums(self) -> float | npt.NDArray[np.float64]:
+    def variances_of_sums(self) -> float | Array:
         """Variance of the noise of each sum: one number, or one per entry if they differ."""
         runs = self.details.get("variances")
         if runs is None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from sketchlearn.arrays import Array
 
 if TYPE_CHECKING:
     from sketchlearn.sketches.value import Sketch
 
 
-def released_variances(sketch: Sketch) -> npt.NDArray[np.float64]:
+def released_variances(sketch: Sketch) -> Array:
     """Variance of each entry of the mean that a release added."""
     if sketch.privacy is None:
         return np.zeros(sketch.features.size)

@@ -9,8 +9,8 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoding import counts
 from sketchlearn.features.phases import PhaseMap
@@ -80,11 +80,11 @@ class Sketch:
     """
 
     features: FeatureMap
-    sums: npt.NDArray[Any]
+    sums: AnyArray
     weight: int
     weight_bits: int
-    lower: npt.NDArray[np.float64]
-    upper: npt.NDArray[np.float64]
+    lower: Array
+    upper: Array
     skipped: int = 0
     squared_weights: int = -1
     privacy: PrivacyRecord | None = None
@@ -178,7 +178,7 @@ class Sketch:
         return float(Fraction(self.weight, 2**self.weight_bits))
 
     @property
-    def mean(self) -> npt.NDArray[Any]:
+    def mean(self) -> AnyArray:
         """Average features, (size,); complex for Fourier features."""
         if self.weight == 0:
             raise ValueError("the sketch is empty: it has no mean")
@@ -216,7 +216,7 @@ class Sketch:
         return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
 
     @property
-    def variances(self) -> npt.NDArray[np.float64]:
+    def variances(self) -> Array:
         """Variance of each entry of the mean: sampling noise, and whatever a release added.
 
         For complex entries the sum of the variances of both parts; ``(1 - |z|^2) / n`` for Fourier features.
@@ -238,7 +238,7 @@ class Sketch:
         return sampling if self.privacy is None else sampling + released_variances(self)
 
     @property
-    def standard_errors(self) -> npt.NDArray[np.float64]:
+    def standard_errors(self) -> Array:
         """Standard deviation of the noise of each entry of the mean: the root of :attr:`variances`.
 
         Examples

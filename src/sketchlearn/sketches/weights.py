@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.arrays import WeightError
+from sketchlearn.arrays import Array, Ints, WeightError
 
 WEIGHT_BITS = 16
 """Sample weights are rounded to multiples of 2**-16."""
@@ -17,7 +16,7 @@ _LIMB = 19  # bits; weights have 56, and products of limbs of many rows fit int6
 _ROWS = 2**22
 
 
-def on_grid(weights: npt.NDArray[np.float64] | None) -> tuple[npt.NDArray[np.int64] | None, bool]:
+def on_grid(weights: Array | None) -> tuple[Ints | None, bool]:
     """Weights as integers, and whether they are in units of 1 (else of 2**-WEIGHT_BITS)."""
     if weights is None:
         return None, True
@@ -40,7 +39,7 @@ def on_grid(weights: npt.NDArray[np.float64] | None) -> tuple[npt.NDArray[np.int
     return units.astype(np.int64), False
 
 
-def squared(units: npt.NDArray[np.int64]) -> int:
+def squared(units: Ints) -> int:
     """What rows with weights on the fine grid add to the sum of squares, in units of 2**-SQUARED_BITS.
 
     A whole weight w stands for w rows and adds w; any other adds its square.
@@ -49,7 +48,7 @@ def squared(units: npt.NDArray[np.int64]) -> int:
     return sum(squared_runs(block, np.zeros(1, np.int64))[0] for block in blocks)
 
 
-def squared_runs(units: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> list[int]:
+def squared_runs(units: Ints, starts: Ints) -> list[int]:
     """Exact sums of squares for each run of rows from ``starts[g]``; no run is empty, and rows are at most 2**24."""
     whole = units & ((1 << WEIGHT_BITS) - 1) == 0
     rows = np.add.reduceat(np.where(whole, units >> WEIGHT_BITS, 0), starts)

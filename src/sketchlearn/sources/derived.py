@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+from sketchlearn.arrays import Ints
 
 
 class Derived(str):
@@ -24,5 +23,5 @@ class Derived(str):
         """Refuse columns of a type that no groups can be made of, before any row is read."""
 
     @abstractmethod
-    def codes(self, table: Any) -> tuple[npt.NDArray[np.int64], tuple[Any, ...]]:
+    def codes(self, table: Any) -> tuple[Ints, tuple[Any, ...]]:
         """For each row of an Arrow table the place of its group among the labels, and the labels."""

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from sketchlearn.arrays import as_weights
+from sketchlearn.arrays import Array, as_weights
 from sketchlearn.kernels.cuda.rows import DeviceRows, as_device_array, on_device
 from sketchlearn.sources.base import Batch, Source, register
 from sketchlearn.sources.rows import Coded, numbered
@@ -57,7 +54,7 @@ class _DeviceBlocks:
     """Batches of rows on a device."""
 
     rows: DeviceRows
-    weights: npt.NDArray[np.float64] | None
+    weights: Array | None
     given: Coded | None
 
     def __call__(self, size: int) -> Iterator[Batch]:

@@ -16,9 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.arrays import FARTHEST
-
-Array = npt.NDArray[np.float64]
+from sketchlearn.arrays import FARTHEST, AnyArray, Array, Flags
 
 PILOT_ROWS = 2000
 """Rows that a feature map is designed from: they give the spread of the data to about two percent, and some tens of
@@ -37,17 +35,11 @@ _LAZY = frozenset(["h5py", "zarr", "pyarrow", "duckdb"])
 class Pilot(NamedTuple):
     """Some rows, and what each stands for.
 
-    Attributes
-    ----------
-    rows : array (n, d)
-        In the order of the data.
-    weights : array (n,) or None
-        Their weights, if they differ.
-    box : tuple of array (d,) or None
-        Smallest and largest values of all rows that were looked at; None for those of the pilot itself.
+    `rows`: in the order of the data, (n, d). `weights`: their weights, if they differ, (n,). `box`: smallest and
+    largest values of all rows that were looked at, (d,); None for those of the pilot itself.
     """
 
-    rows: npt.NDArray[Any]
+    rows: AnyArray
     weights: Array | None = None
     box: tuple[Array, Array] | None = None
 
@@ -55,10 +47,7 @@ class Pilot(NamedTuple):
 class NoValidRowsError(ValueError):
     """There is nothing to take a sample from.
 
-    Attributes
-    ----------
-    columns : list of int
-        Those that hold no valid value at all.
+    `columns`: those that hold no valid value at all.
     """
 
     def __init__(self, columns: list[int] | None = None, names: Sequence[str] | None = None) -> None:
@@ -87,20 +76,20 @@ class Reservoir:
     def __init__(self, count: int, seed: int, missing: bool = False) -> None:
         self._count, self._missing = count, missing
         self._random = np.random.default_rng([seed, _STREAM])
-        self._rows: npt.NDArray[Any] | None = None
+        self._rows: AnyArray | None = None
         self._weights: Array = np.empty(0)
         self._keys: Array = np.empty(0)
         self._box: tuple[Array, Array] | None = None
-        self._alive: npt.NDArray[np.bool_] | None = None  # columns with a valid value so far
+        self._alive: Flags | None = None  # columns with a valid value so far
 
-    def add(self, rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None) -> None:
+    def add(self, rows: AnyArray, weights: npt.ArrayLike | None = None) -> None:
         """Look at the next rows."""
         own = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
         keys = self._random.random(len(rows))
         valid = (np.abs(rows) <= FARTHEST) | (np.isnan(rows) & self._missing)
         good = valid.all(axis=1) & (own > 0)
         if not len(self._keys) and not good.any():
-            some = valid.any(axis=0)
+            some = np.asarray(valid.any(axis=0))
             self._alive = some if self._alive is None else self._alive | some
         keys, own = keys[good] / own[good], own[good]
         if len(own):
@@ -117,7 +106,7 @@ class Reservoir:
             kept = np.sort(np.argpartition(self._keys, most - 1)[:most])
             self._rows, self._keys, self._weights = self._rows[kept], self._keys[kept], self._weights[kept]
 
-    def _look(self, rows: npt.NDArray[Any]) -> None:
+    def _look(self, rows: AnyArray) -> None:
         lower, upper = (f.reduce(rows, axis=0).astype(np.float64) for f in (np.fmin, np.fmax))
         if self._box is not None:
             lower, upper = np.fmin(lower, self._box[0]), np.fmax(upper, self._box[1])
@@ -135,7 +124,7 @@ class Reservoir:
         return Pilot(rows, None if (weights == weights[0]).all() else weights, self._box)
 
 
-def choose(rows: npt.NDArray[Any], weights: npt.ArrayLike | None = None, seed: int = 0, missing: bool = False) -> Pilot:
+def choose(rows: AnyArray, weights: npt.ArrayLike | None = None, seed: int = 0, missing: bool = False) -> Pilot:
     """The pilot of rows in memory.
 
     Examples

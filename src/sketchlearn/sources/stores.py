@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.arrays import as_real, as_weights
+from sketchlearn.arrays import AnyArray, Array, as_real, as_weights
 from sketchlearn.exceptions import SourceError
 from sketchlearn.optional import optional
 from sketchlearn.sources.arrays import by_column, group_name, numbers_as_names, open_array, pick
@@ -216,7 +215,7 @@ class _Columns:
 
     def __call__(self, start: int, stop: int) -> Any:
         with reading(self.place, "an array"), self.opened() as arrays:
-            columns: dict[str, npt.NDArray[Any]] = {}
+            columns: dict[str, AnyArray] = {}
             block = None if self.main is None else np.asarray(arrays[self.main][start:stop])
             for name in self.needed:
                 if block is not None and block.dtype.names:
@@ -244,7 +243,7 @@ class _Slices:
     opened: _Opened
     selection: Selection
     place: str
-    weights: npt.NDArray[np.float64] | None
+    weights: Array | None
     given: Coded | None
 
     def __call__(self, size: int) -> Iterator[Batch]:
@@ -258,7 +257,7 @@ class _Slices:
                     yield Batch(rows, weights, groups, labels)
 
 
-def _blocks(array: Any, size: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+def _blocks(array: Any, size: int) -> Iterator[tuple[int, AnyArray]]:
     """Whole chunks where they are not too large: none is decompressed twice."""
     chunk = (getattr(array, "chunks", None) or (1,))[0]
     bytes_of_row = max(1, int(np.prod(array.shape[1:])) * np.dtype(array.dtype).itemsize)
@@ -334,8 +333,8 @@ class _Zarr:
         yield {"": store} if hasattr(store, "ndim") else dict(store.arrays())
 
 
-def _mapped(path: str) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+def _mapped(path: str) -> AnyArray:
+    array: AnyArray = np.load(path, mmap_mode="r", allow_pickle=False)
     return array
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Flags, Ints
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches import Sketch
@@ -20,7 +20,6 @@ from sketchlearn.sketches.value import merge
 from sketchlearn.sketches.weights import SQUARED_BITS, repeated
 from sketchlearn.store.packing import Packed, add_into, pack_each, unpack
 
-Ints = npt.NDArray[np.int64]
 MISSING = np.iinfo(np.int64).min
 """The start and the stop of a cell without a time."""
 
@@ -29,27 +28,13 @@ MISSING = np.iinfo(np.int64).min
 class Cells:
     """Some cells of one dataset, column by column.
 
-    Attributes
-    ----------
-    start, stop : ndarray of int64
-        The bucket in microseconds UTC; the smallest int64 for cells without a time.
-    label, source : ndarray of int64
-        Numbers of the groups' labels and of the source.
-    weight, weight_bits, skipped : ndarray of int64
-        As of a :class:`~sketchlearn.Sketch`.
-    squared : list of str or None
-        Sums of squared weights where they don't follow from the weight; with the largest weight of a row, and whether
-        some were fractions, where rows have weights: ``"squares:largest:fractional"``; and after that, where the pass
-        bounded the rows of each user, their largest number and the column: ``":rows:user"``.  ``"own "`` comes
-        first if the map was designed on these rows.
-    noise : ndarray of float64
-        Known noise of the averages.
-    privacy : list of str or None
-        Records of releases as JSON.
-    box : ndarray (cells, 2, dim)
-        Smallest and largest values.
-    sums : Packed
-        The sums.
+    `start`, `stop`: the bucket in microseconds UTC; the smallest int64 for cells without a time. `label`, `source`:
+    numbers of the groups' labels and of the source. `weight`, `weight_bits`, `skipped`: as of a
+    :class:`~sketchlearn.Sketch`. `squared`: sums of squared weights where they don't follow from the weight; with the
+    largest weight of a row, and whether some were fractions, where rows have weights: ``"squares:largest:fractional"``;
+    and after that, where the pass bounded the rows of each user, their largest number and the column: ``":rows:user"``.
+    ``"own "`` comes first if the map was designed on these rows. `noise`: known noise of the averages. `privacy`:
+    records of releases as JSON. `box`: smallest and largest values, (cells, 2, dim). `sums`: the sums.
     """
 
     start: Ints
@@ -60,9 +45,9 @@ class Cells:
     weight_bits: Ints
     squared: list[str | None]
     skipped: Ints
-    noise: npt.NDArray[np.float64]
+    noise: Array
     privacy: list[str | None]
-    box: npt.NDArray[np.float64]
+    box: Array
     sums: Packed
 
     def __len__(self) -> int:
@@ -134,12 +119,7 @@ def sketches_of(cells: Cells, features: FeatureMap) -> list[Sketch]:
 class Totals:
     """Sums of cells by key: batches of cells go in, a sketch for each key comes out.
 
-    Parameters
-    ----------
-    features : FeatureMap
-        The map of all cells.
-    keys : int
-        How many sketches are made.
+    `features`: the map of all cells. `keys`: how many sketches are made.
 
     Notes
     -----
@@ -321,7 +301,7 @@ def _origin(text: str | None, skipped: int) -> Origin:
     return Origin(largest, fractional, by_content=not plain, own_map=own, **users)  # type: ignore[arg-type]
 
 
-def _by_key(weights: Ints, codes: Ints, keys: int, chosen: npt.NDArray[np.bool_] | None = None) -> dict[int, int]:
+def _by_key(weights: Ints, codes: Ints, keys: int, chosen: Flags | None = None) -> dict[int, int]:
     """Sums of weights by key, for the keys that occur; in halves of 32 bits, which can't overflow."""
     if chosen is not None:
         weights, codes = weights[chosen], codes[chosen]
@@ -352,7 +332,7 @@ def _subset(cells: Cells, chosen: Ints) -> Cells:
     )  # fmt: skip
 
 
-def weights_of_ages(ages: npt.NDArray[np.float64], rows: float, features: FeatureMap) -> tuple[Ints, int]:
+def weights_of_ages(ages: Array, rows: float, features: FeatureMap) -> tuple[Ints, int]:
     """Weights ``2**-age`` on a grid, and the bits of the grid: as fine as exact sums of so many rows allow."""
     bound = features.entry_bound
     if bound is None:

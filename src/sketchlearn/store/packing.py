@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Ints
+
 Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 
 _PLANES: dict[int, tuple[str | None, str]] = {
     1: (None, "<i1"), 2: (None, "<i2"), 3: ("<u2", "<i1"), 4: (None, "<i4"), 5: ("<u4", "<i1"), 6: ("<u4", "<i2"),
@@ -30,12 +31,7 @@ _BLOCK = 128  # cells that are packed at a time: their sums fit the cache
 class Packed(NamedTuple):
     """Byte strings, one after the other.
 
-    Attributes
-    ----------
-    data : ndarray of uint8
-        All bytes.
-    offsets : ndarray of int64
-        Where each string begins; one more entry than there are strings.
+    `data`: all bytes. `offsets`: where each string begins; one more entry than there are strings.
     """
 
     data: Bytes
@@ -86,7 +82,7 @@ def pack(sums: npt.NDArray[np.generic]) -> Packed:
     return Packed(data, offsets)
 
 
-def pack_each(sums: Sequence[npt.NDArray[Any]]) -> Packed:
+def pack_each(sums: Sequence[AnyArray]) -> Packed:
     """Arrays of sums of one shape, one cell each, as bytes; they are gathered in blocks that stay in the cache."""
     space = np.empty((min(len(sums), _BLOCK), sums[0].size), sums[0].dtype)
     pieces: list[Packed] = []

@@ -8,8 +8,8 @@ from dataclasses import replace as changed
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Ints
 from sketchlearn.optional import optional
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.store.backend import Session
@@ -399,18 +399,18 @@ def _by_content(sketch: Sketch) -> Sketch:
 class _Lookup:
     """From columns of keys to numbers, by sorting."""
 
-    def __init__(self, columns: Sequence[npt.NDArray[np.int64]], codes: npt.NDArray[np.int64]) -> None:
+    def __init__(self, columns: Sequence[Ints], codes: Ints) -> None:
         stacked = np.stack(columns, axis=1) if len(codes) else np.zeros((0, len(columns)), np.int64)
         self._order = np.lexsort(stacked.T[::-1])
         self._rows = _records(stacked[self._order])
         self._codes = codes[self._order]
 
-    def __call__(self, *columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def __call__(self, *columns: Ints) -> Ints:
         wanted = _records(np.stack(columns, axis=1))
         return self._codes[np.searchsorted(self._rows, wanted)]
 
 
-def _records(rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def _records(rows: Ints) -> AnyArray:
     """Rows of numbers that compare as wholes."""
     kinds = [(f"k{j}", np.int64) for j in range(rows.shape[1])]
     out = np.empty(len(rows), kinds)

@@ -40,13 +40,15 @@ def of_graded(
     """
     excess, bound = grade.excess, grade.bound
     code = _code(code, excess, bound)
-    most = f"at most {percent(bound)}" if bound < 1.0 else "no bound"
-    said = [f"{code.capitalize()}: about {percent(excess)} above {what} on all rows (90 %: {most})"]
+    most = f"at most {percent(bound)} more, with 90 % confidence" if bound < 1.0 else "no upper bound can be given"
+    said = [
+        f"{code.capitalize()}: the centres cost about {percent(excess)} more than those of {what} on all rows ({most})"
+    ]
     if code in (Code.DOUBTFUL, Code.MISFIT):
         said.append(f"Try first: {_remedy(grade, problem, names, k, what)}")
     if blind:
         far = names[grade.opinions.far_column]
-        said.append(f"The map can't see what the farthest rows in {far} cost: it has no frequencies that are so low")
+        said.append(f"The map can't see what the farthest rows in {far} cost: it has no frequencies low enough")
     if grade.concentration is not None:
         few = grade.concentration
         said.append(
@@ -56,11 +58,11 @@ def of_graded(
         place = ", ".join(f"{x:.4g}" for x in problem.points(cluster.place[None])[0][:6])
         more = ", ..." if problem.dim > 6 else ""
         said.append(
-            f"No centre shows a cluster of {percent(cluster.rows)} of the rows near ({place}{more}): splitting a "
-            "larger one costs less"
+            f"A cluster of {percent(cluster.rows)} of the rows near ({place}{more}) has no centre of its own: "
+            "splitting a larger cluster lowers the cost more"
         )
-    rest = certificate.removeprefix("reliable: ")
-    return code, ". ".join([*said, rest[0].upper() + rest[1:]])
+    rest = certificate.removeprefix("Reliable. ").removeprefix("Not certified. ")
+    return code, ". ".join([*said, rest])
 
 
 def _code(code: Code, excess: float, bound: float) -> Code:
@@ -79,18 +81,18 @@ def _remedy(grade: Grade, problem: Problem, names: tuple[str, ...], k: int, what
     j = int(share.argmax())
     first = ""
     if problem.metric is None and len(share) > 1 and share[j] > _ONE_COLUMN:
-        first = f"standardised columns ({names[j]} has {percent(float(share[j]))} of the variance), or "
+        first = f"standardise the columns ({names[j]} has {percent(float(share[j]))} of the variance), or "
     worst = max(grade.parts, key=lambda name: grade.parts[name])
     if worst in ("tails", "far"):
         column = names[said.far_column]
         end = _value(problem, said.far_column, said.far_place)
         reached = f"{end:,.0f}" if abs(end) >= 1e4 else f"{end:.4g}"
-        other = ", k-medians" if what == "k-means" else ""
-        return f"{first}{column} clipped or transformed (it reaches {reached}; its logarithm, say){other}, or a mixture"
+        other = "k-medians or a mixture" if what == "k-means" else "a mixture"
+        return f"{first}clip {column} or take its logarithm (it reaches {reached}), or use {other}"
     if worst == "coarse":
-        return f"{first}a map for {k} clusters or more (this one is too coarse for cells so small), or fewer clusters"
+        return f"{first}design the map for {k} clusters or more (this one is too coarse), or ask for fewer clusters"
     larger = max(2 * problem.size, ENOUGH * k * problem.dim)
-    return f"{first}a larger sketch ({larger:,} features; it has {problem.size:,}), or fewer clusters"
+    return f"{first}make a larger sketch ({larger:,} features; it has {problem.size:,}), or ask for fewer clusters"
 
 
 def _value(problem: Problem, column: int, place: float) -> float:

@@ -12,14 +12,14 @@ rows may cost that lie beyond the lowest one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.decoders.kmeans.partition import k_medians, medians_start, squared_distances
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.steps.far import FarComponents
 from sketchlearn.decoders.steps.overcomplete import Fitted
 from sketchlearn.kernels import lloyd
@@ -28,6 +28,7 @@ from sketchlearn.models.mixture import Mixture, mixture_quantiles
 DRAWS, DRAWS_PER_CENTER = 6000, 200  # of a judge: optimism and noise of k-means on them cancel in two sets
 SEEDING, STEPS, TOLERANCE = 3000, 40, 1e-4  # draws that centres are seeded from, Lloyd's iterations, last gain
 REFITTED = 2  # fits that are refitted to halves
+RESOLUTION = 1e-6  # standard deviations of the data: float32 tells no smaller distances apart
 SEEN = 0.01  # tail probability from which on the box has the word
 
 
@@ -142,12 +143,12 @@ class _Court:
         return Draws(x, w, mixture.means)
 
     def cost(self, draws: Draws, centers: Array) -> float:
-        """Mean squared distance to the nearest centre; plain distance for medians."""
+        """Mean squared distance to the nearest centre, plain distance for medians; that of rounding at least."""
         x, w = np.ascontiguousarray(draws.points, np.float32), draws.weights
         labels, cost = lloyd.lloyd(x, w, np.array(centers, np.float32), 1, 0.0)
         if self.medians:
             cost = float(w @ np.sqrt(((draws.points - centers[labels]) ** 2).sum(1)))
-        return cost / float(w.sum())
+        return max(cost / float(w.sum()), RESOLUTION if self.medians else RESOLUTION**2)
 
     def at_ends(self, ends: Array) -> Array:
         """Cost of rows that lie at an end of the box in one column, and on the nearest centre in all others, (2, d)."""
@@ -187,7 +188,7 @@ class _Court:
 def _reaching(mixture: Mixture, problem: Problem, x: Array) -> Array:
     """Draws whose columns reach as far as the box: beyond the quantiles power laws, of which n rows end there."""
     out, w = x.copy(), mixture.weights
-    spread: npt.NDArray[Any] = np.sqrt(np.maximum(np.diagonal(mixture.full_covariances(), axis1=1, axis2=2), 1e-12))
+    spread: AnyArray = np.sqrt(np.maximum(np.diagonal(mixture.full_covariances(), axis1=1, axis2=2), 1e-12))
     levels = np.array([0.5, SEEN, 1.0 - SEEN])
     quantiles = mixture_quantiles(np.broadcast_to(w, spread.T.shape), mixture.means.T, spread.T, levels)
     for j, (middle, *starts) in enumerate(quantiles):

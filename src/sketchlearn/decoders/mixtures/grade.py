@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.families import FULL
 from sketchlearn.decoders.mixtures.certificate import Certificate
 from sketchlearn.decoders.mixtures.projection import draw, maximum_likelihood
 from sketchlearn.decoders.mixtures.setting import Setting
-from sketchlearn.decoders.problem import Array
 from sketchlearn.decoders.solution import Code
 from sketchlearn.decoders.state import State, reduced
 from sketchlearn.decoders.steps.refine import refine

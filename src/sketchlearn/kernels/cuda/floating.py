@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Flags
 from sketchlearn.kernels import _float_pass
 from sketchlearn.kernels.cuda.device import Device, Lane, OutOfDeviceMemory
 from sketchlearn.kernels.cuda.placement import Placement, too_little
@@ -29,22 +29,17 @@ _SURE = 1e130  # rows whose entries are smaller are valid, whatever their number
 
 @dataclass
 class _Collected:
-    offset: npt.NDArray[np.float64]
-    linear: npt.NDArray[np.float64]
+    offset: Array
+    linear: Array
     weight: float
-    lower: npt.NDArray[Any]
-    upper: npt.NDArray[Any]
+    lower: AnyArray
+    upper: AnyArray
 
 
 class FloatSummer(Summer):
     """Sums of squares or products of columns in float64, on one or several devices.
 
-    Parameters
-    ----------
-    plan : Plan
-        Of the kind "squares" or "products", without a radius.
-    on : sequence of Device
-        Devices to use.
+    `plan`: of the kind "squares" or "products", without a radius. `on`: devices to use.
     """
 
     def __init__(self, plan: Plan, on: Sequence[Device]) -> None:
@@ -57,7 +52,7 @@ class FloatSummer(Summer):
             _float_pass.fold_products if self._directions is None else _float_pass.fold_squares(self._directions)
         )
 
-    def valid(self, X: Rows) -> npt.NDArray[np.bool_]:
+    def valid(self, X: Rows) -> Flags:
         return self._host.valid(rows_of(X).to_host())
 
     def sum_rows(self, X: Rows, weights: Weights | None = None, skip_invalid: bool = False) -> RowSums:
@@ -141,5 +136,5 @@ class FloatSummer(Summer):
         return part.with_sums(np.concatenate([squares, part.sums[:, 2 * half :]], axis=1))
 
 
-def _host(array: Any) -> npt.NDArray[Any]:
+def _host(array: Any) -> AnyArray:
     return np.asarray(array.get() if hasattr(array, "get") else array)
