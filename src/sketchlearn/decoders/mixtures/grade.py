@@ -29,8 +29,8 @@ from sketchlearn.words import counted
 
 PARTS = ("constant", "judges", "rows", "far")
 # Nats a row for one unit of each part, none negative: 50 % and 90 % quantiles.
-ESTIMATE = (0.0005, 1.0, 0.5, 0.5)
-BOUND = (0.004, 2.0, 1.0, 2.0)
+ESTIMATE = (0.0005, 1.6, 0.1, 1.6)
+BOUND = (0.006, 11.0, 0.8, 14.0)
 MOST = 3.0  # nats a row that a part counts for at most: beyond, all are the same
 DRAWS, DRAWS_EACH = 3000, 300  # of a judge, and for each component: optimism and noise cancel in two sets
 GOOD, CERTIFIED, BAD = 0.05, 0.1, 0.3
