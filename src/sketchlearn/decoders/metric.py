@@ -157,13 +157,20 @@ def with_width(covariance: Array, noise: Array | None = None) -> Array:
 
     `noise` is the rounding error of the variances.
     """
+    return widened(covariance, noise)[0]
+
+
+def widened(covariance: Array, noise: Array | None = None) -> tuple[Array, bool]:
+    """:func:`with_width`, and whether a direction had a width of its own, beyond rounding, which is lost."""
     variances = np.diag(covariance)
     noise = np.zeros(len(variances)) if noise is None else noise
     least = 1e-24 * (float(variances.max(initial=0.0)) or 1.0)
     spread = np.sqrt(np.where(variances > 8.0 * noise, variances, np.maximum(8.0 * noise, least)))
     values, vectors = np.linalg.eigh(covariance / np.outer(spread, spread))
-    none = values < max(_NONE, 8.0 * len(noise) * float((noise / spread**2).max()))
+    rounding = 8.0 * len(noise) * max(float((noise / spread**2).max()), 2.0**-52)
+    none = values < max(_NONE, rounding)
     if not none.any():
-        return covariance
-    values = np.where(none, np.maximum(_WIDTH, values), values)
-    return np.asarray((vectors * values) @ vectors.T * np.outer(spread, spread))
+        return covariance, False
+    wider = np.where(none, np.maximum(_WIDTH, values), values)
+    lost = bool((values[none] > rounding).any())
+    return np.asarray((vectors * wider) @ vectors.T * np.outer(spread, spread)), lost

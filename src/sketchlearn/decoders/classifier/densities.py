@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.decoders import decode
-from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_component, shares_of
+from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_component, shares_of, varying
 from sketchlearn.decoders.classifier.worth import worth
 from sketchlearn.decoders.evidence import beyond_box, small_class
 from sketchlearn.decoders.families import GAUSSIANS
@@ -28,7 +28,6 @@ Array = npt.NDArray[np.float64]
 # added to variances, in parts of each column's own: little for naive Bayes (scikit-learn's GaussianNB adds a part of
 # the largest one, which drowns narrow columns), more for matrices, which may be singular
 _FLOOR, _MATRIX_FLOOR = 1e-9, 1e-7
-_DIGITS = 2.0**-46  # of its values: a column that varies by less is constant, to rounding
 
 
 def decode_moments(
@@ -73,9 +72,9 @@ def decode_moments(
     moments, counts = class_moments(table, class_weights, name), counts_of(table)
     within = np.tensordot(moments.shares, np.stack(moments.covariances), 1)
     variances = np.diag(moments.pooled()[0])
-    varying = variances > (_DIGITS * np.abs(moments.means).max(0)) ** 2
-    units = np.where(varying, variances, float(variances[varying].max(initial=0.0)) or 1.0)
-    floors = np.diag(np.where(varying, _MATRIX_FLOOR, _FLOOR) * units)
+    vary = varying(moments, table.features)
+    units = np.where(vary, variances, float(variances[vary].max(initial=0.0)) or 1.0)
+    floors = np.diag(np.where(vary, _MATRIX_FLOOR, _FLOOR) * units)
     d = len(within)
     covariances = []
     for covariance, n in zip(moments.covariances, counts, strict=True):
