@@ -34,7 +34,6 @@ from sklearn.mixture import GaussianMixture
 import sketchlearn as sl
 from sketchlearn.decoders.certificate.whitened import Whitened
 from sketchlearn.decoders.families import GAUSSIANS, sample_stable
-from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.sweep_gmm import sweep_gmm
@@ -168,20 +167,11 @@ def logarithm(parameters, rows):
 
 def most(s, kind, truth):
     """What the sketch allows: generalised least squares with the whole covariance of its noise, begun at the truth."""
-    view = View.of(s, None)
-    problem = Problem.from_view(view)
+    problem = Problem.from_sketch(s)
     weights, means, matrices = truth
     shaped = GAUSSIANS[kind].from_covariances(matrices / problem.scale**2, weights)
-    w = np.ascontiguousarray(view.operator.forward(np.eye(means.shape[1])).T)
-    z = view.mean * np.exp(-1j * (w @ problem.center))
-    work = Whitened(
-        w * problem.scale,
-        z,
-        problem.n,
-        State(GAUSSIANS[kind], weights, problem.normalised(means), shaped),
-        0.5 * view.added,
-        dense=True,
-    )
+    truth = State(GAUSSIANS[kind], weights, problem.normalised(means), shaped)
+    work = Whitened.of(problem, truth, dense=True)
     work.settle(5)
     state = work.state
     return SimpleNamespace(
@@ -273,9 +263,9 @@ def run_sweep(args):
                 X = draw(mixture(k, d, 10, kind, rng), args.n, rng)
                 s = sl.sketch(X, design_gmm(X[:2000], k + 4, kind, seed=seed), progress=False)
                 sweep, seconds = clock(lambda s=s, k=k, kind=kind: sweep_gmm(
-                    s, range(max(1, k - 3), k + 5), kind, rng=np.random.default_rng(0)))  # fmt: skip
-                errors[d >= 5].append(sweep.best - k)
-                print(f"sweep {kind:<9} k={k} d={d}: {sweep.best} components, {seconds:.1f} s", flush=True)
+                    s, range(max(1, k - 3), k + 5), kind, rng=np.random.default_rng(0), exhaustive=False))  # fmt: skip
+                errors[d >= 5].append(sweep.recommended - k)
+                print(f"sweep {kind:<9} k={k} d={d}: {sweep.recommended} components, {seconds:.1f} s", flush=True)
     for large, name in ((True, "d >= 5"), (False, "d = 2")):
         e = np.array(errors[large])
         print(

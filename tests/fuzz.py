@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 
 import sketchlearn as sl
-from sketchlearn.cli.app import features_in
 from sketchlearn.cli.pilot import recipe_text
 from sketchlearn.engines.checkpoint import Checkpoint, read_checkpoint
 from sketchlearn.files import sealed
+from sketchlearn.models.loading import features_in
 
 LIMIT, LONGEST = 2**30, 5.0
 DATA = Path(__file__).parent / "sketches" / "data"

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 import sketchlearn as sl
 from sketchlearn.cli import main
-from sketchlearn.cli.app import Code
+from sketchlearn.cli.outputs import Code
 from sketchlearn.cli.pilot import recipe_text
 from sketchlearn.engines.append import append
 from sketchlearn.models import Model

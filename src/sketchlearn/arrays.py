@@ -25,12 +25,7 @@ FARTHEST = 2.0**100  # values up to here have squares, and sums of squares, in f
 class RowError(ValueError, OverflowError):
     """Something is wrong with one row; whoever knows where the batch stands says which.
 
-    Parameters
-    ----------
-    text : str
-        What is wrong.
-    row : int, optional
-        Number of the row in the batch that could not be made or summed.
+    `text`: what is wrong. `row`: number of the row in the batch that could not be made or summed.
     """
 
     def __init__(self, text: str, row: int | None = None) -> None:

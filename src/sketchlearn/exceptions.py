@@ -125,7 +125,7 @@ class IncompatibleSketchError(InputError):
     ...     a + b
     ... except sl.IncompatibleSketchError as error:
     ...     print(error)
-    the sketches have different feature maps (seed 0 vs 1): make both with one map, which is designed once
+    the sketches have different feature maps (seed 0 vs 1): use one map for both, designed once
     """
 
 

@@ -214,12 +214,8 @@ def locked(path: str | PathLike[str], wait: float = 60.0) -> Iterator[None]:
 
     The lock is a small file next to it, which is gone afterwards; one that a killed process left locks nothing.
 
-    Parameters
-    ----------
-    path : path
-        The file that is to be read, changed and written; it need not exist.
-    wait : float
-        Seconds to wait for somebody else to finish before :class:`LockedError`.
+    `path`: the file that is to be read, changed and written; it need not exist. `wait`: seconds to wait for somebody
+    else to finish before :class:`LockedError`.
 
     Examples
     --------

@@ -25,16 +25,9 @@ from sketchlearn.arrays import Array
 from sketchlearn.features.fourier import FourierFeatures
 
 __all__ = [
-    "Isometry",
-    "SketchSize",
-    "isometry",
-    "largest_scale",
-    "lipschitz",
-    "required_separation",
-    "risk_bound",
-    "sampling_error",
-    "sketch_sizes",
-]
+    "Isometry", "SketchSize", "isometry", "largest_scale", "lipschitz", "required_separation", "risk_bound",
+    "sampling_error", "sketch_sizes",
+]  # fmt: skip
 
 
 KINDS = ("independent", "all moved", "one moved")

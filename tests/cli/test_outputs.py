@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
-from sketchlearn.cli.app import printable
+from sketchlearn.words import printable
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -221,7 +221,7 @@ def test_the_demo(tmp_path, run):
     assert code == 0, err
     made = json.loads(out)
     assert (tmp_path / "sketchlearn-demo" / "report.html").exists()
-    assert {"centers.png", "drift.png", "residual.png"} <= {f.rsplit("/")[-1] for f in made["files"]}
+    assert {"centers.png", "weeks.parquet", "without-week-3.sketch"} <= {f.rsplit("/")[-1] for f in made["files"]}
     assert "$ sketchlearn learn kmeans" in err
     model = sl.Model.load(tmp_path / "sketchlearn-demo" / "model.json")
     assert 0.004 < min(model.weights) < 0.02  # the rare kind is found

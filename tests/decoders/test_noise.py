@@ -80,11 +80,12 @@ def test_the_right_model_is_certified_with_a_ratio_near_one(times, uneven):
     assert abs(np.mean(ratios) - 1) < 0.1 + 0.3 / times
 
 
-def test_noise_that_is_not_told_is_a_misfit():
+def test_noise_that_is_not_told_is_not_explained():
     n = 20_000
     s = sl.sketch(rows(n, 1), sl.design(rows(1000, 2), n_components=3, seed=0))
     solution = sl.decode(with_noise(s, 30.0 / n, 0, told=False), 3, random_state=0)
-    assert solution.code is Code.MISFIT
+    assert solution.ratio > 10.0  # thirty times the noise of a feature, of which the low ones have less
+    assert solution.code in (Code.DOUBTFUL, Code.MISFIT)
 
 
 @pytest.mark.parametrize("kind", ["spherical", "diag", "full", "tied"])

@@ -82,6 +82,11 @@ def test_slopes_are_the_derivatives_in_the_free_numbers(name):
     np.testing.assert_allclose(np.einsum("lms,ls->lm", slopes, step), expected, rtol=1e-4, atol=1e-6)
 
 
+def test_no_step_leaves_the_stabilities_there_are():
+    shapes = np.array([[1.9, 1.0, 2.0]])
+    np.testing.assert_allclose(Stable("diag").moved(shapes, np.array([[0.5, 0.5, -9.0]])), [[2.0, 1.5, 0.2]])
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_value_is_one_at_frequency_zero(name):
     means, shapes, _ = _case(FAMILIES[name])

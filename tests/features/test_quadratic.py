@@ -165,5 +165,5 @@ def test_bad_recipes_and_arrays_are_refused():
         phi.with_random_array(np.zeros((4, 3), np.float32))
     with pytest.raises(ValueError, match="columns"):
         phi([[1.0, 2.0]])
-    with pytest.raises(ValueError, match="other numbers"):
+    with pytest.raises(ValueError, match="different numbers"):
         _ = phi.expecting("0" * 32).directions

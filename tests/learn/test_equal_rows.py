@@ -1,4 +1,4 @@
-"""Rows that are all equal, up to rounding: nothing varies, nothing can be told apart, and no answer may say otherwise."""
+"""Rows that are all equal, up to rounding: nothing varies, nothing can be told apart, and no answer says otherwise."""
 
 import numpy as np
 import pytest

@@ -318,7 +318,7 @@ def test_a_map_from_these_very_rows_is_never_public(rows, tmp_path):
 
 def test_a_map_file_says_where_the_map_comes_from(rows, tmp_path):
     from sketchlearn.cli import main
-    from sketchlearn.cli.app import read_features
+    from sketchlearn.cli.inputs import read_features
 
     path, phi = _file(rows, tmp_path / "x.parquet"), tmp_path / "map.json"
     assert main(["design", "--lower=-4,-4", "--upper=4,4", "--columns", "x,y", "-k", "2", "-o", str(phi)]) == 0

@@ -1,6 +1,7 @@
 """The command line: ``sketchlearn VERB ...``.
 
-One verb a file in ``verbs/``: a module with a function ``register(app)``; modules there are found by themselves.
+One verb a file in ``verbs/``: a function that :func:`sketchlearn.cli.options.verb` makes a verb; files are found by
+themselves.
 """
 
 from __future__ import annotations

@@ -44,6 +44,34 @@ def examples(*lines: str) -> str:
     return "\n".join(["\b", "Examples:", *(f"  sketchlearn {line}" for line in lines)])
 
 
+def plain(command: Any) -> None:
+    """Name values in help by words instead of Python's types: ``TEXT``, ``NUMBER`` or the choices.
+
+    Older versions of typer do that themselves; their parameters have no ``type_descriptor``.
+    """
+    for child in getattr(command, "commands", {}).values():
+        plain(child)
+    for each in command.params:
+        kind = getattr(each, "type_descriptor", None)
+        if kind is None or each.metavar is not None:
+            continue
+        if each.param_type_name == "argument":
+            each.metavar = each.name.upper()
+            each.display_type_rich = lambda ctx: ""
+        elif not kind.is_choice and not kind.is_datetime:
+            each.metavar = "NUMBER" if kind.is_ranged or kind.annotation in (int, float) else "TEXT"
+            each._get_number_range_help_str = lambda: None  # what is out of range gets an error that says so
+
+
+class Commands(TyperGroup):
+    """The commands of a verb, each with its whole summary."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write them in their order."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.get_short_help_str(200)) for name, each in self.commands.items()])
+
+
 class Verbs(TyperGroup):
     """The verbs in groups, each with its whole summary."""
 

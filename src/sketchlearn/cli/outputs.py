@@ -1,4 +1,4 @@
-"""Where results go: checked before any work is done, whole or not there at all, never in place of something else."""
+"""What a verb says and writes: results, notes, exit codes, and files that are whole and replace nothing foreign."""
 
 from __future__ import annotations
 
@@ -6,11 +6,33 @@ import errno
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import typer
+
+from sketchlearn.cli.wording import on_command_line
+from sketchlearn.exceptions import DataWarning
+from sketchlearn.words import one_line, printable
+
+
+class Code(IntEnum):
+    """Exit codes; scripts rely on them, docs/command-line.md lists them."""
+
+    DONE = 0
+    BUG = 1
+    USAGE = 2
+    UNREADABLE = 3
+    DATA = 4
+    SKETCH = 5
+    OUTPUT = 6
+    PACKAGE = 7
+    DIFFERENT = 10
+    INTERRUPTED = 130
 
 
 class OutputError(Exception):
@@ -33,6 +55,39 @@ def reason(error: OSError) -> str:
         errno.ENOTDIR: "is inside something that is not a folder",
     }
     return known.get(error.errno or 0, error.strerror or str(error))
+
+
+def note(text: str) -> None:
+    """A line for people, on standard error."""
+    typer.echo(printable(text), err=True)
+
+
+def working(text: str) -> Any:
+    """A context that shows on standard error, if that is a terminal, that something is going on."""
+    from rich.console import Console
+
+    return Console(stderr=True).status(text) if sys.stderr.isatty() else nullcontext()
+
+
+def emit(facts: dict[str, Any], as_json: bool, text: str | None = None) -> None:
+    """The result on standard output: JSON, or text (by default one fact a line)."""
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2, default=str, allow_nan=False))
+    elif text is not None:
+        typer.echo(printable(text))
+    else:
+        width = max(map(len, facts))
+        typer.echo("\n".join(f"{k:<{width}}  {one_line(v)}" for k, v in facts.items()))
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """What the library would warn of, as lines for people."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", DataWarning)
+        yield
+    for one in said:
+        note(f"note: {on_command_line(one.message)}")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sketchlearn.cli.app import note, usage, warnings_as_notes
+from sketchlearn.cli.outputs import note, usage, warnings_as_notes
 from sketchlearn.designs.front import design_source
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
@@ -35,6 +35,13 @@ def designed(
             source, n_components=components, task=task, seed=seed, standardize=standardize or None,
             projection=projection, encoder=encoder, missing=missing,
         )  # fmt: skip
+
+
+def missing_pairs(missing: str | None, encode: bool) -> str | None:
+    """What `--missing` asks of the map; the rest is for the encoder."""
+    if missing is not None and encode == (missing == "pairs"):
+        raise usage(f"--missing {missing} {'has no effect with' if encode else 'needs'} --encode")
+    return missing if missing == "pairs" else None
 
 
 def fitted_encoder(

@@ -13,24 +13,7 @@ from sketchlearn.comparison.two_groups import Independence, independence
 from sketchlearn.comparison.two_sample import Comparison, compare
 
 __all__ = [
-    "Alarm",
-    "Change",
-    "ColumnChange",
-    "Comparison",
-    "DetectionErrors",
-    "Discrepancy",
-    "Independence",
-    "Score",
-    "changes",
-    "compare",
-    "detection_errors",
-    "distances",
-    "drift",
-    "goodness_of_fit",
-    "independence",
-    "mean_kernel",
-    "mmd",
-    "moved_columns",
-    "score",
-    "synthesize",
-]
+    "Alarm", "Change", "ColumnChange", "Comparison", "DetectionErrors", "Discrepancy", "Independence", "Score",
+    "changes", "compare", "detection_errors", "distances", "drift", "goodness_of_fit", "independence", "mean_kernel",
+    "mmd", "moved_columns", "score", "synthesize",
+]  # fmt: skip

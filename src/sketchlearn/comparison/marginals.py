@@ -48,12 +48,8 @@ _DAMPING = 1e-12  # mean square of a residual per squared weight: features are r
 class Moments:
     """Mean and standard deviation of every column, with standard errors, of one sketch.
 
-    Attributes
-    ----------
-    mean, deviation : ndarray (d,)
-        In the units of the columns.
-    mean_error, deviation_error : ndarray (d,)
-        Standard errors: sampling rows, additive noise.
+    `mean`, `deviation`: in the units of the columns, (d,). `mean_error`, `deviation_error`: standard errors, (d,):
+    sampling rows, additive noise.
     """
 
     mean: Array
@@ -66,12 +62,8 @@ class Moments:
 class Marginals:
     """Moments of the columns in two sketches.
 
-    Attributes
-    ----------
-    before, after : Moments
-        Of the two sketches.
-    unseen_mean, unseen_deviation : ndarray (d,)
-        How much a change of the mean or of the standard deviation could differ because of what the features miss.
+    `before`, `after`: of the two sketches. `unseen_mean`, `unseen_deviation`: how much a change of the mean or of the
+    standard deviation could differ because of what the features miss, (d,).
     """
 
     before: Moments

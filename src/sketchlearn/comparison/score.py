@@ -148,12 +148,7 @@ def _beside(X: Array, basis: Array) -> Array:
 class Averager:
     """Averages of functions over the rows behind a sketch; see the head of this file.
 
-    Parameters
-    ----------
-    sketch : Sketch
-        Of Fourier features.
-    mixture : Mixture
-        That describes it.
+    `sketch`: of Fourier features. `mixture`: that describes it.
     """
 
     def __init__(self, sketch: Sketch, mixture: Mixture) -> None:

@@ -27,12 +27,8 @@ _LOG_TINY = -745.0  # below it a probability is 0
 class SumOfSquares:
     """A sum of squares of independent standard normals, with weights.
 
-    Attributes
-    ----------
-    weights : ndarray
-        Positive, in falling order; none for a sum that is 0.
-    freedom : ndarray, optional
-        How many squares have each weight, whole or not (a chi-square law); by default one each.
+    `weights`: positive, in falling order; none for a sum that is 0. `freedom`: how many squares have each weight, whole
+    or not (a chi-square law); by default one each.
 
     Examples
     --------

@@ -129,16 +129,9 @@ def independence(sketch: Sketch) -> Independence:
 class _Group:
     """What the test needs of the features of one group of columns.
 
-    Attributes
-    ----------
-    law : SumOfSquares
-        Of the squared length of a normal vector with their covariance.
-    fourth : float
-        Mean over rows of the fourth power of the distance from the mean.
-    far : float
-        Squared distance of a row whose features have nothing to do with the mean: few are further away.
-    constant : bool
-        They don't vary by more than rounding.
+    `law`: of the squared length of a normal vector with their covariance. `fourth`: mean over rows of the fourth power
+    of the distance from the mean. `far`: squared distance of a row whose features have nothing to do with the mean: few
+    are further away. `constant`: they don't vary by more than rounding.
     """
 
     law: SumOfSquares

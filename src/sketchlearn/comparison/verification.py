@@ -31,16 +31,8 @@ _SMALLEST = 1e-6  # of the largest information: directions with less say nothing
 class MeanSpace:
     """What sketches say about the means of a mixture.
 
-    Attributes
-    ----------
-    mixture : Mixture
-        The background, with diagonal covariances.
-    reference : ndarray (m,), complex
-        Its sketch.
-    projection : ndarray (2m, p)
-        ``S^-1 J``, for cosines and sines.
-    information : ndarray (p, p)
-        ``F``; p is the number of components times that of columns.
+    `mixture`: the background, with diagonal covariances. `reference`: its sketch, (m,). `projection`: ``S^-1 J``, for
+    cosines and sines, (2m, p). `information`: ``F``, (p, p); p is the number of components times that of columns.
     """
 
     mixture: Mixture

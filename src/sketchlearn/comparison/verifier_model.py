@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import numpy as np
 from sketchlearn.arrays import Array
 from sketchlearn.comparison.verification import MeanSpace, log_ratio
 from sketchlearn.features.base import FeatureMap
-from sketchlearn.models.base import register_model, shown
+from sketchlearn.models.base import register_model, shown, stored
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
@@ -20,7 +20,6 @@ from sketchlearn.sketches.value import Sketch
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class VerifierModel(ComponentModel):
     """A background model, how much speakers differ from it, and what is known of those enrolled.
 
@@ -49,39 +48,25 @@ class VerifierModel(ComponentModel):
     """
 
     task: str = "verifier"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "weights": ("k",),
-        "means": ("k", "d"),
-        "covariances": ("k", "d"),
-        "recipe": None,  # of a feature map
-        "reference_real": ("m",),
-        "reference_imag": ("m",),
-        "between": (),
-        "session": (),
-        "dependence": (),
-        "speakers": list,
-        "statistics": ("s", "p"),
-        "speaker_rows": ("s",),
-        "speaker_sessions": ("s",),
-    }
     title: ClassVar[str] = "Verification"
     thing: ClassVar[str] = "Gaussian component"
 
     fitted_shape: ClassVar[str | None] = "diag"
-    attributes: ClassVar[Mapping[str, str]] = shown("mixture", "between", "session", "space")
+    attributes: ClassVar[Mapping[str, str]] = shown("mixture", "space")
 
-    means: Array
-    covariances: Array
-    recipe: Mapping[str, Any]
-    reference_real: Array
-    reference_imag: Array
-    between: float
-    session: float = 0.0
-    dependence: float = 1.0
-    speakers: tuple[str, ...] | None = None
-    statistics: Array | None = None
-    speaker_rows: Array | None = None
-    speaker_sessions: Array | None = None
+    weights: Array = stored("k")
+    means: Array = stored("k", "d")
+    covariances: Array = stored("k", "d")
+    recipe: Mapping[str, Any] = stored(kind=None)  # of a feature map
+    reference_real: Array = stored("m")
+    reference_imag: Array = stored("m")
+    between: float = stored(shown=True)
+    session: float = stored(default=0.0, shown=True)
+    dependence: float = stored(default=1.0)
+    speakers: tuple[str, ...] | None = stored(kind=list, default=None)
+    statistics: Array | None = stored("s", "p", default=None)
+    speaker_rows: Array | None = stored("s", default=None)
+    speaker_sessions: Array | None = stored("s", default=None)
 
     @property
     def mixture(self) -> Mixture:  # type: ignore[override]

@@ -183,7 +183,7 @@ def check_components(
 
 _SWEEPS = {
     "kmeans": "sketchlearn.decoders.sweep_kmeans:sweep_kmeans",
-    "gmm": "sketchlearn.decoders.sweep_gmm:sweep_mixtures",
+    "gmm": "sketchlearn.decoders.sweep_gmm:sweep_gmm",
 }
 
 

@@ -8,24 +8,17 @@ count most.  A row that was sketched pulls C towards itself; without it the scor
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from sketchlearn.decoders.classifier.ridge import feature_moments
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.kernels import GRID_BITS, PRODUCT_BITS
 from sketchlearn.models.anomaly import AnomalyModel, Distance
 from sketchlearn.sketches.value import Sketch
 
-Array = npt.NDArray[np.float64]
-
 RIDGE = 0.01
 """Variance that every feature is taken to have at least, in units of a feature's square, where features are bounded."""
-_RELATIVE = 1e-6  # the same for columns, in units of each column's variance
-_KEPT = 1e-3  # of a direction's variance against the ridge: directions with less are treated as without any
-_FULL = 0.5  # of the rows: beyond so many effective features scores of new rows are uncertain
 
 
 def embedding_means(sketch: Sketch) -> Sketch | None:
@@ -51,9 +44,8 @@ def embedding_means(sketch: Sketch) -> Sketch | None:
     )  # fmt: skip
 
 
-def decode_anomaly(
-    sketch: Sketch, k: int = 1, *, rng: np.random.Generator, trace: list[dict[str, Any]] | None = None
-) -> AnomalyModel:
+@decoder
+def decode_anomaly(sketch: Sketch, k: int = 1, *, rng: np.random.Generator) -> AnomalyModel:
     """The distance of a sketch of embedded rows, or of exact quadratic features; `k` and `rng` are not needed.
 
     Examples
@@ -71,13 +63,13 @@ def decode_anomaly(
     units = np.ones(len(mean)) if bounded else np.where(spread > 0, spread, max(float(spread.max()), 1.0))
     values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
     values = np.maximum(values, 0.0)
-    ridge = RIDGE if bounded else _RELATIVE
+    ridge = RIDGE if bounded else 1e-6
     freedom = float((values / (values + ridge)).sum())
-    kept = values > _KEPT * ridge
+    kept = values > 1e-3 * ridge  # others are as if without any variance
     rows = float(sketch.effective_count)
     distance = Distance(sketch.features, mean, units, vectors[:, kept].T, values[kept], ridge)
     code, verdict = Code.RELIABLE, f"Reliable. There are {rows:.6g} rows for {freedom:.0f} effective features."
-    if freedom > _FULL * rows:
+    if freedom > 0.5 * rows:
         code = Code.UNDETERMINED
         verdict = (
             f"Not certified. Use fewer features or more rows. {freedom:.0f} effective features are too many for "

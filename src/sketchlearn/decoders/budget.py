@@ -121,7 +121,8 @@ class Budget:
 
 
 _SECONDS: ContextVar[float] = ContextVar("seconds", default=SECONDS)
-_RUNNING: ContextVar[Budget | None] = ContextVar("running", default=None)
+_OUTSIDE = Budget(float("inf"))
+_RUNNING: ContextVar[Budget] = ContextVar("running", default=_OUTSIDE)
 
 
 @contextmanager
@@ -156,7 +157,7 @@ def decoding_budget(seconds: float) -> Iterator[None]:
 @contextmanager
 def spending(budget: Budget | None = None) -> Iterator[Budget]:
     """Work inside counts for this budget, or for that of the decoding that is under way, or for a new one."""
-    budget = budget or _RUNNING.get() or Budget(_SECONDS.get())
+    budget = budget or (Budget(_SECONDS.get()) if running() is _OUTSIDE else running())
     token = _RUNNING.set(budget)
     try:
         yield budget
@@ -166,23 +167,19 @@ def spending(budget: Budget | None = None) -> Iterator[Budget]:
 
 def running() -> Budget:
     """The budget that work counts for now; one without limit outside of a decoding."""
-    return _RUNNING.get() or Budget(float("inf"))
+    return _RUNNING.get()
 
 
 def charge(work: float) -> None:
     """Count some work."""
-    budget = _RUNNING.get()
-    if budget is not None:
-        budget.spent += work
+    running().charge(work)
 
 
 def over(what: str) -> bool:
     """Whether the budget is spent, so that `what` should stop with the best so far."""
-    budget = _RUNNING.get()
-    return budget is not None and budget.over(what)
+    return running().over(what)
 
 
 def affords(work: float, what: str) -> bool:
     """Whether the budget allows so much more work, for `what`."""
-    budget = _RUNNING.get()
-    return budget is None or budget.affords(work, what)
+    return running().affords(work, what)

@@ -9,49 +9,29 @@ covariance of the rows.  Whether the ones after the first j can be chance is tol
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders import noise
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.lowrank.solution import Moments
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.models.base import column_names
 from sketchlearn.models.cca import CCAModel
 from sketchlearn.sketches.value import Sketch
 
-Array = npt.NDArray[np.float64]
-Columns = npt.NDArray[np.intp]
 
-_ALONE = 4.0  # a single row that could make half of a correlation makes a quarter of its square
-
-
+@decoder
 def decode_cca(
     sketch: Sketch,
     k: int,
     *,
     rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
-    targets: Sequence[int] | Columns = (-1,),
-    predictors: Sequence[int] | Columns | None = None,
+    targets: Sequence[int] | Index = (-1,),
+    predictors: Sequence[int] | Index | None = None,
 ) -> CCAModel:
-    """Canonical correlations of two groups of columns of a sketch.
-
-    Parameters
-    ----------
-    sketch : Sketch
-        Of all products of columns (:class:`~sketchlearn.QuadraticFeatures`, variant ``"exact"``).
-    k : int
-        Number of pairs; no more than columns in the smaller group.
-    rng, trace
-        Nothing here is random, and there are no rounds.
-    targets, predictors : sequence of int
-        The two groups of columns; by default the last column, and all others.
-
-    Returns
-    -------
-    CCAModel
+    """The first k canonical correlations of two groups of columns: by default the last column, and all others.
 
     Examples
     --------
@@ -85,12 +65,13 @@ def decode_cca(
     a, b = a * sign, b * sign
     names = column_names(phi)
     code, verdict = _verdict(p_values[:k], count, sum(ranks))
-    if code is Code.RELIABLE and (correlations[k - 1] ** 2 < _ALONE * _by_one_row(sketch, mean, spread, x, y)):
+    # (what makes half of a correlation makes a quarter of its square)
+    if code is Code.RELIABLE and (correlations[k - 1] ** 2 < 4.0 * _by_one_row(sketch, mean, spread, x, y)):
         code = Code.UNDETERMINED
         verdict = "Not certified. Leave out rows far from all others: a single one could cause half of a correlation."
     left = float(1.0 - correlations[0] ** 2) if len(correlations) else 1.0
     return CCAModel(
-        **said("cca", "exact", left, float("nan"), (code, verdict), 0, trace),
+        **said("cca", "exact", left, float("nan"), (code, verdict)),
         correlations=correlations[:k],
         p_values=p_values[:k],
         x_rotations=a,
@@ -107,7 +88,7 @@ def decode_cca(
 
 
 def _inverse_root(S: Array, rounding: Array) -> Array:
-    """Columns (d, rank) that make rows uncorrelated, of variance 1; directions of no variance are left out."""
+    """Index (d, rank) that make rows uncorrelated, of variance 1; directions of no variance are left out."""
     variances = np.diag(S)
     constant = variances <= 8.0 * rounding
     scale = np.where(constant, 0.0, 1.0 / np.sqrt(np.where(constant, 1.0, np.maximum(variances, 1e-300))))
@@ -116,7 +97,7 @@ def _inverse_root(S: Array, rounding: Array) -> Array:
     return np.asarray(scale[:, None] * vectors[:, keep] / np.sqrt(values[keep]))
 
 
-def _by_one_row(sketch: Sketch, mean: Array, spread: Array, x: Columns, y: Columns) -> float:
+def _by_one_row(sketch: Sketch, mean: Array, spread: Array, x: Index, y: Index) -> float:
     """The square of the correlation of two columns, one of each group, that the farthest row could make alone."""
     if not sketch.has_box:
         return 0.0
@@ -137,26 +118,15 @@ def _p_values(correlations: Array, count: float, p: int, q: int) -> Array:
 
 
 def _verdict(p_values: Array, count: float, columns: int) -> tuple[Code, str]:
-    if count <= columns + 1:
-        return (
-            Code.UNDETERMINED,
-            f"Not certified. {count:.6g} rows are too few for {columns} columns: a correlation of 1 can be chance.",
-        )
-    if not len(p_values):
-        return (
-            Code.UNDETERMINED,
-            "Not certified. In one of the groups all rows are equal, so there are no correlations.",
-        )
     chance = np.flatnonzero(p_values > noise.CHANCE)
-    if not len(chance):
+    if count <= columns + 1:
+        doubt = f"{count:.6g} rows are too few for {columns} columns: a correlation of 1 can be chance"
+    elif not len(p_values):
+        doubt = "In one of the groups all rows are equal, so there are no correlations"
+    elif not len(chance):
         return Code.RELIABLE, "Reliable. These are the correlations of the rows, and all are more than chance."
-    first = int(chance[0])
-    if first == 0:
-        return (
-            Code.UNDETERMINED,
-            f"Not certified. None of these correlations is more than chance (p = {p_values[0]:.2g}).",
-        )
-    return (
-        Code.UNDETERMINED,
-        f"Not certified. Only the first {first} are more than chance (p = {p_values[first]:.2g} for the next one).",
-    )
+    elif chance[0] == 0:
+        doubt = f"None of these correlations is more than chance (p = {p_values[0]:.2g})"
+    else:
+        doubt = f"Only the first {chance[0]} are more than chance (p = {p_values[chance[0]]:.2g} for the next one)"
+    return Code.UNDETERMINED, f"Not certified. {doubt}."

@@ -15,8 +15,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtri
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise
-from sketchlearn.decoders.metric import Array, View, box_of
+from sketchlearn.decoders.metric import View, box_of
 from sketchlearn.decoders.mixtures.default import decode_problem
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution
@@ -26,29 +27,14 @@ from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.threads import single_blas_thread
 
-_LADDER = (8, 16, 32)  # components that are tried after one
-_PARAMETERS = 2 / 3  # of the mixture for each frequency, at most: more cost time and change little
-_ROWS = 2  # for each parameter of the mixture, at least: with fewer it follows single rows
 _FULL = 0.6  # parameters of the mixture per number of the sketch, at most: beyond that it follows the noise
 FREQUENCIES = 600  # that the mixture is decoded from, where nobody draws from it: more change little
-_NEAR_ONE = 0.98  # averages so near 1 tell of nothing but mean and covariance
-_PLACES = 256  # where rows are looked for: along the diagonal of the box, and as many at random
-_COARSE_TO_FINE = 8  # steps in which the best of these places is improved
 
 
 def describe(sketch: Sketch, frequencies: int = FREQUENCIES) -> Mixture:
     """A mixture, with full covariances, whose characteristic function is near that of the rows.
 
-    Parameters
-    ----------
-    sketch : Sketch
-        Of Fourier features.
-    frequencies : int
-        That the mixture is decoded from, the first ones; it may have two thirds as many parameters.
-
-    Returns
-    -------
-    Mixture
+    It is decoded from so many of the first frequencies of a sketch of Fourier features.
 
     Examples
     --------
@@ -64,7 +50,7 @@ def describe(sketch: Sketch, frequencies: int = FREQUENCIES) -> Mixture:
     metric = np.eye(features.dim) if features.whitening is None else np.asarray(features.whitening, np.float64)
     near = location(sketch)
     view = _view(sketch, metric, near, frequencies)
-    if np.abs(view.mean).min() > _NEAR_ONE:
+    if np.abs(view.mean).min() > 0.98:  # nothing shows but mean and covariance
         return _from_moments(view).mapped(np.asarray(np.linalg.inv(metric), np.float64))
     with single_blas_thread:  # many small products: more than one thread only costs
         try:
@@ -119,15 +105,14 @@ def location(sketch: Sketch) -> Array:
     lower, upper = box_of(sketch)
     width = upper - lower
     rng = np.random.default_rng(0)
-    shares = np.concatenate(
-        [np.linspace(0, 1, _PLACES + 1)[:, None] * np.ones(len(width)), rng.random((_PLACES, len(width)))]
-    )
+    # along the diagonal of the box, and as many at random
+    shares = np.concatenate([np.linspace(0, 1, 257)[:, None] * np.ones(len(width)), rng.random((256, len(width)))])
     places = np.concatenate([lower + width * shares, np.clip(np.zeros((1, len(width))), lower, upper)])
     if features.center is not None:
         places = np.concatenate([places, features.center[None]])
     place = places[np.argmax((np.exp(-1j * operator.forward(places)) @ z).real)]
     norms = np.sqrt(operator.squared_norms)
-    for cut in np.quantile(norms, np.linspace(0.1, 0.5, _COARSE_TO_FINE)):
+    for cut in np.quantile(norms, np.linspace(0.1, 0.5, 8)):
         low = np.exp(-0.5 * (norms / cut) ** 2)
         turned = low * z * np.exp(-1j * operator.forward(place[None])[0])
         pull = operator.adjoint(turned.imag[None])[0]
@@ -137,10 +122,13 @@ def location(sketch: Sketch) -> Array:
 
 
 def _climb_ladder(problem: Problem, rng: np.random.Generator, frequencies: int) -> MixtureSolution:
-    """The fewest components of the ladder that explain the sketch, or the most that do well."""
-    parameters = min(_FULL * 2 * problem.size, _PARAMETERS * frequencies, problem.n / _ROWS)
+    """The fewest components that explain the sketch, or the most that do well.
+
+    They have at most two thirds of a parameter a frequency, as more change little, and half a parameter a row.
+    """
+    parameters = min(_FULL * 2 * problem.size, 2 / 3 * frequencies, problem.n / 2)
     most = max(1, int(parameters / (2 * problem.dim + 1)))
-    steps = sorted({min(k, most) for k in _LADDER})
+    steps = sorted({min(k, most) for k in (8, 16, 32)})
     tried = []
     for k in steps:
         tried.append(_decoded(problem, k, "diag", rng))

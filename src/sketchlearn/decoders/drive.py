@@ -9,25 +9,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
 from time import perf_counter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from sketchlearn.decoders.budget import affords
+from sketchlearn.decoders.solution import Solution
 from sketchlearn.decoders.state import State
+from sketchlearn.threads import single_blas_thread
 
+M = TypeVar("M", bound=Solution)
 R = TypeVar("R", bound="Run")
 
 
+def decoder(decode: Callable[..., M]) -> Callable[..., M]:
+    """Make a decoder of a function ``(sketch, k, *, rng, **options)`` that returns a model (a decorator).
+
+    A decoder also takes ``trace=``, a list that gets what the model's trace holds.
+    """
+
+    @wraps(decode)
+    def run(
+        sketch: Any, n_components: int = 1, *args: Any, trace: list[dict[str, Any]] | None = None, **options: Any
+    ) -> M:
+        if n_components < 1:
+            raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
+        with single_blas_thread:  # many small products: more than one thread only costs
+            found = decode(sketch, n_components, *args, **options)
+        if trace is not None:
+            trace += map(dict, found.trace)
+        return found
+
+    return run
+
+
 class Outcome(Protocol):
-    """What a stage finds."""
+    """What a stage finds: in words, and whether nothing more need be tried."""
 
     @property
-    def words(self) -> str:
-        """The outcome in words."""
-
+    def words(self) -> str: ...
     @property
-    def accepted(self) -> bool:
-        """Whether nothing more need be tried."""
+    def accepted(self) -> bool: ...
+
+
+class Remark(NamedTuple):
+    """An outcome that is no more than its words."""
+
+    words: str
+    accepted: bool = False
 
 
 class Run:
@@ -76,13 +105,14 @@ class Stage(Generic[R]):
         Why the stage runs now, in words; empty if it does not apply.
     step : callable
         Works on the run and returns what it found, or None if it found nothing new.
+    cost : callable, optional
+        Multiply-adds that it takes at least, about; stages without always run: they stop when nothing is left.
     """
 
     name: str
     applies: Callable[[R], str]
     step: Callable[[R], Outcome | None]
     cost: Callable[[R], float] | None = None
-    """Multiply-adds that it takes at least, about; None for stages that always run: they stop when nothing is left."""
 
 
 def drive(policy: Iterable[Stage[R]], run: R) -> None:
@@ -92,8 +122,7 @@ def drive(policy: Iterable[Stage[R]], run: R) -> None:
         if not why or (stage.cost is not None and not affords(stage.cost(run), f"the stage {stage.name!r}")):
             continue
         begin = perf_counter()
-        outcome = stage.step(run)
-        found, accepted = ("nothing better", False) if outcome is None else (outcome.words, outcome.accepted)
-        run.note(stage.name, why, found, accepted, perf_counter() - begin)
-        if accepted:
+        outcome = stage.step(run) or Remark("nothing better")
+        run.note(stage.name, why, outcome.words, outcome.accepted, perf_counter() - begin)
+        if outcome.accepted:
             return

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.metric import has_box
@@ -20,11 +19,8 @@ from sketchlearn.decoders.verdicts import FEWEST_ROWS, of_few_rows
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.table import SketchTable
 
-Array = npt.NDArray[np.float64]
-
 ROWS_EACH = 5.0
 """Rows for each free number of a density: p numbers from n rows cost about p / 2n nats a row (Akaike 1974)."""
-_OUTSIDE = 1e-4  # probability with which the true law is refused for its extreme rows
 
 
 def examined(found: Solution, sketch: Averages, k: int) -> Solution:
@@ -74,7 +70,8 @@ def beyond_box(mixture: Mixture, sketch: Averages, *, far_only: bool = False) ->
     """A doubt, where the largest or smallest value of a column is none that so many rows of the mixture would have.
 
     The largest of n values has the distribution function ``F ** n``.  `far_only` looks for values that are too far, and
-    not for columns that are too narrow.  Of rows that were subtracted the box still tells.
+    not for columns that are too narrow.  Of rows that were subtracted the box still tells.  The true law is refused
+    with a probability of 1e-4.
 
     Examples
     --------
@@ -94,7 +91,7 @@ def beyond_box(mixture: Mixture, sketch: Averages, *, far_only: bool = False) ->
 
     n = float(sketch.effective_count)
     spread = np.sqrt(np.maximum(np.diagonal(mixture.full_covariances(), axis1=1, axis2=2), 1e-300))
-    limit = _OUTSIDE / (4 * mixture.dim)
+    limit = 1e-4 / (4 * mixture.dim)
     for end, sign in ((sketch.upper, 1.0), (sketch.lower, -1.0)):
         reach = sign * (end - mixture.means) / spread
         beyond = np.minimum(mixture.weights @ ndtr(-reach), 1.0)

@@ -12,9 +12,9 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.decoders.budget import FEW_STEPS, GAIN
+from sketchlearn.arrays import Array, Complex
+from sketchlearn.decoders.budget import FEW_STEPS, GAIN, RESTARTS
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.noise import Averages
@@ -28,25 +28,11 @@ from sketchlearn.features.reading import HARMONICS
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 
-Array = npt.NDArray[np.float64]
-Complex = npt.NDArray[np.complex128]
-
-_ROUNDS = 5
-_STALLED = 2  # rounds without gain before giving up on a model that is not reliable
 _GAIN = 0.8  # of what is left of the harmonics, by which a round is worth another
-_LEAST = 1e-3  # of the harmonics: a model is never taken for perfect
 
 
 class Cleaned:
-    """A sketch without the harmonics that a model of its rows predicts, as decoders read it; all else is as it came.
-
-    Parameters
-    ----------
-    sketch : Sketch
-        As it came.
-    mean, variances : ndarray (m,)
-        Averages without what was predicted, and their variances with what is left of the harmonics.
-    """
+    """A sketch without the harmonics that a model of its rows predicts, as decoders read it; all else is as it came."""
 
     def __init__(self, sketch: Sketch, mean: Complex, variances: Array) -> None:
         self._sketch, self.mean, self.variances = sketch, mean, variances
@@ -85,12 +71,7 @@ def uncertainty(features: PhaseMap, mixture: Mixture, variances: Array) -> Array
 def cleaned(sketch: Sketch, before: Averages, mixture: Mixture) -> tuple[Averages, float]:
     """The sketch without the harmonics that a mixture predicts, and which share of their variance is left.
 
-    Parameters
-    ----------
-    sketch, before
-        The sketch as it came, and what the mixture was decoded from.
-    mixture : Mixture
-        Of the rows.
+    The mixture was decoded from what was cleaned `before`.
     """
     features: PhaseMap = sketch.features  # type: ignore[assignment]  # (only such maps have a dither)
     told = features.distortion_variances(sketch.sums, float(sketch.weight))
@@ -99,9 +80,8 @@ def cleaned(sketch: Sketch, before: Averages, mixture: Mixture) -> tuple[Average
     plain, added, left = characteristic_values(features, mixture, spread)
     mean, weights = sketch.mean - added, 1.0 / (rest + told)
     before_it, after = (float(weights @ np.maximum(np.abs(z - plain) ** 2 - rest, 0.0)) for z in (sketch.mean, mean))
-    share = min(max(after / max(before_it, 1e-300), _LEAST), 1.0)
-    made: Any = Cleaned(sketch, mean, rest + np.minimum(share * told + left, told))
-    return made, share
+    share = min(max(after / max(before_it, 1e-300), 1e-3), 1.0)  # (a model is never taken for perfect)
+    return Cleaned(sketch, mean, rest + np.minimum(share * told + left, told)), share
 
 
 def _polished(sketch: Sketch, seen: Averages, mixture: Mixture) -> tuple[Averages, float, Mixture]:
@@ -126,17 +106,8 @@ def _polished(sketch: Sketch, seen: Averages, mixture: Mixture) -> tuple[Average
 def decode_cleaned(entry: Entry, sketch: Sketch, k: int, **options: Any) -> Any:
     """Decode without the harmonics that a first, rough model predicts, and again while the next predicts more of them.
 
-    Parameters
-    ----------
-    entry : Entry
-        The decoder.  If it can be rough, models that only serve to clean the sketch are; if it also takes a start, the
-        next model starts from the last one.
-    sketch : Sketch
-        Of one-bit features.
-    k : int
-        Number of components.
-    **options
-        Of the decoder.
+    If the decoder can be rough, models that only serve to clean the sketch are.  If it also takes a start, the next
+    model starts from the last one.
     """
     decoder: Any = entry.decoder
     rough = {"rough": True} if entry.rough else {}
@@ -144,7 +115,7 @@ def decode_cleaned(entry: Entry, sketch: Sketch, k: int, **options: Any) -> Any:
     seen: Averages = sketch
     least, stalled, tried_messages = 1.0, 0, not rough
     now, found = decoder(sketch, k, **options, **rough), None
-    for _ in range(_ROUNDS):
+    for _ in range(RESTARTS):
         model = getattr(now, "mixture", None)
         if not isinstance(now, Solution) or not isinstance(model, Mixture):
             break
@@ -162,7 +133,7 @@ def decode_cleaned(entry: Entry, sketch: Sketch, k: int, **options: Any) -> Any:
             now = found = decoder(clean, k, **options) if rough else now
         else:
             stalled += 1
-            if found.reliable or stalled == _STALLED:
+            if found.reliable or stalled > 1:
                 break
             now = decoder(clean, k, **options, **rough)
         seen = clean

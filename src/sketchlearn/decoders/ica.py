@@ -10,13 +10,14 @@ weigh all cumulants alike, have about twice the error where both kinds are mixed
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import nnls
 
+from sketchlearn.arrays import Array, Flags
 from sketchlearn.decoders.budget import ROUNDS, SECOND, announce, charge, over, running
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.noise import CHANCE, DEVIATIONS, PROBES
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.features.quartic import QuarticFeatures, quartic, usual_radius
@@ -24,43 +25,14 @@ from sketchlearn.models.ica import ICAModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
 
-Array = npt.NDArray[np.float64]
-
-_RIDGE = 1e-4  # of the mean variance: directions that are nearly combinations of others
-_BLOCK = 256  # rows of a matrix that are computed together
-_METRICS, _TYPICAL = 3, 30  # metrics of a start, and rounds of its three fits together, as they usually are
-_MATRICES = 1.5  # of all cumulants by all, at a time
 _LIMIT = 2.5  # misfit over noise floor that is let pass: eighth moments behind the floor are only roughly known
-_FLAT = 1e-7  # variance of whitened rows that is none
-_LEAST = -2.0  # excess kurtosis of a law with two values, the smallest there is
 
 
-def decode_ica(
-    sketch: Sketch,
-    k: int,
-    *,
-    rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
-    starts: int = 10,
-) -> ICAModel:
-    """Independent components of the rows behind a sketch.
+@decoder
+def decode_ica(sketch: Sketch, k: int, *, rng: np.random.Generator, starts: int = 10) -> ICAModel:
+    """The k independent components that are farthest from normal.
 
-    Parameters
-    ----------
-    sketch : Sketch
-        Of :class:`~sketchlearn.QuarticFeatures`.
-    k : int
-        Components to keep, those that are farthest from normal; no more than directions in which the rows vary.
-    rng : numpy Generator
-        Of random starts, which are taken only if the first one does not explain the sketch.
-    trace : list, optional
-        Gets a dict for each start.
-    starts : int
-        Random starts, at most.
-
-    Returns
-    -------
-    ICAModel
+    There are at most `starts` random starts, and none if the first one, which is not random, explains the sketch.
 
     Examples
     --------
@@ -75,14 +47,14 @@ def decode_ica(
     phi = quartic(sketch.features, "independent component analysis")
     count = sketch.effective_count
     size = affordable(phi.size, phi.dim)
-    announce(_MATRICES * 8.0 * size**2, sketch.sums.nbytes + 8.0 * phi.size * phi.dim)
+    announce(1.5 * 8.0 * size**2, sketch.sums.nbytes + 8.0 * phi.size * phi.dim)
     cumulants, directions, root, mean = _whitened(sketch, phi, size)
     d = directions.shape[1]
     near = phi.radius < usual_radius(phi.dim)
     best = _explained(cumulants, directions, np.eye(d), count, rng, near)
+    trace = []
     for _ in range(starts):
-        if trace is not None:
-            trace.append({"ratio": best.ratio, "rounds": best.rounds})
+        trace.append({"ratio": best.ratio, "rounds": best.rounds})
         if not best.ratio > _LIMIT or d == 1 or over("other starts"):
             break
         turned = np.linalg.qr(rng.normal(size=(d, d)))[0]
@@ -119,9 +91,12 @@ def decode_ica(
 
 
 def work(m: int, d: int) -> float:
-    """Multiply-adds of one start with m directions in d columns: large products, which run twice as fast as others."""
+    """Multiply-adds of one start with m directions in d columns: large products, which run twice as fast as others.
+
+    A start has three metrics, and thirty rounds of its three fits together, usually.
+    """
     turns = 0.5 * d * (d + 1)
-    return 0.5 * (_METRICS * m**3 / 6.0 + _TYPICAL * (0.5 * m**2 * turns + m * turns**2))
+    return 0.5 * (3 * m**3 / 6.0 + 30 * (0.5 * m**2 * turns + m * turns**2))
 
 
 def affordable(m: int, d: int) -> int:
@@ -161,7 +136,7 @@ def _whitened(sketch: Sketch, phi: QuarticFeatures, count: int) -> tuple[Array, 
     units = phi.directions[chosen] / phi.lengths[chosen, None]
     covariance = _covariance(units, variance)
     values, vectors = np.linalg.eigh(covariance)
-    keep = values > _FLAT * max(float(values[-1]), 1e-300)
+    keep = values > 1e-7 * max(float(values[-1]), 1e-300)
     root = vectors[:, keep] * np.sqrt(values[keep])
     root = root @ vectors[:, keep].T if keep.all() else root  # symmetric: the axes stay where the map has them
     seen = units @ root
@@ -240,8 +215,8 @@ def cumulant_covariance(V: Array, kurtosis: Array | None) -> Array:
     V2, V3 = V**2, V**3
     V4 = V2**2
     out = np.empty((len(V), len(V)))
-    for at in range(0, len(V), _BLOCK):  # a dozen matrices at a time are enough of a block
-        rows = slice(at, at + _BLOCK)
+    for at in range(0, len(V), 256):  # a dozen matrices at a time are enough of a block
+        rows = slice(at, at + 256)
         a, a2, a3, a4 = V[rows], V2[rows], V3[rows], V4[rows]
         p1, p2, p3, p4 = a @ V.T, a2 @ V2.T, a3 @ V3.T, a4 @ V4.T
         distinct = (p1**4 - 6 * p1**2 * p2 + 3 * p2**2 + 8 * p1 * p3 - 6 * p4) / 24.0
@@ -309,7 +284,7 @@ class _Metric:
         from scipy.linalg import cholesky
 
         covariance = cumulant_covariance(V, kurtosis)
-        self._ridge = _RIDGE * float(np.mean(np.diag(covariance)))
+        self._ridge = 1e-4 * float(np.mean(np.diag(covariance)))  # of directions that are nearly combinations of others
         covariance[np.diag_indices(len(covariance))] += self._ridge
         self._root = cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
 
@@ -384,7 +359,7 @@ def _rotation(turns: Array, d: int) -> Array:
 # -- what it means -----------------------------------------------------------------------------------
 
 
-def _not_normal(kurtosis: Array, std: Array, count: float) -> npt.NDArray[np.bool_]:
+def _not_normal(kurtosis: Array, std: Array, count: float) -> Flags:
     """Which sources have a kurtosis that is no chance, for all of them together."""
     from scipy.special import ndtri
 
@@ -392,7 +367,7 @@ def _not_normal(kurtosis: Array, std: Array, count: float) -> npt.NDArray[np.boo
     return np.asarray(np.abs(kurtosis) > level * np.maximum(std, np.sqrt(24.0 / max(count, 1.0))))
 
 
-def _verdict(best: _Fit, sources: npt.NDArray[np.bool_], d: int, count: float) -> tuple[Code, str]:
+def _verdict(best: _Fit, sources: Flags, d: int, count: float) -> tuple[Code, str]:
     if best.ratio > _LIMIT:
         return Code.MISFIT, (
             "Not certified. The rows are not a linear mixture of so many independent sources, or too many rows were "
@@ -403,10 +378,10 @@ def _verdict(best: _Fit, sources: npt.NDArray[np.bool_], d: int, count: float) -
             f"Not certified. The model of {counted(d, 'source')} has as many parameters as there are cumulants, so "
             "nothing tests it."
         )
-    if (best.kurtosis + DEVIATIONS * best.kurtosis_std < _LEAST).any():
+    if (best.kurtosis + DEVIATIONS * best.kurtosis_std < -2.0).any():
         return Code.MISFIT, (
             "Not certified. The rows are not a mixture of so many sources, or they hardly vary in some direction: an "
-            f"excess kurtosis of {float(best.kurtosis.min()):.3g} is impossible (below {_LEAST:g})."
+            f"excess kurtosis of {float(best.kurtosis.min()):.3g} is impossible (below -2)."
         )
     normal = int((~sources).sum())
     quality = f"about {best.leakage:.2g} of the other sources remain in each"

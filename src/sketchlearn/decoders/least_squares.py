@@ -7,13 +7,13 @@ first, and the regression is one on its principal components.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import LinAlgWarning
 
+from sketchlearn.arrays import Array, Flags, Index
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.lowrank.solution import full_matrix
 from sketchlearn.decoders.pairwise import fit_pairs
 from sketchlearn.decoders.registry import decoders_of
@@ -25,17 +25,11 @@ from sketchlearn.models.regression import RegressionModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
 
-Array = npt.NDArray[np.float64]
-Columns = npt.NDArray[np.intp]
-
 _PAIRS = (
     "The coefficients come from the pairs of entries that are there. They are right if entries are missing "
     "independently of all values. The standard errors assume that columns miss entries independently of each other."
 )
 _EXACT = "The sketch holds all products of columns, so these are the coefficients of least squares on the rows"
-
-
-_KNOWN, _DIGITS = 0.1, 1e-3  # rounding errors that matter: of a standard error, and of a coefficient
 
 
 class _Fit(NamedTuple):
@@ -53,14 +47,14 @@ class _Fit(NamedTuple):
     rounding: tuple[Array, Array] | None = None
 
 
+@decoder
 def decode_regression(
     sketch: Sketch,
     k: int,
     *,
     rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
-    targets: Sequence[int] | Columns = (-1,),
-    predictors: Sequence[int] | Columns | None = None,
+    targets: Sequence[int] | Index = (-1,),
+    predictors: Sequence[int] | Index | None = None,
     alpha: float | str = "auto",
     fit_intercept: bool = True,
     second_moment_decoder: str = "auto",
@@ -69,16 +63,10 @@ def decode_regression(
 
     Parameters
     ----------
-    sketch : Sketch
-        Of a map that measures second moments, such as :class:`~sketchlearn.QuadraticFeatures`.
     k : int
         Principal components of the predictors to regress on; as many as predictors, or more: all of them.
-    rng : numpy Generator
-        For the decoder of a compressed sketch.
-    trace : list, optional
-        Gets what that decoder did.
     targets, predictors : sequence of int
-        Columns; by default the last one, and all others.
+        Index; by default the last one, and all others.
     alpha : float or "auto"
         Ridge penalty; ``"auto"`` is none, except for rows with missing entries, where it is as large as what is missing
         asks for.
@@ -86,10 +74,6 @@ def decode_regression(
         Whether to fit a constant.
     second_moment_decoder : str
         For compressed sketches: a decoder of the task ``"pca"``.
-
-    Returns
-    -------
-    RegressionModel
 
     Examples
     --------
@@ -124,17 +108,59 @@ def decode_regression(
         else:
             fit = _from_matrix(moments, phi.precision_from_sums(sketch.sums, weight)[x], x, t, ridge, few, count)
     else:
-        second = _second_moment(sketch, phi, few, fit_intercept, second_moment_decoder, rng, trace)
+        second = _second_moment(sketch, phi, few, fit_intercept, second_moment_decoder, rng)
         fit = _from_components(second, x, t, ridge, few)
     names = column_names(phi)
-    groups = tuple(names[i] for i in x), tuple(names[i] for i in t)
-    made = _solution(fit, mean[x], mean[t], count, fit_intercept, spread, second, few, trace, groups)
-    if pairs is None:
-        return made
-    constant = pairs.constants if fit_intercept else np.zeros(len(t))
-    return replace(
-        made, standard_errors=pairs.errors, intercept_error=constant, verdict=_of_pairs(pairs.penalties, chosen)
+    coef, rest = fit.coefficients, np.maximum(fit.total - fit.explained, 0.0)
+    freedom = count - fit.rank - fit_intercept
+    variance = rest * count / freedom if freedom > 0 else np.full(len(t), np.nan)
+    errors, constant = np.full(coef.shape, np.nan), np.full(len(t), np.nan)
+    if pairs is not None:
+        errors, constant = pairs.errors, pairs.constants
+    elif fit.errors is not None and fit.pull is not None:
+        errors = np.sqrt(variance[:, None] * fit.errors)
+        constant = np.sqrt(variance * (1.0 / count + float(mean[x] @ fit.pull @ mean[x])))
+    # as in scikit-learn the part explained is of the variance, with or without an intercept
+    about = fit.total if fit_intercept else np.maximum(fit.total - mean[t] ** 2, 0.0)
+    r2 = np.where(about > 0, 1.0 - rest / np.where(about > 0, about, 1.0), np.where(rest > 0, 0.0, 1.0))
+    left = float(np.mean(rest / np.where(fit.total > 0, fit.total, 1.0)))
+    code, verdict = _judged(fit, rest, count, freedom, few, [names[i] for i in x])
+    how: tuple[Any, ...] = ("exact", float("nan"), float("nan"), 0, ())
+    if second is not None:
+        how = second.decoder, second.noise_floor, second.ratio, second.iterations, second.trace
+        code, verdict = second.code, f"{second.verdict} The regression is on these principal components."
+    elif pairs is not None:
+        verdict = _of_pairs(pairs.penalties, chosen)
+    decoder_name, floor, ratio, rounds, trace = how
+    return RegressionModel(
+        **said("regression", decoder_name, left, floor, (code, verdict), rounds, trace, ratio),
+        coefficients=coef,
+        intercept=mean[t] - coef @ mean[x] if fit_intercept else np.zeros(len(t)),
+        standard_errors=errors,
+        intercept_error=constant if fit_intercept else np.zeros(len(t)),
+        r2=r2,
+        residual_variance=variance,
+        rank=fit.rank,
+        predictor_spread=spread,
+        predictors=tuple(names[i] for i in x),
+        targets=tuple(names[i] for i in t),
     )
+
+
+def _judged(
+    fit: _Fit, rest: Array, count: float, freedom: float, few: int | None, names: Sequence[str]
+) -> tuple[Code, str]:
+    """The verdict of a regression on exact moments that leaves this variance of so many rows."""
+    if few is None and fit.rank < len(names):
+        doubt = _collinear(fit.rank, len(names))
+    elif not freedom > 0:
+        doubt = f"{counted(fit.rank, 'coefficient')} fit any {count:.6g} rows, so the noise can't be estimated."
+    else:
+        doubt = _lost_digits(fit, rest, freedom / count, names)
+    if doubt:
+        return Code.UNDETERMINED, f"Not certified. {doubt}"
+    of = "" if few is None else f", for {counted(fit.rank, 'principal component')}"
+    return Code.RELIABLE, f"Reliable. {_EXACT}{of}."
 
 
 def _of_pairs(penalties: Array, chosen: bool) -> str:
@@ -145,98 +171,33 @@ def _of_pairs(penalties: Array, chosen: bool) -> str:
     )
 
 
-def _of_coefficients(S: Array, x: Columns, t: Columns, coefficients: Array) -> _Fit:
+def _of_coefficients(S: Array, x: Index, t: Index, coefficients: Array) -> _Fit:
     """What given coefficients explain."""
     B, A = S[np.ix_(x, t)], S[np.ix_(x, x)]
     explained = 2.0 * np.sum(coefficients.T * B, 0) - np.sum(coefficients.T * (A @ coefficients.T), 0)
     return _Fit(coefficients, None, explained, np.diag(S)[t], len(x), None)
 
 
-def _solution(
-    fit: _Fit,
-    x_mean: Array,
-    y_mean: Array,
-    count: float,
-    fit_intercept: bool,
-    spread: Array | None,
-    second: LowRankSolution | None,
-    few: int | None,
-    trace: list[dict[str, Any]] | None,
-    groups: tuple[tuple[str, ...], tuple[str, ...]],
-) -> RegressionModel:
-    """Constants, errors and what is explained."""
-    coef, number = fit.coefficients, len(fit.coefficients)
-    freedom = count - fit.rank - (1 if fit_intercept else 0)
-    rest = np.maximum(fit.total - fit.explained, 0.0)
-    variance = rest * count / freedom if freedom > 0 else np.full(number, np.nan)
-    if fit.errors is None or fit.pull is None:
-        errors, constant = np.full(coef.shape, np.nan), np.full(number, np.nan)
-    else:
-        errors = np.sqrt(variance[:, None] * fit.errors)
-        pulled = float(x_mean @ fit.pull @ x_mean)
-        constant = np.sqrt(variance * (1.0 / count + pulled)) if fit_intercept else np.zeros(number)
-    # as in scikit-learn the part explained is of the variance, with or without an intercept
-    about = fit.total if fit_intercept else np.maximum(fit.total - y_mean**2, 0.0)
-    r2 = np.where(about > 0, 1.0 - rest / np.where(about > 0, about, 1.0), np.where(rest > 0, 0.0, 1.0))
-    collinear = second is None and few is None and fit.rank < coef.shape[1]
-    if second is not None:
-        code, verdict = (
-            second.code,
-            f"{second.verdict} The regression is on these principal components.",
-        )
-    elif collinear:
-        code, verdict = Code.UNDETERMINED, f"Not certified. {_collinear(fit.rank, coef.shape[1])}"
-    elif not freedom > 0:
-        code = Code.UNDETERMINED
-        verdict = (
-            f"Not certified. {counted(fit.rank, 'coefficient')} fit any {count:.6g} rows, so the noise can't be "
-            "estimated."
-        )
-    elif doubt := _lost_digits(fit, rest, freedom / count, groups[0]):
-        code, verdict = Code.UNDETERMINED, doubt
-    else:
-        few_words = "" if few is None else f", for {counted(fit.rank, 'principal component')}"
-        code, verdict = Code.RELIABLE, f"Reliable. {_EXACT}{few_words}."
-    scale = np.where(fit.total > 0, fit.total, 1.0)
-    nan = float("nan")
-    behind = (
-        ("exact", nan, nan, 0)
-        if second is None
-        else (second.decoder, second.noise_floor, second.ratio, second.iterations)
-    )
-    name, floor, ratio, rounds = behind
-    return RegressionModel(
-        **said("regression", name, float(np.mean(rest / scale)), floor, (code, verdict), rounds, trace, ratio),
-        coefficients=coef,
-        intercept=y_mean - coef @ x_mean if fit_intercept else np.zeros(number),
-        standard_errors=errors,
-        intercept_error=constant,
-        r2=r2,
-        residual_variance=variance,
-        rank=fit.rank,
-        predictor_spread=spread,
-        predictors=groups[0],
-        targets=groups[1],
-    )
-
-
 def _lost_digits(fit: _Fit, rest: Array, freedom: float, names: Sequence[str]) -> str:
-    """A doubt, where rounding of the moments may have moved a coefficient by more than its standard error tells."""
+    """A doubt, where rounding of the moments may have moved a coefficient by a tenth of its standard error.
+
+    Changes in the fourth digit don't count.
+    """
     if fit.rounding is None or fit.errors is None:
         return ""
     moved, explained = fit.rounding
     sure = np.maximum(rest - explained, 0.0)[:, None]
-    allowed = np.maximum(_KNOWN * np.sqrt(sure / freedom * fit.errors), _DIGITS * np.abs(fit.coefficients))
+    allowed = np.maximum(0.1 * np.sqrt(sure / freedom * fit.errors), 1e-3 * np.abs(fit.coefficients))
     if (moved <= allowed).all():
         return ""
     column = names[int(np.argmax((moved > allowed).any(axis=0)))]
     return (
-        f"Not certified. Leave out nearly collinear predictors, or rows far from all others: rounding may change the "
-        f"coefficient of {column}."
+        f"Leave out nearly collinear predictors, or rows far from all others: rounding may change the coefficient of "
+        f"{column}."
     )
 
 
-def _from_matrix(S: Array, noise: Array, x: Columns, t: Columns, ridge: float, few: int | None, count: float) -> _Fit:
+def _from_matrix(S: Array, noise: Array, x: Index, t: Index, ridge: float, few: int | None, count: float) -> _Fit:
     """From the normal equations; `noise` is the rounding error of the predictors' variances."""
     A, B, total = S[np.ix_(x, x)], S[np.ix_(x, t)], np.diag(S)[t]
     # standardised columns: badly scaled ones cost no digits
@@ -301,18 +262,17 @@ def _second_moment(
     centred: bool,
     decoder: str,
     rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None,
 ) -> LowRankSolution:
     rank = max(1, min(phi.dim, phi.size // (4 * phi.dim)))
     if few is not None:
         rank = max(rank, min(phi.dim, 2 * few))
     chosen = decoders_of("pca").choose(decoder)
-    solution = chosen(sketch, rank, rng=rng, trace=trace, centred=centred, tolerance=1e-7)
+    solution = chosen(sketch, rank, rng=rng, centred=centred, tolerance=1e-7)
     assert isinstance(solution, LowRankSolution)
     return solution
 
 
-def _from_components(second: LowRankSolution, x: Columns, t: Columns, ridge: float, few: int | None) -> _Fit:
+def _from_components(second: LowRankSolution, x: Index, t: Index, ridge: float, few: int | None) -> _Fit:
     """From a second moment of low rank."""
     U = second.vectors * np.sqrt(second.values)
     left, singular, right = np.linalg.svd(U[x], full_matrices=False)
@@ -330,9 +290,7 @@ def _from_components(second: LowRankSolution, x: Columns, t: Columns, ridge: flo
     return _Fit(coef, None, explained, total, int(keep.sum()), None)
 
 
-def _minimum_norm(
-    coef: Array, H: Array, scale: Array, null: Array, constant: npt.NDArray[np.bool_]
-) -> tuple[Array, Array]:
+def _minimum_norm(coef: Array, H: Array, scale: Array, null: Array, constant: Flags) -> tuple[Array, Array]:
     """Take out of a solution whatever lies in the null space, in the units of the columns."""
     directions = scale[:, None] * null
     lengths = np.linalg.norm(directions, axis=0)

@@ -10,51 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Complex, Flags
 from sketchlearn.decoders.noise import Averages, added_variance
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
 from sketchlearn.features.operator import Operator
 
-Array = npt.NDArray[np.float64]
-
-# eigenvalues of the correlation matrix that are rounding, and what they become: densities need some width everywhere,
-# and rounding divided by it is what collinear predictors add to predictions
-_NONE, _WIDTH = 1e-11, 1e-8
-_REACH = 20.0  # a sketch without a box: rows are looked for within this many widths of the centre
-
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A sketch in a metric.
+    """A sketch in a metric."""
 
-    Attributes
-    ----------
-    operator : Operator
-        Frequencies for the rows A x, in float64.
-    mean, added : ndarray (m,)
-        Averages, and variance that was added to them.
-    n : float
-        Rows behind the sketch, in noise.
-    lower, upper : ndarray (d,)
-        Box around the rows A x.
-    place : ndarray (d,)
-        A point near them.
-    broad : ndarray (m,)
-        Which frequencies span all scales.
-    importance : ndarray (m,)
-        What features are divided by when they are compared.
-    """
-
-    operator: Operator
-    mean: npt.NDArray[np.complex128]
-    added: Array
-    n: float
+    operator: Operator  # frequencies for the rows A x, in float64
+    mean: Complex
+    added: Array  # variance that was added to the averages
+    n: float  # rows behind the sketch, in noise
     lower: Array
-    upper: Array
-    place: Array
-    broad: npt.NDArray[np.bool_]
-    importance: Array
+    upper: Array  # box around the rows A x
+    place: Array  # a point near them
+    broad: Flags  # which frequencies span all scales
+    importance: Array  # what features are divided by when they are compared
 
     @classmethod
     def of(
@@ -94,7 +69,7 @@ def has_box(sketch: Averages) -> bool:
 
 
 def box_of(sketch: Averages) -> tuple[Array, Array]:
-    """The box of the rows; for a sketch that keeps none, what the frequencies can tell apart around the centre."""
+    """The box of the rows; for a sketch that keeps none, twenty widths that the map tells apart around the centre."""
     if has_box(sketch):
         return sketch.lower, sketch.upper
     features = characteristic(sketch.features)
@@ -103,7 +78,7 @@ def box_of(sketch: Averages) -> tuple[Array, Array]:
     matrix = np.eye(features.dim) if features.whitening is None else np.asarray(features.whitening, np.float64)
     back = np.asarray(np.linalg.inv(matrix), np.float64)
     width = features.designed_width or 1.0 / float(np.sqrt(operator.transformed(matrix).squared_norms.min()))
-    reach = _REACH * width * np.sqrt((back**2).sum(1))
+    reach = 20.0 * width * np.sqrt((back**2).sum(1))
     return center - reach, center + reach
 
 
@@ -167,10 +142,12 @@ def widened(covariance: Array, noise: Array | None = None) -> tuple[Array, bool]
     least = 1e-24 * (float(variances.max(initial=0.0)) or 1.0)
     spread = np.sqrt(np.where(variances > 8.0 * noise, variances, np.maximum(8.0 * noise, least)))
     values, vectors = np.linalg.eigh(covariance / np.outer(spread, spread))
+    # (of a correlation matrix 1e-11 is rounding; densities need some width everywhere, but rounding divided by it is
+    # what collinear predictors add to predictions)
     rounding = 8.0 * len(noise) * max(float((noise / spread**2).max()), 2.0**-52)
-    none = values < max(_NONE, rounding)
+    none = values < max(1e-11, rounding)
     if not none.any():
         return covariance, False
-    wider = np.where(none, np.maximum(_WIDTH, values), values)
+    wider = np.where(none, np.maximum(1e-8, values), values)
     lost = bool((values[none] > rounding).any())
     return np.asarray((vectors * wider) @ vectors.T * np.outer(spread, spread)), lost

@@ -9,16 +9,19 @@ Of both together it takes up one part in 2m for each of its parameters: the degr
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.features.base import FeatureMap
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.sketches.value import Sketch
 
-Array = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from sketchlearn.decoders.harmonics import Cleaned
+
+Averages: TypeAlias = "Sketch | Cleaned"
+"""What decoders read."""
 
 LEAST_VARIANCE = 0.05
 """Frequencies with |z| near 1 are not weighted more than this variance of a row allows."""
@@ -34,40 +37,13 @@ ROUNDING = 1e-11
 """What double precision leaves of normal equations, relative to their diagonal."""
 PROBES = 16
 """Random signs from which traces and diagonals are measured, with an error of 35 %."""
-_LEAST_FREEDOM = 0.1
-_TINY = 1e-14  # a floor is never zero
-
-
-class Averages(Protocol):
-    """What decoders read of a sketch of Fourier features."""
-
-    @property
-    def features(self) -> FeatureMap: ...
-    @property
-    def mean(self) -> npt.NDArray[Any]: ...
-    @property
-    def variances(self) -> Array: ...
-    @property
-    def sums(self) -> npt.NDArray[Any]: ...
-    @property
-    def weight(self) -> Any: ...
-    @property
-    def effective_count(self) -> float: ...
-    @property
-    def lower(self) -> Any: ...
-    @property
-    def upper(self) -> Any: ...
-    @property
-    def privacy(self) -> Any: ...
-    @property
-    def noise(self) -> Any: ...
 
 
 class Noisy(Protocol):
     """What floors need to know of a problem: weights of the frequencies, rows, and variance that was added."""
 
     @property
-    def u(self) -> npt.NDArray[Any]: ...
+    def u(self) -> AnyArray: ...
     @property
     def n(self) -> float: ...
     @property
@@ -90,7 +66,7 @@ def added_variance(sketch: Averages) -> Array:
     return np.maximum(sketch.variances - ideal / sketch.effective_count, 0.0)
 
 
-def sums_with_shrunk_mean(sketch: Sketch, features: SecondMomentMap) -> npt.NDArray[Any]:
+def sums_with_shrunk_mean(sketch: Sketch, features: SecondMomentMap) -> AnyArray:
     """The sums of a map of second moments, with the sums of the columns less their noise.
 
     The mean of a released sketch may be nothing but noise, and its square would be taken off the second moment: it is
@@ -151,19 +127,12 @@ def drowned(n: float, added: Array) -> bool:
 def noise_floor(problem: Noisy, left: Array, parameters: int) -> tuple[float, float]:
     """Expected misfit of the right model, and its relative standard deviation if frequencies are independent.
 
-    Parameters
-    ----------
-    problem : Problem
-        Or anything with weights u that sum to 1, rows n and added variances.
-    left : ndarray (m,)
-        Variance of a row that the model leaves at each frequency.
-    parameters : int
-        Number of fitted parameters.
+    The model has so many fitted parameters, and leaves this variance of a row at each frequency, (m,).
     """
     v = problem.u * (left + problem.n * problem.added)
-    freedom = max(1.0 - 0.5 * parameters / len(problem.u), _LEAST_FREEDOM)
+    freedom = max(1.0 - 0.5 * parameters / len(problem.u), 0.1)
     total = float(v.sum())
-    return max(total * freedom / problem.n, _TINY), float(np.sqrt((v * v).sum()) / max(total, 1e-30))
+    return max(total * freedom / problem.n, 1e-14), float(np.sqrt((v * v).sum()) / max(total, 1e-30))
 
 
 def sketch_floor(problem: Noisy, power: Array) -> float:

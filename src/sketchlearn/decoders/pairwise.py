@@ -24,13 +24,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
-Columns = npt.NDArray[np.intp]
+from sketchlearn.arrays import Array, Index
 
 _PENALTIES = np.concatenate([[0.0], 10.0 ** np.arange(-5.0, 1.01, 0.25)])  # in units of the predictors' variances
-_NOTHING = 1e-9  # eigenvalues of standardised columns that are none
 
 
 class PairFit(NamedTuple):
@@ -42,23 +39,11 @@ class PairFit(NamedTuple):
     penalties: Array
 
 
-def fit_pairs(
-    S: Array, shares: Array, x: Columns, t: Columns, x_mean: Array, count: float, ridge: float | None
-) -> PairFit:
-    """Regress columns on others.
+def fit_pairs(S: Array, shares: Array, x: Index, t: Index, x_mean: Array, count: float, ridge: float | None) -> PairFit:
+    """Regress the columns t on the columns x, with the means `x_mean`, or zeros where there is no constant.
 
-    Parameters
-    ----------
-    S, shares : array (d, d)
-        Covariances, and shares of the rows that hold both columns.
-    x, t : array of int
-        Predictors and targets.
-    x_mean : array (p,)
-        Means of the predictors; zeros where there is no constant.
-    count : float
-        Rows.
-    ridge : float or None
-        Penalty on squared coefficients over the number of rows; None chooses one for each target.
+    S and `shares` (d, d) are covariances, and shares of the rows that hold both columns; `ridge` is the penalty on
+    squared coefficients over the number of rows, None to choose one for each target.
 
     Examples
     --------
@@ -85,7 +70,7 @@ def fit_pairs(
             best = int(np.argmin(risks))
             H, penalty = tried[best], float(_PENALTIES[best])
         elif ridge > 0:
-            H, penalty = np.linalg.inv(A + np.diag(np.maximum(ridge * inverse[x] ** 2, _NOTHING))), ridge
+            H, penalty = np.linalg.inv(A + np.diag(np.maximum(ridge * inverse[x] ** 2, 1e-9))), ridge
         else:
             H, penalty = _inverted(values, vectors, 0.0), 0.0
         b, moved = H @ c, np.zeros(len(x))
@@ -106,7 +91,7 @@ def fit_pairs(
 
 
 def _inverted(values: Array, vectors: Array, penalty: float) -> Array:
-    kept = values + penalty > _NOTHING
+    kept = values + penalty > 1e-9  # of standardised columns
     inverse = np.where(kept, 1.0 / np.where(kept, values + penalty, 1.0), 0.0)
     return np.asarray((vectors * inverse) @ vectors.T)
 

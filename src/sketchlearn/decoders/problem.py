@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import isotonic_regression
 
+from sketchlearn.arrays import AnyArray, Array, Flags, Index
 from sketchlearn.decoders import budget, noise
 from sketchlearn.decoders.families import Family
 from sketchlearn.decoders.metric import View
@@ -22,11 +23,8 @@ from sketchlearn.features.operator import F32, Operator
 from sketchlearn.kernels import tiers
 from sketchlearn.models.mixture import Mixture
 
-Array = npt.NDArray[np.float64]
-_MANY_COLUMNS = 200  # beyond, normal equations are used: singular values take ten times as long
-_TILE, _SMALLEST_TILE = 2**17, 256  # numbers of a tile, which should stay in the cache, and its fewest frequencies
-_ATOM = 12  # multiply-adds that a cosine, a sine and their sums take as long as
-_LOW, _LOW_SHARE = 0.5, 0.3  # frequencies that see the data as one blob, and the most that all of them may weigh
+_TILE = 2**17  # numbers of a tile, which should stay in the cache
+_LOW = 0.5  # frequencies below see the data as one blob
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +65,7 @@ class Problem:
     center: Array
     scale: float
     box: tuple[Array, Array]
-    broad: npt.NDArray[np.bool_]
+    broad: Flags
     metric: Array | None = None
     spread: float = 1.0
     view: View | None = None
@@ -149,7 +147,7 @@ class Problem:
 
     # -- other views of the data -----------------------------------------------------------------
 
-    def subset(self, index: npt.NDArray[np.intp]) -> Problem:
+    def subset(self, index: Index) -> Problem:
         """The problem restricted to some frequencies."""
         u = self.u[index]
         return replace(
@@ -161,7 +159,7 @@ class Problem:
             broad=self.broad[index],
         )
 
-    def reweighted(self, u: npt.NDArray[Any]) -> Problem:
+    def reweighted(self, u: AnyArray) -> Problem:
         """The problem with other weights of the frequencies."""
         return replace(self, u=(u / u.sum()).astype(np.float32))
 
@@ -218,8 +216,8 @@ class Problem:
         return self._buffers[k]
 
     def _charge(self, products: int, numbers: int = 0) -> None:
-        """Count the work of so many atoms and of the numbers of their shapes, at all frequencies."""
-        budget.charge(self.size * (products * (self.dim + _ATOM) + numbers))
+        """Count the work of so many atoms, a sine and a cosine as 12 multiply-adds, and of their shapes' numbers."""
+        budget.charge(self.size * (products * (self.dim + 12) + numbers))
 
     def damping(self, state: State) -> F32:
         """Logarithms of the envelopes, (k, m) or (1, m)."""
@@ -268,7 +266,7 @@ class Problem:
 
     def _tiles(self, k: int, rank: int) -> list[Tile]:
         """The problem in pieces whose atoms stay in the cache."""
-        size = max(_SMALLEST_TILE, 1 << (_TILE // (k * (rank + 2))).bit_length())
+        size = max(256, 1 << (_TILE // (k * (rank + 2))).bit_length())
         if (k, size) not in self._pieces:
             self._pieces[k, size] = [
                 Tile(operator, np.ascontiguousarray(self.z[:, at]), self.u[at], _buffers(k, operator.shape[0]))
@@ -370,21 +368,19 @@ def check_information(view: View) -> None:
         )
 
 
-def _balanced(u: Array, radii: npt.NDArray[Any]) -> Array:
-    """Weights of the frequencies, of which those that are too low to tell clusters apart have no more than their share.
+def _balanced(u: Array, radii: AnyArray) -> Array:
+    """Weights of the frequencies, of which those that are too low to tell clusters apart have 0.3 at most.
 
     A map for wide bounds has mostly such, and what they see drowns the rest in every correlation.
     """
     low = radii < _LOW
     share = float(u[low].sum())
-    if not _LOW_SHARE < share < 1.0:
-        return u
-    return np.where(low, u * (_LOW_SHARE / share), u * ((1.0 - _LOW_SHARE) / (1.0 - share)))
+    return np.where(low, u * (0.3 / share), u * (0.7 / (1.0 - share))) if 0.3 < share < 1.0 else u
 
 
 def _least_squares(matrix: Array, values: Array) -> Array:
-    """Least squares, of few columns by singular values, of many by the normal equations: far faster."""
-    if matrix.shape[1] >= _MANY_COLUMNS:
+    """Least squares, of few columns by singular values, of many by the normal equations: ten times faster."""
+    if matrix.shape[1] >= 200:
         gram = matrix.T @ matrix
         gram[np.diag_indices_from(gram)] += 1e-12 * float(np.trace(gram)) / len(gram)
         try:
@@ -394,7 +390,7 @@ def _least_squares(matrix: Array, values: Array) -> Array:
     return np.asarray(np.linalg.lstsq(matrix, values, rcond=None)[0])
 
 
-def _width_in_noise(power: Array, added: Array, norms: npt.NDArray[Any], spread: float) -> float:
+def _width_in_noise(power: Array, added: Array, norms: AnyArray, spread: float) -> float:
     """The width whose Gaussian has these squared moduli, of most likelihood.
 
     No logarithms: in noise of the size of the averages some moduli exceed 1, and those that stand above it are biased.

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from sketchlearn.arrays import Array
+from sketchlearn.arrays import Array, Complex
 from sketchlearn.decoders import noise
-from sketchlearn.decoders.families import DIAGONAL, FULL, SPHERICAL
+from sketchlearn.decoders.state import State
 from sketchlearn.features.characteristic import characteristic as characteristic_map
 from sketchlearn.features.operator import Operator
 from sketchlearn.models.base import Model
@@ -17,10 +16,8 @@ from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.profile import Profile
 from sketchlearn.sketches.value import Sketch
 
-_FEWEST = 8  # frequencies per bin
 
-
-def characteristic(mixture: Mixture, operator: Operator) -> npt.NDArray[np.complex128]:
+def characteristic(mixture: Mixture, operator: Operator) -> Complex:
     """``E exp(i w·x)`` of a mixture at the frequencies of an operator, (m,) complex."""
     envelope = np.exp(-0.5 * operator.quadratic(mixture.covariances))
     return np.asarray(mixture.weights @ (np.exp(1j * operator.forward(mixture.means)) * envelope))
@@ -34,22 +31,10 @@ def with_profile(model: Model, sketch: Sketch) -> Model:
 
 
 def residual_profile(sketch: Sketch, mixture: Mixture, kind: str | None = None, bins: int = 24) -> Profile:
-    """Misfit of a mixture and its noise floor, by radius.
+    """Misfit of a mixture and its noise floor, by radius, in at most so many bins of about equally many frequencies.
 
-    Parameters
-    ----------
-    sketch : Sketch
-        Of Fourier features.
-    mixture : Mixture
-        Decoded from it, or any other.
-    kind : {"shared", "spherical", "diag", "full", "tied", "points"}, optional
-        Which parameters of the covariances were fitted; by default what their shape says.
-    bins : int
-        Of about equally many frequencies, at most.
-
-    Returns
-    -------
-    Profile
+    `kind` says which parameters of the covariances were fitted: "shared", "spherical", "diag", "full", "tied" or
+    "points".  By default it is what their shape says.
     """
     features = characteristic_map(sketch.features, "a profile by radius")
     if mixture.dim != features.dim:
@@ -58,11 +43,10 @@ def residual_profile(sketch: Sketch, mixture: Mixture, kind: str | None = None, 
     misfit = np.abs(z - characteristic(mixture, operator)) ** 2
     radius = np.sqrt(np.maximum(operator.quadratic(mixture.covariance[None])[0], 1e-300))
     order = np.argsort(radius)
-    groups = np.array_split(order, max(1, min(bins, len(order) // _FEWEST)))
+    groups = np.array_split(order, max(1, min(bins, len(order) // 8)))
 
-    kind = _kind(mixture) if kind is None else kind
     floor = sketch.variances
-    if kind != "points":
+    if kind != "points" and mixture.covariances.any():
         floor = _left(mixture, operator, kind) / sketch.effective_count + noise.added_variance(sketch)
 
     def averages(values: Array) -> Array:
@@ -78,22 +62,10 @@ def residual_profile(sketch: Sketch, mixture: Mixture, kind: str | None = None, 
     )
 
 
-def _kind(mixture: Mixture) -> str:
-    """What was fitted, by the shape of the covariances."""
+def _left(mixture: Mixture, operator: Operator, kind: str | None) -> Array:
+    """Variance of a row at each frequency that no change of weights, means and own covariances explains."""
     s = mixture.covariances
-    if not s.any():
-        return "points"
-    if s.ndim == 1:
-        return "shared" if len(s) > 1 and np.ptp(s) == 0 else "spherical"
-    return "diag" if s.ndim == 2 else "full"
-
-
-def _left(mixture: Mixture, operator: Operator, kind: str) -> Array:
-    """Variance of a row at each frequency that no change of weights, means and own covariances explains.
-
-    What all components share (one width, one covariance) absorbs next to nothing in each.
-    """
-    family = {"spherical": SPHERICAL, "diag": DIAGONAL, "full": FULL}.get(kind)
-    if family is not None:
-        return np.asarray(mixture.weights @ family.left(mixture.covariances, operator))
-    return np.asarray(mixture.weights @ noise.left_by_gaussian(operator.quadratic(mixture.covariances)))
+    if kind in ("shared", "tied") or (kind is None and s.ndim == 1 and len(s) > 1 and np.ptp(s) == 0):
+        # what all components share absorbs next to nothing in each
+        return np.asarray(mixture.weights @ noise.left_by_gaussian(operator.quadratic(s)))
+    return np.asarray(mixture.weights @ State.of(mixture).family.left(s, operator))

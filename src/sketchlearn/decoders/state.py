@@ -6,17 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Complex, Index
 from sketchlearn.decoders.families import DIAGONAL, FULL, SHARED, SPHERICAL, Family
 from sketchlearn.models.mixture import Mixture
 
-Array = npt.NDArray[np.float64]
-Complex = npt.NDArray[np.complex128]
-
 LIGHTEST, NARROWEST = 1e-9, 1e-12
 """Weight and variance (in units of the data's own) of a component, at least: smaller ones are rounding."""
-_REVIVED = 1e-4  # weight from which a descent can bring a component back
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +103,7 @@ class State:
 
     def revived(self) -> State:
         """The state with weights from which a descent can bring all components back."""
-        return self.with_weights(np.maximum(self.weights, _REVIVED))
+        return self.with_weights(np.maximum(self.weights, 1e-4))
 
     def select(self, keep: Any, weights: Array | None = None) -> State:
         """Some of the components, with new weights if they are given."""
@@ -156,7 +152,7 @@ def simplex(weights: Array) -> Array:
     return w / w.sum() if w.sum() > 0 else np.full(len(w), 1.0 / len(w))
 
 
-def merged_pairs(state: State) -> tuple[npt.NDArray[np.intp], Array, Array, Array]:
+def merged_pairs(state: State) -> tuple[Index, Array, Array, Array]:
     """All pairs (i, j) of components and their moment-matched unions: weights, means, covariance matrices."""
     means, weights, matrices = state.means, state.weights, state.covariances
     i, j = np.tril_indices(len(weights), -1)

@@ -18,6 +18,8 @@ from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import html_table
 
 CERTIFIED = "the smallest number that is certified"
+AT_FLOOR = (Code.RELIABLE, Code.UNDETERMINED)
+"""What a certificate that lets the misfit pass may say; components may still be undetermined."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,26 @@ class Sweep:
     solution: Solution | None = None
     because: str = ""
 
+    @property
+    def certified(self) -> bool:
+        """Whether the misfit of the recommended number is at the noise floor."""
+        return any(row.code in AT_FLOOR for row in self.rows if row.k == self.recommended)
+
     def concluded(self, solution: Solution) -> Sweep:
-        """The table with what the final fit of the recommended number says: one verdict for both."""
-        rows = tuple(
-            replace(row, code=solution.code if row.k == self.recommended else _open(row.code)) for row in self.rows
-        )
-        return replace(self, rows=rows, reason=_reason(self.because, self.recommended, solution), solution=solution)
+        """The table with what the final fit of the recommended number says: one verdict for both.
+
+        Only this number has a final fit: the others are not certified, whatever a quick search said.
+        """
+        codes: dict[int, Code] = {
+            row.k: Code.UNCERTIFIED if row.code is Code.RELIABLE else row.code for row in self.rows
+        }
+        codes[self.recommended] = solution.code
+        rows = tuple(replace(row, code=codes[row.k]) for row in self.rows)
+        words = f"the fit with k = {self.recommended} is " + ("certified" if solution.reliable else "not certified")
+        if solution.code is Code.GOOD:
+            bound = solution.excess_cost_bound  # type: ignore[attr-defined]
+            words += f", but its cost is at most {100 * bound:.2g} % above the least"
+        return replace(self, rows=rows, reason=f"{self.because}; {words}", solution=solution)
 
     def unfinished(self, words: str) -> Sweep:
         """The table with what there was no time for."""
@@ -122,21 +138,6 @@ class Sweep:
         return html_table("Numbers of components", rows, head, f"Recommended: {self.recommended} ({self.reason}).")
 
 
-def _open(code: Code) -> Code:
-    """Only the recommended number has a final fit: the others are not certified, whatever a quick search said."""
-    return Code.UNCERTIFIED if code is Code.RELIABLE else code
-
-
-def _reason(because: str, k: int, solution: Solution) -> str:
-    """Why a number is recommended, in words that agree with the verdict of its final fit."""
-    if solution.code is Code.RELIABLE:
-        return f"{because}; the fit with k = {k} is certified"
-    good = ""
-    if solution.code is Code.GOOD:
-        good = f", but its cost is at most {100 * solution.excess_cost_bound:.2g} % above the least"  # type: ignore[attr-defined]
-    return f"{because}; the fit with k = {k} is not certified{good}"
-
-
 def numbers_of_components(sketch: Sketch, ks: Iterable[int]) -> list[int]:
     """Numbers of components to try, ascending; ValueError if a sketch can't have them."""
     numbers = sorted({int(k) for k in ks})
@@ -157,13 +158,13 @@ def watched(numbers: list[int], report: Report) -> Iterator[int]:
     report(len(numbers), len(numbers))
 
 
-def recommend(ks: list[int], ratios: list[float], explained: list[bool]) -> tuple[int, str]:
+def recommend(rows: list[SweepRow], enough: tuple[Code, ...] = AT_FLOOR) -> tuple[int, str]:
     """The fewest components that explain the sketch, or else the fewest that come near the least misfit."""
-    for k, enough in zip(ks, explained, strict=True):
-        if enough:
-            return k, CERTIFIED
-    least = min(ratios)
-    close = next(k for k, ratio in zip(ks, ratios, strict=True) if ratio <= 1.25 * least)
+    for row in rows:
+        if row.code in enough:
+            return row.k, CERTIFIED
+    least = min(row.ratio for row in rows)
+    close = next(row.k for row in rows if row.ratio <= 1.25 * least)
     return close, "the smallest within a quarter of the least misfit, a weak reason: no number is certified"
 
 
@@ -178,12 +179,8 @@ def sweep_by_certificate(
 ) -> Sweep:
     """Decode every number of components with the same decoder; the certificate chooses."""
     numbers = numbers_of_components(sketch, ks)
-    found = [decoder(sketch, k, rng=rng, trace=None, **options) for k in watched(numbers, report)]
+    found = {k: decoder(sketch, k, rng=rng, trace=None, **options) for k in watched(numbers, report)}
     nan = float("nan")
-    numbers = numbers[: len(found)]
-    rows = [
-        SweepRow(k, s.residual, s.ratio, getattr(s, "inertia", nan), nan, s.code)
-        for k, s in zip(numbers, found, strict=True)
-    ]
-    chosen = recommend(numbers, [s.ratio for s in found], [s.reliable for s in found])
-    return Sweep(tuple(rows), *chosen, tuple(getattr(s, "mixture", s) for s in found))
+    rows = [SweepRow(k, s.residual, s.ratio, getattr(s, "inertia", nan), nan, s.code) for k, s in found.items()]
+    chosen = recommend(rows, (Code.RELIABLE,))
+    return Sweep(tuple(rows), *chosen, tuple(getattr(s, "mixture", s) for s in found.values()))

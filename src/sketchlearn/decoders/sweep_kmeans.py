@@ -23,7 +23,7 @@ import numpy as np
 from sketchlearn.arrays import Array
 from sketchlearn.decoders.budget import PATIENCE, Budget, running, spending
 from sketchlearn.decoders.description import FREQUENCIES, describe
-from sketchlearn.decoders.kmeans.partition import DRAWS, squared_distances
+from sketchlearn.decoders.kmeans.partition import DRAWS, k_means, squared_distances
 from sketchlearn.decoders.metric import standard_metric
 from sketchlearn.decoders.noise import SLACK
 from sketchlearn.decoders.problem import Problem
@@ -37,18 +37,13 @@ from sketchlearn.decoders.verdicts import CLUSTERS, FEWEST_ROWS
 from sketchlearn.designs.gmm import parameter_count
 from sketchlearn.engines.progress import Report, silent
 from sketchlearn.features.characteristic import characteristic
-from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
 
-_STARTS = 3  # random starts of k-means for the costs
 _DRAWS = 4000  # rows drawn from the mixture that stands for the data; evidence counts as that of so many rows at most
-_KNOWN = 100  # rows for each cluster from which on its variance is known to 14 %: then a certificate overrules
 _FEW_PARAMETERS = 0.25  # of the numbers in a sketch or of the rows, up to which clusters of other shapes are tried
-_SURE = 2.0  # standard errors of a difference: smaller ones can be chance
 _SHAPES = ("one width", "round", "diagonal", "any")
-_THIN = 1e-4  # of the mean variance of a column: clusters that are thinner are a matter of rounding
 
 
 def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator, report: Report = silent) -> Sweep:
@@ -134,7 +129,7 @@ def completed_likelihood(draws: Array, centers: Array, n: float) -> Evidence:
     count, d = draws.shape
     labels = ((draws[:, None, :] - centers[None]) ** 2).sum(2).argmin(1)
     rows = [draws[labels == j] for j in np.unique(labels)]
-    least = _THIN * float(draws.var(0).mean()) + 1e-300
+    least = 1e-4 * float(draws.var(0).mean()) + 1e-300  # thinner clusters are a matter of rounding
     whole = max(sum(float(((part - part.mean(0)) ** 2).sum()) for part in rows) / (count * d), least)
     k, found = len(rows), list[Evidence]()
     for shape, each in zip(_SHAPES, (0, 1, d, d * (d + 1) // 2), strict=True):
@@ -164,41 +159,33 @@ def _normal(rows: Array, shape: str, whole: float, least: float) -> Array:
 
 
 def _fewest(evidence: list[Evidence], n: float) -> int:
-    """The place of the first number that is not worse than the best by more than chance."""
+    """The place of the first number that is not worse than the best by more than two standard errors."""
     best = min(evidence, key=lambda one: one.criterion)
     for i, one in enumerate(evidence):
         error = 2.0 * np.sqrt(n) * float((one.likelihoods - best.likelihoods).std())
-        if one.criterion - best.criterion <= _SURE * error:
+        if one.criterion - best.criterion <= 2.0 * error:
             return i
     raise AssertionError("the best one is not worse than itself")
 
 
 def _cells(draws: Array, weights: Array, means: Array, last: Array | None) -> tuple[Array, float]:
-    """Centres by k-means on the draws, and their mean cost, which is never above that of fewer centres.
+    """Centres by k-means on the draws, and their mean cost.
 
-    From the means that were found, from k-means++, and from the last centres and the draws that are farthest from them.
+    From the means that were found, from k-means++, and from the last centres and the draws that are farthest from
+    them: so the cost is never above that of fewer centres.
     """
-    x = np.ascontiguousarray(draws, np.float32)
     k = len(means)
     own = np.random.default_rng(k)
-    tries = [own.uniform(size=(k, 2 + int(np.log(k)))) for _ in range(_STARTS)]
-    starts = [means, *(lloyd.seed_centers(x, weights, k, uniforms) for uniforms in tries)]
+    found = [k_means(draws, weights, start, runs, own)[0] for start, runs in ((means, 1), (k, 3))]
     if last is not None:
         more = last
         for _ in range(k - len(last)):
             apart = weights * squared_distances(draws, more).min(1)
             more = np.concatenate([more, draws[[int(apart.argmax())]]])
-        starts.append(more)
-    best: tuple[Array, float] | None = None
-    for start in starts:
-        centers = np.ascontiguousarray(start, np.float32)
-        lloyd.lloyd(x, weights, centers, 100, 1e-6)
-        placed = centers.astype(np.float64)
-        cost = float(weights @ squared_distances(draws, placed).min(1))
-        if best is None or cost < best[1]:
-            best = placed, cost
-    assert best is not None
-    return best
+        found.append(k_means(draws, weights, more, 1, own)[0])
+    costs = [float(weights @ squared_distances(draws, centers).min(1)) for centers in found]
+    best = int(np.argmin(costs))
+    return found[best], costs[best]
 
 
 def _next(problem: Problem, k: int, rng: np.random.Generator, last: Found | None) -> Found:
@@ -223,7 +210,8 @@ def _concluded(
     final = _final(sketch, best.k, rng)
     because = "the smallest number that the criterion supports"
     if final.code is not Code.RELIABLE:
-        explained = [row for row in rows if row.ratio <= CLUSTERS and row.k != best.k and row.k * _KNOWN <= n]
+        # (from a hundred rows in each cluster on its variance is known to 14 %)
+        explained = [row for row in rows if row.ratio <= CLUSTERS and row.k != best.k and row.k * 100 <= n]
         for row in explained[:PATIENCE]:
             other = _final(sketch, row.k, rng)
             if other.code is Code.RELIABLE:
@@ -258,5 +246,6 @@ def _gaussians(sketch: Sketch, largest: int, rng: np.random.Generator) -> Mixtur
     )
     if most < each:
         return None
-    found = sweep_gmm(sketch, range(1, int(most / each) + 1), "full", rng=rng)
-    return found.solution.mixture if found.certified else None
+    table = sweep_gmm(sketch, range(1, int(most / each) + 1), "full", rng=rng, exhaustive=False)
+    models: dict[int, Mixture] = {row.k: model for row, model in zip(table, table.models, strict=True)}
+    return models[table.recommended] if table.certified else None

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
+from sketchlearn.decoders.noise import SLACK
 from sketchlearn.decoders.solution import Code
 from sketchlearn.words import counted
 
 if TYPE_CHECKING:
-    from sketchlearn.decoders.certificate.examine import Examination
+    from sketchlearn.decoders.certificate import Certified, Examination
+    from sketchlearn.decoders.problem import Problem
 
-CLUSTERS, STABLE, FAMILY, LOW_RANK = 3.0, 2.0, 2.0, 1.5
-"""Misfit over noise floor beyond which a model of each kind is taken to be wrong."""
+CLUSTERS, FAMILY = 3.0, 2.0
+"""Misfit over noise floor beyond which round clusters, and mixtures of laws that are not normal, are wrong."""
 
 HELD = 0.8
 """Share of its claimed variance that a principal component must hold: it claims at most a quarter too much."""
@@ -31,33 +33,16 @@ def of_clusters(
     path: str,
     k: int,
     plain: float,
-    seen: Examination | None,
-    *,
-    place: npt.NDArray[np.float64] | None,
-    total: float,
-    strays: int = 0,
+    certified: Certified | None,
+    problem: Problem,
     far: bool = False,
 ) -> Verdict:
-    """Round components.
+    """Round components with a misfit of `ratio` noise floors (`plain` with one width), `path` says of what kind.
 
-    Parameters
-    ----------
-    ratio, path : float, str
-        Misfit over noise floor, and what the components are.
-    k, plain : int, float
-        Their number, and the ratio of the model with one width.
-    seen : Examination or None
-        What the certificate's tests found.
-    place : ndarray (d,) or None
-        Where a component is missing most, in the units of the rows.
-    total : float
-        Rows.
-    strays : int
-        Places far from all clusters with a few rows each.
-    far : bool
-        Whether far components were added to what the tests looked at.
+    `far` says whether far components were added to what the tests of the certificate looked at.
     """
-    if seen is None:
+    seen, total = None if certified is None else certified.examination, problem.n
+    if certified is None or seen is None:
         if plain <= CLUSTERS and far:
             return Code.UNCERTIFIED, (
                 f"Not certified. The misfit is {ratio:.2f} times the noise floor, but no test looks at components as "
@@ -76,6 +61,7 @@ def of_clusters(
         f"taken as one would have been noticed if they were at least {_widths(float(seen.closest[:k].max()))} apart."
     )
     if seen.passed:
+        strays = len(certified.strays)
         aside = f" {counted(strays, 'place')} far out, of a few rows each, {'is' if strays == 1 else 'are'} left out."
         return Code.RELIABLE, (
             f"Reliable. {explain} (the misfit is {ratio:.2f} times that of sampling noise alone). {could_show}"
@@ -87,26 +73,23 @@ def of_clusters(
             "design it from rows, or from narrower bounds"
         )
         if not seen.determined:
-            error = max(seen.worst_coordinate, seen.worst_distance / 2.0)
+            error = max(seen["coordinate"].score, seen["distance"].score / 2.0)
             why = (
-                f"the centre of component {seen.worst} is known to {_widths(error)} only: the map is too coarse, "
-                "there are too few rows or features, or clusters coincide"
+                f"the centre of component {seen['coordinate'].at} is known to {_widths(error)} only: the map is too "
+                "coarse, there are too few rows or features, or clusters coincide"
             )
-        return (
-            Code.UNDETERMINED,
-            f"Not certified. {explain}, but {why}. {could_show}",
-        )
+        return Code.UNDETERMINED, f"Not certified. {explain}, but {why}. {could_show}"
     if not ratio <= CLUSTERS:
         return _misfit(k, plain, path)
-    split = next(f.score / f.limit for f in seen.findings if f.name == "split")
-    missing = seen.missing / seen.limit
-    if missing >= max(split, 1.0) and place is not None:
+    split, missing = (seen[test].score / seen[test].limit for test in ("split", "missing"))
+    if missing >= max(split, 1.0):
+        place = problem.points(seen.missing_at[None])[0]
         where = ", ".join(f"{x:.4g}" for x in place[:6]) + (", ..." if len(place) > 6 else "")
         why = f"a cluster of about {_share(seen.missing_weight, total)} is missing near ({where})"
     elif split >= 1.0:
-        why = f"component {seen.split_at} is two clusters, or of another width or shape"
+        why = f"component {seen['split'].at} is two clusters, or of another width or shape"
     else:
-        why = f"what is left of the sketch is {seen.residual:.1f} standard deviations above sampling noise"
+        why = f"what is left of the sketch is {seen['residual'].score:.1f} standard deviations above sampling noise"
     return Code.MISFIT, f"Not certified. {_unexplained(k)}: {why} ({_floors(ratio)})."
 
 
@@ -158,32 +141,17 @@ def of_search(ratio: float, name: str, doubt: str = "") -> Verdict:
     return _unless(doubt, f"{_misfit_of(name, ratio)} This decoder doesn't test whether small clusters are missing.")
 
 
-def of_mixture(ratio: float, limit: float, k: int, kind: str, unreliable: Sequence[int]) -> Verdict:
-    """A Gaussian mixture; `unreliable` are the components that the sketch does not determine."""
+def of_mixture(ratio: float, limit: float, what: str, unreliable: Sequence[int]) -> Verdict:
+    """A mixture of some components; `unreliable` are those that the sketch does not determine."""
     if ratio > limit:
         return Code.MISFIT, (
             "Not certified. Try another seed, more components or a larger sketch. If you have rows, check the model "
-            f"on them. The rows are not a mixture of {counted(k, 'Gaussian')} ({kind} covariances), or components were "
-            f"missed: {_floors(ratio)}."
+            f"on them. The rows are not a mixture of {what}, or components were missed: {_floors(ratio)}."
         )
     if unreliable:
         return Code.UNDETERMINED, (
             "Not certified. Ask for fewer components, or make a larger sketch: this one does not determine the weight "
             f"or the width of {_components(unreliable)}. {_floors(ratio).capitalize()}."
-        )
-    return Code.RELIABLE, f"Reliable. The mixture explains the sketch: {_floors(ratio)}."
-
-
-def of_stable(ratio: float, k: int, unreliable: Sequence[int]) -> Verdict:
-    """A mixture of elliptic stable laws."""
-    if ratio > STABLE:
-        return Code.MISFIT, (
-            "Not certified. Try another seed or a larger sketch. The rows are not a mixture of "
-            f"{counted(k, 'elliptic stable distribution')}, or components were missed: {_floors(ratio)}."
-        )
-    if unreliable:
-        return Code.UNDETERMINED, (
-            f"Not certified. The sketch does not determine {_components(unreliable)}. {_floors(ratio).capitalize()}."
         )
     return Code.RELIABLE, f"Reliable. The mixture explains the sketch: {_floors(ratio)}."
 
@@ -205,9 +173,9 @@ def of_family(ratio: float, k: int, seen: Examination | None = None) -> Verdict:
     return Code.RELIABLE, f"Reliable. The mixture explains the sketch: {_floors(ratio)}.{tests}"
 
 
-def of_low_rank(residual: float, ratio: float, rank: int, converged: bool, held: npt.NDArray[np.float64]) -> Verdict:
+def of_low_rank(residual: float, ratio: float, rank: int, converged: bool, held: Array) -> Verdict:
     """A second moment of low rank; `held` is the share of its claimed variance that each wanted component holds."""
-    if ratio > LOW_RANK:
+    if ratio > SLACK:
         text = (
             f"Not certified. Try a larger sketch or a larger rank. Rank {rank} leaves {100 * residual:.2g} % of the "
             f"measurements unexplained, {ratio:.3g} times their sampling noise. This happens if many small components "
@@ -239,11 +207,9 @@ def of_exact(rank: int, buried: int = 0) -> Verdict:
 
 
 def _unless(doubt: str, said: str) -> Verdict:
-    return (
-        (Code.UNDETERMINED, f"Not certified, because {doubt}. {said}")
-        if doubt
-        else (Code.RELIABLE, f"Reliable. {said}")
-    )
+    if doubt:
+        return Code.UNDETERMINED, f"Not certified, because {doubt}. {said}"
+    return Code.RELIABLE, f"Reliable. {said}"
 
 
 def _floors(ratio: float) -> str:

@@ -207,22 +207,11 @@ def design_request(
 ) -> FeatureMap:
     """The map for a request whose sample is a pilot: what all doors have in common.
 
-    Parameters
-    ----------
-    request : Request
-        With `standardize` if columns should count in units of their spread.
-    names : sequence of str, optional
-        Names of the columns, which become part of the map.
-    designer : callable, optional
-        By default the one that is registered for the task.
-    indicators : array of bool (d,), optional
-        Columns that may be constant in the pilot.
-    projection : int or Projection, optional
-        Random projections of the rows.
-    drawn : (structure, quantized, features_per_row)
-        How the frequencies are drawn.
-    any_units : bool
-        Whether what is learned divides columns by their spread itself: then there is no warning of their units.
+    `request`: with `standardize` if columns should count in units of their spread. `names`: names of the columns, which
+    become part of the map. `designer`: by default the one that is registered for the task. `indicators`: columns that
+    may be constant in the pilot, (d,). `projection`: random projections of the rows. `drawn`: how the frequencies are
+    drawn, (structure, quantized, features_per_row). `any_units`: whether what is learned divides columns by their
+    spread itself: then there is no warning of their units.
 
     Examples
     --------
@@ -279,12 +268,8 @@ def design_source(
 ) -> FeatureMap:
     """The map for rows that are open already (with `encoder`, if there is one), from a pilot of them.
 
-    Parameters
-    ----------
-    source : Source
-        Of which a pilot is taken; a stream that can be read once keeps it for the pass.
-    n_components, task, seed, standardize, projection, encoder, missing
-        See :func:`design`.
+    `source`: of which a pilot is taken; a stream that can be read once keeps it for the pass. `n_components`, `task`,
+    `seed`, `standardize`, `projection`, `encoder`, `missing`: see :func:`design`.
 
     Examples
     --------
@@ -328,7 +313,10 @@ def check_missing(missing: str | None, task: str, prepared: bool = False) -> Non
         raise ValueError(f"missing={missing!r}: choose 'pairs' or None")
     if not find(task).missing:
         able = ", ".join(name for name in tasks() if find(name).missing)
-        raise ValueError(f"missing='pairs' is for the tasks {able}; for {task!r} give encoder=sl.Encoder.fit(sample)")
+        raise InputError(
+            Option("missing", "pairs"), f" is for the tasks {able}; for {task} use ",
+            Option("encoder", "sl.Encoder.fit(sample)", code=True),
+        )  # fmt: skip
     if prepared:
         raise ValueError("missing='pairs' can't be combined with a projection, standardize or an encoder")
 

@@ -28,19 +28,10 @@ def design_ica(
 ) -> tuple[QuarticFeatures, str]:
     """A quartic map in coordinates in which the pilot's rows are about independent, and why.
 
-    Parameters
-    ----------
-    rows : array (n, d)
-        Pilot rows.
-    size : int, optional
-        Number of directions; by default ``3 d**2``.
-    seed : int
-        Seed of the random directions.
-    radius : float, optional
-        Where rows are clipped, in units in which their coordinates have variance 1; by default
-        ``max(5, 2 sqrt(d))``, and five eighths of that if all sources are :func:`peaked`.
-    weights : array (n,), optional
-        Of the pilot rows.
+    `rows`: pilot rows, (n, d). `size`: number of directions; by default ``3 d**2``. `seed`: seed of the random
+    directions. `radius`: where rows are clipped, in units in which their coordinates have variance 1; by default
+    ``max(5, 2 sqrt(d))``, and five eighths of that if all sources are :func:`peaked`. `weights`: of the pilot rows,
+    (n,).
 
     Examples
     --------

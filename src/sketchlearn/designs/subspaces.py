@@ -36,22 +36,9 @@ def design_subspaces(
 ) -> FourierFeatures:
     """A feature map from which a union of subspaces can be decoded.
 
-    Parameters
-    ----------
-    sample : array (n, d)
-        Some rows; they say how long rows are.
-    n_subspaces : int
-        Largest number of subspaces that will be asked for.
-    seed : int
-        Seed of the frequencies.
-    size : int, optional
-        Number of frequencies; by default twenty per number of bases of two dimensions, and at least 200.
-    sample_weight : array (n,), optional
-        Weights of the rows of the sample.
-
-    Returns
-    -------
-    FourierFeatures
+    `sample`: some rows, (n, d); they say how long rows are. `n_subspaces`: largest number of subspaces that will be
+    asked for. `seed`: seed of the frequencies. `size`: number of frequencies; by default twenty per number of bases of
+    two dimensions, and at least 200. `sample_weight`: weights of the rows of the sample, (n,).
 
     Examples
     --------

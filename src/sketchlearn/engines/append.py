@@ -55,26 +55,11 @@ class Options:
 class Run:
     """A result on its way into a file, which is to be locked meanwhile (:func:`sketchlearn.files.locked`).
 
-    Parameters
-    ----------
-    output : path, optional
-        The file; None if the result goes elsewhere.
-    grouped : bool
-        The result is a table.
-    append : bool
-        Add to what the file holds.
-    restart : bool
-        Forget an earlier, unfinished run.
-    keep : bool
-        Keep the checkpoint when the run is complete, so that the next one reads new files only.
-    every : float
-        Seconds between two checkpoints; 0 for none (unless they are kept).
-    force : bool
-        Add rows that the file has already.
-    write : callable, optional
-        Writes the bytes of the result, by default to `output`.
-    say : callable
-        Gets the parts of a line for people now and then (text, :class:`~sketchlearn.exceptions.Option`).
+    `output`: the file; None if the result goes elsewhere. `grouped`: the result is a table. `append`: add to what the
+    file holds. `restart`: forget an earlier, unfinished run. `keep`: keep the checkpoint when the run is complete, so
+    that the next one reads new files only. `every`: seconds between two checkpoints; 0 for none (unless they are kept).
+    `force`: add rows that the file has already. `write`: writes the bytes of the result, by default to `output`. `say`:
+    gets the parts of a line for people now and then (text, :class:`~sketchlearn.exceptions.Option`).
     """
 
     output: Path | None

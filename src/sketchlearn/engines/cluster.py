@@ -63,12 +63,7 @@ class Cluster(ABC):
 class Tree:
     """Merges sums as they come, in groups, so that none waits for long and none is merged often.
 
-    Parameters
-    ----------
-    merge : callable
-        From handles to the handle of what they are merged to.
-    fan : int
-        How many are merged at a time.
+    `merge`: from handles to the handle of what they are merged to. `fan`: how many are merged at a time.
 
     Examples
     --------
@@ -115,12 +110,7 @@ class Tree:
 class ClusterPass(Pass):
     """One pass on a cluster.
 
-    Parameters
-    ----------
-    job : Job
-        What to do.
-    cluster : Cluster
-        Who does it.
+    `job`: what to do. `cluster`: who does it.
     """
 
     def __init__(self, job: Job, cluster: Cluster) -> None:

@@ -28,10 +28,7 @@ def _recognised(engine: Any) -> Engine | None:
 class DaskEngine(Engine):
     """Workers of a Dask cluster.
 
-    Parameters
-    ----------
-    client : distributed.Client, optional
-        By default the one that was made last.
+    `client`: by default the one that was made last.
     """
 
     def __init__(self, client: Any = None) -> None:

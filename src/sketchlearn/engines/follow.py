@@ -30,25 +30,11 @@ def follow_files(
 ) -> Sketch | SketchTable:
     """Sketch files as they come, into the output of a run, until interrupted or nothing came for a while.
 
-    Parameters
-    ----------
-    run : Run
-        Where the result goes; it keeps its checkpoint (``keep=True``).
-    data : sequence of str
-        Files, globs and folders to watch; files count when they no longer grow.
-    selection : callable
-        What to read for a map (None if it is yet to be designed).
-    features, design, options
-        See :func:`sketchlearn.engines.append.append`.
-    poll : float
-        Seconds between two looks.
-    idle : float, optional
-        End after so many seconds without new files.
-
-    Returns
-    -------
-    Sketch or SketchTable
-        Of all rows so far, which are in the output too.
+    `run`: where the result goes; it keeps its checkpoint (``keep=True``). `data`: files, globs and folders to watch;
+    files count when they no longer grow. `selection`: what to read for a map (None if it is yet to be designed).
+    `features`, `design`, `options`: see :func:`sketchlearn.engines.append.append`. `poll`: seconds between two looks.
+    `idle`: end after so many seconds without new files. The result is of all rows so far, which are in the output
+    too.
     """
     phi = run.features(features, design)
     settled = _settled(run, data, selection(phi).format)

@@ -41,10 +41,7 @@ _WORTH_SIZE = 128  # features from which rows are worth their transfer
 class GpuEngine(Engine):
     """CUDA devices of this machine.
 
-    Parameters
-    ----------
-    on : sequence of Device, optional
-        Devices to use; all that are visible by default.
+    `on`: devices to use; all that are visible by default.
     """
 
     def __init__(self, on: Sequence[Device] | None = None) -> None:

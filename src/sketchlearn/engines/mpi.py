@@ -27,10 +27,7 @@ def _recognised(engine: Any) -> Engine | None:
 class MpiEngine(Engine):
     """Ranks of an MPI communicator.
 
-    Parameters
-    ----------
-    communicator : mpi4py.MPI.Comm, optional
-        By default all ranks.
+    `communicator`: by default all ranks.
     """
 
     def __init__(self, communicator: Any = None) -> None:

@@ -67,16 +67,9 @@ def _nothing(size: int) -> Iterator[Batch]:
 class Outcome(NamedTuple):
     """What is known about some parts.
 
-    Attributes
-    ----------
-    numbers : array
-        Numbers of the parts, in order.
-    rows : array
-        How many rows each of them has; of one with a fault, those before it.
-    sums : dict
-        From labels of groups (None where there are no groups) to sums.
-    fault : (int, Exception), optional
-        The first of the parts with an error, and the error; there are no sums then.
+    `numbers`: numbers of the parts, in order. `rows`: how many rows each of them has; of one with a fault, those before
+    it. `sums`: from labels of groups (None where there are no groups) to sums. `fault`: the first of the parts with an
+    error, and the error, (int, Exception); there are no sums then.
     """
 
     numbers: Ints

@@ -36,10 +36,7 @@ def _recognised(engine: Any) -> Engine | None:
 class SparkEngine(Engine):
     """Executors of a Spark session.
 
-    Parameters
-    ----------
-    session : SparkSession, optional
-        By default the active one.
+    `session`: by default the active one.
     """
 
     def __init__(self, session: Any = None) -> None:
@@ -59,12 +56,7 @@ class SparkEngine(Engine):
 class SparkPass(Pass):
     """One pass on Spark.
 
-    Parameters
-    ----------
-    job : Job
-        What to do; a checkpoint is gone on from, and saved at the end.
-    session : SparkSession
-        Who does it.
+    `job`: what to do; a checkpoint is gone on from, and saved at the end. `session`: who does it.
     """
 
     def __init__(self, job: Job, session: Any) -> None:

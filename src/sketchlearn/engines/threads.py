@@ -39,10 +39,7 @@ Sums = list[tuple[int, Summed]]
 class ThreadEngine(Engine):
     """Threads of this process.
 
-    Parameters
-    ----------
-    prepare : callable, optional
-        From the plan of a feature map to what sums rows; by default :func:`sketchlearn.kernels.prepare`.
+    `prepare`: from the plan of a feature map to what sums rows; by default :func:`sketchlearn.kernels.prepare`.
     """
 
     def __init__(self, prepare: Prepare | None = None) -> None:
@@ -148,14 +145,8 @@ class Tally:
 class Pass:
     """State of one pass: what is in flight, what is summed, how far it is.
 
-    Parameters
-    ----------
-    job : Job
-        What to do.
-    workers : int
-        Threads (of other kinds of passes: processes).
-    prepare : callable, optional
-        From the plan of a feature map to what sums rows.
+    `job`: what to do. `workers`: threads (of other kinds of passes: processes). `prepare`: from the plan of a feature
+    map to what sums rows.
     """
 
     def __init__(self, job: Job, workers: int, prepare: Prepare | None = None) -> None:

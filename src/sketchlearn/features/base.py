@@ -13,10 +13,10 @@ import dataclasses
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +78,8 @@ class FeatureMap(SumAlgebra, ABC):
     kind: ClassVar[str]
     takes_missing: ClassVar[bool] = False
     """Whether rows may hold NaN, for entries that are missing; columns that held nothing then have no box."""
+    array_axes: ClassVar[Mapping[str, int]] = {}
+    """How many axes arrays of the recipe have, each as long as there are columns."""
     recipe_version: ClassVar[int] = 1
     recipe_versions: ClassVar[Mapping[int, Callable[[Recipe], Recipe]]] = {1: unchanged}
     """Versions of the recipe that can be read: each with a function that turns its fields into those of today."""
@@ -95,18 +97,30 @@ class FeatureMap(SumAlgebra, ABC):
     # -- recipe ------------------------------------------------------------------------------
 
     def parameters(self) -> Recipe:
-        """Everything that determines the map, as JSON-able values: its fields, arrays encoded."""
+        """Everything that determines the map, as JSON-able values: its fields, arrays encoded, maps as recipes."""
         own = {name: getattr(self, name) for name in self._parameter_names()}
-        return {k: encode_array(v) if isinstance(v, np.ndarray) else v for k, v in own.items()}
+        arrays = {k: encode_array(v) for k, v in own.items() if isinstance(v, np.ndarray)}
+        return own | arrays | {k: v.recipe() for k, v in own.items() if isinstance(v, FeatureMap)}
 
     @classmethod
     def from_parameters(cls: type[_M], parameters: Recipe) -> _M:
         """Inverse of :meth:`parameters`; ValueError if they are not valid."""
-        names = cls._parameter_names()
+        cls._check_names(parameters)
+        encoded = {k: v for k, v in parameters.items() if k in cls.array_axes or (isinstance(v, dict) and "f8" in v)}
+        shapes = {name: ((parameters["dim"],) * axes,) for name, axes in cls.array_axes.items()}
+        arrays = {name: decode_array(value, shapes.get(name), name) for name, value in encoded.items()}
+        return cls(**{**parameters, **arrays})._validated()
+
+    @classmethod
+    def _check_names(cls, parameters: Recipe, expected: Collection[str] | None = None) -> None:
+        """Refuse a recipe with other fields than these; by default than those of the class."""
+        names = cls._parameter_names() if expected is None else expected
         if set(parameters) != set(names):
             raise ValueError(f"fields of a {cls.kind} recipe: {sorted(names)}, got {sorted(parameters)}")
-        encoded = {k: v for k, v in parameters.items() if isinstance(v, dict) and "f8" in v}
-        return cls(**{**parameters, **{k: decode_array(v, None, k) for k, v in encoded.items()}})
+
+    def _validated(self) -> Self:
+        """The map, once its parameters make sense together; ValueError if they don't."""
+        return self
 
     @classmethod
     def _parameter_names(cls) -> list[str]:

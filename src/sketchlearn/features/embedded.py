@@ -92,13 +92,9 @@ class EmbeddedFeatures(FeatureMap):
 
     # -- recipe ------------------------------------------------------------------------------
 
-    def parameters(self) -> dict[str, Any]:
-        return {"dim": self.dim, "size": self.size, "inner": self.inner.recipe()}
-
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any]) -> EmbeddedFeatures:
-        if set(parameters) != {"dim", "size", "inner"}:
-            raise ValueError(f"fields of an embedded recipe: dim, inner, size, got {sorted(parameters)}")
+        cls._check_names(parameters)
         inner = FeatureMap.from_recipe(parameters["inner"])
         if not isinstance(inner, CharacteristicMap):
             raise ValueError(f"rows are embedded by Fourier features, the recipe has {inner.kind} ones")

@@ -19,7 +19,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -187,7 +187,7 @@ class FourierFeatures(PhaseMap):
         octaves = self.octaves if (chosen, quantized, features_per_row) == ("dense", False, None) else 0
         return self.replace(**drawn, octaves=octaves, _expected=None, _embedded=None)._validated()
 
-    def _validated(self) -> FourierFeatures:
+    def _validated(self) -> Self:
         for name in ("dim", "size", "seed", "octaves"):
             object.__setattr__(self, name, dense.whole(getattr(self, name), name))
         if self.dim < 1 or self.size < 1:
@@ -242,8 +242,7 @@ class FourierFeatures(PhaseMap):
         p["radial"] = RadialLaw.from_recipe(p["radial"])
         p["center"] = decode_array(p["center"], ((p["dim"],),), "center")
         p["whitening"] = decode_array(p["whitening"], ((p["dim"], p["dim"]),), "whitening")
-        phi = cls(**p)
-        return phi._validated()
+        return cls(**p)._validated()
 
     # -- numbers -----------------------------------------------------------------------------
 

@@ -111,9 +111,7 @@ class HistogramFeatures(FeatureMap):
 
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any]) -> HistogramFeatures:
-        fields = {"dim", "size", "lower", "upper", "cells", "integers"}
-        if set(parameters) != fields:
-            raise ValueError(f"fields of a histogram recipe: {sorted(fields)}, got {sorted(parameters)}")
+        cls._check_names(parameters)
         p = dict(parameters)
         d = p["dim"]
         low, high = (decode_array(p[name], ((d,),), name) for name in ("lower", "upper"))

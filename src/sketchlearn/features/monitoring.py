@@ -18,7 +18,7 @@ from sketchlearn.features import dense
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.joined import JoinedMap
-from sketchlearn.features.recipe_arrays import decode_array, encode_array
+from sketchlearn.features.recipe_arrays import decode_array
 
 HARMONICS = 6
 """Features of each column: the error for its mean is then below 0.1 % of its reach, up to one and a half times that."""
@@ -93,20 +93,9 @@ class MonitoringFeatures(JoinedMap):
 
     # -- recipe ------------------------------------------------------------------------------
 
-    def parameters(self) -> dict[str, Any]:
-        return {
-            "dim": self.dim,
-            "size": self.size,
-            "joint": self.joint.recipe(),
-            "reach": encode_array(self.reach),
-            "harmonics": self.harmonics,
-        }
-
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any]) -> MonitoringFeatures:
-        expected = {"dim", "size", "joint", "reach", "harmonics"}
-        if set(parameters) != expected:
-            raise ValueError(f"fields of a monitoring recipe: {sorted(expected)}, got {sorted(parameters)}")
+        cls._check_names(parameters)
         joint = FeatureMap.from_recipe(parameters["joint"])
         if not isinstance(joint, FourierFeatures):
             raise ValueError("the map of all columns in a monitoring recipe is one of Fourier features")

@@ -17,6 +17,7 @@ negative eigenvalues; these are set to zero, in units of the columns' standard d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -29,7 +30,6 @@ from sketchlearn.features.base import register
 from sketchlearn.features.operator import Operator
 from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
-from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.kernels import Plan
 
@@ -69,6 +69,7 @@ class PairwiseFeatures(SecondMomentMap):
     """
 
     kind: ClassVar[str] = "pairwise"
+    array_axes: ClassVar[Mapping[str, int]] = {"center": 1}
     takes_missing: ClassVar[bool] = True
     dim: int
     size: int
@@ -97,19 +98,11 @@ class PairwiseFeatures(SecondMomentMap):
         like = QuadraticFeatures.draw(dim, radius=radius, center=center)
         return cls(like.dim, like.size, like.radius, like.center)
 
-    @classmethod
-    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
-        expected = {"dim", "size", "radius", "center"}
-        if set(parameters) != expected:
-            raise ValueError(f"fields of a pairwise recipe: {sorted(expected)}, got {sorted(parameters)}")
-        dim = parameters["dim"]
-        phi = cls.draw(dim, radius=parameters["radius"], center=decode_array(parameters["center"], ((dim,),), "center"))
-        if parameters["size"] != phi.size:
-            raise ValueError(f"{dim} columns have {phi.size} products, not {parameters['size']}")
+    def _validated(self) -> Self:
+        phi = self.draw(self.dim, radius=self.radius, center=self.center)
+        if self.size != phi.size:
+            raise ValueError(f"{self.dim} columns have {phi.size} products, not {self.size}")
         return phi
-
-    def parameters(self) -> dict[str, Any]:
-        return {"dim": self.dim, "size": self.size, "radius": self.radius, "center": encode_array(self.center)}
 
     def with_projection(self, projection: Projection | None) -> Self:
         """Refused: a projection mixes columns, and of a row that misses one nothing would be left."""

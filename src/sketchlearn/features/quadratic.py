@@ -21,9 +21,10 @@ float64 about a provisional centre.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,6 @@ from sketchlearn.features.base import register
 from sketchlearn.features.dense import integer_bases, positive
 from sketchlearn.features.moments import MomentSums
 from sketchlearn.features.operator import IntegerOperator, Operator
-from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import Plan
 from sketchlearn.kernels.directions import project, squared_norms
 
@@ -96,6 +96,7 @@ class QuadraticFeatures(MomentSums):
     """
 
     kind: ClassVar[str] = "quadratic"
+    array_axes: ClassVar[Mapping[str, int]] = {"center": 1}
     dim: int
     size: int
     variant: str
@@ -157,9 +158,7 @@ class QuadraticFeatures(MomentSums):
             centre = np.array(center, np.float64)
             if centre.shape != (dim,) or not np.isfinite(centre).all():
                 raise ValueError(f"center must be {dim} finite numbers, got shape {centre.shape}")
-        phi = cls(int(dim), int(size), variant, seed, radius, centre)
-        phi._validate()
-        return phi
+        return cls(int(dim), int(size), variant, seed, radius, centre)._validated()
 
     def redrawn(
         self, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None
@@ -181,11 +180,9 @@ class QuadraticFeatures(MomentSums):
             if structure == "hadamard":
                 raise ValueError(f"variant={self.variant!r} has no structure")
             return self
-        phi = self.replace(variant="hadamard", _expected=None, _embedded=None)
-        phi._validate()
-        return phi
+        return self.replace(variant="hadamard", _expected=None, _embedded=None)._validated()
 
-    def _validate(self) -> None:
+    def _validated(self) -> Self:
         if self.variant not in VARIANTS:
             raise ValueError(f"variant={self.variant!r}: choose one of auto, {', '.join(VARIANTS)}")
         SEED.check("seed", self.seed)
@@ -202,29 +199,7 @@ class QuadraticFeatures(MomentSums):
                 raise ValueError(f"radius must be positive and finite, got {self.radius!r}")
         if self.center is not None:
             self.center.flags.writeable = False
-
-    # -- recipe ------------------------------------------------------------------------------
-
-    def parameters(self) -> dict[str, Any]:
-        return {
-            "dim": self.dim,
-            "size": self.size,
-            "variant": self.variant,
-            "seed": self.seed,
-            "radius": self.radius,
-            "center": encode_array(self.center),
-        }
-
-    @classmethod
-    def from_parameters(cls, parameters: dict[str, Any]) -> QuadraticFeatures:
-        expected = {"dim", "size", "variant", "seed", "radius", "center"}
-        if set(parameters) != expected:
-            raise ValueError(f"fields of a quadratic recipe: {sorted(expected)}, got {sorted(parameters)}")
-        p = dict(parameters)
-        p["center"] = decode_array(p["center"], ((p["dim"],),), "center")
-        phi = cls(**p)
-        phi._validate()
-        return phi
+        return self
 
     # -- numbers -----------------------------------------------------------------------------
 

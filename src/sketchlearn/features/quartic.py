@@ -12,9 +12,10 @@ and every power is rounded to a fixed grid: sums are integers, the same for any 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,6 @@ from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.dense import positive
 from sketchlearn.features.quadratic import integer_normals
-from sketchlearn.features.recipe_arrays import decode_array, encode_array
 from sketchlearn.kernels import GRID_BITS, Plan
 from sketchlearn.kernels.directions import squared_norms
 from sketchlearn.kernels.quartic import PowersSummer
@@ -102,6 +102,7 @@ class QuarticFeatures(FeatureMap):
     """
 
     kind: ClassVar[str] = "quartic"
+    array_axes: ClassVar[Mapping[str, int]] = {"center": 1, "whitening": 2}
     dim: int
     size: int
     seed: int
@@ -158,11 +159,9 @@ class QuarticFeatures(FeatureMap):
         matrix = None if whitening is None else np.array(whitening, np.float64)
         if matrix is not None and (matrix.shape != (dim, dim) or not np.isfinite(matrix).all()):
             raise ValueError(f"whitening must be {dim} by {dim} finite numbers, got shape {matrix.shape}")
-        phi = cls(int(dim), int(size), seed, radius, bool(pairs), centre, matrix)
-        phi._validate()
-        return phi
+        return cls(int(dim), int(size), seed, radius, bool(pairs), centre, matrix)._validated()
 
-    def _validate(self) -> None:
+    def _validated(self) -> Self:
         SEED.check("seed", self.seed)
         object.__setattr__(self, "seed", int(self.seed))
         object.__setattr__(self, "radius", positive(self.radius, "radius"))
@@ -174,35 +173,11 @@ class QuarticFeatures(FeatureMap):
         for array in (self.center, self.whitening):
             if array is not None:
                 array.flags.writeable = False
+        return self
 
     @property
     def as_quartic(self) -> QuarticFeatures:
         return self
-
-    # -- recipe ------------------------------------------------------------------------------
-
-    def parameters(self) -> dict[str, Any]:
-        return {
-            "dim": self.dim,
-            "size": self.size,
-            "seed": self.seed,
-            "radius": self.radius,
-            "pairs": self.pairs,
-            "center": encode_array(self.center),
-            "whitening": encode_array(self.whitening),
-        }
-
-    @classmethod
-    def from_parameters(cls, parameters: dict[str, Any]) -> QuarticFeatures:
-        expected = {"dim", "size", "seed", "radius", "pairs", "center", "whitening"}
-        if set(parameters) != expected:
-            raise ValueError(f"fields of a quartic recipe: {sorted(expected)}, got {sorted(parameters)}")
-        p = dict(parameters)
-        p["center"] = decode_array(p["center"], ((p["dim"],),), "center")
-        p["whitening"] = decode_array(p["whitening"], ((p["dim"], p["dim"]),), "whitening")
-        phi = cls(**p)
-        phi._validate()
-        return phi
 
     # -- numbers -----------------------------------------------------------------------------
 

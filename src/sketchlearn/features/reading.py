@@ -168,10 +168,7 @@ def group_bounds(size: int, per_row: int) -> Ints:
 class Grouped:
     """Sums of groups of features: cosines, sines, then the weight of the rows that fell to each group.
 
-    Attributes
-    ----------
-    starts : ndarray (groups + 1,)
-        Where the groups begin.
+    `starts`: where the groups begin, (groups + 1,).
     """
 
     starts: Ints

@@ -87,8 +87,7 @@ class SplitFeatures(JoinedMap):
 
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any]) -> SplitFeatures:
-        if set(parameters) != {"dim", "size", "parts", "first"}:
-            raise ValueError(f"fields of a split recipe: dim, first, parts, size, got {sorted(parameters)}")
+        cls._check_names(parameters, ("dim", "size", "parts", "first"))
         parts, first = parameters["parts"], parameters["first"]
         if not isinstance(parts, list) or len(parts) != 2 or not isinstance(first, list):
             raise ValueError("a split recipe has two parts, and a list of columns of the first")

@@ -75,16 +75,8 @@ def choose(structure: str, dim: int, size: int, whitening: Array | None) -> str:
 class Blocks:
     """The random numbers of structured frequencies.
 
-    Attributes
-    ----------
-    p : int
-        Length of a block.
-    signs : ndarray (blocks, diagonals, bytes) uint8
-        A bit per sign, the lowest first; 1 for minus.
-    normals : ndarray (blocks, p) float32, or empty
-    permutation : ndarray (blocks, p) int32, or empty
-    radius : ndarray (size,) float32
-        In half-turns, with all normalisation.
+    `p`: length of a block. `signs`: A bit per sign, the lowest first, (blocks, diagonals, bytes); 1 for minus.
+    `normals`: (blocks, p). `permutation`: (blocks, p). `radius`: in half-turns, with all normalisation, (size,).
     """
 
     p: int

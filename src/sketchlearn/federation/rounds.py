@@ -47,16 +47,9 @@ _TABLES = {"messages", "round"}
 class RoundStore:
     """The messages of a round, and where it stands.
 
-    Parameters
-    ----------
-    path : path
-        An SQLite file, made if it isn't there; ``":memory:"`` for none.
-    terms : Terms
-        What is agreed on; a file that is there has its own, which must be the same but for the nonce.
-    holders : int
-        How many are expected: a step ends when all have posted.
-    seconds : float
-        How long a step waits for those who are silent.
+    `path`: an SQLite file, made if it isn't there; ``":memory:"`` for none. `terms`: what is agreed on; a file that is
+    there has its own, which must be the same but for the nonce. `holders`: how many are expected: a step ends when all
+    have posted. `seconds`: how long a step waits for those who are silent.
     """
 
     def __init__(self, path: str | PathLike[str], terms: Terms, *, holders: int, seconds: float) -> None:

@@ -40,14 +40,7 @@ class Answer(StrEnum):
 class Submission(NamedTuple):
     """A sketch on its way into the sum.
 
-    Attributes
-    ----------
-    key : bytes
-        Digest of the key that its sender gave it.
-    body : bytes
-        Digest of its bytes.
-    sketch : Sketch
-        The sketch.
+    `key`: digest of the key that its sender gave it. `body`: digest of its bytes. `sketch`: the sketch.
     """
 
     key: bytes

@@ -7,14 +7,6 @@ from sketchlearn.kernels.tiers import active_kernel
 from sketchlearn.kernels.warm import warmup
 
 __all__ = [
-    "ENTRY_BOUND",
-    "GRID_BITS",
-    "PRODUCT_BITS",
-    "Plan",
-    "RowSums",
-    "Summer",
-    "active_kernel",
-    "prepare",
-    "register_summer",
-    "warmup",
-]
+    "ENTRY_BOUND", "GRID_BITS", "PRODUCT_BITS", "Plan", "RowSums", "Summer", "active_kernel", "prepare",
+    "register_summer", "warmup",
+]  # fmt: skip

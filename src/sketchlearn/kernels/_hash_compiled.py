@@ -60,14 +60,8 @@ def pick(X, seed, groups, out):
 def gather(X, weights, group, ends, rows, kept):
     """Rows (and weights, if there are any) in the order of their groups; `ends` are those of the groups, zero before.
 
-    Parameters
-    ----------
-    X, weights, group
-        The rows; weights may be empty.
-    ends : ndarray (groups,)
-        On return where each group ends.
-    rows, kept : ndarray
-        The result.
+    `X`, `weights`, `group`: the rows; weights may be empty. `ends`: on return where each group ends, (groups,). `rows`,
+    `kept`: the result.
     """
     for i in range(len(group)):
         ends[group[i]] += 1

@@ -10,20 +10,11 @@ _SUMS = {"contract", "nsz", "reassoc"}
 def descend(x, gradient, lower, upper, steps, changes, bends, factors, count, last, scale, out):
     """Direction of descent, and the slope along it.
 
-    Parameters
-    ----------
-    x, gradient, lower, upper : float64 (n,)
-        Where, and the bounds: variables at a bound that the gradient pushes further out stay there.
-    steps, changes : float64 (memory, n)
-        The last steps and changes of the gradient, in a ring.
-    bends, factors : float64 (memory,)
-        Their products, and a buffer.
-    count, last : int
-        How many rows of the ring are in use, and the newest.
-    scale : float
-        Times the identity: the inverse of the second derivatives before anything is remembered.
-    out : float64 (n,)
-        The direction.
+    `x`, `gradient`, `lower`, `upper`: where, and the bounds, (n,): variables at a bound that the gradient pushes
+    further out stay there. `steps`, `changes`: the last steps and changes of the gradient, in a ring, (memory, n).
+    `bends`, `factors`: their products, and a buffer, (memory,). `count`, `last`: how many rows of the ring are in use,
+    and the newest. `scale`: times the identity: the inverse of the second derivatives before anything is remembered.
+    `out`: the direction, (n,).
     """
     n, memory = len(x), len(bends)
     for i in range(n):

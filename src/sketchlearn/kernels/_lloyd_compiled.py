@@ -12,20 +12,11 @@ _BLOCK = 64  # points that are passed over together if none has moved
 def cells(products, lengths, x, squares, weights, labels, nearest, distances, mass, sums):
     """Nearest centre of every point, squared distance to it, and what the cells hold; returns the weighted cost.
 
-    Parameters
-    ----------
-    products : float32 (k, n)
-        Products of centres and points.
-    lengths, squares : float32 (k,) and (n,)
-        Squared lengths of centres and points.
-    x, weights : float32 (n, d) and float64 (n,)
-        The points, and their weights.
-    labels : int32 (n,)
-        The cells that points were in (-1: in none), replaced by those that they are in now.
-    nearest, distances : int32 and float32 (n,)
-        A buffer; the squared distances.
-    mass, sums : float64 (k,) and (k, d)
-        Weights of the cells and sums of their points: those that have moved are taken from one and added to another.
+    `products`: products of centres and points, (k, n). `lengths`, `squares`: squared lengths of centres and points,
+    (k,), (n,). `x`, `weights`: the points, and their weights, (n, d), (n,). `labels`: the cells that points were in
+    (-1, (n,): in none), replaced by those that they are in now. `nearest`, `distances`: A buffer, (n,); the squared
+    distances. `mass`, `sums`: weights of the cells and sums of their points, (k,), (k, d): those that have moved are
+    taken from one and added to another.
     """
     n, d = x.shape
     length = lengths[0]

@@ -10,16 +10,9 @@ from sketchlearn.kernels._compile import compiled
 def nearest(x, inverse, centers, labels, tile, best, distances):
     """Number of the nearest centre of each point, -1 where no distance is finite.
 
-    Parameters
-    ----------
-    x, inverse : float64 (d, n) and (d,)
-        The points, and what their coordinates are multiplied by.
-    centers : float64 (k, d)
-        Centres, multiplied already.
-    labels : int32 (n,)
-        Results.
-    tile, best, distances : float64 (d, width), (width,), (width,)
-        Buffers: `width` points are looked at together.
+    `x`, `inverse`: the points, and what their coordinates are multiplied by, (d, n), (d,). `centers`: centres,
+    multiplied already, (k, d). `labels`: results, (n,). `tile`, `best`, `distances`: buffers, (d, width), (width,),
+    (width,): `width` points are looked at together.
     """
     d, n = x.shape
     width = best.shape[0]

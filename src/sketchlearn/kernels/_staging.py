@@ -19,18 +19,10 @@ _MAX2 = K.MAX_PHASE**2
 def stage(X, weights, place, near, far, near_weight, far_weight, counts, box, info):
     """Put the centred rows of X into ``near`` (float32) or ``far`` (float64).
 
-    Parameters
-    ----------
-    X, weights
-        A block of rows; weights may be empty.
-    place : float64 (2, d)
-        Centre, and rms frequency per column.
-    counts : int64 (2, runs + 1)
-        On return the first row of each run among the near ones, then among the far ones.  On entry the second
-        row holds where the runs begin in X.
-    box, info : (runs, 2, d) and (runs, 5)
-        Kept per run: smallest and largest value; rows used, first invalid row (-1 if none), rows skipped, total
-        weight, and rows seen so far.
+    `X`, `weights`: A block of rows; weights may be empty. `place`: centre, and rms frequency per column, (2, d).
+    `counts`: on return the first row of each run among the near ones, then among the far ones, (2, runs + 1). On entry
+    the second row holds where the runs begin in X. `box`, `info`: kept per run, (runs, 2, d), (runs, 5): smallest and
+    largest value; rows used, first invalid row (-1 if none), rows skipped, total weight, and rows seen so far.
     """
     d = X.shape[1]
     weighted = weights.shape[0] > 0

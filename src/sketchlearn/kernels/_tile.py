@@ -75,15 +75,9 @@ class Vectors:
 def tile(bits: int, mr: int, nv: int, epilogues):
     """Intrinsic ``kernel(rows, stride, panel, panel_stride, depth, a, b)`` for one tile.
 
-    Parameters
-    ----------
-    bits : int
-        Precision of the rows and products; the panel is float32 always.
-    mr, nv : int
-        Rows and vectors of the tile.
-    epilogues : dict of numba type to callable
-        ``epilogue(vectors, v, products, a, b)``, for the products (one vector per row) of the v-th vector, by the
-        type that the pointer b points to.
+    `bits`: precision of the rows and products; the panel is float32 always. `mr`, `nv`: rows and vectors of the tile.
+    `epilogues`: ``epilogue(vectors, v, products, a, b)``, for the products (one vector per row) of the v-th vector, by
+    the type that the pointer b points to.
     """
     real = types.float32 if bits == 32 else types.float64
 

@@ -36,12 +36,7 @@ def certain(users, mask, most, counts, found):
 def row_hashes(X, out):
     """A number for each row of float64 from its values, with one zero and one NaN, and the number in `out`.
 
-    Parameters
-    ----------
-    X : float64 (d, n)
-        The rows, by columns.
-    out : uint64 (n,)
-        What hashes start from, and the result.
+    `X`: the rows, by columns, (d, n). `out`: what hashes start from, and the result, (n,).
     """
     n = X.shape[1]
     for j in range(n):
@@ -71,16 +66,8 @@ def count_buckets(users, certain, shift, sizes):
 def spread(users, certain, hashes, shift, first, ends, waiting):
     """Users, hashes and places of rows in the order of their buckets, for some buckets.
 
-    Parameters
-    ----------
-    users, certain, hashes : uint64, bool and uint64 (n,)
-        Of all rows; those that are certain are left out.
-    first : uint64
-        The first bucket.
-    ends : int64 (buckets,)
-        Where each begins; on return where it ends.
-    waiting : uint64 (m, 3)
-        The result.
+    `users`, `certain`, `hashes`: of all rows, (n,); those that are certain are left out. `first`: the first bucket.
+    `ends`: where each begins, (buckets,); on return where it ends. `waiting`: the result, (m, 3).
     """
     buckets = np.uint64(len(ends))
     for i in range(len(users)):
@@ -95,17 +82,11 @@ def spread(users, certain, hashes, shift, first, ends, waiting):
 def choose(ends, waiting, most, table, known, sizes, firsts, limits, slots, values, keep):
     """Mark of each user the rows with the smallest hashes, `most` of them, the first of equals.
 
-    Parameters
-    ----------
-    ends, waiting
-        As :func:`spread` leaves them.
-    table : int32 (a power of two, at least twice the largest bucket)
-        Buffer: number of a user in the bucket, by the last bits of the user.
-    known, sizes, firsts, limits, slots, values : (largest bucket,)
-        Buffers: the users of a bucket, how many rows each has, where their hashes begin, the largest hash that counts,
-        the user of each row, hashes by user.
-    keep : bool (n,)
-        Where rows that count are marked.
+    `ends`, `waiting`: as :func:`spread` leaves them. `table`: buffer, (a power of two, at least twice the largest
+    bucket): number of a user in the bucket, by the last bits of the user. `known`, `sizes`, `firsts`, `limits`,
+    `slots`, `values`: buffers, (largest bucket,): the users of a bucket, how many rows each has, where their hashes
+    begin, the largest hash that counts, the user of each row, hashes by user. `keep`: where rows that count are marked,
+    (n,).
     """
     start = 0
     for b in range(len(ends)):

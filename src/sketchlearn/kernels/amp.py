@@ -46,22 +46,11 @@ def moments(
     more), so the logarithm of the density is a trigonometric polynomial of degree 2 less half a square; it is summed
     over the equidistant points of `grid`, symmetric about 0, and again around its peak where that is narrow.
 
-    Parameters
-    ----------
-    cosine, sine, spread, amplitude, sums
-        As for :func:`interference`.
-    sketch : ndarray (2, frequencies)
-        Real and imaginary parts.
-    nugget : ndarray (frequencies,)
-        Variance of the noise of either part.
-    widths : ndarray (components, frequencies)
-        Standard deviations g of the phases.
-    reach : float
-        Widths beyond this are phases of which nothing can be learned: they keep mean and variance.
-    grid : ndarray (points,)
-        Points in units of the standard deviation.
-    shift, left : ndarray (components, frequencies)
-        Results: mean less the mean beforehand, and variance.
+    `cosine`, `sine`, `spread`, `amplitude`, `sums`: as for :func:`interference`. `sketch`: real and imaginary parts,
+    (2, frequencies). `nugget`: variance of the noise of either part, (frequencies,). `widths`: standard deviations g of
+    the phases, (components, frequencies). `reach`: widths beyond this are phases of which nothing can be learned: they
+    keep mean and variance. `grid`: points in units of the standard deviation, (points,). `shift`, `left`: results,
+    (components, frequencies): mean less the mean beforehand, and variance.
     """
     loops: Any = tiers.loops("amp")
     logs = np.empty(len(grid), np.float32)

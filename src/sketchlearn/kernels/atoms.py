@@ -29,21 +29,12 @@ def shared(
 ) -> tuple[float, float]:  # fmt: skip
     """Misfit of components that share a width, with all that its gradient needs, in one go.
 
-    Parameters
-    ----------
-    phases, cosine : float32 (components, frequencies)
-        Phases, overwritten by Im(r) Re(atom) - Re(r) Im(atom) (of which the gradient in the means is made); a buffer.
-    envelope, squares, u : float32 (frequencies,)
-        The damping that all share, squared lengths of the frequencies, and their weights.
-    z, weighted : float32 (2, frequencies)
-        The sketch; a buffer.
-    weights, along : float32 (components,)
-        Weights, and products of the atoms with the weighted residual.
+    `phases`, `cosine`: phases, overwritten by Im(r) Re(atom) - Re(r) Im(atom) (of which the gradient in the means is
+    made), (components, frequencies); a buffer. `envelope`, `squares`, `u`: the damping that all share, squared lengths
+    of the frequencies, and their weights, (frequencies,). `z`, `weighted`: the sketch, (2, frequencies); a buffer.
+    `weights`, `along`: weights, and products of the atoms with the weighted residual, (components,).
 
-    Returns
-    -------
-    value, spread : float
-        The misfit, and its derivative in the variance.
+    Returns the misfit, and its derivative in the variance.
     """
     made: tuple[float, float] = tiers.loops("atoms").shared(
         phases, envelope, squares, z, u, weights, cosine, weighted, along

@@ -26,18 +26,10 @@ class PhaseSummer(Summer):
     The plan's arrays have `center` (d,) and `rms` (d,), the root mean square of the frequencies of each column in
     radians: it decides which rows need float64, and which have no meaningful phase.
 
-    Attributes
-    ----------
-    _staging, _loops : module
-        Where ``stage`` is, and ``add_near``, ``add_far`` and ``scratch`` (``count_...`` for signs).
-    _tables
-        What the loops know of the frequencies.
-    _size, _padded : int
-        Features, and what the loops round that up to.
-    _width : int
-        Columns of a staged row.
-    _signs : bool
-        Whether the signs of cosines and sines are counted, and not they themselves.
+    `_staging`, `_loops`: where ``stage`` is, and ``add_near``, ``add_far`` and ``scratch`` (``count_...`` for signs).
+    `_tables`: what the loops know of the frequencies. `_size`, `_padded`: features, and what the loops round that up
+    to. `_width`: columns of a staged row. `_signs`: whether the signs of cosines and sines are counted, and not they
+    themselves.
     """
 
     _staging: ModuleType

@@ -96,19 +96,9 @@ class HadamardSummer(PhaseSummer):
 class Blocks:
     """Structured frequencies applied to points, forward and adjoint, in one precision.
 
-    Parameters
-    ----------
-    stretch : ndarray (d,)
-        What the columns are multiplied by first.
-    blocks : ndarray (blocks, stages, p)
-        Diagonals; see :func:`diagonals`.
-    permutation : ndarray (blocks, p) or empty
-    radius : ndarray (m,)
-        What the products are multiplied by last.
-    dtype
-        float32 or float64.
-    tier : str, optional
-        Which loops; by default those in use.
+    `stretch`: what the columns are multiplied by first, (d,). `blocks`: diagonals, (blocks, stages, p); see
+    :func:`diagonals`. `permutation`: (blocks, p). `radius`: what the products are multiplied by last, (m,). `dtype`:
+    float32 or float64. `tier`: which loops; by default those in use.
     """
 
     def __init__(

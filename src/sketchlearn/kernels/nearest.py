@@ -15,14 +15,8 @@ _F64 = npt.NDArray[np.float64]
 def nearest(rows: npt.NDArray[np.floating], centers: _F64, spread: _F64 | None = None) -> npt.NDArray[np.int32]:
     """Number of the nearest centre of each row (the first of equals), -1 for rows with NaN or infinity.
 
-    Parameters
-    ----------
-    rows : array (n, d)
-        Rows; those that are stored by columns need no copy.
-    centers : array (k, d)
-        Centres.
-    spread : array (d,), optional
-        Units of the columns in which distances are meant.
+    `rows`: rows, (n, d); those that are stored by columns need no copy. `centers`: centres, (k, d). `spread`: units of
+    the columns in which distances are meant, (d,).
 
     Examples
     --------

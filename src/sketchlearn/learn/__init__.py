@@ -26,25 +26,11 @@ if TYPE_CHECKING:
     from sketchlearn.learn.verifier import CompressiveVerifier
 
 __all__ = [
-    "CompressiveAnomalyDetector",
-    "CompressiveCCA",
-    "CompressiveClassifier",
-    "CompressiveGaussianMixture",
-    "CompressiveICA",
-    "CompressiveKMeans",
-    "CompressiveKMedians",
-    "CompressiveLDA",
-    "CompressiveLinearRegression",
-    "CompressiveMixtureRegressor",
-    "CompressivePCA",
-    "CompressiveSpectralClustering",
-    "CompressiveStableMixture",
-    "CompressiveSubspaces",
-    "CompressiveVerifier",
-    "Model",
-    "SketchEstimator",
-    "register_model",
-]
+    "CompressiveAnomalyDetector", "CompressiveCCA", "CompressiveClassifier", "CompressiveGaussianMixture",
+    "CompressiveICA", "CompressiveKMeans", "CompressiveKMedians", "CompressiveLDA", "CompressiveLinearRegression",
+    "CompressiveMixtureRegressor", "CompressivePCA", "CompressiveSpectralClustering", "CompressiveStableMixture",
+    "CompressiveSubspaces", "CompressiveVerifier", "Model", "SketchEstimator", "register_model",
+]  # fmt: skip
 
 _MODULES = {
     "CompressiveCCA": "cca",

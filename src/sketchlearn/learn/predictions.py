@@ -26,23 +26,11 @@ def predictions(
 ) -> Iterator[dict[str, Any]]:
     """Batches of predictions for the rows of any source, in their order and with bounded memory.
 
-    Parameters
-    ----------
-    model : Model
-        Of any task that predicts: clusters, mixtures, principal components, regressions.
-    data : path, glob, URL, connection, array, frame, Arrow stream, or iterable of batches
-        Rows, as for :func:`sketchlearn.read`.
-    proba : bool
-        Probabilities of the components too, of models that have them.
-    id_column : str or int, optional
-        A column that is carried along.
-    **options
-        Of :func:`sketchlearn.read`: `columns`, `where`, `query` and others.
+    `model`: of any task that predicts: clusters, mixtures, principal components, regressions. `data`: rows, as for
+    :func:`sketchlearn.read`. `proba`: probabilities of the components too, of models that have them. `id_column`: A
+    column that is carried along. `**options`: of :func:`sketchlearn.read`: `columns`, `where`, `query` and others.
 
-    Yields
-    ------
-    dict
-        Arrays by name.  Rows with NaN or infinity are masked: the order of the rows is kept.
+    Yields arrays by name; rows with NaN or infinity are masked: the order of the rows is kept.
 
     Examples
     --------
@@ -129,12 +117,7 @@ def _arrow_array(pa: Any, values: AnyArray | list[Any]) -> Any:
 class PredictionWriter:
     """Writes batches of predictions to an open binary file, as Parquet or CSV.
 
-    Parameters
-    ----------
-    file : binary file
-        Open for writing.
-    kind : {"parquet", "csv"}
-        Format.
+    `file`: open for writing. `kind`: format.
     """
 
     def __init__(self, file: Any, kind: str) -> None:

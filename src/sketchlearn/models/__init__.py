@@ -17,25 +17,7 @@ from sketchlearn.models.subspaces import SubspacesModel
 from sketchlearn.models.table import Column, Table
 
 __all__ = [
-    "FORMAT",
-    "MODELS",
-    "VERSION",
-    "AnomalyModel",
-    "CCAModel",
-    "ClassifierModel",
-    "ClusterModel",
-    "Column",
-    "FamilyModel",
-    "GaussianMixtureModel",
-    "ICAModel",
-    "MixtureRegressionModel",
-    "Model",
-    "PCAModel",
-    "Reader",
-    "RegressionModel",
-    "SpectralModel",
-    "StableMixtureModel",
-    "SubspacesModel",
-    "Table",
-    "register_model",
-]
+    "FORMAT", "MODELS", "VERSION", "AnomalyModel", "CCAModel", "ClassifierModel", "ClusterModel", "Column",
+    "FamilyModel", "GaussianMixtureModel", "ICAModel", "MixtureRegressionModel", "Model", "PCAModel", "Reader",
+    "RegressionModel", "SpectralModel", "StableMixtureModel", "SubspacesModel", "Table", "register_model",
+]  # fmt: skip

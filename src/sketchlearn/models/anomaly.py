@@ -23,18 +23,9 @@ _PARTS = ("mean", "units", "directions", "variances", "ridge")  # of a distance,
 class Distance:
     """The score of rows.
 
-    Attributes
-    ----------
-    features : FeatureMap
-        What rows become: cosines and sines of an embedding, or columns.
-    mean : ndarray (f,)
-        Mean feature.
-    units : ndarray (f,)
-        Units of the features.
-    directions, variances : ndarray (q, f), (q,)
-        Principal directions in these units, and variances along them.
-    ridge : float
-        Variance that is added in every direction.
+    `features`: what rows become: cosines and sines of an embedding, or columns. `mean`: mean feature, (f,). `units`:
+    units of the features, (f,). `directions`, `variances`: principal directions in these units, and variances along
+    them, (q, f), (q,). `ridge`: variance that is added in every direction.
     """
 
     features: FeatureMap
@@ -56,7 +47,6 @@ class Distance:
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AnomalyModel(Model):
     """A distance in feature space and a threshold.
 

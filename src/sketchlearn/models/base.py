@@ -1,19 +1,20 @@
 """What all models share: what was learned, the decoder's certificate, facts about the sketch, words, and a file.
 
 A task has one class of model, and its decoder returns it.  It is a frozen dataclass, decorated with
-:func:`register_model`, that says what its fields are (`layout`), by which names estimators show them (`attributes`),
-what they mean in words (`headline`, :meth:`Model.table`) and what they predict.  Estimators, files, reports, pictures
+:func:`register_model`, that says which fields its file holds and estimators show (:func:`stored`), what they mean in
+words (`headline`, :meth:`Model.table`) and what they predict.  Estimators, files, reports, pictures
 and the command line ask the model; none of them knows a task by name.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -349,8 +350,22 @@ _ELSEWHERE = {"verifier": "sketchlearn.comparison.verifier_model"}  # needs comp
 Kind = TypeVar("Kind", bound=type[Model])
 
 
+def stored(*shape: str, kind: Any = (), shown: bool | str = False, **options: Any) -> Any:
+    """A field of a model that its file holds: an array, letters standing for its lengths; no letters, a number.
+
+    `*shape`: lengths of the axes, ``"k"`` components and ``"d"`` columns. `kind`: of a field that is no array: str,
+    list (of names), Mixture; None if :meth:`Model.read` says how it is read. `shown`: whether estimators show it, by
+    its name with an underscore or by this one. `**options`: of :func:`dataclasses.field`: a file may leave out what has
+    a default.
+    """
+    return field(metadata={"what": shape or kind, "shown": shown}, **options)
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, frozen_default=True, field_specifiers=(stored, field))
 def register_model(kind: Kind) -> Kind:
-    """Add a class of models for its task (a decorator).
+    """Make a frozen dataclass of a class of models, and add it for its task (a decorator).
+
+    What is :func:`stored` becomes part of its `layout` and `attributes`, in the order of the class.
 
     Examples
     --------
@@ -358,6 +373,13 @@ def register_model(kind: Kind) -> Kind:
     >>> sorted(MODELS)[:2]
     ['anomaly', 'cca']
     """
+    if "__dataclass_params__" not in kind.__dict__:
+        dataclass(frozen=True, eq=False, kw_only=True, repr=False)(kind)
+    declared = {each.name: each.metadata for each in fields(kind) if "what" in each.metadata}
+    own = {name: declared[name] for name in inspect.get_annotations(kind) if name in declared}
+    kind.layout = {**kind.layout, **{name: facts["what"] for name, facts in own.items()}}
+    names = {name: facts["shown"] for name, facts in own.items() if facts["shown"]}
+    kind.attributes = {**{f"{k}_" if v is True else v: k for k, v in names.items()}, **kind.attributes}
     MODELS[kind.task] = kind
     return kind
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sketchlearn.arrays import AnyArray, Array
-from sketchlearn.models.base import register_model, shown
+from sketchlearn.models.base import register_model, shown, stored
 from sketchlearn.models.file import Reader
 from sketchlearn.models.joint import JointModel
 from sketchlearn.models.table import Column, Table, loadings, number
@@ -17,7 +16,6 @@ from sketchlearn.words import counted
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class CCAModel(JointModel):
     """Pairs of linear forms of two groups of columns.
 
@@ -46,46 +44,26 @@ class CCAModel(JointModel):
     """
 
     task: str = "cca"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "correlations": ("k",),
-        "p_values": ("k",),
-        "x_rotations": ("p", "k"),
-        "y_rotations": ("q", "k"),
-        "y_loadings": ("q", "k"),
-        "x_mean": ("p",),
-        "y_mean": ("q",),
-        "x_spread": ("p",),
-        "y_spread": ("q",),
-        "x_columns": list,
-        "y_columns": list,
-    }
-    attributes: ClassVar[Mapping[str, str]] = shown(
-        "correlations",
-        "p_values",
-        "x_rotations",
-        "y_rotations",
-        "x_loadings",
-        "y_loadings",
-        coef="coefficients",
-        intercept="intercepts",
-        n_components="size",
-    )
     groups: ClassVar[tuple[str, str]] = ("x_columns", "y_columns")
     title: ClassVar[str] = "Canonical correlations"
     thing: ClassVar[str] = "pair"
     praise: ClassVar[str] = "These correlations are more than chance"
 
-    correlations: Array
-    p_values: Array
-    x_rotations: Array
-    y_rotations: Array
-    y_loadings: Array
-    x_mean: Array
-    y_mean: Array
-    x_spread: Array
-    y_spread: Array
-    x_columns: tuple[str, ...]
-    y_columns: tuple[str, ...]
+    attributes: ClassVar[Mapping[str, str]] = shown(
+        "x_loadings", coef="coefficients", intercept="intercepts", n_components="size"
+    )
+
+    correlations: Array = stored("k", shown=True)
+    p_values: Array = stored("k", shown=True)
+    x_rotations: Array = stored("p", "k", shown=True)
+    y_rotations: Array = stored("q", "k", shown=True)
+    y_loadings: Array = stored("q", "k", shown=True)
+    x_mean: Array = stored("p")
+    y_mean: Array = stored("q")
+    x_spread: Array = stored("p")
+    y_spread: Array = stored("q")
+    x_columns: tuple[str, ...] = stored(kind=list)
+    y_columns: tuple[str, ...] = stored(kind=list)
     x_loadings: Array | None = None
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -28,7 +28,6 @@ _LABELS: dict[str, Callable[[str], Any]] = {
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ClassifierModel(Model):
     """A rule that gives rows a class.
 

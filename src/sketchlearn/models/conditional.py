@@ -47,14 +47,8 @@ class ConditionalMixture:
     of the inputs, variances are multiplied by ``1 + (1 + q) / n`` for the plane, and for the residual variance by ``v /
     (v - 2)``, ``v = n - p - 1``: those of Student's law, which is replaced by the normal one of the same variance.
 
-    Attributes
-    ----------
-    mixture : Mixture
-        The law of all columns together.
-    inputs, outputs : ndarray of int
-        Columns that are given, and columns that are predicted.
-    rows : float
-        Rows that the mixture was learned from; without end if the mixture is the truth.
+    `mixture`: the law of all columns together. `inputs`, `outputs`: columns that are given, and columns that are
+    predicted. `rows`: rows that the mixture was learned from; without end if the mixture is the truth.
 
     Examples
     --------

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sketchlearn.arrays import AnyArray, Array
-from sketchlearn.models.base import register_model
+from sketchlearn.models.base import register_model, stored
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
@@ -17,7 +16,6 @@ from sketchlearn.models.table import Column
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FamilyModel(ComponentModel):
     """A mixture of some family of atoms, which a model file knows by its numbers only.
 
@@ -39,17 +37,12 @@ class FamilyModel(ComponentModel):
     """
 
     task: str = "family"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "weights": ("k",),
-        "means": ("k", "d"),
-        "shapes": ("k", "s"),
-        "facts": None,  # arrays by name
-    }
     title: ClassVar[str] = "Mixture of a family"
 
-    means: Array
-    shapes: Array
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    weights: Array = stored("k")
+    means: Array = stored("k", "d")
+    shapes: Array = stored("k", "s")
+    facts: Mapping[str, Any] = stored(kind=None, default_factory=dict)  # arrays by name
 
     def parts(self) -> Mixture:
         """The centres, as points: only the family knows what its shapes look like."""

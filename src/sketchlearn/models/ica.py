@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import ClassVar, Self
 
 import numpy as np
 
 from sketchlearn.arrays import AnyArray, Array
-from sketchlearn.models.base import Model, register_model, shown
+from sketchlearn.models.base import Model, register_model, shown, stored
 from sketchlearn.models.table import Column, Table, loadings, number
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ICAModel(Model):
     """Independent sources and how the rows are mixed from them.
 
@@ -44,27 +43,18 @@ class ICAModel(Model):
     """
 
     task: str = "ica"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "components": ("k", "d"),
-        "mixing": ("d", "k"),
-        "mean": ("d",),
-        "kurtosis": ("k",),
-        "kurtosis_std": ("k",),
-        "leakage": (),
-    }
-    attributes: ClassVar[Mapping[str, str]] = shown(
-        "components", "mixing", "mean", "kurtosis", "kurtosis_std", "n_sources", "leakage", n_components="size"
-    )
     title: ClassVar[str] = "Independent components"
     thing: ClassVar[str] = "source"
     praise: ClassVar[str] = "The sources are separated"
 
-    components: Array
-    mixing: Array
-    mean: Array
-    kurtosis: Array
-    kurtosis_std: Array
-    leakage: float = float("nan")
+    attributes: ClassVar[Mapping[str, str]] = shown("n_sources", n_components="size")
+
+    components: Array = stored("k", "d", shown=True)
+    mixing: Array = stored("d", "k", shown=True)
+    mean: Array = stored("d", shown=True)
+    kurtosis: Array = stored("k", shown=True)
+    kurtosis_std: Array = stored("k", shown=True)
+    leakage: float = stored(default=float("nan"), shown=True)
     n_sources: int = 0
 
     def of_first(self, k: int) -> Self:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.kernels.nearest import nearest as nearest_center
-from sketchlearn.models.base import register_model, shown
+from sketchlearn.models.base import register_model, stored
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
@@ -19,7 +19,6 @@ from sketchlearn.sketches.value import Sketch
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ClusterModel(ComponentModel):
     """Centres of k-means or k-medians.
 
@@ -60,43 +59,23 @@ class ClusterModel(ComponentModel):
     """
 
     task: str = "kmeans"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "centers": ("k", "d"),
-        "weights": ("k",),
-        "criterion": str,
-        "inertia": (),
-        "spread": ("d",),
-        "mixture": Mixture,
-        "centers_std": ("k", "d"),
-        "weights_std": ("k",),
-        "smallest": (),
-        "closest": (),
-        "excess_cost": (),
-        "excess_cost_bound": (),
-    }
-    attributes: ClassVar[Mapping[str, str]] = shown(
-        "weights",
-        "centers_std",
-        "weights_std",
-        "excess_cost",
-        "excess_cost_bound",
-        cluster_centers="centers",
-        inertia="total_inertia",
-    )
     thing: ClassVar[str] = "cluster"
     places: ClassVar[tuple[str, ...]] = ("centers",)
 
-    centers: Array
-    criterion: str = "means"
-    inertia: float = float("nan")
-    spread: Array | None = None  # type: ignore[misc]  # a field where the base has a constant
-    mixture: Mixture = None  # type: ignore[assignment, misc]  # decoders always have one
-    centers_std: Array | None = None
-    weights_std: Array | None = None
-    smallest: float = float("nan")
-    closest: float = float("nan")
-    excess_cost: float = float("nan")
-    excess_cost_bound: float = float("nan")
+    attributes: ClassVar[Mapping[str, str]] = {"inertia_": "total_inertia"}
+
+    centers: Array = stored("k", "d", shown="cluster_centers_")
+    weights: Array = stored("k", shown=True)
+    criterion: str = stored(kind=str, default="means")
+    inertia: float = stored(default=float("nan"))
+    spread: Array | None = stored("d", default=None)  # type: ignore[misc]  # a field where the base has a constant
+    mixture: Mixture = stored(kind=Mixture, default=None)  # type: ignore[misc]  # decoders always have one
+    centers_std: Array | None = stored("k", "d", default=None, shown=True)
+    weights_std: Array | None = stored("k", default=None, shown=True)
+    smallest: float = stored(default=float("nan"))
+    closest: float = stored(default=float("nan"))
+    excess_cost: float = stored(default=float("nan"), shown=True)
+    excess_cost_bound: float = stored(default=float("nan"), shown=True)
     strays: tuple[tuple[Array, float], ...] = ()
 
     def of_sketch(self, sketch: Sketch) -> Self:

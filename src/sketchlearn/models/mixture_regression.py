@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sketchlearn.arrays import AnyArray, Array, Flags
-from sketchlearn.models.base import register_model, shown
+from sketchlearn.models.base import register_model, shown, stored
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.conditional import ConditionalMixture
 from sketchlearn.models.file import Reader
@@ -21,7 +20,6 @@ _DRAWS, _OUTSIDE = 20_000, 1e-4
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MixtureRegressionModel(JointModel, ComponentModel):
     """A Gaussian mixture of predictors and targets together.
 
@@ -46,23 +44,17 @@ class MixtureRegressionModel(JointModel, ComponentModel):
     """
 
     task: str = "mixture-regression"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "weights": ("k",),
-        "means": ("k", "d"),
-        "covariances": ("k", "d", "d"),
-        "predictors": list,
-        "targets": list,
-    }
     title: ClassVar[str] = "Regression by a mixture"
     thing: ClassVar[str] = "Gaussian component"
 
     fitted_shape: ClassVar[str | None] = "full"
-    attributes: ClassVar[Mapping[str, str]] = shown("mixture", "means", n_components="size")
+    attributes: ClassVar[Mapping[str, str]] = shown("mixture", n_components="size")
 
-    means: Array
-    covariances: Array
-    predictors: tuple[str, ...]
-    targets: tuple[str, ...]
+    weights: Array = stored("k")
+    means: Array = stored("k", "d", shown=True)
+    covariances: Array = stored("k", "d", "d")
+    predictors: tuple[str, ...] = stored(kind=list)
+    targets: tuple[str, ...] = stored(kind=list)
     effective_rows: float = float("nan")
 
     @property

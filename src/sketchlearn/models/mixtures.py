@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sketchlearn.arrays import Array, Index
-from sketchlearn.models.base import register_model, shown
+from sketchlearn.models.base import register_model, shown, stored
 from sketchlearn.models.components import ComponentModel
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
@@ -22,7 +21,6 @@ _POINTS = 20_000  # draws for the overlap of components
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class GaussianMixtureModel(ComponentModel):
     """A Gaussian mixture, in scikit-learn's shapes.
 
@@ -54,35 +52,21 @@ class GaussianMixtureModel(ComponentModel):
     """
 
     task: str = "gmm"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "weights": ("k",),
-        "means": ("k", "d"),
-        "covariances": None,  # its shape depends on the type
-        "covariance_type": str,
-        "means_std": ("k", "d"),
-        "weights_std": ("k",),
-    }
     title: ClassVar[str] = "Gaussian mixture"
     thing: ClassVar[str] = "Gaussian component"
 
-    attributes: ClassVar[Mapping[str, str]] = shown(
-        "weights",
-        "means",
-        "covariances",
-        "precisions",
-        "precisions_cholesky",
-        "means_std",
-        "weights_std",
-        converged="reliable",
-        n_iter="iterations",
-    )
     places: ClassVar[tuple[str, ...]] = ("means",)
 
-    means: Array
-    covariances: Array
-    covariance_type: str
-    means_std: Array | None = None
-    weights_std: Array | None = None
+    attributes: ClassVar[Mapping[str, str]] = shown(
+        "precisions", "precisions_cholesky", converged="reliable", n_iter="iterations"
+    )
+
+    weights: Array = stored("k", shown=True)
+    means: Array = stored("k", "d", shown=True)
+    covariances: Array = stored(kind=None, shown=True)  # their shape depends on the type
+    covariance_type: str = stored(kind=str)
+    means_std: Array | None = stored("k", "d", default=None, shown=True)
+    weights_std: Array | None = stored("k", default=None, shown=True)
     deviation: float = float("nan")
     unreliable: tuple[int, ...] = ()  # type: ignore[misc]  # a field where the base has a constant
     richer: Mixture | None = None
@@ -152,7 +136,6 @@ class GaussianMixtureModel(ComponentModel):
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class StableMixtureModel(ComponentModel):
     """A mixture of elliptic stable laws.
 
@@ -175,23 +158,16 @@ class StableMixtureModel(ComponentModel):
     """
 
     task: str = "stable"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "weights": ("k",),
-        "locations": ("k", "d"),
-        "scatters": ("k", "d", "d"),
-        "alphas": ("k",),
-    }
     title: ClassVar[str] = "Mixture of stable laws"
     thing: ClassVar[str] = "stable component"
     outlines: ClassVar[str] = "scatter matrices (stable laws reach much farther)"
 
-    attributes: ClassVar[Mapping[str, str]] = shown(
-        "weights", "alphas", "locations", "scatters", converged="reliable", n_iter="iterations"
-    )
+    attributes: ClassVar[Mapping[str, str]] = shown(converged="reliable", n_iter="iterations")
 
-    locations: Array
-    scatters: Array
-    alphas: Array
+    weights: Array = stored("k", shown=True)
+    locations: Array = stored("k", "d", shown=True)
+    scatters: Array = stored("k", "d", "d", shown=True)
+    alphas: Array = stored("k", shown=True)
     unreliable: tuple[int, ...] = ()  # type: ignore[misc]  # a field where the base has a constant
 
     def filed(self, name: str) -> Any:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
-from sketchlearn.models.base import Model, register_model, shown
+from sketchlearn.models.base import Model, register_model, shown, stored
 from sketchlearn.models.solution import LowRankSolution, Solution
 from sketchlearn.models.table import Column, Table, loadings
 from sketchlearn.sketches.value import Sketch
@@ -20,7 +20,6 @@ _CERTIFICATE = tuple(field.name for field in fields(Solution))
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PCAModel(Model):
     """Principal directions and the variances along them.
 
@@ -49,35 +48,18 @@ class PCAModel(Model):
     """
 
     task: str = "pca"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "components": ("k", "d"),
-        "explained_variance": ("k",),
-        "explained_variance_ratio": ("k",),
-        "mean": ("d",),
-        "noise_variance": (),
-        "scale": ("d",),
-    }
-    attributes: ClassVar[Mapping[str, str]] = shown(
-        "components",
-        "explained_variance",
-        "explained_variance_ratio",
-        "singular_values",
-        "mean",
-        "noise_variance",
-        "scale",
-        n_components="size",
-        n_samples="rows",
-    )
     title: ClassVar[str] = "Principal component analysis"
     praise: ClassVar[str] = "The sketch is good enough for this"
 
-    components: Array
-    explained_variance: Array
-    explained_variance_ratio: Array
-    mean: Array
-    noise_variance: float = float("nan")
+    attributes: ClassVar[Mapping[str, str]] = shown("singular_values", n_components="size", n_samples="rows")
+
+    components: Array = stored("k", "d", shown=True)
+    explained_variance: Array = stored("k", shown=True)
+    explained_variance_ratio: Array = stored("k", shown=True)
+    mean: Array = stored("d", shown=True)
+    noise_variance: float = stored(default=float("nan"), shown=True)
     singular_values: Array | None = None
-    scale: Array | None = None
+    scale: Array | None = stored("d", default=None, shown=True)
 
     @classmethod
     def of_moment(cls, found: LowRankSolution, sketch: Sketch, choice: Any, scale: Array | None = None) -> Self:

@@ -14,20 +14,10 @@ class Profile:
     The radius is ``sqrt(w'Cw)`` with C the covariance of the whole mixture: radius 1 sees differences of one
     standard deviation of the data, ten times the radius sees details ten times finer.
 
-    Attributes
-    ----------
-    radius : ndarray (b,)
-        Geometric mean of the radii in each bin.
-    signal : ndarray (b,)
-        Mean squared modulus of the sketch.
-    misfit : ndarray (b,)
-        Mean squared modulus of sketch minus model.
-    floor : ndarray (b,)
-        What noise leaves if the model is right and its parameters were fitted.
-    sampling : ndarray (b,)
-        Noise of the sketch itself: ``(1 - |z|^2) / n``, and what a release added.
-    size : ndarray (b,)
-        Number of frequencies.
+    `radius`: geometric mean of the radii in each bin, (b,). `signal`: mean squared modulus of the sketch, (b,).
+    `misfit`: mean squared modulus of sketch minus model, (b,). `floor`: what noise leaves if the model is right and its
+    parameters were fitted, (b,). `sampling`: noise of the sketch itself, (b,): ``(1 - |z|^2) / n``, and what a release
+    added. `size`: number of frequencies, (b,).
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +16,6 @@ from sketchlearn.models.table import Column, Table, number
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RegressionModel(JointModel):
     """Coefficients of one target, or of several in one more axis; a file holds those of one.
 

@@ -29,16 +29,9 @@ def embedded(features: FeatureMap, rows: AnyArray) -> Array:
 class LinearRule:
     """Scores ``f(x) @ coefficients + intercepts``, one a class.
 
-    Attributes
-    ----------
-    features : FeatureMap
-        What f is: products of Fourier features stand for their cosines and sines, a quadratic map for the columns.
-    coefficients : ndarray (f, c)
-        A column a class.
-    intercepts : ndarray (c,)
-        Constants.
-    softness : float
-        0 if the scores estimate probabilities; else probabilities are ``softmax(scores / softness)``.
+    `features`: what f is: products of Fourier features stand for their cosines and sines, a quadratic map for the
+    columns. `coefficients`: A column a class, (f, c). `intercepts`: constants, (c,). `softness`: 0 if the scores
+    estimate probabilities; else probabilities are ``softmax(scores / softness)``.
 
     Examples
     --------
@@ -79,12 +72,7 @@ class LinearRule:
 class MixtureRule:
     """Bayes' rule for class densities: scores are ``log prior + log density``.
 
-    Attributes
-    ----------
-    log_priors : ndarray (c,)
-        Logarithms of the classes' shares.
-    mixtures : tuple of Mixture
-        The density of each class.
+    `log_priors`: logarithms of the classes' shares, (c,). `mixtures`: the density of each class.
 
     Examples
     --------
@@ -116,12 +104,7 @@ class DiscriminantRule:
     Where classes lie one behind the other, the one in the middle has the largest score nowhere, though scores tell it
     apart: what is typical for a class is not that its own score is large (Hastie, Tibshirani and Buja 1994).
 
-    Attributes
-    ----------
-    linear : LinearRule
-        Scores that sum to 1.
-    classes : MixtureRule
-        Densities of all of them but the last.
+    `linear`: scores that sum to 1. `classes`: densities of all of them but the last.
 
     Examples
     --------

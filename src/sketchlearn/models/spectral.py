@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sketchlearn.arrays import Array
-from sketchlearn.models.base import register_model
+from sketchlearn.models.base import register_model, stored
 from sketchlearn.models.file import Reader
 from sketchlearn.models.kmeans import ClusterModel
 from sketchlearn.models.table import number
@@ -17,7 +16,6 @@ from sketchlearn.words import counted
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SpectralModel(ClusterModel):
     """Centres among the embedded nodes of a graph, with the graph's eigenvalues; columns are eigenvectors.
 
@@ -37,10 +35,9 @@ class SpectralModel(ClusterModel):
     """
 
     task: str = "spectral"
-    layout: ClassVar[Mapping[str, Any]] = {**ClusterModel.layout, "eigenvalues": ("e",)}
     praise: ClassVar[str] = "The graph has a gap after this number of clusters"
 
-    eigenvalues: Array | None = None
+    eigenvalues: Array | None = stored("e", default=None)
 
     @property
     def title(self) -> str:  # type: ignore[override]

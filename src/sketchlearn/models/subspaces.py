@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import AnyArray, Array, Index
-from sketchlearn.models.base import Model, register_model, shown
+from sketchlearn.models.base import Model, register_model, stored
 from sketchlearn.models.file import Reader
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.table import Column, Table, loadings, number
 
 
 @register_model
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SubspacesModel(Model):
     """Linear subspaces that rows are near to.
 
@@ -47,23 +45,15 @@ class SubspacesModel(Model):
     """
 
     task: str = "subspaces"
-    layout: ClassVar[Mapping[str, Any]] = {
-        "bases": ("k", "d", "r"),
-        "weights": ("k",),
-        "variances": ("k", "r"),
-        "noise_variance": (),
-        "angles_std": ("k",),
-    }
-    attributes: ClassVar[Mapping[str, str]] = shown("bases", "weights", "variances", "noise_variance", "angles_std")
     title: ClassVar[str] = "Union of subspaces"
     thing: ClassVar[str] = "subspace"
     praise: ClassVar[str] = "Noise leaves the subspaces known"
 
-    bases: Array
-    weights: Array
-    variances: Array
-    noise_variance: float
-    angles_std: Array
+    bases: Array = stored("k", "d", "r", shown=True)
+    weights: Array = stored("k", shown=True)
+    variances: Array = stored("k", "r", shown=True)
+    noise_variance: float = stored(shown=True)
+    angles_std: Array = stored("k", shown=True)
     separation: float = float("nan")
 
     def own_numbers(self) -> list[tuple[str, str]]:

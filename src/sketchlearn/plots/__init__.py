@@ -22,16 +22,6 @@ from sketchlearn.plots.mixtures import centers, density
 from sketchlearn.plots.report import report
 
 __all__ = [
-    "Change",
-    "centers",
-    "changes",
-    "density",
-    "detection",
-    "drift",
-    "drift_report",
-    "landscape",
-    "report",
-    "residual",
-    "spectrum",
-    "sweep",
-]
+    "Change", "centers", "changes", "density", "detection", "drift", "drift_report", "landscape", "report", "residual",
+    "spectrum", "sweep",
+]  # fmt: skip

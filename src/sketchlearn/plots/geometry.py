@@ -66,17 +66,9 @@ def plane_of(
 ) -> Plane:
     """Two columns, or the plane in which the mixture varies most.
 
-    Parameters
-    ----------
-    mixture : Mixture
-        What is to be seen.
-    names : sequence of str
-        Of the columns.
-    columns : two names or numbers, optional
-        Look at these.  By default two columns are shown as they are, and more by the first two principal components
-        of the mixture's covariance.
-    unit : array (d,), optional
-        Principal components of the columns in these units.
+    `mixture`: what is to be seen. `names`: of the columns. `columns`: look at these. By default two columns are shown
+    as they are, and more by the first two principal components of the mixture's covariance. `unit`: principal
+    components of the columns in these units, (d,).
     """
     d = len(names)
     if columns is not None:

@@ -11,24 +11,7 @@ from sketchlearn.privacy.tables import privatize_table
 from sketchlearn.sketches.record import PrivacyRecord
 
 __all__ = [
-    "Account",
-    "ContinualRelease",
-    "Entry",
-    "InsecureNoiseWarning",
-    "Ledger",
-    "Preparation",
-    "PrivacyRecord",
-    "RepeatedReleaseWarning",
-    "Spent",
-    "WeakGuaranteeWarning",
-    "combine",
-    "compose",
-    "divided",
-    "insecure_noise",
-    "prepare",
-    "private_design",
-    "private_size",
-    "privatize",
-    "privatize_rows",
-    "privatize_table",
-]
+    "Account", "ContinualRelease", "Entry", "InsecureNoiseWarning", "Ledger", "Preparation", "PrivacyRecord",
+    "RepeatedReleaseWarning", "Spent", "WeakGuaranteeWarning", "combine", "compose", "divided", "insecure_noise",
+    "prepare", "private_design", "private_size", "privatize", "privatize_rows", "privatize_table",
+]  # fmt: skip

@@ -153,14 +153,8 @@ class Round:
 class Contribution:
     """What a holder sends in the second step.
 
-    Attributes
-    ----------
-    holder : str
-        Who.
-    values : ndarray of uint64
-        Sums and number of rows, with noise, under masks.
-    source : str
-        Where the noise comes from: a seed is never lost on the way.
+    `holder`: who. `values`: sums and number of rows, with noise, under masks. `source`: where the noise comes from: a
+    seed is never lost on the way.
     """
 
     holder: str

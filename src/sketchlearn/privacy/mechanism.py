@@ -24,22 +24,12 @@ _LIMIT = 2**62
 class Mechanism:
     """Noise of a release, decided before any number of the sketch is looked at.
 
-    Attributes
-    ----------
-    name : str
-        ``"discrete-laplace"``, ``"circular-discrete-laplace"``, ``"matrix-laplace"`` or ``"discrete-gaussian"``.
-    scale : float
-        Of the noise of each sum times its multiplier, in units of the grid; of matrix noise of products.
-    count_scale : float or None
-        Scale of the discrete Laplace noise of the number of rows; None if it has none of its own.
-    count_multiplier : int
-        What the number of rows is multiplied by where it is an entry of the vector or matrix; 0 if it is public.
-    epsilon, delta, rho : float
-        What the release guarantees.
-    details : dict
-        How it was found.
-    matrix : MatrixReach or None
-        Of matrix noise.
+    `name`: ``"discrete-laplace"``, ``"circular-discrete-laplace"``, ``"matrix-laplace"`` or ``"discrete-gaussian"``.
+    `scale`: of the noise of each sum times its multiplier, in units of the grid; of matrix noise of products.
+    `count_scale`: scale of the discrete Laplace noise of the number of rows; None if it has none of its own.
+    `count_multiplier`: what the number of rows is multiplied by where it is an entry of the vector or matrix; 0 if it
+    is public. `epsilon`, `delta`, `rho`: what the release guarantees. `details`: how it was found. `matrix`: of matrix
+    noise.
     """
 
     name: str
@@ -180,6 +170,8 @@ def _of_matrices(bounds: Bounds, epsilon: float, relation: str, records_per_user
         return []
     moved = matrix.moved(relation, records_per_user)
     scale = laplace_scale(2 * Fraction(epsilon), moved)
+    if not scale * matrix.columns < matrices.LARGEST_SCALE:
+        return []
     details = {"sensitivity": moved, "norm": "trace", "columns": matrix.columns, "constant": matrix.constant}
     times = matrix.constant**2 if relation == "add-remove" else 0
     return [Mechanism("matrix-laplace", scale, None, times, epsilon, 0.0, 0.5 * epsilon**2, details, matrix)]

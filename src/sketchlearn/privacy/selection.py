@@ -70,14 +70,8 @@ def sensitivity(rank: int, relation: str, records_per_user: int) -> int:
 def scores(counts: Integers, below: int, rank: int) -> Integers:
     """Scores of bins for the value of a rank (of 1000): how many rows each is away from it, times -1000.
 
-    Parameters
-    ----------
-    counts : array of int64
-        Rows in each bin.
-    below : int
-        Rows whose values are below all bins; those above follow from the total.
-    rank : int
-        The wanted rank, in thousandths.
+    `counts`: rows in each bin. `below`: rows whose values are below all bins; those above follow from the total.
+    `rank`: the wanted rank, in thousandths.
 
     Examples
     --------

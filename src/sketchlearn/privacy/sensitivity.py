@@ -45,14 +45,8 @@ PAIR_L1 = 5_931_642
 class Reach:
     """How far something moves the sums (each times its multiplier).
 
-    Attributes
-    ----------
-    l1 : int
-        Sum of absolute values.
-    l2_squared : int
-        Sum of squares.
-    circular : int or None
-        Sum over pairs of entries of their Euclidean length, for sums that come in pairs.
+    `l1`: sum of absolute values. `l2_squared`: sum of squares. `circular`: sum over pairs of entries of their Euclidean
+    length, for sums that come in pairs.
     """
 
     l1: int
@@ -69,14 +63,8 @@ class Reach:
 class MatrixReach:
     """How far one row moves ``(r, s)(r, s)'``: its products, its columns times a constant, and the constant squared.
 
-    Attributes
-    ----------
-    columns : int
-        Of the matrix: one more than the row has.
-    constant : int
-        The constant s, in the units of the row.
-    trace : int
-        Largest trace of what a row adds; a row that becomes another moves the matrix by twice as much.
+    `columns`: of the matrix: one more than the row has. `constant`: the constant s, in the units of the row. `trace`:
+    largest trace of what a row adds; a row that becomes another moves the matrix by twice as much.
     """
 
     columns: int
@@ -92,17 +80,10 @@ class MatrixReach:
 class Bounds:
     """Reaches of one row of a map.
 
-    Attributes
-    ----------
-    added, replaced : Reach
-        Of a row that comes or goes, and of a row that becomes another one.
-    multipliers : tuple of (int, int)
-        Runs of (length, multiplier): entries of different size are multiplied by whole numbers before noise of one
-        size is added, and divided afterwards.
-    proof : str
-        Which bound was used.
-    matrix : MatrixReach or None
-        Of all products of columns: how far a row moves them as a matrix.
+    `added`, `replaced`: of a row that comes or goes, and of a row that becomes another one. `multipliers`: runs of
+    (length, multiplier), (int, int): entries of different size are multiplied by whole numbers before noise of one size
+    is added, and divided afterwards. `proof`: which bound was used. `matrix`: of all products of columns: how far a row
+    moves them as a matrix.
     """
 
     added: Reach

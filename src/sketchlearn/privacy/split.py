@@ -30,16 +30,8 @@ def least_rows(size: int, epsilon: float) -> float:
 def share_of_count(epsilon: float, size: int, noise_energy: float, row_energy: float) -> Fraction:
     """Share of a pure epsilon that the number of rows gets.
 
-    Parameters
-    ----------
-    epsilon : float
-        The whole budget.
-    size : int
-        Number of features.
-    noise_energy : float
-        Expected squared length of the noise of all sums at this epsilon.
-    row_energy : float
-        Largest squared length of one row's features.
+    `epsilon`: the whole budget. `size`: number of features. `noise_energy`: expected squared length of the noise of all
+    sums at this epsilon. `row_energy`: largest squared length of one row's features.
 
     Examples
     --------

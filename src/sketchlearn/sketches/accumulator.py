@@ -29,16 +29,8 @@ _CHOICES = ("raise", "skip")
 class Summed(NamedTuple):
     """Sums of some rows, and what is to be known about their weights.
 
-    Attributes
-    ----------
-    part : RowSums
-        The sums.
-    whole : bool
-        Weights are in units of 1, else of 2**-16.
-    squared : int
-        The sum of their squares.
-    origin : Origin
-        The largest of them, and whether some are not whole numbers.
+    `part`: the sums. `whole`: weights are in units of 1, else of 2**-16. `squared`: the sum of their squares. `origin`:
+    the largest of them, and whether some are not whole numbers.
     """
 
     part: RowSums

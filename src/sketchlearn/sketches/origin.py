@@ -19,23 +19,12 @@ class Origin:
 
     Says nothing about what is in the rows, so that sketches are equal whatever it holds.
 
-    Attributes
-    ----------
-    largest : int
-        The largest weight of a row, in units of 2**-16.
-    fractional : bool
-        Some weights were not whole numbers, even if their sums are.
-    by_content : bool
-        How many rows there are depends on what is in them: a condition or a query, one group of several, rows that
-        were skipped, or weights.
-    user : str or None
-        The column that says whose row it is, where the pass bounded what one user adds.
-    rows_per_user : int or None
-        The most rows of one user that the pass let in.
-    own_map : bool
-        The feature map was chosen by looking at these very rows: nobody can say that it is public.
-    sampled : float or None
-        The probability with which the pass took each row, by secret coins.
+    `largest`: the largest weight of a row, in units of 2**-16. `fractional`: some weights were not whole numbers, even
+    if their sums are. `by_content`: how many rows there are depends on what is in them: a condition or a query, one
+    group of several, rows that were skipped, or weights. `user`: the column that says whose row it is, where the pass
+    bounded what one user adds. `rows_per_user`: the most rows of one user that the pass let in. `own_map`: the feature
+    map was chosen by looking at these very rows: nobody can say that it is public. `sampled`: the probability with
+    which the pass took each row, by secret coins.
 
     Examples
     --------

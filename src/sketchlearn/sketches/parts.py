@@ -25,12 +25,8 @@ _ENTRY = re.compile(r"([0-9a-f]{16})(?:\+([0-9]{1,9})-([0-9]{1,9}))?")
 class Parts:
     """How often each part went in and came out.
 
-    Attributes
-    ----------
-    times : mapping
-        From the mark of a part (:func:`mark`) to (times added, times taken out).
-    forgotten : bool
-        There were more parts than a record can hold.
+    `times`: from the mark of a part (:func:`mark`) to (times added, times taken out). `forgotten`: there were more
+    parts than a record can hold.
     """
 
     times: Mapping[str, tuple[int, int]] = field(default_factory=dict)

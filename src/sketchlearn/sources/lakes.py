@@ -18,14 +18,8 @@ from sketchlearn.sources.selection import Selection
 class Snapshot(NamedTuple):
     """The files of a table at one time.
 
-    Attributes
-    ----------
-    files : dict
-        From paths or addresses to the columns that have one value in the whole file.
-    schema : pyarrow.Schema
-        All columns.
-    keys : list of str
-        Columns that are not in the files.
+    `files`: from paths or addresses to the columns that have one value in the whole file. `schema`: all columns.
+    `keys`: columns that are not in the files.
     """
 
     files: dict[str, dict[str, Any]]

@@ -18,15 +18,9 @@ Batches = Callable[[int], Iterator[Batch]]
 class Partition:
     """Batches of one piece.
 
-    Attributes
-    ----------
-    selection : Selection
-        What to read.
-    values : tuple
-        The piece (a frame, a table, an array), the weights and the groups of its rows, or what stands for them on the
-        cluster.
-    fetch : callable, optional
-        From `values` to what they stand for, brought here; None if they are here.
+    `selection`: what to read. `values`: the piece (a frame, a table, an array), the weights and the groups of its rows,
+    or what stands for them on the cluster. `fetch`: from `values` to what they stand for, brought here; None if they
+    are here.
     """
 
     selection: Selection

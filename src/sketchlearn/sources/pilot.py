@@ -35,14 +35,8 @@ _LAZY = frozenset(["h5py", "zarr", "pyarrow", "duckdb"])
 class Pilot(NamedTuple):
     """Some rows, and what each stands for.
 
-    Attributes
-    ----------
-    rows : array (n, d)
-        In the order of the data.
-    weights : array (n,) or None
-        Their weights, if they differ.
-    box : tuple of array (d,) or None
-        Smallest and largest values of all rows that were looked at; None for those of the pilot itself.
+    `rows`: in the order of the data, (n, d). `weights`: their weights, if they differ, (n,). `box`: smallest and
+    largest values of all rows that were looked at, (d,); None for those of the pilot itself.
     """
 
     rows: AnyArray
@@ -53,10 +47,7 @@ class Pilot(NamedTuple):
 class NoValidRowsError(ValueError):
     """There is nothing to take a sample from.
 
-    Attributes
-    ----------
-    columns : list of int
-        Those that hold no valid value at all.
+    `columns`: those that hold no valid value at all.
     """
 
     def __init__(self, columns: list[int] | None = None, names: Sequence[str] | None = None) -> None:

@@ -33,12 +33,7 @@ def open_ray(data: Any, selection: Selection) -> Source | None:
 class Blocks(Pieces):
     """The blocks of a dataset, as they are made: it is never in memory as a whole.
 
-    Parameters
-    ----------
-    dataset : ray.data.Dataset
-        What is to be computed.
-    selection : Selection
-        What to read of its blocks.
+    `dataset`: what is to be computed. `selection`: what to read of its blocks.
     """
 
     def __init__(self, dataset: Any, selection: Selection) -> None:

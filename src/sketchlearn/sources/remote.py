@@ -164,12 +164,7 @@ def _as_regex(pattern: str) -> str:
 class RemoteArray:
     """A .npy file elsewhere, read in slices of rows.
 
-    Parameters
-    ----------
-    address : str
-        Where it is.
-    file : file
-        The file, open.
+    `address`: where it is. `file`: the file, open.
     """
 
     def __init__(self, address: str, file: Any) -> None:

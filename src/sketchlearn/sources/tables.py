@@ -17,16 +17,8 @@ _FILES = 32  # that are looked at
 def first_rows(given: list[str], rows: int, *, format: str | None = None, **text: str | None) -> Any:
     """Rows of Parquet, Arrow, CSV or JSON-lines files, as many from each of the first few files, as an Arrow table.
 
-    Parameters
-    ----------
-    given : list of str
-        Paths, globs or folders.
-    rows : int
-        How many at most.
-    format : str, optional
-        The format, if the suffix does not tell it.
-    **text : str, optional
-        `delimiter`, `decimal` and `encoding` of CSV.
+    `given`: paths, globs or folders. `rows`: how many at most. `format`: the format, if the suffix does not tell it.
+    `**text`: `delimiter`, `decimal` and `encoding` of CSV.
     """
     pa = arrow("fitting an encoder")
     import pyarrow.dataset as ds

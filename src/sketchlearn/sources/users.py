@@ -186,14 +186,8 @@ class _Waiting:
 class Bounded:
     """A source with at most so many rows of each user, and the files in which its rows wait.
 
-    Parameters
-    ----------
-    source : Source
-        Its batches say whose rows they are.
-    most : int
-        Rows of one user.
-    to_files : bool
-        Rows wait in files from the beginning, for engines of several processes.
+    `source`: its batches say whose rows they are. `most`: rows of one user. `to_files`: rows wait in files from the
+    beginning, for engines of several processes.
     """
 
     def __init__(self, source: Source, most: int, to_files: bool = False) -> None:

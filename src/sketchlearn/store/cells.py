@@ -28,27 +28,13 @@ MISSING = np.iinfo(np.int64).min
 class Cells:
     """Some cells of one dataset, column by column.
 
-    Attributes
-    ----------
-    start, stop : ndarray of int64
-        The bucket in microseconds UTC; the smallest int64 for cells without a time.
-    label, source : ndarray of int64
-        Numbers of the groups' labels and of the source.
-    weight, weight_bits, skipped : ndarray of int64
-        As of a :class:`~sketchlearn.Sketch`.
-    squared : list of str or None
-        Sums of squared weights where they don't follow from the weight; with the largest weight of a row, and whether
-        some were fractions, where rows have weights: ``"squares:largest:fractional"``; and after that, where the pass
-        bounded the rows of each user, their largest number and the column: ``":rows:user"``.  ``"own "`` comes
-        first if the map was designed on these rows.
-    noise : ndarray of float64
-        Known noise of the averages.
-    privacy : list of str or None
-        Records of releases as JSON.
-    box : ndarray (cells, 2, dim)
-        Smallest and largest values.
-    sums : Packed
-        The sums.
+    `start`, `stop`: the bucket in microseconds UTC; the smallest int64 for cells without a time. `label`, `source`:
+    numbers of the groups' labels and of the source. `weight`, `weight_bits`, `skipped`: as of a
+    :class:`~sketchlearn.Sketch`. `squared`: sums of squared weights where they don't follow from the weight; with the
+    largest weight of a row, and whether some were fractions, where rows have weights: ``"squares:largest:fractional"``;
+    and after that, where the pass bounded the rows of each user, their largest number and the column: ``":rows:user"``.
+    ``"own "`` comes first if the map was designed on these rows. `noise`: known noise of the averages. `privacy`:
+    records of releases as JSON. `box`: smallest and largest values, (cells, 2, dim). `sums`: the sums.
     """
 
     start: Ints
@@ -133,12 +119,7 @@ def sketches_of(cells: Cells, features: FeatureMap) -> list[Sketch]:
 class Totals:
     """Sums of cells by key: batches of cells go in, a sketch for each key comes out.
 
-    Parameters
-    ----------
-    features : FeatureMap
-        The map of all cells.
-    keys : int
-        How many sketches are made.
+    `features`: the map of all cells. `keys`: how many sketches are made.
 
     Notes
     -----

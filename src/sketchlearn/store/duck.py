@@ -112,12 +112,8 @@ def _cells(batch: Any) -> Cells:
 class DuckBackend(Backend):
     """A DuckDB file, opened for each transaction: between them other processes can have it.
 
-    Parameters
-    ----------
-    path : str
-        The file, made if it isn't there; ``":memory:"`` for none.
-    wait : float
-        Seconds to wait for another process that has the file open.
+    `path`: the file, made if it isn't there; ``":memory:"`` for none. `wait`: seconds to wait for another process that
+    has the file open.
     """
 
     noise_type = "BYTEA USING COMPRESSION uncompressed"  # trying to compress them takes six times longer than writing

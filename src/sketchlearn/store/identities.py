@@ -18,18 +18,9 @@ _REACH = 0.5  # of the distance to the next other centre, within which a centre 
 class Clusters:
     """Clusters of one period.
 
-    Attributes
-    ----------
-    period : str
-        Its beginning.
-    identities : tuple of int
-        Numbers that a cluster keeps as long as it lives.
-    centers : ndarray (k, dim)
-        Their centres.
-    weights : ndarray (k,)
-        Shares of the rows.
-    born, died : tuple of int
-        Clusters that were not there in the period before, and those that are not there any more.
+    `period`: its beginning. `identities`: numbers that a cluster keeps as long as it lives. `centers`: their centres,
+    (k, dim). `weights`: shares of the rows, (k,). `born`, `died`: clusters that were not there in the period before,
+    and those that are not there any more.
     """
 
     period: str

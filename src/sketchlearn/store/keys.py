@@ -26,14 +26,7 @@ Label = str | int | bool | None
 class Keys(Derived):
     """The column of cell labels: JSON lists of the beginning of the bucket and the values of the group columns.
 
-    Parameters
-    ----------
-    time : str or None
-        Column with the time of each row.
-    every : Period or None
-        Length of a bucket.
-    by : sequence of str
-        Group columns.
+    `time`: column with the time of each row. `every`: length of a bucket. `by`: group columns.
 
     Examples
     --------

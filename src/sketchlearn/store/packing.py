@@ -31,12 +31,7 @@ _BLOCK = 128  # cells that are packed at a time: their sums fit the cache
 class Packed(NamedTuple):
     """Byte strings, one after the other.
 
-    Attributes
-    ----------
-    data : ndarray of uint8
-        All bytes.
-    offsets : ndarray of int64
-        Where each string begins; one more entry than there are strings.
+    `data`: all bytes. `offsets`: where each string begins; one more entry than there are strings.
     """
 
     data: Bytes

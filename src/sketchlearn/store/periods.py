@@ -23,12 +23,7 @@ _FORM = re.compile(r"([1-9][0-9]{0,5})\s*(s|min|h|d|w|mo|q|y)")
 class Period:
     """A length of time: a number of microseconds, or of calendar months.
 
-    Attributes
-    ----------
-    text : str
-        As it was written.
-    micros, months : int
-        The length; one of them is 0.
+    `text`: as it was written. `micros`, `months`: the length; one of them is 0.
 
     Examples
     --------

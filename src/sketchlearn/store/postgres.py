@@ -75,10 +75,7 @@ def _cells(rows: list[tuple[Any, ...]]) -> Cells:
 class PostgresBackend(Backend):
     """A database of a PostgreSQL server.
 
-    Parameters
-    ----------
-    url : str
-        ``postgresql://user@host/database``; the tables are in the schema that the user finds first.
+    `url`: ``postgresql://user@host/database``; the tables are in the schema that the user finds first.
     """
 
     def __init__(self, url: str) -> None:

@@ -32,22 +32,10 @@ _MONTH = 30.436875 * 86400e6  # microseconds: 1/12 of a Gregorian year
 class Check:
     """One period against the time before it.
 
-    Attributes
-    ----------
-    period, since, until : str
-        Beginning of the period, and beginning and end of the reference.
-    rows, reference_rows : int or float
-        Rows of both.
-    distance : float
-        The part of their distance that sampling noise doesn't explain.
-    p_value : float
-        Of no difference.
-    level : float
-        The p-value below which it is an alarm, such that the false alarms of a horizon are bounded.
-    differs : bool
-        Whether there is an alarm.
-    columns : tuple of ColumnChange
-        Columns that moved, the surest first.
+    `period`, `since`, `until`: beginning of the period, and beginning and end of the reference. `rows`,
+    `reference_rows`: rows of both. `distance`: the part of their distance that sampling noise doesn't explain.
+    `p_value`: of no difference. `level`: the p-value below which it is an alarm, such that the false alarms of a
+    horizon are bounded. `differs`: whether there is an alarm. `columns`: columns that moved, the surest first.
     """
 
     period: str
@@ -74,16 +62,9 @@ class Check:
 class ChangePoint:
     """A moment at which the rows changed.
 
-    Attributes
-    ----------
-    period : str
-        The first period after the change.
-    p_value : float
-        Of no change, corrected for the number of moments that were tried.
-    distance : float
-        Between before and after, without the part that noise explains.
-    columns : tuple of ColumnChange
-        Columns that moved, the surest first.
+    `period`: the first period after the change. `p_value`: of no change, corrected for the number of moments that were
+    tried. `distance`: between before and after, without the part that noise explains. `columns`: columns that moved,
+    the surest first.
     """
 
     period: str
@@ -152,12 +133,8 @@ def check(
 def change_points(sketches: Mapping[str, Sketch], alpha: float = 0.01) -> list[ChangePoint]:
     """When a sequence of sketches changed, in the order of time.
 
-    Parameters
-    ----------
-    sketches : mapping of str to Sketch
-        In the order of time, of rows that are in one of them only.
-    alpha : float
-        Probability of finding any change where there is none.
+    `sketches`: in the order of time, of rows that are in one of them only. `alpha`: probability of finding any change
+    where there is none.
 
     Examples
     --------

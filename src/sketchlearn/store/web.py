@@ -45,14 +45,8 @@ def make_app(
 ) -> Any:
     """The ASGI application of the page.
 
-    Parameters
-    ----------
-    store : Store
-        What is shown.
-    token : str, optional
-        What visitors must know: as ``Authorization: Bearer``, or typed into the page.
-    hosts : tuple of str
-        Names under which the page may be asked for.
+    `store`: what is shown. `token`: what visitors must know: as ``Authorization: Bearer``, or typed into the page.
+    `hosts`: names under which the page may be asked for.
 
     Examples
     --------

@@ -7,21 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sketchlearn.cli.app import (
-    ALPHA,
-    Code,
-    Debug,
-    Json,
-    emit,
-    is_table,
-    read_group,
-    read_model,
-    read_sketch,
-    usage,
-    warnings_as_notes,
-    working,
-)
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.inputs import is_table, read_group, read_model, read_sketch
+from sketchlearn.cli.options import ALPHA, Json, option, verb
+from sketchlearn.cli.outputs import Code, emit, usage, warnings_as_notes, working
 
 if TYPE_CHECKING:
     from sketchlearn.comparison import Alarm
@@ -29,60 +17,51 @@ if TYPE_CHECKING:
     from sketchlearn.sketches import Sketch
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
+@verb(
+    "compare monday.sketch tuesday.sketch",
+    "compare days.parquet -g monday -g tuesday   # two groups of a table",
+    "compare today.sketch model.json              # do the rows follow a mixture?",
+)
+def compare_(
+    a: Annotated[str, typer.Argument(help="A sketch, or a table of groups; - for standard input.")],
+    b: Annotated[
+        str | None, typer.Argument(help="A second sketch with the same feature map; or a model with a mixture.")
+    ] = None,
+    group: Annotated[
+        list[str] | None, option("Groups of the table to compare: two, or one against all others.", "--group", "-g")
+    ] = None,
+    alpha: Annotated[float, option(ALPHA)] = 0.01,
+    as_json: Json = False,
+) -> None:
+    """Compare two sketches, or a sketch and a model: distance (MMD), p-value, and columns that moved.
 
-    @app.command(
-        "compare",
-        epilog=examples(
-            "compare monday.sketch tuesday.sketch",
-            "compare days.parquet -g monday -g tuesday   # two groups of a table",
-            "compare today.sketch model.json              # do the rows follow a mixture?",
-        ),
-    )
-    def compare_(
-        a: Annotated[str, typer.Argument(help="A sketch, or a table of groups; - for standard input.")],
-        b: Annotated[
-            str | None,
-            typer.Argument(help="A second sketch with the same feature map; or a model with a mixture."),
-        ] = None,
-        group: Annotated[
-            list[str] | None,
-            typer.Option("--group", "-g", help="Groups of the table to compare: two, or one against all others."),
-        ] = None,
-        alpha: Annotated[float, typer.Option("--alpha", help=ALPHA)] = 0.01,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
-        """Compare two sketches, or a sketch and a model: distance (MMD), p-value, and columns that moved.
+    The exit code is 10 if they differ.
+    """
+    if not 0 < alpha < 1:
+        raise usage(f"--alpha must be between 0 and 1, got {alpha}")
+    if a == b == "-":
+        raise usage("standard input (-) can be read only once")
+    if (b is None) == (not group):
+        raise usage("give two sketches, or one table of groups and the groups with --group")
+    from sketchlearn.comparison.drift import drift
 
-        The exit code is 10 if they differ.
-        """
-        if not 0 < alpha < 1:
-            raise usage(f"--alpha must be between 0 and 1, got {alpha}")
-        if a == b == "-":
-            raise usage("standard input (-) can be read only once")
-        if (b is None) == (not group):
-            raise usage("give two sketches, or one table of groups and the groups with --group")
-        from sketchlearn.comparison.drift import drift
-
-        model = None if b is None else _model(b)
-        if model is not None:
-            alarm = _against_model(a, b or "", model, alpha)
-        else:
-            with working("comparing"), warnings_as_notes():
-                (alarm,) = drift(_pair(a, b, group or []), alpha=alpha, correction="none")
-        change = alarm.change
-        verdict = "the sketches differ" if model is None else "the rows don't follow the model"
-        text = f"distance {change.distance:.4g}, p-value {change.p_value:.3g}"
-        if change.effect == change.effect:
-            text = f"distance {change.distance:.4g} (effect {change.effect:.2f}), p-value {change.p_value:.3g}"
-        lines = [f"{verdict if alarm.differs else 'no difference beyond sampling noise'}: {text}"]
-        if alarm.differs and model is None:
-            lines.append(alarm.verdict.removeprefix("differs: ").removeprefix("differs, but "))
-        emit({**alarm.facts(), "alpha": alpha}, as_json, "\n".join(lines))
-        if alarm.differs:
-            raise typer.Exit(Code.DIFFERENT)
+    model = None if b is None else _model(b)
+    if model is not None:
+        alarm = _against_model(a, b or "", model, alpha)
+    else:
+        with working("comparing"), warnings_as_notes():
+            (alarm,) = drift(_pair(a, b, group or []), alpha=alpha, correction="none")
+    change = alarm.change
+    verdict = "the sketches differ" if model is None else "the rows don't follow the model"
+    text = f"distance {change.distance:.4g}, p-value {change.p_value:.3g}"
+    if change.effect == change.effect:
+        text = f"distance {change.distance:.4g} (effect {change.effect:.2f}), p-value {change.p_value:.3g}"
+    lines = [f"{verdict if alarm.differs else 'no difference beyond sampling noise'}: {text}"]
+    if alarm.differs and model is None:
+        lines.append(alarm.verdict.removeprefix("differs: ").removeprefix("differs, but "))
+    emit({**alarm.facts(), "alpha": alpha}, as_json, "\n".join(lines))
+    if alarm.differs:
+        raise typer.Exit(Code.DIFFERENT)
 
 
 def _against_model(path: str, name: str, model: Mixture, alpha: float) -> Alarm:

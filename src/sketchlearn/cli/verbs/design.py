@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import sketchlearn
-from sketchlearn.cli.app import (
-    Debug,
-    Encode,
-    Json,
-    Output,
-    check_output,
-    emit,
-    names_in,
-    usage,
-    write_bytes,
-)  # fmt: skip
-from sketchlearn.cli.help import Task, examples
-from sketchlearn.cli.options import TEXT, reads
+from sketchlearn.cli.help import Task
+from sketchlearn.cli.inputs import names_in
+from sketchlearn.cli.options import TEXT, Encode, Json, Missing, Output, option, verb
+from sketchlearn.cli.outputs import check_output, emit, usage, write_bytes
 from sketchlearn.words import counted
 
 if TYPE_CHECKING:
@@ -29,148 +20,109 @@ if TYPE_CHECKING:
     from sketchlearn.sources import Source
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
+@verb(
+    "design data.parquet -k 10 -o map.json",
+    "design 'days/*.csv' --task monitoring -o map.json",
+    "design --lower 0,0 --upper 120,500 -o map.json   # without looking at a row",
+)
+def design(
+    output: Output,
+    data: Annotated[
+        list[str] | None, typer.Argument(help="Files, globs, folders, a database URL, or - for standard input.")
+    ] = None,
+    components: Annotated[int, option("Largest number of components to learn later.", "--components", "-k")] = 20,
+    task: Annotated[Task, option("What to learn later.")] = "kmeans",
+    seed: Annotated[int, option("Seed of the features.", min=0, max=2**32 - 1)] = 0,
+    lower: Annotated[str | None, option("Known lower bounds, separated by commas.")] = None,
+    upper: Annotated[str | None, option("Known upper bounds, separated by commas.")] = None,
+    rows: Annotated[int | None, option("For a private release: a public lower bound of the number of rows.")] = None,
+    epsilon: Annotated[float | None, option("With --rows: the epsilon of the release.")] = None,
+    delta: Annotated[float, option("With --rows: the delta of the release.")] = 0.0,
+    standardize: Annotated[bool, option("Standardise the columns; offset and spread become part of the map.")] = False,
+    projection: Annotated[
+        int | None, option("For hundreds of columns: replace them by this many random projections.")
+    ] = None,
+    first: Annotated[
+        list[str] | None, option("For the command 'independence': columns of the first group, separated by commas.")
+    ] = None,
+    integers: Annotated[
+        list[str] | None, option("With --task columns: which columns hold whole numbers, as numbers from 0.")
+    ] = None,
+    encode: Encode = False,
+    missing: Missing = None,
+    other_data: Annotated[str | None, option("If no later private release contains this data: its name.")] = None,
+    *,
+    reading: dict[str, Any],
+    as_json: Json = False,
+) -> None:
+    """Choose a feature map; sketches made with the same map can be added."""
+    from sketchlearn.cli.pilot import designed, fitted_encoder, missing_pairs, recipe_text
+    from sketchlearn.sources import read
 
-    @app.command(
-        epilog=examples(
-            "design data.parquet -k 10 -o map.json",
-            "design 'days/*.csv' --task monitoring -o map.json",
-            "design --lower 0,0 --upper 120,500 -o map.json   # without looking at a row",
+    if components < 1:
+        raise usage(f"-k must be at least 1, got {components}")
+    if projection is not None and projection < 1:
+        raise usage(f"--projection must be at least 1, got {projection}")
+    bounds = _bounds(lower, upper)
+    if bool(data) == (bounds is not None):
+        raise usage("give either data or both --lower and --upper")
+    if first and (bounds is not None or encode or standardize or projection or task != "kmeans"):
+        raise usage("--first needs data and no other option of the design: columns keep their own units")
+    if (rows is None) != (epsilon is None) or (delta and rows is None):
+        raise usage("a map for a private release needs --rows and --epsilon (and --delta)")
+    if rows is not None and bounds is None:
+        raise usage("--rows and --epsilon need public bounds: --lower and --upper")
+    pairs = missing_pairs(missing, encode)
+    if other_data is not None and bounds is not None:
+        raise usage(
+            "--other-data names the data from which the map is chosen: leave it out if you give --lower and --upper"
         )
-    )
-    @reads
-    def design(
-        output: Output,
-        data: Annotated[
-            list[str] | None, typer.Argument(help="Files, globs, folders, a database URL, or - for standard input.")
-        ] = None,
-        components: Annotated[
-            int, typer.Option("--components", "-k", help="Largest number of components to learn later.")
-        ] = 20,
-        task: Annotated[Task, typer.Option("--task", help="What to learn later.")] = "kmeans",
-        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the features.")] = 0,
-        lower: Annotated[str | None, typer.Option("--lower", help="Known lower bounds, separated by commas.")] = None,
-        upper: Annotated[str | None, typer.Option("--upper", help="Known upper bounds, separated by commas.")] = None,
-        rows: Annotated[
-            int | None,
-            typer.Option("--rows", help="For a private release: a public lower bound of the number of rows."),
-        ] = None,
-        epsilon: Annotated[
-            float | None,
-            typer.Option("--epsilon", help="With --rows: the epsilon of the release."),
-        ] = None,
-        delta: Annotated[float, typer.Option("--delta", help="With --rows: the delta of the release.")] = 0.0,
-        standardize: Annotated[
-            bool,
-            typer.Option("--standardize", help="Standardise the columns; offset and spread become part of the map."),
-        ] = False,
-        projection: Annotated[
-            int | None,
-            typer.Option("--projection", help="For hundreds of columns: replace them by this many random projections."),
-        ] = None,
-        first: Annotated[
-            list[str] | None,
-            typer.Option("--first", help="For 'independence': columns of the first group, separated by commas."),
-        ] = None,
-        integers: Annotated[
-            list[str] | None,
-            typer.Option("--integers", help="For 'columns': numbers of the columns of whole numbers."),
-        ] = None,
-        encode: Encode = False,
-        missing: Annotated[
-            str | None,
-            typer.Option(
-                "--missing",
-                help="Missing numbers: with --encode mean (the default), median or error; for pca, regression and cca "
-                "pairs: learn from the pairs of columns that are there.",
-            ),
-        ] = None,
-        other_data: Annotated[
-            str | None,
-            typer.Option("--other-data", help="The data is not part of a later private release: its name."),
-        ] = None,
-        *,
-        reading: dict[str, Any],
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
-        """Choose a feature map; sketches made with the same map can be added."""
-        from sketchlearn.cli.pilot import designed, fitted_encoder, recipe_text
-        from sketchlearn.sources import read
-
-        if components < 1:
-            raise usage(f"-k must be at least 1, got {components}")
-        if projection is not None and projection < 1:
-            raise usage(f"--projection must be at least 1, got {projection}")
-        bounds = _bounds(lower, upper)
-        if bool(data) == (bounds is not None):
-            raise usage("give either data or both --lower and --upper")
-        if first and (bounds is not None or encode or standardize or projection or task != "kmeans"):
-            raise usage("--first needs data and no other option of the design: columns keep their own units")
-        if (rows is None) != (epsilon is None) or (delta and rows is None):
-            raise usage("a map for a private release needs --rows and --epsilon (and --delta)")
-        if rows is not None and bounds is None:
-            raise usage("--rows and --epsilon need public bounds: --lower and --upper")
-        pairs = missing == "pairs"
-        if missing is not None and (not (encode or pairs) or (encode and missing not in ("mean", "median", "error"))):
-            raise usage(f"--missing is mean, median or error with --encode, or pairs without it, got {missing}")
-        if other_data is not None and bounds is not None:
-            raise usage(
-                "--other-data names the data from which the map is chosen: leave it out if you give --lower and --upper"
-            )
-        check_output(output)
-        words = ""
-        if integers and (bounds is None or task != "columns"):
-            raise usage("--integers is for --task columns, with --lower and --upper")
-        if bounds is not None:
-            if standardize or encode or projection:
-                raise usage("--standardize, --encode and --projection need data")
-            size = None
-            if rows is not None and epsilon is not None:
-                size, words = _released_size(components, len(bounds[0]), epsilon, delta, rows, task)
-            names = reading["columns"]
-            if integers:
-                phi = _histograms(task, bounds, size, integers, names)
-            else:
-                # mixtures are decoded from the same map as centres
-                of = "kmeans" if task == "gmm" and size is not None else task
-                phi = sketchlearn.design(
-                    bounds=bounds, n_components=components, task=of, seed=seed, size=size, missing=missing
-                )
-            phi = phi if names is None else phi.with_columns(names)
+    check_output(output)
+    words = ""
+    if integers and (bounds is None or task != "columns"):
+        raise usage("--integers is for --task columns, with --lower and --upper")
+    if bounds is not None:
+        if standardize or encode or projection:
+            raise usage("--standardize, --encode and --projection need data")
+        size = None
+        if rows is not None and epsilon is not None:
+            size, words = _released_size(components, len(bounds[0]), epsilon, delta, rows, task)
+        names = reading["columns"]
+        if integers:
+            phi = _histograms(task, bounds, size, integers, names)
         else:
-            assert data is not None
-            names, encoder = reading["columns"], None
-            if encode:
-                text = {name: reading[name] for name in TEXT}
-                encoder = fitted_encoder(data, names, missing or "mean", format=reading["format"], text=text)
-                reading["columns"] = None
-            given: Any = data if len(data) > 1 else data[0]
-            source = read(sys.stdin.buffer if given == "-" else given, encoder=encoder, **reading)
-            if first:
-                phi = _split(source, names_in(first, "--first") or [], seed)
-            else:
-                phi = designed(
-                    source, components, task, seed, standardize, projection, encoder, None if encode else missing
-                )
-        if other_data is not None:
-            phi = phi.chosen_from(f"other data: {other_data}")
-        write_bytes(output, recipe_text(phi))
-        if output != "-":
-            few = "" if phi.projection is None else f", {phi.projection.describe()}"
-            extra = {"reason": phi.reason, "expect": words}
-            facts = {"output": output, **json.loads(phi.recipe_json()), **{k: v for k, v in extra.items() if v}}
-            said = f"{output}: {phi.size} features for {counted(phi.dim, 'column')}{few} ({phi.describe()})"
-            emit(facts, as_json, "\n".join([said, *filter(None, extra.values())]))
+            # mixtures are decoded from the same map as centres
+            of = "kmeans" if task == "gmm" and size is not None else task
+            phi = sketchlearn.design(
+                bounds=bounds, n_components=components, task=of, seed=seed, size=size, missing=pairs
+            )
+        phi = phi if names is None else phi.with_columns(names)
+    else:
+        assert data is not None
+        names, encoder = reading["columns"], None
+        if encode:
+            text = {name: reading[name] for name in TEXT}
+            encoder = fitted_encoder(data, names, missing or "mean", format=reading["format"], text=text)
+            reading["columns"] = None
+        given: Any = data if len(data) > 1 else data[0]
+        source = read(sys.stdin.buffer if given == "-" else given, encoder=encoder, **reading)
+        if first:
+            phi = _split(source, names_in(first, "--first") or [], seed)
+        else:
+            phi = designed(source, components, task, seed, standardize, projection, encoder, pairs)
+    if other_data is not None:
+        phi = phi.chosen_from(f"other data: {other_data}")
+    write_bytes(output, recipe_text(phi))
+    if output != "-":
+        few = "" if phi.projection is None else f", {phi.projection.describe()}"
+        extra = {"reason": phi.reason, "expect": words}
+        facts = {"output": output, **json.loads(phi.recipe_json()), **{k: v for k, v in extra.items() if v}}
+        said = f"{output}: {phi.size} features for {counted(phi.dim, 'column')}{few} ({phi.describe()})"
+        emit(facts, as_json, "\n".join([said, *filter(None, extra.values())]))
 
 
 def _histograms(
-    task: str,
-    bounds: tuple[list[float], list[float]],
-    size: int | None,
-    integers: list[str],
-    names: list[str] | None,
+    task: str, bounds: tuple[list[float], list[float]], size: int | None, integers: list[str], names: list[str] | None
 ) -> FeatureMap:
     """A map of single columns, some of which hold whole numbers."""
     from sketchlearn.features.histogram import CELLS, HistogramFeatures

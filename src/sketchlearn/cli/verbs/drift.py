@@ -6,92 +6,65 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from sketchlearn.cli.app import (
-    ALPHA,
-    Code,
-    Debug,
-    Json,
-    check_output,
-    emit,
-    labelled_sketches,
-    usage,
-    warnings_as_notes,
-    working,
-    write_bytes,
-)
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.inputs import labelled_sketches
+from sketchlearn.cli.options import ALPHA, Json, option, verb
+from sketchlearn.cli.outputs import Code, check_output, emit, usage, warnings_as_notes, working, write_bytes
 from sketchlearn.words import one_line
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-
-    @app.command(
-        "drift",
-        epilog=examples(
-            "drift day1.sketch day2.sketch day3.sketch",
-            "drift days.parquet --against previous --min-effect 0.3",
-            "drift days.parquet -o drift.html               # as a page",
+@verb(
+    "drift day1.sketch day2.sketch day3.sketch",
+    "drift days.parquet --against previous --min-effect 0.3",
+    "drift days.parquet -o drift.html               # as a page",
+)
+def drift_(
+    sketches: Annotated[list[str], typer.Argument(help="Sketches in order, or one table of groups.")],
+    against: Annotated[Literal["first", "previous", "rest"], option("What each sketch is compared with.")] = "first",
+    alpha: Annotated[float, option(ALPHA)] = 0.01,
+    correction: Annotated[
+        Literal["holm", "fdr", "none"],
+        option(
+            "What alpha bounds. holm: the probability of any false alarm; fdr: the share of false ones among "
+            "all alarms; none: the probability in each comparison."
         ),
-    )
-    def drift_(
-        sketches: Annotated[list[str], typer.Argument(help="Sketches in order, or one table of groups.")],
-        against: Annotated[
-            Literal["first", "previous", "rest"], typer.Option("--against", help="What each sketch is compared with.")
-        ] = "first",
-        alpha: Annotated[float, typer.Option("--alpha", help=ALPHA)] = 0.01,
-        correction: Annotated[
-            Literal["holm", "fdr", "none"],
-            typer.Option(
-                "--correction",
-                help="What alpha bounds. holm: the probability of any false alarm; fdr: the share of false ones among "
-                "all alarms; none: the probability in each comparison.",
-            ),
-        ] = "holm",
-        min_distance: Annotated[
-            float, typer.Option("--min-distance", help="Ignore smaller distances, even if they are significant.")
-        ] = 0.0,
-        min_effect: Annotated[
-            float,
-            typer.Option(
-                "--min-effect",
-                help="Smaller effects raise no alarm: 0.3 leaves out small changes, 0.5 all but large ones.",
-            ),
-        ] = 0.0,
-        output: Annotated[
-            str | None, typer.Option("--output", "-o", help="Write a page with tables and a picture to this file.")
-        ] = None,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
-        """Compare a sequence of sketches; exit code 10 if any differs."""
-        from sketchlearn.comparison.drift import drift
+    ] = "holm",
+    min_distance: Annotated[float, option("Ignore smaller distances, even if they are significant.")] = 0.0,
+    min_effect: Annotated[
+        float, option("Smaller effects raise no alarm: 0.3 leaves out small changes, 0.5 all but large ones.")
+    ] = 0.0,
+    output: Annotated[
+        str | None, option("Write a page with tables and a picture to this file.", "--output", "-o")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare a sequence of sketches; exit code 10 if any differs."""
+    from sketchlearn.comparison.drift import drift
 
-        if not 0 < alpha < 1:
-            raise usage(f"--alpha must be between 0 and 1, got {alpha}")
-        for option, number in (("--min-distance", min_distance), ("--min-effect", min_effect)):
-            if not number >= 0:
-                raise usage(f"{option} must not be negative, got {number}")
-        if output is not None:
-            check_output(output, *sketches, as_json=as_json)
-        given = labelled_sketches(sketches)
-        with working(f"comparing {len(given)} sketches"), warnings_as_notes():
-            found = drift(given, against=against, alpha=alpha, correction=correction, min_distance=min_distance,
-                          min_effect=min_effect)  # fmt: skip
-        if output is not None:
-            from sketchlearn.plots import drift_report
+    if not 0 < alpha < 1:
+        raise usage(f"--alpha must be between 0 and 1, got {alpha}")
+    for flag, number in (("--min-distance", min_distance), ("--min-effect", min_effect)):
+        if not number >= 0:
+            raise usage(f"{flag} must not be negative, got {number}")
+    if output is not None:
+        check_output(output, *sketches, as_json=as_json)
+    given = labelled_sketches(sketches)
+    with working(f"comparing {len(given)} sketches"), warnings_as_notes():
+        found = drift(given, against=against, alpha=alpha, correction=correction, min_distance=min_distance,
+                      min_effect=min_effect)  # fmt: skip
+    if output is not None:
+        from sketchlearn.plots import drift_report
 
-            write_bytes(output, drift_report(found, alpha=alpha).encode())
-        differ = [alarm for alarm in found if alarm.differs]
-        facts = {
-            "against": against, "alpha": alpha, "correction": correction, "min_distance": min_distance,
-            "min_effect": min_effect,
-            "differ": len(differ), "changes": [alarm.facts() for alarm in found],
-        }  # fmt: skip
-        if output != "-":
-            emit(facts, as_json, _text(found, against))
-        if differ:
-            raise typer.Exit(Code.DIFFERENT)
+        write_bytes(output, drift_report(found, alpha=alpha).encode())
+    differ = [alarm for alarm in found if alarm.differs]
+    facts = {
+        "against": against, "alpha": alpha, "correction": correction, "min_distance": min_distance,
+        "min_effect": min_effect,
+        "differ": len(differ), "changes": [alarm.facts() for alarm in found],
+    }  # fmt: skip
+    if output != "-":
+        emit(facts, as_json, _text(found, against))
+    if differ:
+        raise typer.Exit(Code.DIFFERENT)
 
 
 def _text(found: list[Any], against: str) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, emit, features_in, head_of, read_input, usage
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.inputs import head_of, read_input
+from sketchlearn.cli.options import Json, verb
+from sketchlearn.cli.outputs import emit, usage
 from sketchlearn.exceptions import SketchFileError
 from sketchlearn.words import one_line
 
@@ -19,56 +20,52 @@ if TYPE_CHECKING:
 _CANNOT = "single rows, which rows touched the box, order and time of rows, columns that were not read"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
+@verb("info all.sketch")
+def info(
+    path: Annotated[str, typer.Argument(help="Sketch, table, map, model or checkpoint; - for standard input.")],
+    as_json: Json = False,
+) -> None:
+    """Show what is in a file: rows, columns, features, noise, value ranges."""
+    from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
+    from sketchlearn.engines.checkpoint import read_checkpoint
+    from sketchlearn.limits import read_json
+    from sketchlearn.sketches import SketchTable
+    from sketchlearn.sketches import file as sketch_file
 
-    @app.command(epilog=examples("info all.sketch"))
-    def info(
-        path: Annotated[str, typer.Argument(help="Sketch, table, map, model or checkpoint; - for standard input.")],
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
-        """Show what is in a file: rows, columns, features, noise, value ranges."""
-        from sketchlearn.engines.checkpoint import MAGIC as CHECKPOINT
-        from sketchlearn.engines.checkpoint import read_checkpoint
-        from sketchlearn.limits import read_json
-        from sketchlearn.sketches import SketchTable
-        from sketchlearn.sketches import file as sketch_file
-
-        data = read_input() if path == "-" else b""
-        head = data[:4096] if path == "-" else head_of(path, 4096)
-        name = "standard input" if path == "-" else path
-        if head.startswith(sketch_file.MAGIC):
-            facts, text = _of_sketch(sketch_file.decode(data, name) if path == "-" else sketch_file.load(path))
-        elif head.startswith(CHECKPOINT) and path == "-":
-            raise usage("a checkpoint is read from its file, not from standard input")
-        elif head.startswith(CHECKPOINT):
-            point = read_checkpoint(path)
-            facts = {
-                "kind": "checkpoint",
-                "rows": point.rows,
-                "files": [mark.rsplit(" ", 2)[0] for mark in point.files],
-                "settings": point.settings,
-            }
-            text = None
-        elif head.startswith(b"PAR1"):
-            table = SketchTable.from_bytes(data, name) if path == "-" else SketchTable.load(path)
-            counts = {str(k): v for k, v in table.counts.items()}
-            facts = {"kind": "table", "groups": len(table), "rows": sum(counts.values()), "counts": counts}
-            largest = sorted(counts.items(), key=lambda kv: -kv[1])[:20]
-            text = repr(table) + "\n" + "\n".join(f"  {one_line(k)}  {v:,}" for k, v in largest)
-            text += f"\n  ... and {len(counts) - 20} more" if len(counts) > 20 else ""
-        elif head.lstrip().startswith(b"{"):
-            facts, text = _of_json(data if path == "-" else read_json(path), name)
-        else:
-            raise SketchFileError(f"{name}: not a sketch, a table of sketches, a feature map, a model or a checkpoint")
-        emit(facts, as_json, text)
+    data = read_input() if path == "-" else b""
+    head = data[:4096] if path == "-" else head_of(path, 4096)
+    name = "standard input" if path == "-" else path
+    if head.startswith(sketch_file.MAGIC):
+        facts, text = _of_sketch(sketch_file.decode(data, name) if path == "-" else sketch_file.load(path))
+    elif head.startswith(CHECKPOINT) and path == "-":
+        raise usage("a checkpoint is read from its file, not from standard input")
+    elif head.startswith(CHECKPOINT):
+        point = read_checkpoint(path)
+        facts = {
+            "kind": "checkpoint",
+            "rows": point.rows,
+            "files": [mark.rsplit(" ", 2)[0] for mark in point.files],
+            "settings": point.settings,
+        }
+        text = None
+    elif head.startswith(b"PAR1"):
+        table = SketchTable.from_bytes(data, name) if path == "-" else SketchTable.load(path)
+        counts = {str(k): v for k, v in table.counts.items()}
+        facts = {"kind": "table", "groups": len(table), "rows": sum(counts.values()), "counts": counts}
+        largest = sorted(counts.items(), key=lambda kv: -kv[1])[:20]
+        text = repr(table) + "\n" + "\n".join(f"  {one_line(k)}  {v:,}" for k, v in largest)
+        text += f"\n  ... and {len(counts) - 20} more" if len(counts) > 20 else ""
+    elif head.lstrip().startswith(b"{"):
+        facts, text = _of_json(data if path == "-" else read_json(path), name)
+    else:
+        raise SketchFileError(f"{name}: not a sketch, a table of sketches, a feature map, a model or a checkpoint")
+    emit(facts, as_json, text)
 
 
 def _of_json(data: bytes, name: str) -> tuple[dict[str, Any], str]:
     from sketchlearn.limits import check_json
     from sketchlearn.models import Model
-    from sketchlearn.models.loading import is_model
+    from sketchlearn.models.loading import features_in, is_model
 
     check_json(len(data), name)
     if is_model(data):

@@ -7,27 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, emit
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.options import Json, verb
+from sketchlearn.cli.outputs import emit
+
+GROUP = "Show a ledger of privacy budgets."
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    ledger = typer.Typer(help="Show a ledger of privacy budgets.", no_args_is_help=True)
-    app.add_typer(ledger, name="ledger")
+@verb("ledger show budget.json")
+def show(path: Annotated[str, typer.Argument(help="A ledger written by privatize.")], as_json: Json = False) -> None:
+    """Show what was spent on each dataset, and what is left."""
+    from sketchlearn.privacy import Ledger
+    from sketchlearn.privacy.ledger import describe
 
-    @ledger.command(epilog=examples("ledger show budget.json"))
-    def show(
-        path: Annotated[str, typer.Argument(help="A ledger written by privatize.")],
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
-        """Show what was spent on each dataset, and what is left."""
-        from sketchlearn.privacy import Ledger
-        from sketchlearn.privacy.ledger import describe
-
-        facts = describe(Ledger(path))
-        emit(facts, as_json, _text(facts))
+    facts = describe(Ledger(path))
+    emit(facts, as_json, _text(facts))
 
 
 _WIDTH = 40  # letters

@@ -7,66 +7,45 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sketchlearn.cli.app import (
-    Debug,
-    Json,
-    Output,
-    check_output,
-    emit,
-    is_table,
-    note,
-    read_group,
-    read_sketch,
-    usage,
-    write_bytes,
-)
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.inputs import is_table, read_group, read_sketch
+from sketchlearn.cli.options import Json, Output, option, verb
+from sketchlearn.cli.outputs import check_output, emit, note, usage, write_bytes
 from sketchlearn.words import counted
 
 if TYPE_CHECKING:
     from sketchlearn.sketches import Sketch
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
+@verb("merge monday.sketch tuesday.sketch -o week.sketch", "merge days.parquet -g monday -g tuesday -o week.sketch")
+def merge_(
+    sketches: Annotated[list[str], typer.Argument(help="Sketches, or tables of sketches (.parquet).")],
+    output: Output,
+    group: Annotated[
+        list[str] | None, option("Use only these groups of the tables; repeatable.", "--group", "-g")
+    ] = None,
+    users: Annotated[
+        Literal["disjoint", "same"] | None,
+        option("For private sketches: disjoint if nobody is in two of them, otherwise same."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Add sketches. From tables, add all groups or those named by --group."""
+    from sketchlearn.sketches import merge
 
-    @app.command(
-        "merge",
-        epilog=examples(
-            "merge monday.sketch tuesday.sketch -o week.sketch",
-            "merge days.parquet -g monday -g tuesday -o week.sketch",
-        ),
-    )
-    def merge_(
-        sketches: Annotated[list[str], typer.Argument(help="Sketches, or tables of sketches (.parquet).")],
-        output: Output,
-        group: Annotated[
-            list[str] | None, typer.Option("--group", "-g", help="Use only these groups of the tables; repeatable.")
-        ] = None,
-        users: Annotated[
-            Literal["disjoint", "same"] | None,
-            typer.Option("--users", help="For private sketches: disjoint if nobody is in two of them, otherwise same."),
-        ] = None,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
-        """Add sketches. From tables, add all groups or those named by --group."""
-        from sketchlearn.sketches import merge
+    check_output(output, *sketches)
+    if users is None:
+        total = merge(s.tracked() for s in _all(sketches, group))
+    else:
+        from sketchlearn.privacy import combine
 
-        check_output(output, *sketches)
-        if users is None:
-            total = merge(s.tracked() for s in _all(sketches, group))
-        else:
-            from sketchlearn.privacy import combine
-
-            total = combine(list(_all(sketches, group)), users)
-        write_bytes(output, total.to_bytes())
-        if output != "-":
-            emit(
-                {"output": output, "rows": total.count, "merged": len(sketches)},
-                as_json,
-                f"{output}: {counted(total.count, 'row')} from {counted(len(sketches), 'file')}",
-            )
+        total = combine(list(_all(sketches, group)), users)
+    write_bytes(output, total.to_bytes())
+    if output != "-":
+        emit(
+            {"output": output, "rows": total.count, "merged": len(sketches)},
+            as_json,
+            f"{output}: {counted(total.count, 'row')} from {counted(len(sketches), 'file')}",
+        )
 
 
 def _all(paths: list[str], groups: list[str] | None) -> Iterator[Sketch]:

@@ -6,28 +6,24 @@ from typing import Annotated
 
 import typer
 
-from sketchlearn.cli.app import Debug, Decimal, Delimiter, Encoding, Format, Json, emit
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.options import Decimal, Delimiter, Encoding, Format, Json, verb
+from sketchlearn.cli.outputs import emit
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
+@verb("profile sales.parquet", "profile 'days/*.csv' --delimiter ';'")
+def profile_(
+    data: Annotated[list[str], typer.Argument(help="Files, globs or folders.")],
+    format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    as_json: Json = False,
+) -> None:
+    """Show types, missing values and ranges of the columns, and suggest columns, encoder and map.
 
-    @app.command("profile", epilog=examples("profile sales.parquet", "profile 'days/*.csv' --delimiter ';'"))
-    def profile_(
-        data: Annotated[list[str], typer.Argument(help="Files, globs or folders.")],
-        format: Format = None,
-        delimiter: Delimiter = None,
-        decimal: Decimal = None,
-        encoding: Encoding = None,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
-        """Show types, missing values and ranges of the columns, and suggest columns, encoder and map.
+    Up to 100 000 rows are read.
+    """
+    from sketchlearn.profiling import profile
 
-        Up to 100 000 rows are read.
-        """
-        from sketchlearn.profiling import profile
-
-        found = profile(data, format=format, delimiter=delimiter, decimal=decimal, encoding=encoding)
-        emit(found.facts(), as_json, str(found))
+    found = profile(data, format=format, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    emit(found.facts(), as_json, str(found))

@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import sketchlearn
-from sketchlearn.cli.app import (
-    Debug,
-    Json,
-    check_output,
-    emit,
-    numbers_in,
-    read_model,
-    read_sketch,
-    usage,
-    working,
-    write_bytes,
-)
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.inputs import numbers_in, read_model, read_sketch
+from sketchlearn.cli.options import Json, Seed, option, verb
+from sketchlearn.cli.outputs import check_output, emit, usage, working, write_bytes
 from sketchlearn.exceptions import IncompatibleSketchError
 
 if TYPE_CHECKING:
@@ -27,47 +17,39 @@ if TYPE_CHECKING:
     from sketchlearn.sketches import Sketch
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
+@verb("report model.json", "report model.json --sketch all.sketch --ks 1:12 -o report.html")
+def report(
+    model: Annotated[str, typer.Argument(help="A model written by 'learn'; - for standard input.")],
+    output: Annotated[str, option("Page to write; - for standard output.", "--output", "-o")] = "report.html",
+    title: Annotated[str | None, option("Heading of the page.")] = None,
+    sketch: Annotated[str | None, option("The sketch of the model: adds the misfit for each k.")] = None,
+    ks: Annotated[str | None, option("With --sketch: numbers of components to try, e.g. 1:12.")] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Write a page with tables and interactive pictures that works offline, in light and dark."""
+    check_output(output, model, sketch, as_json=as_json)
+    if ks is not None and sketch is None:
+        raise usage("--ks needs --sketch: the sweep decodes the sketch")
+    if model == "-" and sketch == "-":
+        raise usage("standard input (-) can be read only once")
+    learned = read_model(model)
+    table = None
+    if sketch is not None:
+        from sketchlearn.decoders import sweep
 
-    @app.command(epilog=examples("report model.json", "report model.json --sketch all.sketch --ks 1:12 -o report.html"))
-    def report(
-        model: Annotated[str, typer.Argument(help="A model written by 'learn'; - for standard input.")],
-        output: Annotated[str, typer.Option("--output", "-o", help="Page to write; - for standard output.")] = (
-            "report.html"
-        ),
-        title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
-        sketch: Annotated[
-            str | None, typer.Option("--sketch", help="The sketch of the model: adds the misfit for each k.")
-        ] = None,
-        ks: Annotated[
-            str | None, typer.Option("--ks", help="With --sketch: numbers of components to try, e.g. 1:12.")
-        ] = None,
-        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed, for repeatable results.")] = 0,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
-        """Write a page with tables and interactive pictures that works offline, in light and dark."""
-        check_output(output, model, sketch, as_json=as_json)
-        if ks is not None and sketch is None:
-            raise usage("--ks needs --sketch: the sweep decodes the sketch")
-        if model == "-" and sketch == "-":
-            raise usage("standard input (-) can be read only once")
-        learned = read_model(model)
-        table = None
-        if sketch is not None:
-            options, numbers = learned.sweep_options(), numbers_in(ks or "1:12")
-            if options is None:
-                raise usage(f"--sketch adds a choice of k, and {learned.task} models have no k")
-            s = read_sketch(sketch)
-            _check_same(learned, s)
-            with working(f"trying {len(numbers)} numbers of components"):
-                table = sketchlearn.sweep(s, numbers, task=learned.task, random_state=seed, **options)
-        page = sketchlearn.plots.report(learned, title=title, sweep=table)
-        write_bytes(output, page.encode())
-        if output != "-":
-            facts = {"output": output, "task": learned.task, "bytes": len(page.encode())}
-            emit(facts, as_json, f"{output}: {learned.headline}; open it in a browser")
+        options, numbers = learned.sweep_options(), numbers_in(ks or "1:12")
+        if options is None:
+            raise usage(f"--sketch adds a choice of k, and {learned.task} models have no k")
+        s = read_sketch(sketch)
+        _check_same(learned, s)
+        with working(f"trying {len(numbers)} numbers of components"):
+            table = sweep(s, numbers, task=learned.task, random_state=seed, **options)
+    page = sketchlearn.plots.report(learned, title=title, sweep=table)
+    write_bytes(output, page.encode())
+    if output != "-":
+        facts = {"output": output, "task": learned.task, "bytes": len(page.encode())}
+        emit(facts, as_json, f"{output}: {learned.headline}; open it in a browser")
 
 
 def _check_same(model: Model, sketch: Sketch) -> None:

@@ -13,90 +13,83 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from sketchlearn.cli.app import Debug, check_output, note, read_features, usage, write_bytes
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.inputs import read_features
+from sketchlearn.cli.options import option, verb
+from sketchlearn.cli.outputs import check_output, note, usage, write_bytes
 
 _LAST = 1.0  # second that a server stays when a round is over
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
+@verb("serve map.json --store sums.db -o total.sketch")
+def serve(
+    sketch: Annotated[str, typer.Argument(help="Feature map for all clients: a file from 'design', or a sketch.")],
+    store: Annotated[str, option("SQLite file with the sum and the keys.", "--store", "-s")],
+    output: Annotated[str | None, option("Write the sum to this file when the server stops.", "--output", "-o")] = None,
+    host: Annotated[str, option("Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, option("Port to listen on.")] = 8000,
+    most_rows: Annotated[int | None, option("Largest number of rows in one sketch.")] = None,
+    until: Annotated[datetime | None, option("Stop accepting at this time (local clock).")] = None,
+    users: Annotated[
+        Literal["disjoint", "same"] | None,
+        option("For sketches that clients made private: disjoint if nobody is in two, otherwise same."),
+    ] = None,
+    secure: Annotated[bool, option("One round of secure aggregation: only the noisy total is learned.")] = False,
+    holders: Annotated[int | None, option("With --secure: how many participants are expected.")] = None,
+    honest: Annotated[
+        int | None, option("With --secure: how many of them stay to the end at least; more than half.")
+    ] = None,
+    epsilon: Annotated[float | None, option("With --secure: epsilon of the total.")] = None,
+    delta: Annotated[float, option("With --secure: delta of the total.")] = 0.0,
+    records_per_user: Annotated[
+        int, option("With --secure: the largest number of rows of one person, with all participants together.")
+    ] = 1,
+    seconds: Annotated[
+        float, option("With --secure: how long each step waits for participants that don't answer.")
+    ] = 60.0,
+) -> None:
+    """Accept sketches with POST /sketches and add each one once.
 
-    @app.command("serve", epilog=examples("serve map.json --store sums.db -o total.sketch"))
-    def serve(
-        sketch: Annotated[str, typer.Argument(help="Feature map for all clients: a file from 'design', or a sketch.")],
-        store: Annotated[str, typer.Option("--store", "-s", help="SQLite file with the sum and the keys.")],
-        output: Annotated[
-            str | None, typer.Option("--output", "-o", help="Write the sum to this file when the server stops.")
-        ] = None,
-        host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-        port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
-        most_rows: Annotated[int | None, typer.Option(help="Largest number of rows in one sketch.")] = None,
-        until: Annotated[datetime | None, typer.Option(help="Stop accepting at this time (local clock).")] = None,
-        users: Annotated[
-            Literal["disjoint", "same"] | None,
-            typer.Option(help="For sketches that clients made private: disjoint if nobody is in two, otherwise same."),
-        ] = None,
-        secure: Annotated[
-            bool, typer.Option("--secure", help="One round of secure aggregation: only the noisy total is learned.")
-        ] = False,
-        holders: Annotated[int | None, typer.Option("--holders", help="With --secure: how many are expected.")] = None,
-        honest: Annotated[
-            int | None, typer.Option("--honest", help="With --secure: how many at least stay; more than half.")
-        ] = None,
-        epsilon: Annotated[float | None, typer.Option("--epsilon", help="With --secure: of the total.")] = None,
-        delta: Annotated[float, typer.Option("--delta", help="With --secure: of the total.")] = 0.0,
-        records_per_user: Annotated[
-            int, typer.Option("--records-per-user", help="With --secure: rows of one person, with all together.")
-        ] = 1,
-        seconds: Annotated[
-            float, typer.Option("--seconds", help="With --secure: how long a step waits for those who are silent.")
-        ] = 60.0,
-        debug: Debug = False,
-    ) -> None:
-        """Accept sketches with POST /sketches and add each one once.
+    Clients send an Idempotency-Key with every sketch. They get the feature map at GET /recipe. If the variable
+    SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer. GET /health says whether the store can be
+    read. GET /sum returns the sum so far to clients that send SKETCHLEARN_READ_TOKEN. Several servers may share a
+    store. SIGTERM and Ctrl-C stop the server after the current requests; then the output is written.
 
-        Clients send an Idempotency-Key with every sketch, and get the feature map at GET /recipe.  If the variable
-        SKETCHLEARN_TOKEN is set, they must send it as Authorization: Bearer.  GET /health says whether the store can be
-        read.  GET /sum is the sum so far, for those who send SKETCHLEARN_READ_TOKEN.  Servers may share a store.
-        SIGTERM and Ctrl-C stop the server after the current requests; then the output is written.
+    With --secure, participants run 'sketchlearn contribute', and the server stops when the total is known.
+    """
+    from sketchlearn.federation import Collector, SecureRound
+    from sketchlearn.optional import optional
 
-        With --secure, holders take part with 'sketchlearn contribute', and the server stops when the total is known.
-        """
-        from sketchlearn.federation import Collector, SecureRound
-        from sketchlearn.optional import optional
-
-        uvicorn = optional("uvicorn", "server", "an HTTP endpoint")
-        if output is not None:
-            check_output(output, sketch, store)
-        features = read_features(sketch)
-        if secure:
-            if holders is None or honest is None or epsilon is None or output is None or not delta > 0:
-                raise usage("--secure needs --holders, --honest, --epsilon, --delta and --output")
-            if most_rows is not None or until is not None or users is not None:
-                raise usage("--most-rows, --until and --users are not for --secure")
-            app = SecureRound(
-                features, store, epsilon=epsilon, delta=delta, holders=holders, honest=honest, seconds=seconds,
-                records_per_user=records_per_user, token=os.environ.get("SKETCHLEARN_TOKEN"),
-            )  # fmt: skip
-            note(f"http://{host}:{port}/round is a round of {holders} holders with the map {features.fingerprint}")
-            _serve_round(uvicorn, app, host, port, output)
-            return
-        collector = Collector(
-            features, store, token=os.environ.get("SKETCHLEARN_TOKEN"),
-            read_token=os.environ.get("SKETCHLEARN_READ_TOKEN"), most_rows=most_rows,
-            until=None if until is None else until.timestamp(), users=users,
+    uvicorn = optional("uvicorn", "server", "an HTTP endpoint")
+    if output is not None:
+        check_output(output, sketch, store)
+    features = read_features(sketch)
+    if secure:
+        if holders is None or honest is None or epsilon is None or output is None or not delta > 0:
+            raise usage("--secure needs --holders, --honest, --epsilon, --delta and --output")
+        if most_rows is not None or until is not None or users is not None:
+            raise usage("--most-rows, --until and --users are not for --secure")
+        app = SecureRound(
+            features, store, epsilon=epsilon, delta=delta, holders=holders, honest=honest, seconds=seconds,
+            records_per_user=records_per_user, token=os.environ.get("SKETCHLEARN_TOKEN"),
         )  # fmt: skip
-        note(f"http://{host}:{port}/sketches takes sketches of the map {features.fingerprint}")
-        try:
-            with _until_terminated():
-                uvicorn.run(collector, host=host, port=port, log_level="warning", ws="none")
-        finally:
-            total = collector.sketch
-            note(f"{total.count:,} rows in {collector.submissions:,} sketches")
-            collector.close()
-            if output is not None and not total.is_empty:
-                write_bytes(output, total.to_bytes())
+        note(f"http://{host}:{port}/round is a round of {holders} holders with the map {features.fingerprint}")
+        _serve_round(uvicorn, app, host, port, output)
+        return
+    collector = Collector(
+        features, store, token=os.environ.get("SKETCHLEARN_TOKEN"),
+        read_token=os.environ.get("SKETCHLEARN_READ_TOKEN"), most_rows=most_rows,
+        until=None if until is None else until.timestamp(), users=users,
+    )  # fmt: skip
+    note(f"http://{host}:{port}/sketches takes sketches of the map {features.fingerprint}")
+    try:
+        with _until_terminated():
+            uvicorn.run(collector, host=host, port=port, log_level="warning", ws="none")
+    finally:
+        total = collector.sketch
+        note(f"{total.count:,} rows in {collector.submissions:,} sketches")
+        collector.close()
+        if output is not None and not total.is_empty:
+            write_bytes(output, total.to_bytes())
 
 
 def _serve_round(uvicorn: Any, app: Any, host: str, port: int, output: str) -> None:

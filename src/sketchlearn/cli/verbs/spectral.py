@@ -12,18 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from sketchlearn.cli.app import (
-    Debug,
-    Json,
-    check_output,
-    emit,
-    usage,
-    working,
-    write_bytes,
-    writing,
-)  # fmt: skip
-from sketchlearn.cli.help import examples
-from sketchlearn.cli.options import reads
+from sketchlearn.cli.options import Json, Seed, option, verb
+from sketchlearn.cli.outputs import check_output, emit, usage, working, write_bytes, writing
 
 _KINDS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 _ROWS = 65536  # written at a time
@@ -33,92 +23,73 @@ _BROKEN = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
+@verb("spectral rows.parquet -k 5 -o model.json --labels labels.csv", "spectral graph.npz -k 5 -o model.json")
+def spectral(
+    data: Annotated[
+        list[str],
+        typer.Argument(help="Rows: files, globs, folders, a database URL or -. Or a graph: .npz of scipy.sparse."),
+    ],
+    k: Annotated[int, option("Number of clusters.", "-k", "--clusters", min=1)],
+    output: Annotated[str, option("Where to write the model (JSON).", "-o", "--output")],
+    labels: Annotated[str | None, option("Where to write the cluster of each row: .parquet or .csv.")] = None,
+    nodes: Annotated[str | None, option("Where to write the embedded nodes: .parquet or .csv.")] = None,
+    sketch: Annotated[str | None, option("Where to write the sketch of the embedded nodes.")] = None,
+    neighbors: Annotated[int, option("Number of nearest rows to join each row with.", min=1)] = 10,
+    components: Annotated[int | None, option("Number of eigenvectors; by default one per cluster.", min=1)] = None,
+    seed: Seed = 0,
+    id_column: Annotated[str | None, option("Column to copy to the labels.", "--id")] = None,
+    *,
+    reading: dict[str, Any],
+    as_json: Json = False,
+) -> None:
+    """Cluster the nodes of a graph by its eigenvectors. Rows are joined to their nearest neighbours.
 
-    @app.command(
-        epilog=examples(
-            "spectral rows.parquet -k 5 -o model.json --labels labels.csv", "spectral graph.npz -k 5 -o model.json"
-        )
+    The whole graph must fit in memory.
+    """
+    if output == "-":
+        raise usage("-o needs the name of a file")
+    if id_column is not None and labels is None:
+        raise usage("--id is copied to the labels: say where with --labels")
+    tables = {path: _kind(path) for path in (labels, nodes) if path is not None}
+    outputs = [path for path in (output, labels, nodes, sketch) if path is not None]
+    for path in outputs:
+        check_output(path, *data)
+    if len({Path(path).resolve() for path in outputs}) < len(outputs):
+        raise usage("two outputs have the same name")
+    is_graph = any(Path(path).suffix.lower() == ".npz" for path in data)
+    if is_graph:
+        if len(data) > 1:
+            raise usage("give only one file if it is a graph (.npz)")
+        if id_column is not None or any(value is not None for value in reading.values()):
+            raise usage("a graph (.npz) has no columns: leave out --id, --columns and other options of rows")
+    from sklearn.exceptions import ConvergenceWarning
+
+    from sketchlearn.learn import CompressiveSpectralClustering
+
+    with working("reading"):
+        given, names = (_graph(data[0]), None) if is_graph else _rows(data, id_column, reading)
+    estimator = CompressiveSpectralClustering(
+        k,
+        affinity="precomputed" if is_graph else "nearest_neighbors",
+        n_neighbors=neighbors,
+        n_components=components,
+        random_state=seed,
     )
-    @reads
-    def spectral(
-        data: Annotated[
-            list[str],
-            typer.Argument(help="Rows: files, globs, folders, a database URL or -. Or a graph: .npz of scipy.sparse."),
-        ],
-        k: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")],
-        output: Annotated[str, typer.Option("-o", "--output", help="Where to write the model (JSON).")],
-        labels: Annotated[
-            str | None, typer.Option("--labels", help="Where to write the cluster of each row: .parquet or .csv.")
-        ] = None,
-        nodes: Annotated[
-            str | None, typer.Option("--nodes", help="Where to write the embedded nodes: .parquet or .csv.")
-        ] = None,
-        sketch: Annotated[
-            str | None, typer.Option("--sketch", help="Where to write the sketch of the embedded nodes.")
-        ] = None,
-        neighbors: Annotated[
-            int, typer.Option("--neighbors", min=1, help="Number of nearest rows to join each row with.")
-        ] = 10,
-        components: Annotated[
-            int | None, typer.Option("--components", min=1, help="Number of eigenvectors; by default one per cluster.")
-        ] = None,
-        seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed, for repeatable results.")] = 0,
-        id_column: Annotated[str | None, typer.Option("--id", help="Column to copy to the labels.")] = None,
-        *,
-        reading: dict[str, Any],
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
-        """Cluster the nodes of a graph by its eigenvectors. Rows are joined to their nearest neighbours.
-
-        The whole graph must fit in memory.
-        """
-        if output == "-":
-            raise usage("-o needs the name of a file")
-        if id_column is not None and labels is None:
-            raise usage("--id is copied to the labels: say where with --labels")
-        tables = {path: _kind(path) for path in (labels, nodes) if path is not None}
-        outputs = [path for path in (output, labels, nodes, sketch) if path is not None]
-        for path in outputs:
-            check_output(path, *data)
-        if len({Path(path).resolve() for path in outputs}) < len(outputs):
-            raise usage("two outputs have the same name")
-        is_graph = any(Path(path).suffix.lower() == ".npz" for path in data)
-        if is_graph:
-            if len(data) > 1:
-                raise usage("give only one file if it is a graph (.npz)")
-            if id_column is not None or any(value is not None for value in reading.values()):
-                raise usage("a graph (.npz) has no columns: leave out --id, --columns and other options of rows")
-        from sklearn.exceptions import ConvergenceWarning
-
-        from sketchlearn.learn import CompressiveSpectralClustering
-
-        with working("reading"):
-            given, names = (_graph(data[0]), None) if is_graph else _rows(data, id_column, reading)
-        estimator = CompressiveSpectralClustering(
-            k,
-            affinity="precomputed" if is_graph else "nearest_neighbors",
-            n_neighbors=neighbors,
-            n_components=components,
-            random_state=seed,
-        )
-        with working(f"looking for {k} clusters"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict says it
-            found = estimator.fit(given)
-        model = found.to_model()
-        if labels is not None:
-            table: dict[str, Any] = {} if id_column is None else {id_column: names}
-            _table(labels, tables[labels], table | {"cluster": found.labels_})
-        if nodes is not None:
-            _table(nodes, tables[nodes], dict(zip(model.columns, found.embedding_.T, strict=True)))
-        if sketch is not None:
-            write_bytes(sketch, found.sketch_.to_bytes())
-        write_bytes(output, model.to_json().encode())  # the last one: where it is, all are
-        facts = {name: path for name, path in (("labels", labels), ("nodes", nodes), ("sketch", sketch)) if path}
-        line = f"{output}: {model.headline}. {found.verdict_}"
-        emit({"output": output, **facts, "task": model.task, **model.summary()}, as_json, line)
+    with working(f"looking for {k} clusters"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict says it
+        found = estimator.fit(given)
+    model = found.to_model()
+    if labels is not None:
+        table: dict[str, Any] = {} if id_column is None else {id_column: names}
+        _table(labels, tables[labels], table | {"cluster": found.labels_})
+    if nodes is not None:
+        _table(nodes, tables[nodes], dict(zip(model.columns, found.embedding_.T, strict=True)))
+    if sketch is not None:
+        write_bytes(sketch, found.sketch_.to_bytes())
+    write_bytes(output, model.to_json().encode())  # the last one: where it is, all are
+    facts = {name: path for name, path in (("labels", labels), ("nodes", nodes), ("sketch", sketch)) if path}
+    line = f"{output}: {model.headline}. {found.verdict_}"
+    emit({"output": output, **facts, "task": model.task, **model.summary()}, as_json, line)
 
 
 def _kind(path: str) -> str:

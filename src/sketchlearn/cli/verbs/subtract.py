@@ -7,40 +7,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sketchlearn.cli.app import Debug, Json, Output, check_output, emit, note, read_sketch, usage, write_bytes
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.inputs import read_sketch
+from sketchlearn.cli.options import Json, Output, option, verb
+from sketchlearn.cli.outputs import check_output, emit, note, usage, write_bytes
 from sketchlearn.words import counted
 
 if TYPE_CHECKING:
     from sketchlearn.sketches.value import Sketch
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-
-    @app.command(epilog=examples("subtract all.sketch tuesday.sketch -o rest.sketch"))
-    def subtract(
-        whole: Annotated[str, typer.Argument(help="Sketch to remove rows from; - for standard input.")],
-        parts: Annotated[list[str], typer.Argument(help="Sketches of the rows to remove.")],
-        output: Output,
-        force: Annotated[
-            bool, typer.Option("--force", help="Remove parts even if the record says that they were removed before.")
-        ] = False,
-        as_json: Json = False,
-        debug: Debug = False,
-    ) -> None:
-        """Remove the rows of some sketches from another. They must have been added before."""
-        if [whole, *parts].count("-") > 1:
-            raise usage("standard input (-) can be read only once")
-        check_output(output, whole, *parts)
-        rest = read_sketch(whole).tracked()
-        unknown: list[str] = []
-        for path in parts:
-            rest = _without(rest, read_sketch(path), path, whole, force, unknown)
-        write_bytes(output, rest.to_bytes())
-        if output != "-":
-            facts = {"output": output, "rows": rest.count, "unknown": unknown}
-            emit(facts, as_json, f"{output}: {counted(rest.count, 'row')} left")
+@verb("subtract all.sketch tuesday.sketch -o rest.sketch")
+def subtract(
+    whole: Annotated[str, typer.Argument(help="Sketch to remove rows from; - for standard input.")],
+    parts: Annotated[list[str], typer.Argument(help="Sketches of the rows to remove.")],
+    output: Output,
+    force: Annotated[bool, option("Remove parts even if the record says that they were removed before.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove the rows of some sketches from another. They must have been added before."""
+    if [whole, *parts].count("-") > 1:
+        raise usage("standard input (-) can be read only once")
+    check_output(output, whole, *parts)
+    rest = read_sketch(whole).tracked()
+    unknown: list[str] = []
+    for path in parts:
+        rest = _without(rest, read_sketch(path), path, whole, force, unknown)
+    write_bytes(output, rest.to_bytes())
+    if output != "-":
+        facts = {"output": output, "rows": rest.count, "unknown": unknown}
+        emit(facts, as_json, f"{output}: {counted(rest.count, 'row')} left")
 
 
 def _without(rest: Sketch, part: Sketch, path: str, whole: str, force: bool, unknown: list[str]) -> Sketch:

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import typer
-
-from sketchlearn.cli.app import Debug, Json, emit
-from sketchlearn.cli.help import examples
+from sketchlearn.cli.options import Json, verb
+from sketchlearn.cli.outputs import emit
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
+@verb("warmup")
+def warmup(as_json: Json = False) -> None:
+    """Compile all loops for this processor and keep them on disk.
 
-    @app.command(epilog=examples("warmup"))
-    def warmup(as_json: Json = False, debug: Debug = False) -> None:
-        """Compile all loops for this processor and keep them on disk.
+    The compiled code lies beside the package, or in the user's cache folder where that can't be written;
+    NUMBA_CACHE_DIR names another place.
+    """
+    from sketchlearn.kernels import warmup as warm
 
-        The compiled code lies beside the package, or in the user's cache folder where that can't be written;
-        NUMBA_CACHE_DIR names another place.
-        """
-        from sketchlearn.kernels import warmup as warm
-
-        done = warm()
-        if done.tier == "numpy":
-            text = "nothing to compile: sums run on NumPy here"
-        else:
-            what = f"compiled {len(done.compiled)} functions" if done.compiled else "nothing to compile"
-            where = f"kept in {done.cache}" if done.cache else "not kept: no folder for compiled code can be written"
-            text = f"{what} in {done.seconds:.1f} s (tier {done.tier}), {where}"
-        facts = {
-            "tier": done.tier,
-            "compiled": list(done.compiled),
-            "seconds": round(done.seconds, 3),
-            "cache": done.cache,
-        }
-        emit(facts, as_json, text)
+    done = warm()
+    if done.tier == "numpy":
+        text = "nothing to compile: sums run on NumPy here"
+    else:
+        what = f"compiled {len(done.compiled)} functions" if done.compiled else "nothing to compile"
+        where = f"kept in {done.cache}" if done.cache else "not kept: no folder for compiled code can be written"
+        text = f"{what} in {done.seconds:.1f} s (tier {done.tier}), {where}"
+    facts = {"tier": done.tier, "compiled": list(done.compiled), "seconds": round(done.seconds, 3), "cache": done.cache}
+    emit(facts, as_json, text)

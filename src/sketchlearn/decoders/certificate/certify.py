@@ -6,25 +6,19 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
+from sketchlearn.decoders.budget import LARGE
 from sketchlearn.decoders.certificate import repair
 from sketchlearn.decoders.certificate.examine import Examination, examine
 from sketchlearn.decoders.certificate.tangent import HALF_A_ROW
-from sketchlearn.decoders.certificate.whitened import DENSE, FEW, Array, Whitened
+from sketchlearn.decoders.certificate.whitened import DENSE, FEW, Whitened
 from sketchlearn.decoders.families import SHARED, Family
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import LIGHTEST, NARROWEST, State
 from sketchlearn.decoders.verdicts import FEWEST_ROWS
 
-_FEWEST = 500  # frequencies that are looked at if there are so many,
-_PER_PARAMETER = 1.5  # and as many per parameter, if that is more
-_NOISY = 0.3  # additive noise over that of rows from which on every frequency tells something new,
-_MOST = 10**9  # multiply-adds of the normal equations that are spent on more of them then
 _MANY = 800  # parameters beyond which one frequency each must do, and nothing is repaired
-_MOST_PARAMETERS = 4000  # beyond this there is no certificate: the normal equations would take minutes
-_MEMORY = 2**29  # bytes of a certificate that are always allowed, where four times the map are less
-_COPIES = 80  # bytes of a certificate per squared number of parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,47 +37,47 @@ class Certified:
         """Whether the certificate is given."""
         return self.examination.passed
 
+    @property
+    def residual(self) -> float:
+        """What is left, in standard deviations."""
+        return self.examination["residual"].score
+
 
 class Certifier:
-    """Certificates for states of one problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        Made from a sketch, so that it has a view of it in double precision.
-    rng : numpy Generator
-        For the places that tests look at.
-    """
+    """Certificates for states of one problem, which was made from a sketch."""
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
-        assert problem.view is not None
-        self.view, self.problem, self.rng = problem.view, problem, rng
+        self.problem, self.rng = problem, rng
 
     def can(self, k: int, family: Family = SHARED) -> bool:
-        """Whether there is a certificate for so many components."""
-        most = math.isqrt(max(_MEMORY, 4 * 4 * self.problem.size * self.problem.dim) // _COPIES)
-        return self._parameters(k, family) <= min(_MOST_PARAMETERS, most, 2 * self.problem.size - 1)
+        """Whether there is a certificate for so many components.
+
+        Normal equations of 4000 parameters take minutes.  A certificate takes 80 bytes for each squared parameter, and
+        may take what any decoder may, or four times the map.
+        """
+        most = math.isqrt(int(max(LARGE, 4 * 4 * self.problem.size * self.problem.dim)) // 80)
+        return self._parameters(k, family) <= min(4000, most, 2 * self.problem.size - 1)
 
     def _parameters(self, k: int, family: Family) -> int:
         return family.parameters(k, self.problem.dim) - 1  # (weights sum to 1)
 
     def whitened(self, state: State, everything: bool = False) -> Whitened:
-        """The problem in the metric of its noise around a state, with a random part of a large sketch."""
+        """The problem in the metric of its noise around a state, with a random part of a large sketch.
+
+        In additive noise every frequency tells something new: as many as seconds allow then.
+        """
         size, d = self.problem.size, self.problem.dim
         count = self._parameters(state.k, state.family)
-        wanted = max(_FEWEST, int((_PER_PARAMETER if count <= _MANY else 1.0) * count))
+        wanted = max(500, int((1.5 if count <= _MANY else 1.0) * count))
         if d <= FEW:
             wanted = max(DENSE, wanted // 2)
-        if self.problem.n * float(self.view.added.mean()) > _NOISY:
-            wanted = max(wanted, _MOST // count**2)
-        index: npt.NDArray[np.intp] = np.arange(size)
+        if self.problem.n * float(self.problem.added.mean()) > 0.3:
+            wanted = max(wanted, 10**9 // count**2)
+        index: Index = np.arange(size)
         if wanted < size and not everything:
             index = np.sort(np.random.default_rng(size).permutation(size)[:wanted])
-        w = self.view.operator.rows(index).frequencies()
-        z = self.view.mean[index] * np.exp(-1j * (w @ self.problem.center))
-        # (additive noise is alike in both parts; shortcuts for blocks know Gaussian rows only)
-        dense = None if state.family.projected else True
-        return Whitened(w * self.problem.scale, z, self.problem.n, state, 0.5 * self.view.added[index], dense)
+        # (shortcuts for blocks know Gaussian rows only)
+        return Whitened.of(self.problem, state, index, None if state.family.projected else True)
 
     def certify(self, state: State, *, mend: bool = True) -> Certified:
         """Polish and examine a fit; if it fails, repair it where the tests point."""
@@ -94,12 +88,12 @@ class Certifier:
         if best.passed or not mend or self._parameters(state.k, state.family) > _MANY:
             return best
         repaired = self._repaired(problem)
-        return repaired if repaired.passed or repaired.examination.residual < best.examination.residual else best
+        return repaired if repaired.passed or repaired.residual < best.residual else best
 
     def _repaired(self, problem: Whitened) -> Certified:
         """Components added where they are missing, then the least needed pruned; a few outliers may stay apart."""
         k = problem.state.k
-        work = repair.copy(problem)
+        work = problem.copy()
         explained = repair.grow(work, self.problem.box, self.rng, k // 2 + 3)
         order = np.argsort(-work.state.weights)
         order = order[: max(k, int((work.state.weights * problem.n >= HALF_A_ROW).sum()))]

@@ -19,98 +19,51 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.certificate.findings import DETERMINED, EXPLAINED, RESOLVED, TESTS, Exam, Finding
 from sketchlearn.decoders.certificate.scores import SPLIT, missing_limit, search_missing, split_test
 from sketchlearn.decoders.certificate.tangent import F32, Tangent, remainders
-from sketchlearn.decoders.certificate.whitened import APART, Array, Whitened
+from sketchlearn.decoders.certificate.whitened import APART, Whitened
 
 RESIDUAL = 4.0  # standard deviations up to which chance explains it
 COORDINATE, DISTANCE = 0.5, 1.0  # widths: standard error of a coordinate, root mean square distance of a mean
 REACH = 1.5  # radians
-_SURE, _EVERYWHERE = 2.5, 0.98  # with which the smallest cluster is seen, and at which share of the places in the box
 
 
 @dataclass(frozen=True, eq=False)
 class Examination:
-    """Numbers in normalised units; see the module.
+    """What is known of a fitted mixture, in normalised units.
 
     Attributes
     ----------
-    residual, missing, split : float
-        In standard deviations.
-    limit : float
-        Largest `missing` that chance leaves.
+    findings : tuple of Finding
+        Of all tests.
+    covariance : ndarray
+        Of the means (k d) and weights (k).
+    means_std : ndarray (k, d)
+        Standard errors of the means.
     missing_at, missing_weight : ndarray (d,), float
         Where a component is missing most, and its estimated weight.
-    split_at : int
-        The component that is most likely two.
-    means_std, weights_std : ndarray (k, d), (k,)
-        Standard errors.
     smallest : float
         Weight of a cluster that would have been noticed wherever it is (98 % of the places in the box).
     closest : ndarray (k,)
         Distance in widths at which a component that is an equal pair would have been noticed.
-    worst_coordinate, worst_distance : float
-        Largest standard error of a coordinate, and root mean square distance of a mean from its place, in widths.
-    worst : int
-        The component that is known least.
-    width_error : float
-        Largest relative standard error of a width.
-    splits : ndarray (k,)
-        Score of each component being two.
-    reach : float
-        The longest frequencies times the width of a component, or half its distance to the next, whichever is more, at
-        the worst component: far below 1 only moments of the data are seen, and other clusters have the same.
-    share : float
-        Largest smallest weight that is asked for: half of an even share.
-    more : tuple of Finding
-        Of tests that were registered.
     """
 
-    residual: float
-    missing: float
-    limit: float
+    findings: tuple[Finding, ...]
+    covariance: Array
+    means_std: Array
     missing_at: Array
     missing_weight: float
-    split: float
-    split_at: int
-    means_std: Array
-    weights_std: Array
-    covariance: Array
     smallest: float
     closest: Array
-    worst_coordinate: float
-    worst_distance: float
-    worst: int
-    width_error: float
-    splits: Array
-    reach: float
-    share: float
-    more: tuple[Finding, ...] = ()
 
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """All tests with their limits."""
-        return (
-            Finding("residual", self.residual, RESIDUAL, "standard deviations of the misfit above its mean"),
-            Finding("missing", self.missing, self.limit, "score of one more component at its best place"),
-            Finding("split", self.split, SPLIT, f"score of component {self.split_at} being two, or of another shape"),
-            *self.more,
-            Finding(
-                "coordinate", self.worst_coordinate, COORDINATE, "widths: error of the worst coordinate", DETERMINED
-            ),
-            Finding("distance", self.worst_distance, DISTANCE, "widths: error of the worst centre", DETERMINED),
-            Finding("width", self.width_error, COORDINATE, "relative error of the worst width", DETERMINED),
-            Finding(
-                "reach", 1.0 / max(self.reach, 1e-300), 1.0 / REACH, "inverse radians at the worst component", RESOLVED
-            ),
-            Finding("smallest", self.smallest, self.share, "share of a cluster that would be noticed", RESOLVED),
-        )
+    def __getitem__(self, test: str) -> Finding:
+        return next(f for f in self.findings if f.name == test)
 
-    def _passes(self, question: str) -> bool:
-        return all(f.passed for f in self.findings if f.question == question)
+    def _passes(self, *questions: str) -> bool:
+        return all(f.passed for f in self.findings if f.question in questions)
 
     def covariance_of(self, k: int) -> Array:
         """Of the means (k d) and weights (k) of the first k components."""
@@ -129,11 +82,6 @@ class Examination:
         return self._passes(DETERMINED)
 
     @property
-    def resolved(self) -> bool:
-        """The map sees the shape of the components, and a cluster of ordinary size would have been noticed."""
-        return self._passes(RESOLVED)
-
-    @property
     def passed(self) -> bool:
         """All tests pass."""
         return all(f.passed for f in self.findings)
@@ -147,13 +95,9 @@ def residual_test(tangent: Tangent, noise: F32) -> float:
     problem = tangent.problem
     m, count = len(problem.w), noise.shape[1]
     statistic = problem.n * float(tangent.residual @ tangent.residual)
-    if problem.dense:
-        total = 2 * m - problem.ridge * float((solve_triangular(problem._root, np.eye(2 * m), lower=True) ** 2).sum())
-    else:
-        total = _block_trace(problem)
     left = tangent.off(noise)
     used = float(np.vdot(noise, noise) - np.vdot(left, left)) / count
-    mean = max(total - used, 0.0)
+    mean = max(problem.trace - used, 0.0)
     gram = left.T @ left
     second = (float((gram * gram).sum()) - float((np.diag(gram) ** 2).sum())) / (count * (count - 1))
     if problem.released:  # noise of a release is independent in every entry
@@ -161,33 +105,29 @@ def residual_test(tangent: Tangent, noise: F32) -> float:
     return (statistic - mean) / math.sqrt(2.0 * max(second, 1.0))
 
 
-def _block_trace(problem: Whitened) -> float:
-    """Trace of the noise in whitened coordinates: the ridge is no noise."""
-    first, cross, second = problem._first, problem._cross, problem._second
-    inverse = 1.0 / first**2 + (cross / (first * second)) ** 2 + 1.0 / second**2
-    return 2.0 * len(first) - problem.ridge * float(inverse.sum())
-
-
 def _smallest(error: float, limit: float) -> float:
     """Rows of a cluster that is noticed, if the standard error of their number is `error`.
 
-    The score is then above its limit by some of its own standard deviations, and by some of those with which a number
+    The score is then above its limit by 2.5 of its own standard deviations, and by as many of those with which a number
     of rows stands for a share.
     """
-    needed = (limit + _SURE) * error
-    return (0.5 * (_SURE + math.sqrt(_SURE**2 + 4.0 * needed))) ** 2
+    needed = (limit + 2.5) * error
+    return (0.5 * (2.5 + math.sqrt(2.5**2 + 4.0 * needed))) ** 2
 
 
 def _reach(problem: Whitened, core: int) -> float:
-    """See :class:`Examination`."""
+    """The longest frequencies times the width of a component, or half its distance to the next, whichever is more.
+
+    At the worst component.  Far below 1 only moments of the data are seen, and other clusters have the same.
+    """
     state, d = problem.state, problem.w.shape[1]
     lengths = np.sort((problem.w**2).sum(1))
     longest = math.sqrt(lengths[-min(d + 1, len(lengths))])  # (a few of them, in all directions)
-    apart = ((state.means[:, None] - state.means) ** 2).sum(2)
-    np.fill_diagonal(apart, np.inf)
-    nearest = apart.min(1)
-    if len(nearest) == 1:
-        nearest = np.zeros(1)
+    nearest = np.zeros(1)
+    if state.k > 1:
+        apart = ((state.means[:, None] - state.means) ** 2).sum(2)
+        np.fill_diagonal(apart, np.inf)
+        nearest = apart.min(1)
     return longest * math.sqrt(float((state.widths**2 + nearest / 4.0)[:core].min()))
 
 
@@ -195,13 +135,11 @@ def examine(
     problem: Whitened, box: tuple[Array, Array], rng: np.random.Generator, core: int | None = None
 ) -> Examination:
     """All tests and standard errors at the present state; only the first `core` components need be determined."""
-    core = core or len(problem.state.weights)
-    tangent = Tangent(problem)
-    state = problem.state
+    tangent, state = Tangent(problem), problem.state
     k, d = state.means.shape
+    core = core or k
     covariance = tangent.covariance() / problem.n
-    std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    means_std, weights_std = std[: k * d].reshape(k, d), std[k * d :]
+    means_std = np.sqrt(np.maximum(np.diag(covariance)[: k * d], 0.0)).reshape(k, d)
     noise = remainders(problem, rng)
     residual = residual_test(tangent, noise)
     limit = missing_limit(tangent, noise, box, rng)
@@ -209,27 +147,21 @@ def examine(
     split, closest = split_test(tangent)
     away = np.sqrt(((places[:, None] - state.means) ** 2).sum(2)).min(1) > APART * state.width
     errors = errors[away] if away.any() else errors
+    smallest = _smallest(float(np.quantile(errors, 0.98)) * problem.n, limit) / problem.n
     coordinate = (means_std / state.widths[:, None]).max(1)[:core]
     distance = (np.sqrt((means_std**2).sum(1)) / state.widths)[:core]
-    return Examination(
-        residual=residual,
-        missing=missing,
-        limit=limit,
-        missing_at=at,
-        missing_weight=max(missing, 0.0) * error,
-        split=float(split.max()),
-        split_at=int(split.argmax()),
-        means_std=means_std,
-        weights_std=weights_std,
-        covariance=covariance,
-        smallest=_smallest(float(np.quantile(errors, _EVERYWHERE)) * problem.n, limit) / problem.n,
-        closest=closest,
-        worst_coordinate=float(coordinate.max()),
-        worst_distance=float(distance.max()),
-        worst=int(coordinate.argmax()),
-        width_error=tangent.width_error(),
-        splits=split,
-        reach=_reach(problem, core),
-        share=0.5 / core,
-        more=tuple(test(Exam(tangent, noise, box, rng, core)) for test in TESTS),
+    two, worst = int(split.argmax()), int(coordinate.argmax())
+    known = float(coordinate[worst])
+    short = 1.0 / max(_reach(problem, core), 1e-300)
+    findings = (
+        Finding("residual", residual, RESIDUAL, "standard deviations of the misfit above its mean"),
+        Finding("missing", missing, limit, "score of one more component at its best place"),
+        Finding("split", float(split[two]), SPLIT, f"score of component {two} being two, or of another shape", at=two),
+        *(test(Exam(tangent, noise, box, rng, core)) for test in TESTS),
+        Finding("coordinate", known, COORDINATE, "widths: error of the worst coordinate", DETERMINED, worst),
+        Finding("distance", float(distance.max()), DISTANCE, "widths: error of the worst centre", DETERMINED),
+        Finding("width", tangent.width_error(), COORDINATE, "relative error of the worst width", DETERMINED),
+        Finding("reach", short, 1.0 / REACH, "inverse radians at the worst component", RESOLVED),
+        Finding("smallest", smallest, 0.5 / core, "share of a cluster that would be noticed", RESOLVED),
     )
+    return Examination(findings, covariance, means_std, at, max(missing, 0.0) * error, smallest, closest)

@@ -29,6 +29,8 @@ class Finding:
         What the score means.
     question : {"explained", "determined", "resolved"}
         What the test is about.
+    at : int
+        The component that the score is about, if it is about one.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class Finding:
     limit: float
     words: str
     question: str = EXPLAINED
+    at: int = 0
 
     @property
     def passed(self) -> bool:

@@ -9,22 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.budget import over
 from sketchlearn.decoders.certificate.examine import RESIDUAL, residual_test
 from sketchlearn.decoders.certificate.scores import missing_limit, search_missing
 from sketchlearn.decoders.certificate.tangent import Tangent, remainders
-from sketchlearn.decoders.certificate.whitened import APART, Array, Whitened
+from sketchlearn.decoders.certificate.whitened import APART, Whitened
 from sketchlearn.decoders.state import State
 
-_HARDER = 400, 160  # places and climbers
-_FIRST_RADIUS, _GROWTH = 1.5, 2.0  # frequencies that the first round of coarse to fine sees, and how it goes on
-
 Box = tuple[Array, Array]
-
-
-def copy(problem: Whitened) -> Whitened:
-    """A copy of the problem, to be changed."""
-    return Whitened(problem.w, problem.z, problem.n, problem.state, problem.extra, problem.dense)
 
 
 def grow(problem: Whitened, box: Box, rng: np.random.Generator, most: int) -> bool:
@@ -39,7 +32,7 @@ def grow(problem: Whitened, box: Box, rng: np.random.Generator, most: int) -> bo
         if score < limit and left < 0.75 * RESIDUAL:
             return True
         if score < limit:  # there is something, but not here: look again, harder
-            more = search_missing(tangent, noise, box, rng, *_HARDER)
+            more = search_missing(tangent, noise, box, rng, 400, 160)
             if more[0] > score:
                 score, place, error = more[:3]
         if score < 3.0 or i == most or over("more repair"):
@@ -111,7 +104,7 @@ def coarse_to_fine(problem: Whitened, k: int, box: Box, rng: np.random.Generator
     radii = np.sqrt((w * w).sum(1))
     state = State.shared(np.ones(1), np.zeros((1, d)), 1.0)
     most = k + k // 2 + 3
-    radius = max(_FIRST_RADIUS, float(np.sort(radii)[min(2 * (d + 2), len(radii) - 1)]))
+    radius = max(1.5, float(np.sort(radii)[min(2 * (d + 2), len(radii) - 1)]))
     while True:
         seen = np.flatnonzero(radii <= radius)
         part = Whitened(w[seen], z[seen], problem.n, state, problem.extra[seen])
@@ -127,7 +120,7 @@ def coarse_to_fine(problem: Whitened, k: int, box: Box, rng: np.random.Generator
             break
         if over("the finer scales"):
             return False
-        radius = min(_GROWTH * radius, float(radii.max()))
+        radius = min(2.0 * radius, float(radii.max()))
     problem.replace(state)
     problem.settle()
     if len(state.weights) > k:

@@ -10,16 +10,14 @@ import math
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.certificate.tangent import F32, Tangent
-from sketchlearn.decoders.certificate.whitened import Array, Whitened, real
+from sketchlearn.decoders.certificate.whitened import Whitened, real
 from sketchlearn.decoders.noise import PROBES
 from sketchlearn.decoders.state import State
 
 SPLIT = 8.0  # standard deviations up to which chance explains it
-_POWER = 1.64  # with which the closest pair is seen in 95 % of the cases
-_PLACES, _CLIMBERS = 180, 32  # where a missing component is looked for
 _RARE = 5.0  # standard deviations that chance does not reach in a single number, among all components and searches
-_SEARCHES = 12  # in noise alone
 
 
 def least_limit(d: int) -> float:
@@ -40,8 +38,8 @@ def missing_limit(tangent: Tangent, noise: F32, box: tuple[Array, Array], rng: n
         return least
     left, deviation = tangent.left, 1.0 / math.sqrt(problem.n)
     try:
-        heights = np.empty(_SEARCHES)
-        for i in range(_SEARCHES):
+        heights = np.empty(12)
+        for i in range(len(heights)):
             tangent.left = tangent.off(deviation * rng.standard_normal((len(left), 1)))[:, 0]
             heights[i] = search_missing(tangent, noise, box, rng)[0]
     finally:
@@ -96,8 +94,8 @@ def search_missing(
     noise: F32,
     box: tuple[Array, Array],
     rng: np.random.Generator,
-    count: int = _PLACES,
-    climbers: int = _CLIMBERS,
+    count: int = 180,
+    climbers: int = 32,
 ) -> tuple[float, Array, float, Array, Array]:
     """Largest score, its place, standard error of the weight there; and places all over, with theirs."""
     state = tangent.problem.state
@@ -278,5 +276,5 @@ def _closest(information: float, n: float, freedom: int) -> float:
     """Distance of an equal pair that is noticed in 95 %: at +-x/2 the covariance grows by x^2/4."""
     need = SPLIT
     for _ in range(20):
-        need = SPLIT * math.sqrt(2.0 * freedom) + _POWER * math.sqrt(2.0 * freedom + 4.0 * need)
+        need = SPLIT * math.sqrt(2.0 * freedom) + 1.64 * math.sqrt(2.0 * freedom + 4.0 * need)
     return 2.0 * math.sqrt(math.sqrt(need) / math.sqrt(max(information, 1e-300) * n))

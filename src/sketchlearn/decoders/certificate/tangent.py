@@ -9,8 +9,9 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotri
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise
-from sketchlearn.decoders.certificate.whitened import Array, Whitened, simplex_basis
+from sketchlearn.decoders.certificate.whitened import Whitened, simplex_basis
 
 F32 = npt.NDArray[np.float32]
 T = TypeVar("T", np.float32, np.float64)

@@ -28,26 +28,22 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
+from sketchlearn.arrays import AnyArray, Array, Complex
 from sketchlearn.decoders.budget import charge
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.features.operator import DenseOperator
 
-Array = npt.NDArray[np.float64]
 T = TypeVar("T", np.float32, np.float64)
 
 DENSE = 300  # frequencies up to which all of R is used,
 FEW = 5  # or dimensions
-_STEPS, _FEW_STEPS, _MANY = 6, 1, 500  # Gauss-Newton steps, for few and for many parameters
 APART = 4.0  # widths beyond which two components share no rows
-_FURTHEST = 5.0  # standard deviations of the data that a mean may go in one step
 
 
-def real(values: npt.NDArray[np.complex128]) -> Array:
+def real(values: Complex) -> Array:
     """Real parts over imaginary parts, (m, ...) to (2 m, ...)."""
     return np.concatenate([values.real, values.imag], axis=0)
-
-
-_PAIR = 40  # multiply-adds that the covariance of two frequencies within a component takes as long as
 
 
 class Whitened:
@@ -70,7 +66,7 @@ class Whitened:
     def __init__(
         self,
         w: Array,
-        z: npt.NDArray[np.complex128],
+        z: Complex,
         n: float,
         state: State,
         extra: Array | float = 0.0,
@@ -86,12 +82,27 @@ class Whitened:
         self.dense = len(w) <= DENSE or w.shape[1] <= FEW if dense is None else dense
         self.refresh()
 
+    @classmethod
+    def of(cls, problem: Problem, state: State, index: Any = slice(None), dense: bool | None = None) -> Whitened:
+        """Some of the frequencies of a problem that was made from a sketch."""
+        view = problem.view
+        assert view is not None
+        w = view.operator.rows(np.arange(len(view.mean))[index]).frequencies()
+        z = view.mean[index] * np.exp(-1j * (w @ problem.center))
+        # (additive noise is alike in both parts)
+        return cls(w * problem.scale, z, problem.n, state, 0.5 * view.added[index], dense)
+
+    def copy(self) -> Whitened:
+        """A copy, to be changed."""
+        return Whitened(self.w, self.z, self.n, self.state, self.extra, self.dense)
+
     # -- the noise -----------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Take the noise of the present state."""
         if self.dense:
-            charge(8.0 * len(self.w) ** 3 / 6.0 + len(self.w) ** 2 * self.state.k * _PAIR)
+            # (the covariance of two frequencies within a component takes as long as 40 multiply-adds)
+            charge(8.0 * len(self.w) ** 3 / 6.0 + 40.0 * len(self.w) ** 2 * self.state.k)
             noise = remainder_covariance(self.w, self.state)
             noise[np.diag_indices_from(noise)] += self.ridge + self.n * np.concatenate([self.extra, self.extra])
             self._root = cholesky(noise, lower=True, overwrite_a=True, check_finite=False)
@@ -112,6 +123,16 @@ class Whitened:
             rows: Array = np.einsum("ij,ij->i", self._root, self._root)
             return rows[: len(self.w)] + rows[len(self.w) :]
         return np.asarray(self._first**2 + self._second**2 + self._cross**2)
+
+    @property
+    def trace(self) -> float:
+        """Trace of the noise in whitened coordinates: the ridge is no noise."""
+        m = len(self.w)
+        if self.dense:
+            inverse = solve_triangular(self._root, np.eye(2 * m), lower=True) ** 2
+        else:
+            inverse = 1.0 / self._first**2 + (self._cross / (self._first * self._second)) ** 2 + 1.0 / self._second**2
+        return 2.0 * m - self.ridge * float(inverse.sum())
 
     def white(self, values: npt.NDArray[T]) -> npt.NDArray[T]:
         """Real vectors (2 m, ...) over the noise."""
@@ -140,7 +161,7 @@ class Whitened:
 
     # -- the model -----------------------------------------------------------------------------
 
-    def atoms(self, state: State) -> npt.NDArray[np.complex128]:
+    def atoms(self, state: State) -> Complex:
         """Characteristic functions of the components, (m, k)."""
         return np.ascontiguousarray(state.family.values(state.means, state.shapes, self.operator).T)
 
@@ -148,7 +169,7 @@ class Whitened:
         """The model of the sketch, (2 m,)."""
         return real(self.atoms(state) @ state.weights)
 
-    def tangents(self, state: State, dtype: npt.DTypeLike = np.float64) -> tuple[npt.NDArray[Any], Array]:
+    def tangents(self, state: State, dtype: npt.DTypeLike = np.float64) -> tuple[AnyArray, Array]:
         """Derivatives of the model, one column a parameter, and the model.
 
         Means (k d), weights along directions that keep their sum (k - 1), then the free numbers of the shapes.
@@ -178,8 +199,8 @@ class Whitened:
         state, family = self.state, self.state.family
         k, d = state.means.shape
         move = step[: k * d].reshape(k, d)
-        # what the sketch does not determine must not run away
-        means = state.means + move * np.minimum(1.0, _FURTHEST / np.maximum(np.abs(move).max(1), 1e-300))[:, None]
+        # what the sketch does not determine must not run away: five standard deviations of the data at most
+        means = state.means + move * np.minimum(1.0, 5.0 / np.maximum(np.abs(move).max(1), 1e-300))[:, None]
         weights = state.weights + (simplex_basis(k) @ step[k * d : k * d + k - 1] if k > 1 else 0.0)
         weights = np.maximum(weights, 1e-9)
         tail = step[k * d + k - 1 :].reshape(len(state.shapes), -1)
@@ -187,19 +208,24 @@ class Whitened:
 
     # -- the fit -------------------------------------------------------------------------------
 
+    @property
+    def many(self) -> bool:
+        """Whether there are so many parameters that each step is costly."""
+        return self.state.means.size + self.state.k > 500
+
     def polish(self, steps: int | None = None) -> float:
         """Damped Gauss-Newton steps in this metric; returns how far a mean has moved, in widths.
 
         Six of them, or one where each is costly and the search has left little to do.
         """
         start = self.state.means.copy()
-        many = self.state.means.size + len(self.state.means) > _MANY
+        many = self.many
         dtype = np.float32 if many else np.float64  # (of many, single precision finds a direction as good)
         tangents, model = self.tangents(self.state, dtype)
         residual = self.white(self.y - model)
         best, damping = float(residual @ residual), 1e-6
         if steps is None:
-            steps = _FEW_STEPS if many else _STEPS
+            steps = 1 if many else 6
         for _ in range(steps):
             charge(tangents.size * (tangents.shape[1] + tangents.shape[0] * bool(self.dense)))
             columns = self.white(tangents)
@@ -232,9 +258,7 @@ class Whitened:
     def settle(self, rounds: int = 2) -> float:
         """Polish and take the new noise, until nothing moves; returns how far a mean has moved, in widths."""
         moved = 0.0
-        if len(self.state.means) * (self.state.means.shape[1] + 1) > _MANY:
-            rounds = 1
-        for _ in range(rounds):
+        for _ in range(1 if self.many else rounds):
             step = self.polish()
             moved = max(moved, step)
             self.refresh()
@@ -260,24 +284,16 @@ def simplex_basis(k: int) -> Array:
 
 def remainder_covariance(w: Array, state: State) -> Array:
     """R of the module for cosines and sines, (2 m, 2 m)."""
-    m, family = len(w), state.family
-    plain = np.exp(1j * (w @ state.means.T))
-    direct, conjugate = np.zeros((m, m), np.complex128), np.zeros((m, m), np.complex128)
-    groups = [slice(None)] if family.shared else [slice(l, l + 1) for l in range(state.k)]
-    for part in groups:
-        between, across = family.pairs(w, state.shapes if family.shared else state.shapes[part])
-        weighted = plain[:, part] * state.weights[part]
-        direct += between * (weighted @ plain[:, part].conj().T)
-        conjugate += across * (weighted @ plain[:, part].T)
-    out = np.empty((2 * m, 2 * m))
-    out[:m, :m] = 0.5 * (direct.real + conjugate.real)
-    out[m:, m:] = 0.5 * (direct.real - conjugate.real)
-    out[:m, m:] = 0.5 * (conjugate.imag - direct.imag)
-    out[m:, :m] = out[:m, m:].T
-    return out
+    return of_parts(*state.pairs(w))
 
 
-def remainder_variance(w: Array, state: State) -> tuple[Array, npt.NDArray[np.complex128]]:
+def of_parts(direct: Complex, conjugate: Complex) -> Array:
+    """Covariances of cosines and sines, (2 m, 2 m), from those with the features and with their conjugates."""
+    across = 0.5 * (conjugate.imag - direct.imag)
+    return np.block([[0.5 * (direct.real + conjugate.real), across], [across.T, 0.5 * (direct.real - conjugate.real)]])
+
+
+def remainder_variance(w: Array, state: State) -> tuple[Array, Complex]:
     """The diagonal of R: E|.|^2 (m,), and E(.)^2 (m,).
 
     Where a component's shape is free, what a row contributes to it is absorbed as well.

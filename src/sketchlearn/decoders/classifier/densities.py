@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import decode
 from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_component, shares_of, varying
 from sketchlearn.decoders.classifier.worth import worth
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.evidence import beyond_box, small_class
 from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.solution import Code, MixtureSolution, said
@@ -23,45 +23,26 @@ from sketchlearn.models.rules import MixtureRule
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.words import counted
 
-Array = npt.NDArray[np.float64]
-
 # added to variances, in parts of each column's own: little for naive Bayes (scikit-learn's GaussianNB adds a part of
 # the largest one, which drowns narrow columns), more for matrices, which may be singular
 _FLOOR, _MATRIX_FLOOR = 1e-9, 1e-7
 
 
+@decoder
 def decode_moments(
     table: SketchTable,
     k: int = 1,
     *,
     rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
     class_weights: Array | None = None,
     shrinkage: float = 0.0,
     shape: str = "tied",
 ) -> ClassifierModel:
-    """Normal classes with one covariance for all (LDA), one each (QDA), or variances only (naive Bayes).
+    """Normal classes with one covariance for all (LDA, ``"tied"``), one each (QDA, ``"full"``), or variances only
+    (naive Bayes, ``"diag"``).
 
-    Parameters
-    ----------
-    table : SketchTable
-        One sketch of all products of columns a class.
-    k : int
-        Must be 1.
-    rng : numpy Generator
-        For the shares in `typical`, which are estimated from draws.
-    trace : list, optional
-        Stays empty.
-    class_weights : ndarray (c,), optional
-        Factors of the classes' rows.
-    shrinkage : float
-        Between 0 and 1: covariances are pulled towards their mean variance by so much.
-    shape : {"tied", "full", "diag"}
-        LDA, QDA or naive Bayes.
-
-    Returns
-    -------
-    ClassifierModel
+    `class_weights` (c,) multiply the rows of the classes.  Covariances are pulled towards their mean variance by
+    `shrinkage`, between 0 and 1.  The shares in `typical` are estimated from draws.
     """
     name = {"tied": "lda", "full": "qda", "diag": "naive-bayes"}[shape]
     one_component(k, name)
@@ -91,7 +72,7 @@ def decode_moments(
     numbers = {"tied": free, "diag": 2.0 * d, "full": 0.5 * d * (d + 3.0)}[shape] * (len(counts) - 1)
     rule = MixtureRule(np.log(moments.shares), mixtures)
     laws = _normal(moments.means, moments.covariances)
-    found = _solution(table, name, rule, laws, shape == "tied", numbers, rng, trace)
+    found = _solution(table, name, rule, laws, shape == "tied", numbers, rng)
     pairs = list(zip(laws, table.values(), strict=True))
     if any(beyond_box(law, sketch) for law, sketch in pairs):  # then it is not known how often normal classes are told
         found = replace(found, facts={**found.facts, "expected_error": float("nan")})
@@ -103,33 +84,18 @@ def decode_moments(
     return found
 
 
+@decoder
 def decode_class_mixtures(
     table: SketchTable,
     k: int,
     *,
     rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
     class_weights: Array | None = None,
     covariance_type: str = "full",
 ) -> ClassifierModel:
     """A Gaussian mixture of k components a class, decoded from its sketch.
 
-    Parameters
-    ----------
-    table : SketchTable
-        One sketch of Fourier features a class.
-    k : int
-        Components a class, where there are ten rows for each; of a class with fewer rows as many as there are.
-    rng, trace
-        Of the decoder of mixtures.
-    class_weights : ndarray (c,), optional
-        Factors of the classes' rows.
-    covariance_type : {"full", "tied", "diag", "spherical"}
-        Shape of the components.
-
-    Returns
-    -------
-    ClassifierModel
+    A class with fewer than ten rows for each has fewer components.  `class_weights` (c,) multiply the rows.
     """
     characteristic(table.features, "a mixture a class")
     counts_of(table)
@@ -137,10 +103,7 @@ def decode_class_mixtures(
     short = [str(label) for label, sketch in table.items() if sketch.count < FEWEST_ROWS * k]
     for sketch in table.values():
         fitting = int(np.clip(sketch.count // FEWEST_ROWS, 1, k))
-        solution = decode(sketch, fitting, task="gmm", random_state=rng, covariance_type=covariance_type)
-        if trace is not None:
-            trace += solution.trace
-        found.append(solution)
+        found.append(decode(sketch, fitting, task="gmm", random_state=rng, covariance_type=covariance_type))
     doubtful = [str(label) for label, s in zip(table, found, strict=True) if not s.reliable]
     code = Code.RELIABLE if not doubtful else max((s.code for s in found if not s.reliable), key=_severity)
     said = ["Not certified."]
@@ -152,10 +115,10 @@ def decode_class_mixtures(
         said.append(f"Classes whose mixture is not certified: {', '.join(doubtful[:5])}. The first of them: {first}")
     rule = MixtureRule(np.log(shares_of(table, class_weights)), tuple(s.mixture for s in found))
     each = [GAUSSIANS[covariance_type].parameters(len(s.weights), table.features.dim) for s in found]
-    model = _solution(table, "mixture", rule, rule.mixtures, False, float(sum(each) - max(each)), rng, trace)
+    model = _solution(table, "mixture", rule, rule.mixtures, False, float(sum(each) - max(each)), rng)
     if code is not Code.RELIABLE:
         model = replace(model, code=code, verdict=" ".join(said))
-    return replace(model, ratio=max(s.ratio for s in found))
+    return replace(model, ratio=max(s.ratio for s in found), trace=[step for s in found for step in s.trace])
 
 
 def _severity(code: Code) -> int:
@@ -175,7 +138,6 @@ def _solution(
     shared: bool,
     parameters: float,
     rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None,
 ) -> ClassifierModel:
     """The rule with what it is worth, if the classes have these laws and differ in so many numbers."""
     counts, shares = counts_of(table), np.exp(rule.log_priors)
@@ -188,7 +150,7 @@ def _solution(
     elif doubt:
         code, verdict = Code.UNDETERMINED, f"Not certified. {doubt}."
     return ClassifierModel(
-        **said("classifier", name, error, float("nan"), (code, verdict), 0, trace),
+        **said("classifier", name, error, float("nan"), (code, verdict)),
         rule=rule,
         counts=counts,
         typical=found.typical,

@@ -10,12 +10,11 @@ lengths are drawn together by its share in their variance (DerSimonian and Laird
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.classifier.ridge import counts_of, one_component, shares_of
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.evidence import small_class
 from sketchlearn.decoders.noise import DEVIATIONS
 from sketchlearn.decoders.solution import Code, said
@@ -26,34 +25,12 @@ from sketchlearn.models.rules import LinearRule
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 
-Array = npt.NDArray[np.float64]
 
-
+@decoder
 def decode_means(
-    table: SketchTable,
-    k: int = 1,
-    *,
-    rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
-    class_weights: Array | None = None,
+    table: SketchTable, k: int = 1, *, rng: np.random.Generator, class_weights: Array | None = None
 ) -> ClassifierModel:
-    """Nearest class mean in feature space.
-
-    Parameters
-    ----------
-    table : SketchTable
-        One sketch of Fourier features a class.
-    k : int
-        Must be 1.
-    rng, trace
-        Nothing here is random, and there are no rounds.
-    class_weights : ndarray (c,), optional
-        What the probability of each class is multiplied by; the rule itself has no prior.
-
-    Returns
-    -------
-    ClassifierModel
-    """
+    """Nearest class mean in feature space; `class_weights` (c,) multiply probabilities, the rule has no prior."""
     one_component(k, "the mean rule")
     phi, counts = characteristic(table.features, "the mean rule"), counts_of(table)
     m = phi.size
@@ -89,7 +66,7 @@ def decode_means(
     else:
         code, verdict = Code.RELIABLE, "Reliable. All class means differ by more than their noise."
     return ClassifierModel(
-        **said("classifier", "mean", within, float("nan"), (code, verdict), 0, trace),
+        **said("classifier", "mean", within, float("nan"), (code, verdict)),
         rule=LinearRule(phi, coefficients, intercepts, softness=within),
         counts=counts,
         typical=inner + intercepts,

@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Index
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.evidence import ROWS_EACH
 from sketchlearn.decoders.lowrank.solution import CONSTANT
 from sketchlearn.decoders.lowrank.solution import Moments as SketchMoments
@@ -29,13 +30,8 @@ from sketchlearn.models.rules import DiscriminantRule, LinearRule, MixtureRule
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 
-Array = npt.NDArray[np.float64]
-
 _PENALTIES = np.logspace(-8.0, 2.0, 41)
 _BANDS = 6
-_MOST_PARAMETERS = 0.95  # of the rows: beyond that cross-validation says nothing
-_DRAWN, _WIDTH, _MOST_OPTIMISM = 0.5, 1e-6, 100.0  # of covariances of scores: drawn to their mean, least width, factor
-_CAUTION = 40.0  # rows: with so few, the best of many fits is best by chance, and parameters count twice
 
 
 class Moments(NamedTuple):
@@ -90,7 +86,7 @@ def counts_of(table: SketchTable) -> Array:
     return np.maximum(counts.mean() + kept * apart, 1.0)
 
 
-def varying(moments: Moments, features: FeatureMap) -> npt.NDArray[np.bool_]:
+def varying(moments: Moments, features: FeatureMap) -> AnyArray:
     """Which features vary over the rows of all classes by more than rounding, (f,)."""
     least = (CONSTANT * np.abs(moments.means).max(0)) ** 2
     if features.as_embedded is not None:  # these are rounded to a grid before they are multiplied
@@ -111,36 +107,20 @@ def feature_moments(sketch: Sketch, what: str) -> tuple[Array, Array]:
     raise TypeError(f"{what} needs products of features or of columns, the sketches have {phi.kind} features")
 
 
+@decoder
 def decode_ridge(
     table: SketchTable,
     k: int = 1,
     *,
     rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
     class_weights: Array | None = None,
     alpha: float | None = None,
 ) -> ClassifierModel:
     """Least squares on the indicators of the classes.
 
-    Parameters
-    ----------
-    table : SketchTable
-        One sketch a class: of :class:`~sketchlearn.EmbeddedFeatures`, or of all products of columns
-        (:class:`~sketchlearn.QuadraticFeatures`) for a rule that is linear in the columns.
-    k : int
-        Must be 1.
-    rng : numpy Generator
-        Nothing here is random.
-    trace : list, optional
-        Gets a dict for each band of frequencies.
-    class_weights : ndarray (c,), optional
-        Factors of the classes' rows.
-    alpha : float, optional
-        Penalty ``|T - F W|^2 + alpha |W|^2`` as in scikit-learn's Ridge; chosen by cross-validation if not given.
-
-    Returns
-    -------
-    ClassifierModel
+    Sketches are of :class:`~sketchlearn.EmbeddedFeatures`, or of all products of columns for a rule that is linear in
+    the columns.  `class_weights` (c,) multiply the rows of the classes; the penalty ``|T - F W|^2 + alpha |W|^2``, as
+    in scikit-learn's Ridge, is chosen by cross-validation if it is not given.
     """
     one_component(k, "ridge")
     moments = class_moments(table, class_weights, "ridge classification")
@@ -152,11 +132,11 @@ def decode_ridge(
     spread = float(moments.shares @ (1.0 - moments.shares))
     noise = _release_noise(table, moments.shares)
     found: _Fit | None = None
-    bands = bands_of(table.features)
+    bands, trace = bands_of(table.features), list[dict[str, Any]]()
     for band, chosen in bands:
         at = np.ix_(chosen, chosen)
         fit = _fit(total[at], across[chosen], spread, n, None if alpha is None else alpha / n, band, chosen, noise)
-        if trace is not None and fit is not None:
+        if fit is not None:
             trace.append({"band": band, "penalty": fit.penalty * n, "gcv": fit.gcv, "parameters": fit.parameters})
         if fit is not None and (found is None or fit.criterion < found.criterion):
             found = fit
@@ -207,9 +187,9 @@ def _refined(rule: LinearRule, moments: Moments, fit: _Fit) -> LinearRule | Disc
     level = float(np.trace(pooled)) / len(pooled)
     if not level > 1e-12 or not (moments.shares > 0).all():
         return rule
-    optimism = min(fit.gcv / fit.residual, _MOST_OPTIMISM) if fit.residual > 0 else _MOST_OPTIMISM
-    values, vectors = np.linalg.eigh((1.0 - _DRAWN) * own + _DRAWN * pooled)
-    values = optimism * np.maximum(values, _WIDTH * level)  # (sums to which noise was added may have negative ones)
+    optimism = min(fit.gcv / fit.residual, 100.0) if fit.residual > 0 else 100.0
+    values, vectors = np.linalg.eigh(0.5 * own + 0.5 * pooled)
+    values = optimism * np.maximum(values, 1e-6 * level)  # (sums to which noise was added may have negative ones)
     own = (vectors * values[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     laws = tuple(Mixture(np.ones(1), mean[None], s[None]) for mean, s in zip(means, own, strict=True))
     return DiscriminantRule(rule, MixtureRule(np.log(moments.shares), laws))
@@ -221,7 +201,7 @@ def one_component(k: int, what: str) -> None:
         raise ValueError(f"{what} has one component a class, got {k}; decoder='mixture' has several")
 
 
-def bands_of(features: FeatureMap) -> list[tuple[str, npt.NDArray[np.intp]]]:
+def bands_of(features: FeatureMap) -> list[tuple[str, Index]]:
     """Parts of the features to try: all of them, then unions of neighbouring bands of frequencies."""
     products = features.as_embedded
     if products is None:
@@ -252,51 +232,41 @@ class _Fit(NamedTuple):
     residual: float
     parameters: float
     band: str
-    chosen: npt.NDArray[np.intp]
+    chosen: Index
 
 
 def _fit(
-    total: Array,
-    across: Array,
-    spread: float,
-    n: float,
-    penalty: float | None,
-    band: str,
-    chosen: npt.NDArray[np.intp],
-    noise: float = 0.0,
+    total: Array, across: Array, spread: float, n: float, penalty: float | None, band: str, chosen: Index, noise: float
 ) -> _Fit | None:
     """The best penalty for some features, or the one that is given; None if there are too few rows for any.
 
     `noise` is the standard deviation of entries of `total` that a release added.  The largest eigenvalue of a symmetric
     matrix of such noise is about ``2 sqrt(width) noise`` (Wigner): what is smaller is noise, and no penalty is below.
+    Of forty rows the best of many fits is best by chance: there parameters count twice.  Beyond 0.95 of the rows
+    cross-validation says nothing.
     """
-    least = 2.0 * np.sqrt(len(total)) * noise
     values, vectors = np.linalg.eigh(total)
     values = np.maximum(values, 0.0)
     rotated = vectors.T @ across
-    unit = float(values.mean()) or 1.0
-    price = 1.0 + _CAUTION / n
-    best: tuple[float, float, float, float, float] | None = None
-    for level in np.maximum(_PENALTIES * unit, least) if penalty is None else [penalty]:
+    unit, price = float(values.mean()) or 1.0, 1.0 + 40.0 / n
+
+    def at(level: float) -> _Fit:
         shrink = 1.0 / np.where(values + level > 0, values + level, np.inf)
-        parameters = float((values * shrink).sum())
-        weights = shrink[:, None] * rotated
+        parameters, weights = float((values * shrink).sum()), shrink[:, None] * rotated
         residual = spread - 2.0 * float((weights * rotated).sum()) + float((values[:, None] * weights**2).sum())
-        if penalty is None and price * (parameters + 1.0) > _MOST_PARAMETERS * n:
-            continue
         gcv, criterion = (
             max(residual, 0.0) / max(1.0 - each * (parameters + 1.0) / n, 1e-12) ** 2 for each in (1.0, price)
         )
-        if best is None or criterion < best[2]:
-            best = (float(level), gcv, criterion, residual, parameters)
-    if best is None and penalty is None and band == "all":
+        return _Fit(vectors @ weights, level, gcv, criterion, residual, parameters, band, chosen)
+
+    if penalty is not None:
+        return at(penalty)
+    levels = np.maximum(_PENALTIES * unit, 2.0 * np.sqrt(len(total)) * noise)
+    fits = [fit for fit in map(at, levels.tolist()) if price * (fit.parameters + 1.0) <= 0.95 * n]
+    if not fits and band == "all":
         # a handful of rows: the largest penalty, and the verdict says what that is worth
-        return _fit(total, across, spread, n, float(_PENALTIES[-1] * unit), band, chosen)
-    if best is None:
-        return None
-    level, gcv, criterion, residual, parameters = best
-    shrink = 1.0 / np.where(values + level > 0, values + level, np.inf)
-    return _Fit(vectors @ (shrink[:, None] * rotated), level, gcv, criterion, residual, parameters, band, chosen)
+        return at(float(_PENALTIES[-1] * unit))
+    return min(fits, key=lambda fit: fit.criterion, default=None)
 
 
 def _verdict(fit: _Fit, spread: float, n: float, tried: int) -> tuple[Code, str]:
@@ -323,9 +293,7 @@ def _verdict(fit: _Fit, spread: float, n: float, tried: int) -> tuple[Code, str]
         )
     seen = 1.0 - fit.residual / spread
     # cross-validation takes all rows to be alike: rows that have a parameter each are not, and nothing shows them
-    if (
-        explained < HELD * seen or n < ROWS_EACH * fit.parameters
-    ):  # scores of new rows are farther from their class than its probabilities say
+    if explained < HELD * seen or n < ROWS_EACH * fit.parameters:
         return Code.UNDETERMINED, (
             f"Not certified. There are too few rows: {fit.parameters:.0f} effective parameters for {n:.0f} rows. The "
             f"rule explains {seen:.1%} of the variance of the class indicators in these rows, but {explained:.1%} in "

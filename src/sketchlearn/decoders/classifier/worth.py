@@ -10,18 +10,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.noise import CHANCE, DEVIATIONS
 from sketchlearn.decoders.verdicts import HELD
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.rules import MixtureRule
 
-Array = npt.NDArray[np.float64]
-
-DRAWS = 2000
-"""Rows drawn from each class."""
-_AGAIN, _FEWER = 5, 500  # times that densities are learned again, and rows of a class that judge them
+DRAWS, FEWER = 2000, 500
+"""Rows drawn from each class, and how many of them judge densities that are learned again."""
 
 
 class Worth(NamedTuple):
@@ -53,20 +50,9 @@ class Worth(NamedTuple):
 
 
 def worth(rule: MixtureRule, laws: tuple[Mixture, ...], counts: Array, shared: bool, rng: np.random.Generator) -> Worth:
-    """What a rule is worth for rows of some laws, one a class, if it was learned from so many.
+    """What a rule is worth for rows of some laws, one a class, if it was learned from so many of each.
 
-    Parameters
-    ----------
-    rule : MixtureRule
-        The rule.
-    laws : tuple of Mixture
-        What the rows of each class are taken to be like.
-    counts : ndarray (c,)
-        Rows of each class.
-    shared : bool
-        Whether the classes of the rule have one covariance.
-    rng : numpy Generator
-        Of the draws.
+    `shared` says whether the classes of the rule have one covariance.
 
     Examples
     --------
@@ -88,9 +74,9 @@ def worth(rule: MixtureRule, laws: tuple[Mixture, ...], counts: Array, shared: b
         told = _told(scores, rule, c)
         gains += float(shares[c] * told.mean())
         squares += float(shares[c] ** 2 * told.var() / DRAWS)
-    few = [drawn[rng.integers(DRAWS, size=_FEWER)] for drawn in rows]
+    few = [drawn[rng.integers(DRAWS, size=FEWER)] for drawn in rows]
     left = []
-    for _ in range(_AGAIN):
+    for _ in range(5):
         again = _again(rule, laws, counts, shared, rng)
         each = [float(_told(again.scores(drawn), rule, c).mean()) for c, drawn in enumerate(few)]
         left.append(float(shares @ each))

@@ -15,19 +15,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Complex, Flags, Index
 from sketchlearn.features.operator import DenseOperator, Operator
 
 if TYPE_CHECKING:
     from sketchlearn.decoders.families.charts import Chart, Frame
 
-Array = npt.NDArray[np.float64]
-Real = npt.NDArray[Any]
-Index = npt.NDArray[np.intp]
 
 HALF_STEP = 0.8
 """Standard deviations by which the halves of a split component move to either side, along its longest axis."""
-_DIFFERENCE = 1e-5  # relative step of finite differences: truncation and rounding are both near 1e-10 then
-_KEPT = 0.1  # share of a positive shape parameter that one Gauss-Newton step leaves at least
 
 
 class Family(ABC):
@@ -74,11 +70,11 @@ class Family(ABC):
     # -- what a new family says ------------------------------------------------------------------
 
     @abstractmethod
-    def damping(self, shapes: Array, w: Operator) -> Real:
+    def damping(self, shapes: Array, w: Operator) -> AnyArray:
         """Logarithms of the envelopes, (k, m); one row if all components have the same."""
 
     @abstractmethod
-    def damping_vjp(self, shapes: Array, w: Operator, cotangent: Real) -> Real:
+    def damping_vjp(self, shapes: Array, w: Operator, cotangent: AnyArray) -> AnyArray:
         """``sum_j cotangent[l, j] * d damping[l, j] / d shapes[l]``, in the form of `shapes`."""
 
     @abstractmethod
@@ -157,14 +153,15 @@ class Family(ABC):
         """The free numbers of each shape, (rows, s)."""
         return shapes.reshape(len(shapes), -1)
 
-    def slopes(self, shapes: Array, w: Operator) -> Real:
+    def slopes(self, shapes: Array, w: Operator) -> AnyArray:
         """Derivatives of the damping in the free numbers, (rows, m, s); by default from central differences."""
         rows, size = self.free(shapes).shape
         out = np.empty((rows, w.shape[0], size))
         flat = shapes.reshape(rows, -1)
         for j in range(size):
             step = np.zeros_like(flat)
-            step[:, j] = _DIFFERENCE * np.maximum(np.abs(flat[:, j]), 1e-6)
+            # (truncation and rounding are both near 1e-10 then)
+            step[:, j] = 1e-5 * np.maximum(np.abs(flat[:, j]), 1e-6)
             ahead, behind = (self.damping((flat + s).reshape(shapes.shape), w) for s in (step, -step))
             out[:, :, j] = (ahead - behind) / (2.0 * step[:, j : j + 1])
         return out
@@ -172,9 +169,9 @@ class Family(ABC):
     def moved(self, shapes: Array, step: Array) -> Array:
         """Shapes after a step in the free numbers, kept possible: positive numbers keep a tenth of themselves."""
         trial = shapes + step.reshape(shapes.shape)
-        return np.where(shapes > 0, np.maximum(trial, _KEPT * shapes), trial)
+        return np.where(shapes > 0, np.maximum(trial, 0.1 * shapes), trial)
 
-    def sizes(self, d: int) -> npt.NDArray[np.bool_]:
+    def sizes(self, d: int) -> Flags:
         """Which of the free numbers of a component are in units of a variance, (s,)."""
         return np.ones(self.numbers(d), bool)
 
@@ -208,7 +205,7 @@ class Family(ABC):
 
     # -- what follows --------------------------------------------------------------------------------
 
-    def values(self, means: Array, shapes: Array, w: Operator) -> npt.NDArray[np.complex128]:
+    def values(self, means: Array, shapes: Array, w: Operator) -> Complex:
         """Characteristic functions at the frequencies, (k, m).
 
         Examples
@@ -221,7 +218,7 @@ class Family(ABC):
         """
         return np.asarray(np.exp(1j * w.forward(means) + self.damping(shapes, w)), np.complex128)
 
-    def tiled(self, shapes: Array, w: Operator) -> tuple[Real, Callable[[Real], Real]]:
+    def tiled(self, shapes: Array, w: Operator) -> tuple[AnyArray, Callable[[AnyArray], AnyArray]]:
         """The damping, and its vector-Jacobian product as a function: for families that can share work."""
         return self.damping(shapes, w), lambda cotangent: self.damping_vjp(shapes, w, cotangent)
 

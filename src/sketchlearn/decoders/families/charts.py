@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sketchlearn.decoders.families.base import Array, Family, Real
+from sketchlearn.arrays import AnyArray, Array
+from sketchlearn.decoders.families.base import Family
 from sketchlearn.decoders.noise import PROBES
 from sketchlearn.features.operator import Operator
 
@@ -23,38 +24,25 @@ if TYPE_CHECKING:
     from sketchlearn.decoders.families.factors import Factors
 
 _LEAST = 1e-3  # of the mean or pooled one: eigenvalues where there is a penalty, and curvatures, are no smaller
-_LIGHTEST = 0.05  # of the mean weight: lighter components move as if they weighed that much
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The mixture that a chart is laid around, and what limits it.
-
-    Attributes
-    ----------
-    operator, u : Operator, ndarray (m,)
-        Frequencies and their weights.
-    means, weights, shapes : ndarray
-        The mixture.
-    smallest, largest : float
-        Variances of a component.
-    strength : float
-        Of the penalty.
-    """
+    """The mixture that a chart is laid around, and what limits it."""
 
     operator: Operator
-    u: Real
+    u: AnyArray  # weights of the frequencies
     means: Array
     weights: Array
     shapes: Array
-    smallest: float
+    smallest: float  # variance of a component
     largest: float
-    strength: float
+    strength: float  # of the penalty
 
     @property
     def squared_weights(self) -> Array:
-        """Squares of the weights, none too small, (k,)."""
-        return np.asarray(np.maximum(self.weights, _LIGHTEST * max(float(self.weights.mean()), 1e-6)) ** 2)
+        """Squares of the weights, (k,): components lighter than 0.05 of the mean move as if they weighed that much."""
+        return np.asarray(np.maximum(self.weights, 0.05 * max(float(self.weights.mean()), 1e-6)) ** 2)
 
     @property
     def log_widths(self) -> tuple[float, float]:
@@ -81,7 +69,7 @@ class Chart(ABC):
         """Gradient in p from that in the shapes."""
 
     @abstractmethod
-    def curvatures(self, e2: Real) -> tuple[Array, Array]:
+    def curvatures(self, e2: AnyArray) -> tuple[Array, Array]:
         """Diagonal of the Gauss-Newton matrix in t and p, for weighted squared envelopes (k, m)."""
 
     def means(self, t: Array) -> Array:
@@ -122,7 +110,7 @@ class PlainChart(Chart):
     def pull(self, g: Array, shapes: Array, kept: Any) -> Array:
         return g
 
-    def curvatures(self, e2: Real) -> tuple[Array, Array]:
+    def curvatures(self, e2: AnyArray) -> tuple[Array, Array]:
         frame, operator = self.frame, self.frame.operator
         a2 = frame.squared_weights
         h_t = a2[:, None] * operator.quadratic_adjoint(e2, "diag")
@@ -133,13 +121,9 @@ class PlainChart(Chart):
             if self.family.shared:
                 probe = probe.sum(0, keepdims=True)
             h_p += np.asarray(self.family.damping_vjp(self.base, operator, probe), np.float64) ** 2 / PROBES
-        return floored(np.asarray(h_t, np.float64)), h_p.reshape(h_p.shape) if not h_p.size else _by_number(h_p)
-
-
-def _by_number(h: Array) -> Array:
-    """Curvatures floored for each shape parameter apart, as these may have different units."""
-    least = np.maximum(_LEAST * h.mean(0, keepdims=True), 1e-30)
-    return np.maximum(h, least)
+        if h_p.size:  # floored for each number apart, as these may have different units
+            h_p = np.maximum(h_p, np.maximum(_LEAST * h_p.mean(0, keepdims=True), 1e-30))
+        return floored(np.asarray(h_t, np.float64)), h_p
 
 
 class AxisChart(Chart):
@@ -167,7 +151,7 @@ class AxisChart(Chart):
     def pull_means(self, g: Array) -> Array:
         return g * self.columns
 
-    def curvatures(self, e2: Real) -> tuple[Array, Array]:
+    def curvatures(self, e2: AnyArray) -> tuple[Array, Array]:
         frame, operator = self.frame, self.frame.operator
         a2 = frame.squared_weights
         if self.base.ndim == 1:
@@ -234,7 +218,7 @@ class MatrixChart(Chart):
     def pull_means(self, g: Array) -> Array:
         return np.asarray((np.swapaxes(self.root, 1, 2) @ g[:, :, None])[:, :, 0])
 
-    def curvatures(self, e2: Real) -> tuple[Array, Array]:
+    def curvatures(self, e2: AnyArray) -> tuple[Array, Array]:
         a2 = self.frame.squared_weights
         h_t, h_p = np.empty(self.frame.means.shape), np.empty(self.lower.shape)
         if self.family.shared:
@@ -285,7 +269,7 @@ class FactorChart(Chart):
         out[:, 0] *= 2.0 * shapes[:, 0]
         return out
 
-    def curvatures(self, e2: Real) -> tuple[Array, Array]:
+    def curvatures(self, e2: AnyArray) -> tuple[Array, Array]:
         frame, operator, d = self.frame, self.frame.operator, self.base.shape[2]
         a2 = frame.squared_weights[:, None]
         h_t = a2 * operator.quadratic_adjoint(e2, "diag")

@@ -13,13 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.families.base import Array, Real
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.decoders.families.gaussian import FULL, Gaussian
 from sketchlearn.features.operator import Operator
 from sketchlearn.kernels import tiers
-
-_FIRST = 0.3  # standard deviations: length of new factors, and share of the diagonal that they leave at least
-_FLOOR = 0.02  # of the average diagonal: variance along a coordinate when factors are added, at least
 
 
 class Factors(Gaussian):
@@ -39,7 +36,7 @@ class Factors(Gaussian):
     def __init__(self, rank: int) -> None:
         self.rank = rank
 
-    def tiled(self, shapes: Array, w: Operator) -> tuple[Real, Callable[[Real], Real]]:
+    def tiled(self, shapes: Array, w: Operator) -> tuple[AnyArray, Callable[[AnyArray], AnyArray]]:
         k, _, d = shapes.shape
         damping = np.ascontiguousarray(w.quadratic(-0.5 * shapes[:, 0]))
         projected = w.forward(shapes[:, 1:].reshape(k * self.rank, d))
@@ -47,7 +44,7 @@ class Factors(Gaussian):
         if self.rank:
             loops.damp(projected, damping)
 
-        def pull(cotangent: Real) -> Real:
+        def pull(cotangent: AnyArray) -> AnyArray:
             out = np.empty(shapes.shape, cotangent.dtype)
             out[:, 0] = -0.5 * w.quadratic_adjoint(cotangent, "diag")
             if self.rank:
@@ -57,12 +54,12 @@ class Factors(Gaussian):
 
         return damping, pull
 
-    def damping(self, shapes: Array, w: Operator) -> Real:
+    def damping(self, shapes: Array, w: Operator) -> AnyArray:
         diagonal = w.quadratic(-0.5 * shapes[:, 0])
         projected = w.forward(shapes[:, 1:].reshape(-1, shapes.shape[2])).reshape(len(shapes), self.rank, -1)
         return np.asarray(diagonal - 0.5 * (projected**2).sum(1))
 
-    def damping_vjp(self, shapes: Array, w: Operator, cotangent: Real) -> Real:
+    def damping_vjp(self, shapes: Array, w: Operator, cotangent: AnyArray) -> AnyArray:
         return self.tiled(shapes, w)[1](cotangent)
 
     def left(self, shapes: Array, w: Operator) -> Array:
@@ -87,10 +84,10 @@ class Factors(Gaussian):
         return {"covariances": self.covariances(shapes, k, d) if self.rank else shapes[:, 0]}
 
     def widened(self, diagonals: Array, weights: Array, rng: np.random.Generator) -> Array:
-        """Shapes for diagonals (k, d): short factors in random directions, taken from the diagonals."""
+        """Shapes for diagonals (k, d): factors in random directions, 0.3 standard deviations long, taken from them."""
         k, d = diagonals.shape
         average = np.average(diagonals, axis=0, weights=weights)
-        s = np.maximum(diagonals, _FLOOR * average)
-        more = _FIRST / np.sqrt(self.rank) * rng.standard_normal((k, self.rank, d)) * np.sqrt(s)[:, None, :]
-        rest = np.maximum(s - (more**2).sum(1), _FIRST * s)
+        s = np.maximum(diagonals, 0.02 * average)
+        more = 0.3 / np.sqrt(self.rank) * rng.standard_normal((k, self.rank, d)) * np.sqrt(s)[:, None, :]
+        rest = np.maximum(s - (more**2).sum(1), 0.3 * s)
         return np.concatenate([rest[:, None], more], 1)

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.arrays import AnyArray, Array, Flags
 from sketchlearn.decoders import noise
-from sketchlearn.decoders.families.base import HALF_STEP, Array, Family, Real
+from sketchlearn.decoders.families.base import HALF_STEP, Family
 from sketchlearn.features.operator import DenseOperator, Operator, lower_triangle
 
 
@@ -23,11 +24,19 @@ class Gaussian(Family):
     """Form of the covariances, as operators name it."""
     projected = True
 
-    def damping(self, shapes: Array, w: Operator) -> Real:
+    def damping(self, shapes: Array, w: Operator) -> AnyArray:
         return w.quadratic(-0.5 * shapes)
 
-    def damping_vjp(self, shapes: Array, w: Operator, cotangent: Real) -> Real:
+    def damping_vjp(self, shapes: Array, w: Operator, cotangent: AnyArray) -> AnyArray:
         return -0.5 * w.quadratic_adjoint(cotangent, self.like)
+
+    def pooled(self, shapes: Array, weights: Array) -> Array:
+        """The average shape, slightly rounded."""
+        pool = super().pooled(shapes, weights)
+        if pool.ndim < 2:
+            return pool
+        variance = pool.mean() if pool.ndim == 2 else float(np.trace(pool[0])) / pool.shape[-1] * np.eye(pool.shape[-1])
+        return 0.98 * pool + 0.02 * variance
 
     def describe(self, shapes: Array, k: int, d: int) -> dict[str, Any]:
         return {"covariances": shapes}
@@ -99,7 +108,7 @@ class Spherical(Gaussian):
         width = np.sqrt(np.maximum(shapes, 0.0))
         return rng.standard_normal((len(owner), d)) * (width if self.shared else width[owner, None])
 
-    def slopes(self, shapes: Array, w: Operator) -> Real:
+    def slopes(self, shapes: Array, w: Operator) -> AnyArray:
         return np.broadcast_to(-0.5 * w.squared_norms[None, :, None], (len(shapes), w.shape[0], 1))
 
     def absorbed(self, shapes: Array, w: Operator, q: Array) -> Array:
@@ -148,12 +157,7 @@ class Diagonal(Gaussian):
         shapes[l] = shapes[l] - step**2
         return step, self.joined(shapes, shapes[l : l + 1])
 
-    def pooled(self, shapes: Array, weights: Array) -> Array:
-        """The average diagonal, slightly rounded."""
-        pool = super().pooled(shapes, weights)
-        return 0.98 * pool + 0.02 * float(pool.mean())
-
-    def slopes(self, shapes: Array, w: Operator) -> Real:
+    def slopes(self, shapes: Array, w: Operator) -> AnyArray:
         squares = w.coordinate_squares().T
         return np.broadcast_to(-0.5 * squares, (len(shapes), *squares.shape))
 
@@ -195,17 +199,11 @@ class Full(Gaussian):
             shapes[[l, -1]] -= np.outer(step, step)
         return step, shapes
 
-    def pooled(self, shapes: Array, weights: Array) -> Array:
-        """The average matrix, slightly rounded."""
-        pool = super().pooled(shapes, weights)
-        d = pool.shape[-1]
-        return 0.98 * pool + 0.02 * float(np.trace(pool[0])) / d * np.eye(d)
-
     def free(self, shapes: Array) -> Array:
         a, b = lower_triangle(shapes.shape[-1])
         return shapes[:, a, b]
 
-    def slopes(self, shapes: Array, w: Operator) -> Real:
+    def slopes(self, shapes: Array, w: Operator) -> AnyArray:
         a, b = lower_triangle(w.shape[1])
         v = w.frequencies()
         forms = -0.5 * v[:, a] * v[:, b] * np.where(a == b, 1.0, 2.0)
@@ -223,7 +221,7 @@ class Full(Gaussian):
         grown = (vectors * np.maximum(1.0 + values, 0.1)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
         return np.asarray(root @ grown @ np.swapaxes(root, 1, 2))
 
-    def sizes(self, d: int) -> npt.NDArray[np.bool_]:
+    def sizes(self, d: int) -> Flags:
         a, b = lower_triangle(d)
         return a == b
 
@@ -277,10 +275,10 @@ class Known(Gaussian):
             raise ValueError(f"covariance must be a number, d numbers or a d x d matrix, got {covariance!r}")
         self.like = ("spherical", "diag", "full")[self.covariance.ndim]  # type: ignore[misc]
 
-    def damping(self, shapes: Array, w: Operator) -> Real:
+    def damping(self, shapes: Array, w: Operator) -> AnyArray:
         return w.quadratic(-0.5 * (self.covariance if self.covariance.ndim == 0 else self.covariance[None]))
 
-    def damping_vjp(self, shapes: Array, w: Operator, cotangent: Real) -> Real:
+    def damping_vjp(self, shapes: Array, w: Operator, cotangent: AnyArray) -> AnyArray:
         return np.zeros_like(shapes)
 
     def bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:

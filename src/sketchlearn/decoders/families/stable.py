@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.families.base import Array, Family, Index, Real
+from sketchlearn.arrays import AnyArray, Array, Flags, Index
+from sketchlearn.decoders.families.base import Family
 from sketchlearn.features.operator import Operator, lower_triangle
 from sketchlearn.models.stable_law import sample_stable
-
-_SMALLEST_ALPHA, _FIRST_ALPHA = 0.3, 1.5
 
 
 class Stable(Family):
@@ -38,16 +37,31 @@ class Stable(Family):
             raise ValueError(f"scatter_type={scatter_type!r}: choose 'full' or 'diag'")
         self.scatter_type = scatter_type
 
-    def _half_form(self, shapes: Array, w: Operator) -> Real:
-        """w'Sw/2."""
-        inner = shapes[:, 1:]
-        s = inner if self.scatter_type == "diag" else _squares(inner, w.shape[1])
-        return np.maximum(0.5 * w.quadratic(s), np.finfo(w.dtype).tiny)
+    def _scatters(self, shapes: Array, d: int) -> Array:
+        """Diagonals (k, d) or matrices (k, d, d)."""
+        if self.scatter_type == "diag":
+            return shapes[:, 1:]
+        lower = _triangles(shapes[:, 1:], d)
+        return np.asarray(lower @ lower.swapaxes(1, 2))
 
-    def damping(self, shapes: Array, w: Operator) -> Real:
+    def _diagonal(self, d: int) -> Flags:
+        """Which numbers of a scatter are on the diagonal."""
+        a, b = lower_triangle(d)
+        return np.ones(d, bool) if self.scatter_type == "diag" else a == b
+
+    @property
+    def _power(self) -> float:
+        """The entries of L are square roots of those of S."""
+        return 1.0 if self.scatter_type == "diag" else 0.5
+
+    def _half_form(self, shapes: Array, w: Operator) -> AnyArray:
+        """w'Sw/2."""
+        return np.maximum(0.5 * w.quadratic(self._scatters(shapes, w.shape[1])), np.finfo(w.dtype).tiny)
+
+    def damping(self, shapes: Array, w: Operator) -> AnyArray:
         return np.asarray(-(self._half_form(shapes, w) ** (0.5 * shapes[:, :1])))
 
-    def damping_vjp(self, shapes: Array, w: Operator, cotangent: Real) -> Real:
+    def damping_vjp(self, shapes: Array, w: Operator, cotangent: AnyArray) -> AnyArray:
         s = self._half_form(shapes, w)
         half = 0.5 * shapes[:, :1]
         pull = -cotangent * s**half
@@ -63,32 +77,28 @@ class Stable(Family):
         return out
 
     def bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
-        if self.scatter_type == "diag":
-            low, high = np.full(d, smallest), np.full(d, largest)
-        else:
-            a, b = lower_triangle(d)
-            reach = np.sqrt(largest)
-            low, high = np.where(a == b, np.sqrt(smallest), -reach), np.full(len(a), reach)
-        return np.append(_SMALLEST_ALPHA, low), np.append(2.0, high)
+        """With stabilities of 0.3 at least."""
+        on, p = self._diagonal(d), self._power
+        return np.append(0.3, np.where(on, smallest**p, -(largest**p))), np.append(2.0, np.full(len(on), largest**p))
 
     def rounded(self, variances: npt.ArrayLike, d: int) -> Array:
         v = np.array(variances, np.float64)[:, None]
-        if self.scatter_type == "diag":
-            return np.hstack([np.full_like(v, _FIRST_ALPHA), np.repeat(v, d, 1)])
-        a, b = lower_triangle(d)
-        return np.hstack([np.full_like(v, _FIRST_ALPHA), np.sqrt(v) * (a == b)])
+        return np.hstack([np.full_like(v, 1.5), v**self._power * self._diagonal(d)])
 
     def covariances(self, shapes: Array, k: int, d: int) -> Array:
-        s = shapes[:, 1:]
-        return s[:, :, None] * np.eye(d) if self.scatter_type == "diag" else _squares(s, d)
+        s = self._scatters(shapes, d)
+        return s[:, :, None] * np.eye(d) if s.ndim == 2 else s
 
     def describe(self, shapes: Array, k: int, d: int) -> dict[str, Any]:
-        s = shapes[:, 1:] if self.scatter_type == "diag" else _squares(shapes[:, 1:], d)
-        return {"alphas": shapes[:, 0], "scatters": s}
+        return {"alphas": shapes[:, 0], "scatters": self._scatters(shapes, d)}
 
-    def sizes(self, d: int) -> npt.NDArray[np.bool_]:
-        a, b = lower_triangle(d)
-        return np.append(False, np.ones(d, bool) if self.scatter_type == "diag" else a == b)
+    def moved(self, shapes: Array, step: Array) -> Array:
+        out = super().moved(shapes, step)
+        out[:, 0] = np.minimum(out[:, 0], 2.0)
+        return out
+
+    def sizes(self, d: int) -> Flags:
+        return np.append(False, self._diagonal(d))
 
     def draw(self, shapes: Array, owner: Index, d: int, rng: np.random.Generator) -> Array:
         out = np.empty((len(owner), d))
@@ -104,9 +114,3 @@ def _triangles(shapes: Array, d: int) -> Array:
     lower = np.zeros((len(shapes), d, d))
     lower[:, a, b] = shapes
     return lower
-
-
-def _squares(shapes: Array, d: int) -> Array:
-    """Matrices L L' from the packed entries of L, (k, s) to (k, d, d)."""
-    lower = _triangles(shapes, d)
-    return np.asarray(lower @ lower.swapaxes(1, 2))

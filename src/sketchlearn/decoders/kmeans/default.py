@@ -21,17 +21,18 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.budget import AGREE, RESTARTS, STEPS
 from sketchlearn.decoders.certificate import Certified, Certifier
-from sketchlearn.decoders.drive import Run, Stage, drive
+from sketchlearn.decoders.drive import Remark, Run, Stage, decoder, drive
 from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.kmeans.advice import of_graded
-from sketchlearn.decoders.kmeans.fit import Fit, Remark
+from sketchlearn.decoders.kmeans.fit import Fit
 from sketchlearn.decoders.kmeans.grade import NOISELESS, Grade, graded, percent
 from sketchlearn.decoders.kmeans.partition import (
     Partition,
-    check_criterion,
+    cluster_model,
     partition,
     partition_thoroughly,
     standard_errors,
@@ -39,7 +40,7 @@ from sketchlearn.decoders.kmeans.partition import (
 )
 from sketchlearn.decoders.kmeans.posterior import believed, pooled
 from sketchlearn.decoders.metric import has_box, standard_metric
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import ClusterSolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import best_of_runs
@@ -322,28 +323,22 @@ def _far(run: Decoding) -> str:
 AFTERWARDS: tuple[Stage[Decoding], ...] = (Stage("far components", _far, with_far_components),)
 """Stages that follow, whatever was accepted before."""
 
-QUICK = POLICY[:2]
-"""The search alone: for a model that is only a beginning."""
 
-
+@decoder
 def decode_tuning_free(
     sketch: Sketch,
-    n_components: int,
+    k: int,
     *,
     rng: np.random.Generator,
     criterion: str = "means",
     n_decodes: int | None = None,
     start: Any = None,
     rough: bool = False,
-    policy: tuple[Stage[Decoding], ...] | None = None,
-    trace: list[dict[str, Any]] | None = None,
 ) -> ClusterSolution:
     """Decode k centres.
 
     Parameters
     ----------
-    sketch, n_components, rng
-        What to decode, into how many clusters, and the randomness.
     criterion : {"means", "medians"}
         Squared or plain distances.
     n_decodes : int, optional
@@ -352,67 +347,37 @@ def decode_tuning_free(
         The first search starts from them; further ones, if that does not explain the sketch, start from nothing.
     rough : bool
         The search alone, with nothing examined or repaired: for a model that is only a beginning.
-    policy : tuple of Stage, optional
-        Other stages than :data:`POLICY`.
-    trace : list, optional
-        Gets one dict per stage.
     """
-    check_criterion(criterion)
+    task = task_of(criterion)
     problem = Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
     begin = None if start is None else as_centers(start, sketch.features.dim)
-    run = Decoding(problem, n_components, rng, begin, n_decodes)
+    run = Decoding(problem, k, rng, begin, n_decodes)
     run.names = column_names(sketch.features)
-    drive(policy or (QUICK if rough else POLICY), run)
-    if policy is None and not rough and has_box(sketch):
+    drive(POLICY[:2] if rough else POLICY, run)
+    if not rough and has_box(sketch):
         run.low = Low.of(sketch, problem)
         drive(AFTERWARDS, run)
-    if trace is not None:
-        trace += run.trace
     fit = replace(run.best, path="shared width, not examined") if rough else run.best
     gradable = not rough and has_box(sketch) and problem.n * float(problem.added.max()) < NOISELESS
-    return _solution(run, fit, criterion, gradable)
-
-
-def _solution(run: Decoding, fit: Fit, criterion: str, gradable: bool) -> ClusterSolution:
-    """Centres of the cells of the decoded mixture, and what is known of them."""
-    problem, k, rng = run.problem, run.k, run.rng
     rows = believed(problem, fit.mixture, rng) if hidden(problem, fit) else fit.mixture
     if rows.n_components > k:
         cells = partition_thoroughly(rows, k, rng, criterion)
     else:
         cells = partition(rows, k, rng, start=rows.means, criterion=criterion)
-    seen = None if fit.certified is None else fit.certified.examination
-    place = None if seen is None else problem.points(seen.missing_at[None])[0]
-    strays = 0 if fit.certified is None else len(fit.certified.strays)
     judged = verdicts.of_clusters(
-        fit.ratio,
-        fit.path,
-        k,
-        run.found.ratio,
-        seen,
-        place=place,
-        total=problem.n,
-        strays=strays,
-        far=run.beyond is not None,
+        fit.ratio, fit.path, k, run.found.ratio, fit.certified, problem, run.beyond is not None
     )
-    grade = _grade(run, fit, cells, criterion) if gradable else None
-    if grade is not None:
+    excess = {}
+    if gradable:
+        grade = _grade(run, fit, cells, criterion)
+        excess = {"excess_cost": grade.excess, "excess_cost_bound": grade.bound}
         what = "k-means" if criterion == "means" else "k-medians"
         judged = of_graded(*judged, grade, problem, run.names, k, what, run.blind)
     # an over-complete fit can follow the noise: what counts is that the plain model was refuted
     ratio = run.found.ratio if fit.certified is None else fit.ratio
     name = f"tuning-free ({fit.path})"
-    return ClusterSolution(
-        **said(task_of(criterion), name, fit.misfit, fit.floor, judged, run.found.rounds, run.trace, ratio),
-        mixture=problem.mixture(fit.mixture),
-        centers=problem.points(cells.centers),
-        weights=cells.weights,
-        inertia=cells.cost * problem.scale ** (2 if criterion == "means" else 1),
-        criterion=criterion,
-        excess_cost=float("nan") if grade is None else grade.excess,
-        excess_cost_bound=float("nan") if grade is None else grade.bound,
-        **_known(problem, fit, cells.centers, rng),
-    )
+    known = said(task, name, fit.misfit, fit.floor, judged, run.found.rounds, run.trace, ratio) | excess
+    return cluster_model(problem, fit.mixture, cells, criterion, **known, **_known(problem, fit, cells.centers, rng))
 
 
 def _grade(run: Decoding, fit: Fit, cells: Partition, criterion: str) -> Grade:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from sketchlearn.decoders.certificate import Certified
 from sketchlearn.decoders.state import State
@@ -46,10 +45,3 @@ class Fit:
             return text
         failed = [f for f in self.certified.examination.findings if not f.passed]
         return text + ("; all tests pass" if not failed else "; " + "; ".join(map(str, failed)))
-
-
-class Remark(NamedTuple):
-    """What a stage has to say that changed nothing."""
-
-    words: str
-    accepted: bool = False

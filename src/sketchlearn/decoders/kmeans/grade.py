@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Flags, Index
 from sketchlearn.decoders.kmeans.judges import Opinions, opinions
 from sketchlearn.decoders.kmeans.partition import Partition, squared_distances
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.steps.overcomplete import Fitted
 from sketchlearn.models.mixture import Mixture
 
@@ -142,8 +142,8 @@ class _Drawn:
     """Rows drawn from the mixture: weights, components, nearest centres, and how far they are in each column."""
 
     weights: Array
-    component: npt.NDArray[np.intp]
-    nearest: npt.NDArray[np.intp]
+    component: Index
+    nearest: Index
     apart: Array
 
     @classmethod
@@ -190,7 +190,7 @@ def hidden_clusters(drawn: _Drawn, mixture: Mixture, k: int, least: float, sizes
     return tuple(sorted(found, key=lambda cluster: -cluster.rows))
 
 
-def _groups(linked: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+def _groups(linked: Flags) -> Index:
     """Connected parts of a symmetric relation, numbered."""
     label = np.arange(len(linked))
     while True:

@@ -10,14 +10,14 @@ What no fit can see is judged by the box of the rows: how much rows may cost tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.decoders.kmeans.partition import k_medians, squared_distances
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.steps.overcomplete import Fitted
 from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Mixture, mixture_quantiles
@@ -174,7 +174,7 @@ class _Court:
 def _reaching(mixture: Mixture, problem: Problem, x: Array) -> Array:
     """Draws whose columns reach as far as the box: beyond the quantiles power laws, of which n rows end there."""
     out, w = x.copy(), mixture.weights
-    spread: npt.NDArray[Any] = np.sqrt(np.maximum(np.diagonal(mixture.full_covariances(), axis1=1, axis2=2), 1e-12))
+    spread: AnyArray = np.sqrt(np.maximum(np.diagonal(mixture.full_covariances(), axis1=1, axis2=2), 1e-12))
     levels = np.array([0.5, SEEN, 1.0 - SEEN])
     quantiles = mixture_quantiles(np.broadcast_to(w, spread.T.shape), mixture.means.T, spread.T, levels)
     for j, (middle, *starts) in enumerate(quantiles):

@@ -8,27 +8,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.arrays import Array, Index
+from sketchlearn.decoders.budget import ROUNDS
+from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.kernels import lloyd
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.threads import in_parallel
 
-DRAWS, _DRAWS_PER_CENTER = 20_000, 1000  # of rows from a mixture, at least; costs are then known to 1 %
-_TRIAL, _SEEDING = 10_000, 5000  # draws that starts are tried on, and that they are seeded from
-_STARTS, _BREATHING, _BREATH = 8, 3, 4  # random starts, how many of them breathe, centres of the first breath
-
-CRITERIA = {"means": "kmeans", "medians": "kmedians"}
-
-
-def check_criterion(criterion: str) -> None:
-    """Refuse what is no criterion."""
-    if criterion not in CRITERIA:
-        raise ValueError(f"criterion={criterion!r}: choose 'means' or 'medians'")
+DRAWS = 20_000  # of rows from a mixture, at least; costs are then known to 1 %
+_TRIAL = 10_000  # draws that starts are tried on; half as many are those that they are seeded from
+_STARTS = 8  # random starts
 
 
 def task_of(criterion: str) -> str:
-    """The task that a criterion belongs to."""
-    return CRITERIA[criterion]
+    """The task that a criterion belongs to; ValueError if there is none."""
+    if criterion not in ("means", "medians"):
+        raise ValueError(f"criterion={criterion!r}: choose 'means' or 'medians'")
+    return f"k{criterion}"
 
 
 class Partition(NamedTuple):
@@ -45,16 +42,14 @@ def partition(
     rng: np.random.Generator,
     *,
     start: Array | None = None,
-    points: int = 8000,
     restarts: int = 5,
-    gain: float = 0.01,
     criterion: str = "means",
 ) -> Partition:
     """k-means on points drawn from a mixture of k components, from `start` and from `restarts` random starts.
 
-    A random start wins only if it is better by the relative `gain`.
+    A random start wins only if it is better by a hundredth.
     """
-    x, w, owner = mixture.weighted_points(max(points, 60 * mixture.n_components), rng)
+    x, w, owner = mixture.weighted_points(max(8000, 60 * mixture.n_components), rng)
     best: tuple[Array, float] | None = None
     if start is not None:
         if restarts and _is_best(mixture, k) and _overlap(mixture, x, w, owner) < 0.005:
@@ -65,7 +60,7 @@ def partition(
             best = start, best[1]
     if restarts or best is None:
         other = k_means(x, w, k, max(restarts, 1), rng)
-        if best is None or other[1] < best[1] * (1.0 - gain):
+        if best is None or other[1] < 0.99 * best[1]:
             best = other
     return _cells(x, w, best[0], criterion)
 
@@ -78,12 +73,12 @@ def partition_thoroughly(mixture: Mixture, k: int, rng: np.random.Generator, cri
     better optima than more restarts do, in less time.  The noise of the centres costs about k / draws, so draws grow
     with k.
     """
-    draws = max(DRAWS, _DRAWS_PER_CENTER * k, 60 * mixture.n_components)
+    draws = max(DRAWS, 1000 * k, 60 * mixture.n_components)
     x, w, _ = mixture.weighted_points(draws, rng)
     order = rng.permutation(len(x))
     x, w = x[order], w[order]
     part = _Draws.of(x[:_TRIAL], w[:_TRIAL])
-    few = min(_SEEDING, len(part.weights))
+    few = min(_TRIAL // 2, len(part.weights))
     tries = 2 + int(np.log(k))
 
     def started(uniforms: Array | None) -> tuple[float, npt.NDArray[np.float32]]:
@@ -97,7 +92,7 @@ def partition_thoroughly(mixture: Mixture, k: int, rng: np.random.Generator, cri
         return _breathed(part, run[0][1], run[0][0], run[1])
 
     runs = sorted(in_parallel(started, [None, *rng.uniform(size=(_STARTS, k, tries))]), key=lambda run: run[0])
-    best = zip(runs[:_BREATHING], rng.spawn(_BREATHING), strict=True)
+    best = zip(runs[:3], rng.spawn(3), strict=True)
     centers = min(in_parallel(breathed, best), key=lambda run: run[0])[1]
     _Draws.of(x, w).improved(centers, 100, 1e-6)
     return _cells(x, w, centers.astype(np.float64), criterion)
@@ -136,7 +131,7 @@ def _breathed(
 ) -> tuple[float, npt.NDArray[np.float32]]:
     """Centres added where the cost is, then those removed that are missed least, while that helps."""
     k, d = centers.shape
-    breath = min(_BREATH, k - 1)
+    breath = min(4, k - 1)
     while breath > 0:
         costs, _ = draws.uses(centers)
         width = np.sqrt(costs.sum() / draws.weights.sum() / d)
@@ -167,14 +162,14 @@ def _cells(x: Array, w: Array, centers: Array, criterion: str) -> Partition:
 
 
 def standard_errors(
-    mixture: Mixture, centers: Array, covariance: Array, rng: np.random.Generator, points: int = 4000
+    mixture: Mixture, centers: Array, covariance: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Of centres (k, d) and weights of the cells (k,), from the covariance of means (k d) and weights (k).
 
     A centre is the mean of what the components put into its cell: it moves with their means in proportion to their
     shares, and with their weights towards what they put there.  Cells themselves are taken as they are.
     """
-    x, w, owner = mixture.weighted_points(points, rng)
+    x, w, owner = mixture.weighted_points(4000, rng)
     k, d = mixture.means.shape
     labels = squared_distances(x, centers).argmin(1)
     pair = labels * k + owner
@@ -196,15 +191,18 @@ def standard_errors(
     return np.sqrt(np.maximum(variance, 0.0)), np.sqrt(np.maximum(weights, 0.0))
 
 
-def nearest_cost(problem: Problem, mixture: Mixture, criterion: str) -> float:
-    """Estimate of the mean cost from the total variance (points have no width of their own).
-
-    At low frequencies the sketch knows the total variance of the data (1 per column in normalised units);
-    what the spread of the points doesn't explain is the cost.
-    """
-    spread = float(mixture.weights @ ((mixture.means - mixture.mean) ** 2).sum(1))
-    within = max(problem.dim - spread, 0.0)
-    return within if criterion == "means" else float(np.sqrt(within))
+def cluster_model(
+    problem: Problem, mixture: Mixture, cells: Partition, criterion: str, **known: Any
+) -> ClusterSolution:
+    """The model of some cells of a mixture, in the units of the rows, with what else is known."""
+    return ClusterSolution(
+        mixture=problem.mixture(mixture),
+        centers=problem.points(cells.centers),
+        weights=cells.weights,
+        inertia=cells.cost * problem.scale ** (2 if criterion == "means" else 1),
+        criterion=criterion,
+        **known,
+    )
 
 
 def k_means(x: Array, w: Array, init: Array | int, restarts: int, rng: np.random.Generator) -> tuple[Array, float]:
@@ -245,19 +243,19 @@ def _is_best(mixture: Mixture, k: int) -> bool:
     return bool(merging.min() > 3.0 * float((a * mixture.variances()).max()) * 2.0 / (np.pi * mixture.dim))
 
 
-def _overlap(mixture: Mixture, x: Array, w: Array, owner: npt.NDArray[np.intp]) -> float:
+def _overlap(mixture: Mixture, x: Array, w: Array, owner: Index) -> float:
     """Share of the mass that lies closer to another component than to its own."""
     return float(w[squared_distances(x, mixture.means).argmin(1) != owner].sum() / w.sum())
 
 
-def k_medians(x: Array, w: Array, centers: Array, rounds: int = 60) -> Array:
+def k_medians(x: Array, w: Array, centers: Array) -> Array:
     """Lloyd's alternation with geometric medians instead of means."""
     scale = np.sqrt(np.average(squared_distances(x, centers).min(1), weights=w))
     # distances below the rounding of a squared coordinate are none: points on their centres pull no harder than this
     scale = max(scale, 1e-8 * float(np.abs(x).max()))
     if scale == 0.0:
         return centers
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         d2 = squared_distances(x, centers)
         labels = d2.argmin(1)
         pull = w / np.sqrt(d2[np.arange(len(x)), labels] + (1e-6 * scale) ** 2)

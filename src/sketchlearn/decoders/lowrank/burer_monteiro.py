@@ -12,10 +12,8 @@ import math
 import numpy as np
 from scipy import optimize
 
-from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
-
-_ENOUGH = 25.0  # residuals up to so many tolerances need no other start (a tenth of the sampling noise, by default)
-_WINDOW, _STALLED = 20, 5e-3  # stop when this many iterations have lowered the loss by less than this fraction
+from sketchlearn.arrays import Array
+from sketchlearn.decoders.lowrank.problem import Estimate, Problem
 
 
 def burer_monteiro(
@@ -24,7 +22,8 @@ def burer_monteiro(
     """Best of several fits: one from a spectral start, the others from random ones."""
     best: Estimate | None = None
     best_loss = math.inf
-    good = _ENOUGH * problem.tolerance * math.sqrt(float(np.mean(problem.balanced(problem.measurements) ** 2)))
+    # no other start is needed up to 25 tolerances: a tenth of the sampling noise, by default
+    good = 25.0 * problem.tolerance * math.sqrt(float(np.mean(problem.balanced(problem.measurements) ** 2)))
     iterations = 0
     for start in range(max(1, starts)):
         if start == 0:
@@ -101,7 +100,7 @@ def descend(
     def watch(intermediate_result: optimize.OptimizeResult) -> None:
         history.append(float(intermediate_result.fun))
         reached = history[-1] <= 0.5 * problem.tolerance**2
-        stalled = len(history) > _WINDOW and history[-1] > (1.0 - _STALLED) * history[-1 - _WINDOW]
+        stalled = len(history) > 20 and history[-1] > 0.995 * history[-21]
         if reached or stalled:
             raise StopIteration
 

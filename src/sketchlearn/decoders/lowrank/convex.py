@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sketchlearn.decoders.lowrank.problem import Array, Problem
+from sketchlearn.arrays import Array
+from sketchlearn.decoders.lowrank.problem import Problem
 
 
 def smoothness(problem: Problem, rng: np.random.Generator) -> float:

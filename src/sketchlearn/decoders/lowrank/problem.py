@@ -14,43 +14,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array
 from sketchlearn.features.operator import Operator
 from sketchlearn.features.second_moment import SecondMomentMap
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Normalised measurements of a matrix.
+    """Normalised measurements of a matrix."""
 
-    Attributes
-    ----------
-    operator : Operator
-        Products with the directions.
-    factors : ndarray
-        Normalised weight of each direction in its measurement.
-    measurements : ndarray (m,)
-        Normalised measurements y.
-    has_trace : bool
-        Whether the identity can be seen (measurements by differences can't see it).
-    tolerance : float
-        Residual, relative to the measurements, below which there is nothing left to fit.
-    added : ndarray (m,)
-        Variance of each measurement beyond that of sampling rows.
-    laplace : bool
-        Whether that noise follows Laplace's law.
-    """
-
-    operator: Operator
-    factors: Array
-    measurements: Array
-    has_trace: bool
-    tolerance: float = 1e-6
-    added: Array = field(default_factory=lambda: np.zeros(1))
-    laplace: bool = False
+    operator: Operator  # products with the directions
+    factors: Array  # normalised weight of each direction in its measurement
+    measurements: Array  # y, (m,)
+    has_trace: bool  # whether the identity can be seen (measurements by differences can't see it)
+    tolerance: float = 1e-6  # residual, relative to the measurements, below which there is nothing left to fit
+    added: Array = field(default_factory=lambda: np.zeros(1))  # variance of each beyond that of sampling rows
+    laplace: bool = False  # whether that noise follows Laplace's law
 
     @staticmethod
     def from_features(

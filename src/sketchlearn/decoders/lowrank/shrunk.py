@@ -28,18 +28,15 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import log_ndtr
 
-from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
-
-_POINTS = 401  # of the integral over the law of a measurement
-_INNER, _ACCURACY = 10, 1e-3  # steps and relative residual of one linear estimate, which the next one starts over
-_ROUNDS, _STAYS = 50, 1e-3  # of the matrix, relative
-_NOISY = 0.05  # noise over signal in the measurements from which on this is better than least squares of low rank
+from sketchlearn.arrays import Array
+from sketchlearn.decoders.budget import ROUNDS
+from sketchlearn.decoders.lowrank.problem import Estimate, Problem
 
 
 def drowned(problem: Problem) -> bool:
-    """Whether the additive noise is large enough for this decoder."""
+    """Whether the additive noise is large enough for this decoder: a twentieth of the signal."""
     y, noise = problem.measurements, float(np.mean(problem.added))
-    return noise > _NOISY * max(float(y.var()) - noise, 0.0)
+    return noise > 0.05 * max(float(y.var()) - noise, 0.0)
 
 
 def shrunk(
@@ -58,7 +55,7 @@ def shrunk(
             return np.asarray(problem.measure_matrix(_traceless(problem.size * problem.adjoint(x))) + ratio * x)
 
         system = LinearOperator((problem.size, problem.size), matvec=apply, dtype=np.float64)
-        x, _ = cg(system, y, rtol=_ACCURACY, maxiter=_INNER)
+        x, _ = cg(system, y, rtol=1e-3, maxiter=10)  # (the next one starts over)
         return _traceless(problem.size * problem.adjoint(x))
 
     def residual(S: Array) -> tuple[Array, float]:
@@ -66,7 +63,7 @@ def shrunk(
         level = float(left.mean()) if problem.has_trace else 0.0
         return left - level, level
 
-    M, level, rounds, stays = iterate(problem.dim, residual, estimate, min(_ROUNDS, max_iterations))
+    M, level, rounds, stays = iterate(problem.dim, residual, estimate, min(ROUNDS, max_iterations))
     values, vectors = np.linalg.eigh(M)
     values, vectors = values[::-1] + level, vectors[:, ::-1]
     rest = float(values[rank:].mean()) if rank < len(values) else 0.0
@@ -88,7 +85,7 @@ def iterate(
         edge = 2.0 * float(np.linalg.norm(R)) / math.sqrt(d)
         out = values > edge
         new = (vectors[:, out] * np.sqrt(values[out] ** 2 - edge**2)) @ vectors[:, out].T
-        stays = float(np.linalg.norm(new - S)) <= _STAYS * float(np.linalg.norm(new))
+        stays = float(np.linalg.norm(new - S)) <= 1e-3 * float(np.linalg.norm(new))
         S = new
     return M, level, done, stays
 
@@ -115,7 +112,7 @@ def _expected(y: Array, deviation: float, scale: float) -> tuple[Array, float]:
     a z seen through normal noise of variance ``E z^2 (1 / share - 1)``, after division by the share.
     """
     ends = 14.0 * (deviation + scale)
-    density, expected = _conditional(np.linspace(-ends, ends, _POINTS), deviation, scale)
+    density, expected = _conditional(np.linspace(-ends, ends, 401), deviation, scale)
     share = float((density * expected**2).sum() / density.sum()) / deviation**2
     share = min(max(share, 1e-12), 1.0 - 1e-12)
     return _conditional(y, deviation, scale)[1] / share, deviation**2 * (1.0 / share - 1.0)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.budget import announce
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.lowrank.burer_monteiro import burer_monteiro
 from sketchlearn.decoders.lowrank.greedy import greedy
 from sketchlearn.decoders.lowrank.nuclear import nuclear
 from sketchlearn.decoders.lowrank.positive import positive
-from sketchlearn.decoders.lowrank.problem import Array, Estimate, Problem
+from sketchlearn.decoders.lowrank.problem import Estimate, Problem
 from sketchlearn.decoders.lowrank.shrunk import drowned, shrunk
 from sketchlearn.decoders.lowrank.thresholding import thresholding
 from sketchlearn.decoders.noise import added_variance, sums_with_shrunk_mean
@@ -32,11 +34,8 @@ METHODS: dict[str, Callable[..., Estimate]] = {
     "shrunk": shrunk,
 }
 
-_ALL_VALUES = 500  # columns up to which all eigenvectors take no time
 CONSTANT = 2.0**-46
 """Standard deviation over the mean of a column that is constant: smaller ones are rounding."""
-_COPIES = 7.0  # of all products of columns at a time: of a pass, averages, the matrix and its eigenvectors
-_MATRIX = 3000  # columns up to which matrices of them are kept
 
 
 def default_rank(features: SecondMomentMap, n_components: int) -> int:
@@ -44,6 +43,7 @@ def default_rank(features: SecondMomentMap, n_components: int) -> int:
     return int(min(features.dim, 2 * n_components))
 
 
+@decoder
 def decode_second_moment(
     sketch: Sketch,
     rank: int,
@@ -55,18 +55,13 @@ def decode_second_moment(
     max_iterations: int = 500,
     tolerance: float | None = None,
     components: int | None = None,
-    trace: list[dict[str, Any]] | None = None,
 ) -> LowRankSolution:
     """Second moment of the rows behind a sketch of quadratic features, of rank at most `rank`.
 
     Parameters
     ----------
-    sketch : Sketch
-        Of a map that measures second moments, such as :class:`~sketchlearn.QuadraticFeatures`.
     rank : int
         Rank to decode at; take more than needed and truncate.
-    rng : numpy Generator
-        Source of the random starts.
     method : str
         ``"burer-monteiro"``, ``"greedy"`` (both without d x d matrices), ``"positive"``, ``"nuclear"``,
         ``"thresholding"`` or ``"shrunk"``, which knows the noise of a release.  Where that is large, ``"shrunk"`` takes
@@ -79,12 +74,6 @@ def decode_second_moment(
         Residual, relative to the measurements, at which to stop; by default 0.004 of the sampling noise.
     components : int, optional
         Components that will be used, which the verdict is about; by default half of the rank.
-    trace : list, optional
-        Gets one dict with what the method did.
-
-    Returns
-    -------
-    LowRankSolution
 
     Examples
     --------
@@ -100,7 +89,8 @@ def decode_second_moment(
     weight = float(sketch.weight)
     count = sketch.effective_count * features.seen_share(sketch.sums, weight)
     if features.is_exact:
-        announce(_COPIES * sketch.sums.nbytes, sketch.sums.nbytes)
+        # (of a pass, averages, the matrix and its eigenvectors)
+        announce(7.0 * sketch.sums.nbytes, sketch.sums.nbytes)
     sums = sums_with_shrunk_mean(sketch, features)
     mean = features.row_mean_from_sums(sums, weight)
     if centred:
@@ -115,15 +105,13 @@ def decode_second_moment(
     if tolerance is None:
         tolerance = min(max(0.004 * math.sqrt(2.0 / count), 1e-7), 1e-3)
     problem = Problem.from_features(features, y, tolerance, added, laplace)
-    if method == "burer-monteiro" and sketch.privacy is not None and features.dim <= _MATRIX and drowned(problem):
+    if method == "burer-monteiro" and sketch.privacy is not None and features.dim <= 3000 and drowned(problem):
         method = "shrunk"
     if not np.abs(y).max() > 0:
         estimate = Estimate(np.zeros((features.dim, rank)), 0.0, 0, True)
     else:
         estimate = METHODS[method](problem, rank, rng, max_iterations=max_iterations, starts=starts)
-    if trace is not None:
-        trace.append({"method": method, "iterations": estimate.iterations, "converged": estimate.converged})
-    solution = _assess(problem, estimate, mean, rank, count, method, trace)
+    solution = _assess(problem, estimate, mean, rank, count, method)
     return certified(solution, (rank + 1) // 2 if components is None else components)
 
 
@@ -226,7 +214,7 @@ def _from_matrix(
     unit = max(float(S.max(initial=0.0)), -float(S.min(initial=0.0))) or 1.0
     S /= unit
     d = len(S)
-    if d > _ALL_VALUES and rank < d // 8 and not added.any():
+    if d > 500 and rank < d // 8 and not added.any():
         values, vectors, rest, left = _leading(S, rank)
     else:
         values, vectors = np.linalg.eigh(S)
@@ -265,15 +253,9 @@ def _leading(S: Array, rank: int) -> tuple[Array, Array, float, float]:
     return values, vectors, rest, float(np.sqrt(max(square - float(values @ values), 0.0)))
 
 
-def _assess(
-    problem: Problem,
-    estimate: Estimate,
-    mean: Array,
-    rank: int,
-    count: float,
-    name: str,
-    trace: list[dict[str, Any]] | None,
-) -> LowRankSolution:
+def _assess(problem: Problem, estimate: Estimate, mean: Array, rank: int, count: float, method: str) -> LowRankSolution:
+    """What the decoder found, with its noise and what it resolves."""
+    trace = [{"method": method, "iterations": estimate.iterations, "converged": estimate.converged}]
     left, singular, _ = np.linalg.svd(estimate.factor, full_matrices=False)
     values, vectors = singular[:rank] ** 2, left[:, :rank]
     isotropic = estimate.isotropic
@@ -298,7 +280,7 @@ def _assess(
     left_over = max(rms / math.sqrt(free), problem.tolerance * size)
     resolution = left_over * problem.dim**1.5 / math.sqrt(problem.size)
     return LowRankSolution(
-        **said("pca", name, rms / size, noise / size, (Code.UNCERTIFIED, ""), estimate.iterations, trace, ratio),
+        **said("pca", method, rms / size, noise / size, (Code.UNCERTIFIED, ""), estimate.iterations, trace, ratio),
         values=values,
         vectors=vectors,
         isotropic=isotropic,

@@ -7,20 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.families import TIED
 from sketchlearn.decoders.metric import unwhiten
 from sketchlearn.decoders.mixtures.setting import Setting
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.models.mixture import Mixture
-
-_LIMITS = (noise.SLACK, 4.0)  # misfit over noise floor beyond which the model is wrong, at least and at most
-_DEVIATIONS = 6.0  # and in between: 1 plus this many standard deviations (the tail is that of a chi-square law)
-_PAIRS = 400  # frequencies whose correlations are looked at
-_INFORMATION = 2.0  # pseudo-rows' worth of evidence below which a direction counts as unresolved
+from sketchlearn.words import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,21 +40,16 @@ class Certificate:
 
     @property
     def limit(self) -> float:
-        """The ratio beyond which chance no longer explains it."""
-        return mismatch_limit(self.deviation)
-
-
-def mismatch_limit(deviation: float) -> float:
-    """Misfit over noise floor beyond which chance no longer explains it."""
-    return float(np.clip(1.0 + _DEVIATIONS * deviation, *_LIMITS))
+        """The ratio beyond which chance no longer explains it: six standard deviations, as of a chi-square law."""
+        return float(np.clip(1.0 + 6.0 * self.deviation, noise.SLACK, 4.0))
 
 
 def certify(setting: Setting, state: State) -> Certificate:
     """Misfit over noise floor with the final weights."""
     problem, strength = setting.reweighted(state)
     state = replace(state, value=problem.misfit(state))
-    floor, deviation = setting.floor(problem, state)
-    if state.value / floor > _LIMITS[0]:  # below that nobody asks
+    floor, deviation = problem.floor(state, setting.k)
+    if state.value / floor > noise.SLACK:  # below that nobody asks
         deviation = max(deviation, floor_deviation(problem, state, setting.rng))
     return Certificate(state, problem, strength, floor, deviation)
 
@@ -81,7 +73,7 @@ def floor_deviation(problem: Problem, state: State, rng: np.random.Generator) ->
     misfit varies far more than independent ones would make it.
     """
     m = problem.size
-    part = np.arange(m) if m <= _PAIRS else np.sort(rng.choice(m, _PAIRS, replace=False))
+    part = np.sort(rng.choice(m, 400, replace=False)) if m > 400 else np.arange(m)
     w = problem.operator.rows(part).frequencies().astype(np.float64)
     u = problem.u[part].astype(np.float64)
     direct, conjugate = state.pairs(w, absorb=True)
@@ -108,25 +100,22 @@ def undetermined(setting: Setting, certificate: Certificate) -> tuple[int, ...]:
     for l, matrix in enumerate(state.covariances):
         values, vectors = np.linalg.eigh(matrix)
         y2 = problem.operator.forward((vectors * np.sqrt(np.maximum(values, 1e-30))).T) ** 2
-        # curvature of the misfit in the log width of each axis, against that of the pseudo-row
+        # curvature of the misfit in the log width of each axis, against that of two pseudo-rows
         evidence = weights[l] ** 2 * (y2**2 @ energy[l])
         along = np.einsum("ia,ij,ja->a", vectors, pool, vectors) / np.maximum(values, 1e-30)
         share = float((weights**2).sum() / weights[l] ** 2) if family.shared else 1.0
-        unresolved[l] = bool((evidence * share < _INFORMATION * 4 * certificate.strength * along).any())
+        unresolved[l] = bool((evidence * share < 8 * certificate.strength * along).any())
     return tuple(int(l) for l in np.flatnonzero(light | unresolved))
 
 
 def solution(
-    setting: Setting,
-    certificate: Certificate,
-    decoder: str,
-    trace: list[dict[str, Any]] | None,
-    richer: Mixture | None = None,
+    setting: Setting, certificate: Certificate, decoder: str, trace: list[dict[str, Any]], richer: Mixture | None = None
 ) -> MixtureSolution:
     """A certified fit in the coordinates of the rows, with its verdict."""
     state, kind = certificate.state, setting.family.name
     unreliable = undetermined(setting, certificate)
-    judged = verdicts.of_mixture(certificate.ratio, certificate.limit, setting.k, kind, unreliable)
+    what = f"{counted(setting.k, 'Gaussian')} ({kind} covariances)"
+    judged = verdicts.of_mixture(certificate.ratio, certificate.limit, what, unreliable)
     means, covariances = in_rows(setting.base, state)
     return MixtureSolution(
         **said("gmm", decoder, state.value, certificate.floor, judged, setting.rounds, trace),

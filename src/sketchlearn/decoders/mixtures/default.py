@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders.drive import Run, Stage, drive, misfit_words
+from sketchlearn.decoders.drive import Remark, Run, Stage, decoder, drive, misfit_words
 from sketchlearn.decoders.families import FULL, GAUSSIANS, TIED
 from sketchlearn.decoders.metric import whitening_metric
 from sketchlearn.decoders.mixtures.certificate import Certificate, finish, in_rows, solution
@@ -39,14 +39,6 @@ from sketchlearn.features.characteristic import CharacteristicMap, characteristi
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.threads import single_blas_thread
-
-
-class Fit:
-    """What a stage found, for the trace."""
-
-    def __init__(self, words: str, accepted: bool = False) -> None:
-        self.words, self.accepted = words, accepted
 
 
 class Decoding(Run):
@@ -72,40 +64,40 @@ class Decoding(Run):
         self.solution: MixtureSolution
         self.richer: Mixture | None = None
 
-    def explored(self, state: State | None) -> Fit | None:
+    def explored(self, state: State | None) -> Remark | None:
         """Keep a state if it is the best, and say how it does on the part of the sketch that is explored."""
         if state is None or (self.state is not None and state.value >= self.state.value):
             return None
         self.state = state
-        ratio = state.value / self.setting.floor(self.setting.exploring, state)[0]
-        return Fit(f"{state.k} {state.family.name} components: {misfit_words(ratio)}")
+        ratio = state.value / self.setting.exploring.floor(state, self.setting.k)[0]
+        return Remark(f"{state.k} {state.family.name} components: {misfit_words(ratio)}")
 
-    def judged(self, certificate: Certificate) -> Fit:
+    def judged(self, certificate: Certificate) -> Remark:
         """Keep a certificate."""
         self.certificate = certificate
         words = f"{misfit_words(certificate.ratio)} (limit {certificate.limit:.3g})"
-        return Fit(words, certificate.ratio <= certificate.limit)
+        return Remark(words, certificate.ratio <= certificate.limit)
 
 
-def warm_start(run: Decoding) -> Fit | None:
+def warm_start(run: Decoding) -> Remark | None:
     """An earlier model, refined."""
     assert run.start is not None
     begin = State.of(run.problem.inverse(run.start)).to(FULL)
     return run.explored(from_start(run.setting, begin, run.rounds))
 
 
-def searches(run: Decoding) -> Fit | None:
+def searches(run: Decoding) -> Remark | None:
     """Searches with a shared width, the family asked for, splits and merges."""
     return run.explored(explore(run.setting, run.starts, run.rounds))
 
 
-def finished(run: Decoding) -> Fit:
+def finished(run: Decoding) -> Remark:
     """All frequencies, weighted by the noise that the model leaves."""
     assert run.state is not None
     return run.judged(finish(run.setting, run.state))
 
 
-def projection(run: Decoding) -> Fit:
+def projection(run: Decoding) -> Remark:
     """The projection of a richer mixture on the family."""
     certificate, rich = projected(run.setting, run.certificate)
     if rich is not None:
@@ -141,7 +133,7 @@ POLICY: tuple[Stage[Decoding], ...] = (
 """The stages of the default decoder."""
 
 
-def precise(run: Decoding) -> Fit | None:
+def precise(run: Decoding) -> Remark | None:
     """The last step, in the metric of the sampling noise."""
     try:
         found = efficient(run.problem, run.solution, run.rng)
@@ -150,7 +142,7 @@ def precise(run: Decoding) -> Fit | None:
     if found is None:
         return None
     run.solution = found
-    return Fit("standard errors of means and weights; the sketch is still explained")
+    return Remark("standard errors of means and weights; the sketch is still explained")
 
 
 AFTERWARDS: tuple[Stage[Decoding], ...] = (
@@ -159,46 +151,22 @@ AFTERWARDS: tuple[Stage[Decoding], ...] = (
 """Stages that follow, whatever was accepted before."""
 
 
+@decoder
 def decode_gmm(
-    sketch: Sketch,
-    n_components: int,
-    covariance_type: str = "full",
-    *,
-    rng: np.random.Generator,
-    start: Any = None,
-    starts: int = STARTS,
-    rounds: int = ROUNDS,
-    project: bool = True,
-    trace: list[dict[str, Any]] | None = None,
+    sketch: Sketch, k: int, covariance_type: str = "full", *, rng: np.random.Generator, start: Any = None, **limits: Any
 ) -> MixtureSolution:
     """Decode a Gaussian mixture from a sketch.
 
     Parameters
     ----------
-    sketch : Sketch
-        Of Fourier features, best from :func:`sketchlearn.designs.gmm.design_gmm`.
-    n_components : int
-        Number of components.
     covariance_type : {"full", "tied", "diag", "spherical"}
         Shape of the components.
-    rng : numpy Generator
-        Source of the random starts.
     start : Mixture, or anything that has one, optional
         An earlier model to start from; the search runs only if it does not explain the sketch.
-    starts : int
-        At most this many searches; no more once the misfit is at the noise floor, and none if `start` is
-        given and this is 0.
-    rounds : int
-        At most this many rounds of splitting and merging after each search.
-    project : bool
-        For data that no such mixture explains, return the projection of a richer mixture (step 5 of the
-        module) instead of the least-squares fit to the sketch.
-    trace : list, optional
-        Gets one dict per stage.
-
-    Returns
-    -------
-    MixtureSolution
+    **limits
+        ``starts``, the most searches (0: none, if `start` is given); ``rounds``, the most rounds of splitting and
+        merging after each; ``project``, whether data that no such mixture explains gives the projection of a richer
+        mixture (step 6 of the module) or the least-squares fit to the sketch.
 
     Examples
     --------
@@ -211,16 +179,9 @@ def decode_gmm(
     (array([[5.]]), (1, 1, 1))
     """
     check_covariance_type(covariance_type)
-    if n_components < 1:
-        raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
     begin = None if start is None else as_mixture(start, sketch.features.dim)
-    options: dict[str, Any] = {"start": begin, "starts": starts, "rounds": rounds, "project": project}
-    with single_blas_thread:  # many small products: more than one thread only costs
-        problem = mixture_problem(sketch, covariance_type)
-        run = decode_problem(problem, n_components, covariance_type, rng=rng, **options)
-        drive(AFTERWARDS, run)
-    if trace is not None:
-        trace += run.trace
+    run = decode_problem(mixture_problem(sketch, covariance_type), k, covariance_type, rng=rng, start=begin, **limits)
+    drive(AFTERWARDS, run)
     return replace(run.solution, trace=run.trace)
 
 

@@ -22,19 +22,14 @@ from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.decoders.state import State
 
-_FREQUENCIES, _PARAMETERS = 1600, 1500  # the step takes a second or two at these
-
 
 def efficient(problem: Problem, solution: MixtureSolution, rng: np.random.Generator) -> MixtureSolution | None:
-    """The solution after this step, if it is small enough, and still explains the sketch then."""
-    k, d, view, family = len(solution.weights), problem.dim, problem.view, GAUSSIANS[solution.covariance_type]
-    few = problem.size <= _FREQUENCIES and family.parameters(k, d) <= min(_PARAMETERS, 2 * problem.size - 1)
-    if view is None or not few or family.shared or (solution.weights <= 0).any():
+    """The solution after this step, if it takes a second or two, and still explains the sketch then."""
+    k, d, family = len(solution.weights), problem.dim, GAUSSIANS[solution.covariance_type]
+    few = problem.size <= 1600 and family.parameters(k, d) <= min(1500, 2 * problem.size - 1)
+    if not few or family.shared or (solution.weights <= 0).any():
         return None
-    w = view.operator.frequencies()
-    z = view.mean * np.exp(-1j * (w @ problem.center))
-    state = State.of(problem.inverse(solution.mixture)).to(family)
-    work = Whitened(w * problem.scale, z, problem.n, state, 0.5 * view.added, dense=True)
+    work = Whitened.of(problem, State.of(problem.inverse(solution.mixture)).to(family), dense=True)
     work.settle(3)
     tangent = Tangent(work)
     if not residual_test(tangent, remainders(work, rng)) < RESIDUAL:

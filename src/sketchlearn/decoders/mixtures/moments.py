@@ -2,48 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.lowrank.solution import Moments
 from sketchlearn.decoders.metric import widened
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.decoders.solution import Code, MixtureSolution, said
 from sketchlearn.sketches.value import Sketch
 
-Array = npt.NDArray[np.float64]
+_LOST = (
+    "Not certified. Leave out rows far from all others, or nearly collinear columns: in some directions rows vary so "
+    "little beside others that the component is wider than they are."
+)
 
 
+@decoder
 def decode_gaussian_moments(
-    sketch: Sketch,
-    k: int = 1,
-    *,
-    rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
-    covariance_type: str = "full",
-    used: int = 1,
+    sketch: Sketch, k: int = 1, *, rng: np.random.Generator, covariance_type: str = "full", used: int = 1
 ) -> MixtureSolution:
     """The normal law with the mean and the covariance of the rows.
 
-    Parameters
-    ----------
-    sketch : Sketch
-        Of all products of columns (:class:`~sketchlearn.QuadraticFeatures`, variant ``"exact"``).
-    k : int
-        Must be 1.
-    rng, trace
-        Nothing here is random, and there are no rounds.
-    covariance_type : {"full", "tied", "diag", "spherical"}
-        Shape of the covariance.
-    used : int
-        Rows that estimates use up: the covariance is divided by the number of rows less this.  With one more than
-        there are predictors, the residual variance of their regression is unbiased.
-
-    Returns
-    -------
-    MixtureSolution
+    The covariance is divided by the number of rows less those that are `used` up by estimates.  With one more than
+    there are predictors, the residual variance of their regression is unbiased.
 
     Examples
     --------
@@ -73,17 +54,11 @@ def decode_gaussian_moments(
     if added_variance(sketch).any():
         judged = Code.UNCERTIFIED, "one component with the moments of the sketch, to which noise was added"
     elif lost:
-        judged = (
-            Code.UNDETERMINED,
-            (
-                "Not certified. Leave out rows far from all others, or nearly collinear columns: in some directions the "
-                "rows vary so little beside others that the component is wider than they are."
-            ),
-        )
+        judged = Code.UNDETERMINED, _LOST
     else:
         judged = Code.RELIABLE, "the sketch holds mean and covariance of the rows: one component has these"
     return MixtureSolution(
-        **said("gmm", "moments", 0.0, float("nan"), judged, 0, trace),
+        **said("gmm", "moments", 0.0, float("nan"), judged),
         weights=np.ones(1),
         means=mean[None],
         covariances=shapes[covariance_type],

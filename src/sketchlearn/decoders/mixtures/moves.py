@@ -12,7 +12,6 @@ from sketchlearn.decoders.steps.greedy import climb, pick, search
 from sketchlearn.decoders.steps.weights import prune_indices, reweighted
 
 STARTS, ROUNDS = 4, 12  # searches, and rounds of splitting and merging after each, at most
-_MULTIPLES = (1, 2, 3, 2)  # components of each search, in multiples of k
 
 
 def from_start(setting: Setting, begin: State, rounds: int) -> State | None:
@@ -24,10 +23,10 @@ def from_start(setting: Setting, begin: State, rounds: int) -> State | None:
 
 
 def explore(setting: Setting, starts: int, rounds: int) -> State:
-    """The best of a few starts; one is enough when its misfit is at the noise floor."""
+    """The best of a few starts, from k, 2k or 3k components; one is enough when its misfit is at the noise floor."""
     best: State | None = None
     stale = 0
-    for attempt, multiple in enumerate(_MULTIPLES[: max(starts, 1)]):
+    for attempt, multiple in enumerate((1, 2, 3, 2)[: max(starts, 1)]):
         state = split_and_merge(setting, first_fit(setting, multiple, 1 + attempt // 2), rounds)
         stale = stale + 1 if best is not None and state.value > GAIN * best.value else 0
         if best is None or state.value < best.value:

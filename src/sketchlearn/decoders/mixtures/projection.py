@@ -6,10 +6,10 @@ import warnings
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.families import DIAGONAL, FULL, Family
 from sketchlearn.decoders.mixtures.certificate import Certificate, certify, finish
 from sketchlearn.decoders.mixtures.setting import Setting
-from sketchlearn.decoders.problem import Array
 from sketchlearn.decoders.state import State, reduced, simplex
 from sketchlearn.decoders.steps.greedy import search
 from sketchlearn.decoders.steps.refine import refine
@@ -36,8 +36,7 @@ def project(setting: Setting, certificate: Certificate) -> tuple[Certificate, St
     best = max(candidates, key=lambda found: found[1])[0]
     # a search that failed, and not the model: then the sketch itself is the better judge
     again = setting.improve(best, 150)
-    floor, _ = setting.floor(setting.exploring, again)
-    if again.value < certificate.limit * floor:
+    if again.value < certificate.limit * setting.exploring.floor(again, k)[0]:
         return finish(setting, again), None
     return certify(setting, best), rich
 

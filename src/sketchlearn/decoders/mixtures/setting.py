@@ -7,38 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.families import Family
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 
 
 @dataclass(eq=False)
 class Setting:
-    """The problem in its parts, the shape asked for, and a count of rounds.
+    """The problem in its parts, the shape asked for, and a count of rounds."""
 
-    Attributes
-    ----------
-    base : Problem
-        As normalised.
-    searching : Problem
-        The frequencies of all scales, for the search.
-    whole, exploring : Problem
-        With the equation "weights sum to 1": all frequencies, and those that moves are tried on.
-    strength, exploring_strength : float
-        Of one pseudo-row beside these two.
-    smallest, largest : float
-        Variance of a component.
-    """
-
-    base: Problem
-    searching: Problem
-    whole: Problem
-    strength: float
-    exploring: Problem
+    base: Problem  # as normalised
+    searching: Problem  # the frequencies of all scales, for the search
+    whole: Problem  # with the equation "weights sum to 1"
+    strength: float  # of one pseudo-row beside it
+    exploring: Problem  # the part of the whole that moves are tried on
     exploring_strength: float
-    smallest: float
+    smallest: float  # variance of a component
     largest: float
     family: Family
     k: int
@@ -76,18 +63,15 @@ class Setting:
         """Variances of components, at least and at most."""
         return {"smallest": self.smallest, "largest": self.largest}
 
-    def floor(self, problem: Problem, state: State) -> tuple[float, float]:
-        """Expected misfit of the right model with k components, and its relative standard deviation."""
-        return problem.floor(state, self.k)
-
     def improve(self, state: State, steps: int) -> State:
         """Refine on the exploring part of the sketch."""
         return refine(self.exploring, state.revived(), steps, strength=self.exploring_strength, **self.limits)
 
     def explained(self, state: State) -> bool:
         """Is the misfit on the exploring part about what noise leaves?"""
-        floor, _ = self.floor(self.exploring, state)
-        return state.value < noise.SLACK * floor or self.exploring.explains(state, self.k)
+        return state.value < noise.SLACK * self.exploring.floor(state, self.k)[0] or self.exploring.explains(
+            state, self.k
+        )
 
     def reweighted(self, state: State) -> tuple[Problem, float]:
         """The whole problem with weights from the noise that the model leaves, and the strength of one pseudo-row."""

@@ -9,12 +9,11 @@ then stability, location and scatter of every component are fitted together, wit
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from sketchlearn.decoders import noise, verdicts
-from sketchlearn.decoders.drive import Run
+from sketchlearn.decoders.drive import Run, decoder
 from sketchlearn.decoders.families import Stable
 from sketchlearn.decoders.metric import View, unwhiten, whitening_metric
 from sketchlearn.decoders.mixtures.moves import ROUNDS, STARTS, explore
@@ -25,38 +24,12 @@ from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.threads import single_blas_thread
-
-_WIDEST = 100.0  # variance of a component, in the units of the map
-_REACH = 50.0  # components lie within this many spreads of the centre
+from sketchlearn.words import counted
 
 
-def decode_stable(
-    sketch: Sketch,
-    n_components: int,
-    scatter_type: str = "full",
-    *,
-    rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
-) -> StableSolution:
-    """Decode a mixture of elliptic stable laws from a sketch.
-
-    Parameters
-    ----------
-    sketch : Sketch
-        Of Fourier features, best from :func:`sketchlearn.designs.stable.design_stable`.
-    n_components : int
-        Number of components.
-    scatter_type : {"full", "diag"}
-        Shape of the scatter matrices.
-    rng : numpy Generator
-        Source of the random starts.
-    trace : list, optional
-        Gets one dict per start.
-
-    Returns
-    -------
-    StableSolution
+@decoder
+def decode_stable(sketch: Sketch, k: int, scatter_type: str = "full", *, rng: np.random.Generator) -> StableSolution:
+    """Decode a mixture of elliptic stable laws, with ``scatter_type="full"`` or ``"diag"``.
 
     Examples
     --------
@@ -67,27 +40,17 @@ def decode_stable(
     >>> sl.decode(s, 1, task="stable", random_state=0).alphas.round(1)
     array([1.])
     """
-    if n_components < 1:
-        raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
-    with single_blas_thread:
-        return _decode(sketch, n_components, Stable(scatter_type), rng, trace)
-
-
-def _decode(
-    sketch: Sketch, k: int, family: Stable, rng: np.random.Generator, trace: list[dict[str, Any]] | None
-) -> StableSolution:
-    problem = robust_problem(sketch, family.scatter_type)
-    run, setting = Run(), Setting.of(problem, family, k, rng, largest=_WIDEST)
+    family, problem = Stable(scatter_type), robust_problem(sketch, scatter_type)
+    run, setting = Run(), Setting.of(problem, family, k, rng, largest=100.0)
     search = (f"search for {k} stable component{'s' * (k > 1)}", lambda: explore(setting, STARTS, ROUNDS))
     best = run.best_of([search], lambda found: problem.floor(found)[0], noise.SLACK)
-    if trace is not None:
-        trace += run.trace
     for _ in range(2):  # weights of the frequencies from the noise that the model leaves
         problem = problem.reweighted(noise.renewed_weights(problem, problem.left(best), noise.RENEWED_LEAST))
         best = refine(problem, best, 400, boxed=True, saddles=True, **setting.limits)
     floor = problem.floor(best)[0]
     unreliable = _undetermined(problem, best, setting)
-    judged = verdicts.of_stable(best.value / floor, k, unreliable)
+    what = counted(k, "elliptic stable distribution")
+    judged = verdicts.of_mixture(best.value / floor, verdicts.FAMILY, what, unreliable)
     facts = family.describe(best.shapes, k, problem.dim)
     locations, scatters = unwhiten(
         best.means * problem.scale + problem.center,
@@ -115,7 +78,8 @@ def robust_problem(sketch: Sketch, kind: str) -> Problem:
     if scale is None or (metric is None and features.whitening is not None):
         scale = float(np.sqrt(features.dim / np.mean(view.operator.squared_norms)))
     problem = Problem.from_view(view, metric, at=(view.place, scale))
-    return replace(problem, box=(np.maximum(problem.box[0], -_REACH), np.minimum(problem.box[1], _REACH)))
+    # components lie within fifty spreads of the centre
+    return replace(problem, box=(np.maximum(problem.box[0], -50.0), np.minimum(problem.box[1], 50.0)))
 
 
 def _undetermined(problem: Problem, state: State, setting: Setting) -> tuple[int, ...]:

@@ -18,8 +18,6 @@ from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.steps.refine import refine, refine_shared
 
 ROUNDS = 40
-_STAGES = 4, 8, 16  # rounds after which a descent is tried
-_MOST = 1000  # iterations of messages before the last run
 
 
 def best_of_runs(
@@ -83,7 +81,7 @@ def _attempt(problem: Problem, passing: Passing, rounds: int, descend: bool) -> 
 def _staged(problem: Problem, passing: Passing, rounds: int) -> State:
     """One run of the messages, which ends as soon as a descent from where they are explains the sketch."""
     messages = passing.somewhere()
-    for stage in _STAGES:
+    for stage in (4, 8, 16):
         if stage >= rounds:
             break
         state = _polished(problem, passing.run(messages, stage - messages.round))
@@ -104,5 +102,5 @@ def _polished(problem: Problem, state: State) -> State:
 
 
 def _spent(passing: Passing) -> bool:
-    """Whether the budget of iterations is spent."""
-    return passing.iterations > _MOST
+    """Whether no run may begin any more."""
+    return passing.iterations > 1000

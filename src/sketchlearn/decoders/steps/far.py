@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize, nnls
 from scipy.special import ndtr
 
+from sketchlearn.arrays import Array, Complex, Flags, Index
 from sketchlearn.decoders.certificate.whitened import real
 from sketchlearn.decoders.families import DIAGONAL, FULL
 from sketchlearn.decoders.metric import has_box
@@ -31,8 +31,6 @@ from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import DenseOperator
 from sketchlearn.models.mixture import Mixture
 
-Array = npt.NDArray[np.float64]
-Complex = npt.NDArray[np.complex128]
 Place = tuple[tuple[int, float, float], ...]  # (column, place, width) for each column that is far
 
 GRID = 2e-7  # error of an average that the arithmetic of the features leaves
@@ -201,7 +199,7 @@ class _Search:
 
     # -- weights ---------------------------------------------------------------------------------
 
-    def weighed(self, far: State, part: npt.NDArray[np.bool_] | None = None) -> tuple[Array, State]:
+    def weighed(self, far: State, part: Flags | None = None) -> tuple[Array, State]:
         """Weights of the bulk and of far components: non-negative, of sum 1, the bulk's near what they were.
 
         With `part`, by these low frequencies alone.
@@ -363,13 +361,13 @@ def _solve(root: Array, values: Array) -> Array:
     return np.asarray(solve_triangular(root, values, lower=True, check_finite=False))
 
 
-def _nearest(points: Array, centers: Array) -> tuple[Array, npt.NDArray[np.intp]]:
+def _nearest(points: Array, centers: Array) -> tuple[Array, Index]:
     """Squared distances to the nearest centres, and which these are."""
     apart = ((points[:, None] - centers) ** 2).sum(2)
     return apart.min(1), apart.argmin(1)
 
 
-def _merged(state: State, owner: npt.NDArray[np.intp]) -> State:
+def _merged(state: State, owner: Index) -> State:
     """One component of the same moments for each owner: enough to know the noise at low frequencies."""
     weights, means, shapes = [], [], []
     for l in np.unique(owner):

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.budget import FEW_STEPS, PATIENCE, ROUNDS, STEPS, over
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.messages import propose
 from sketchlearn.decoders.steps.refine import refine_shared
@@ -27,8 +28,6 @@ from sketchlearn.features.operator import F32
 
 _NOTHING = 1e-30  # masses below are rounding in float32
 _GROWTH = 0.25  # of k: components added per round
-_NEAR = 0.3  # share of the particles that start near known components once there are k
-_DISTINCT = 0.8  # correlation of atoms above which two candidates are one
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +147,10 @@ def _levels(radius: float) -> list[float]:
 
 
 def _particles(problem: Problem, count: int, means: Array | None, variance: float, rng: np.random.Generator) -> Array:
-    """Standard normal starting points; once there are k components, some of them near these."""
+    """Standard normal starting points; once there are k components, three in ten are near these."""
     points = rng.standard_normal((count, problem.dim))
     if means is not None:
-        near = int(_NEAR * count)
+        near = int(0.3 * count)
         width = 2.0 * np.sqrt(max(variance, 1e-8))
         points[:near] = means[rng.integers(len(means), size=near)] + width * points[:near]
         points = points[rng.permutation(count)]
@@ -198,7 +197,7 @@ def pick(problem: Problem, residual: F32, variance: float, points: Array, count:
         if blocked[i] or remaining[i] <= 0:
             break
         chosen.append(i)
-        blocked |= gram[:, i] > _DISTINCT
+        blocked |= gram[:, i] > 0.8  # as good as the same atom
         inner = gram[np.ix_(chosen, chosen)] + 1e-4 * np.eye(len(chosen))
         remaining = b - gram[:, chosen] @ np.linalg.solve(inner, b[chosen])
     return points[chosen]

@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import Bounds, minimize
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.budget import over
 from sketchlearn.kernels import tiers
 
-Array = npt.NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
-
-_ENOUGH = 1e-4  # of the fall that the slope promises
-_TRIALS = 12
 
 
 def lbfgs(
@@ -54,10 +50,10 @@ def lbfgs(
             if not slope < 0:
                 break
         length = 1.0 if count else min(1.0, 1.0 / np.sqrt(-slope))
-        for _ in range(_TRIALS):
+        for _ in range(12):
             promised = loops.advance(x, direction, length, lower, upper, gradient, trial)
             new, slopes = objective(trial)
-            if np.isfinite(new) and new <= value + _ENOUGH * promised:
+            if np.isfinite(new) and new <= value + 1e-4 * promised:
                 break
             # the minimum of the parabola through value, slope and new value, within reason
             bend = new - value - length * slope

@@ -13,24 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.families import SPHERICAL
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.weights import losses
 from sketchlearn.features.operator import F32
 from sketchlearn.kernels import amp, tiers
 
-_GRID, _SPAN = 32, 4.0  # points of the grid, and its half width: wider phases say nothing
+_SPAN = 4.0  # half width of the grid: wider phases say nothing
 _INNER = 10  # iterations between two EM steps; twice as many before the first
 _SETTLED = 8  # rounds before weights and single widths are tuned
 _PATIENCE = 10  # rounds without a better state
 _EM_STEPS = 4  # of weights in a round, and halvings of each
-_SURPLUS = 0.5  # share of the unexplained residual that counts as noise
-_LEAST_INFORMATION = 0.02  # of a message, in units of d / m
-_TINY_NOISE = 1e-9
-_SHARE = 8  # 1 / most components that are released
-_RISE, _SLOWER, _SLOWEST = 1.2, 0.7, 0.1  # misfits that rise so much in a round call for more damping, up to a point
 
 
 @dataclass
@@ -60,8 +56,8 @@ class Passing:
         self.radii = problem.radii.astype(np.float32)
         self.squares = self.radii**2
         self.inverse = (1.0 / np.maximum(self.radii, np.float32(1e-12))).astype(np.float32)
-        self.noise = 0.5 * (noise.sampling_variance(problem.power) / problem.n + problem.added) + _TINY_NOISE
-        self.grid = np.linspace(-_SPAN, _SPAN, _GRID).astype(np.float32)
+        self.noise = 0.5 * (noise.sampling_variance(problem.power) / problem.n + problem.added) + 1e-9
+        self.grid = np.linspace(-_SPAN, _SPAN, 32).astype(np.float32)
         self.cosine, self.sine, self.shift, self.left = (np.zeros((k, m), np.float32) for _ in range(4))
         self.phases, self.spans = np.zeros((k, m), np.float32), np.zeros((k, m), np.float32)
         self.model, self.sums = np.zeros((2, m), np.float32), np.zeros((5, m), np.float32)
@@ -88,7 +84,7 @@ class Passing:
         loss = losses(self.problem.gram(fit)[0], weights)
         # a cluster that is missed leaves about as much as an ordinary one explains
         surplus = fit.value - self.problem.floor(fit)[0]
-        missed = int(np.clip(surplus / max(float(np.median(loss)), 1e-30), 0, k // _SHARE))
+        missed = int(np.clip(surplus / max(float(np.median(loss)), 1e-30), 0, k // 8))
         count = max(1, missed >> failures)
         free = np.argsort(loss)[:count] if failures % 2 == 0 else self.rng.choice(k, count, replace=False)
         widths = np.array(np.broadcast_to(fit.shapes, k))
@@ -112,8 +108,8 @@ class Passing:
             self._iterate(state, _INNER)
             state.round += 1
             value = self._misfit(state)[0]
-            if value > _RISE * last:
-                state.damping = max(_SLOWER * state.damping, _SLOWEST)
+            if value > 1.2 * last:
+                state.damping = max(0.7 * state.damping, 0.1)
             last = value
             waited += 1
             if value < 0.99 * least:
@@ -139,7 +135,7 @@ class Passing:
     def _iterate(self, state: Messages, count: int) -> None:
         """Some iterations of the messages, with the noise that the residual calls for now."""
         surplus = max(0.5 * self._misfit(state)[1] - float(self.noise.mean()), 0.0)
-        nugget = (self.noise + _SURPLUS * surplus).astype(np.float32)
+        nugget = (self.noise + 0.5 * surplus).astype(np.float32)
         amplitude = state.weights.astype(np.float32)[:, None] * self._envelope(state.widths)
         for _ in range(count):
             self._step(state, nugget, amplitude)
@@ -167,12 +163,11 @@ class Passing:
             self.cosine, self.sine, spread, amplitude, self.sums, self.problem.z, nugget, self.spans, _SPAN,
             self.grid, self.shift, self.left,
         )  # fmt: skip
-        learned = np.clip(1.0 - self.left.mean(1, dtype=np.float64), _LEAST_INFORMATION * min(d / m, 1.0), 1.0 - 1e-6)
+        learned = np.clip(1.0 - self.left.mean(1, dtype=np.float64), 0.02 * min(d / m, 1.0), 1.0 - 1e-6)
         first = state.scores is None
         information = _damped(learned / state.pseudo, state.information, a)
         state.information = information
-        new: F32 = (self.shift / root).astype(np.float32)
-        scores = new if state.scores is None else _mixed(new, state.scores, a)
+        scores: F32 = _damped((self.shift / root).astype(np.float32), state.scores, a)
         state.scores = scores
         variance = (d / m) / information
         moved = state.means + operator.adjoint(scores * self.inverse).astype(np.float64) * variance[:, None]
@@ -243,9 +238,5 @@ def propose(problem: Problem, k: int, rng: np.random.Generator, rounds: int = 25
     return passing.run(passing.somewhere(), rounds).means
 
 
-def _damped(new: Array, old: Array | None, share: float) -> Array:
+def _damped(new: AnyArray, old: AnyArray | None, share: float) -> AnyArray:
     return new if old is None else share * new + (1.0 - share) * old
-
-
-def _mixed(new: F32, old: F32, share: float) -> F32:
-    return np.float32(share) * new + np.float32(1.0 - share) * old

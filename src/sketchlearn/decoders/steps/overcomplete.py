@@ -10,26 +10,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders.budget import STEPS, Budget, running, spending
 from sketchlearn.decoders.families import DIAGONAL, Factors
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.noise import SLACK
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.greedy import search
 from sketchlearn.decoders.steps.groups import groups_apart, joined, without
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.threads import in_parallel, limited
 
-EXTRA = 10  # components besides two a cluster: few clusters need more to show their shapes
 SHRINKAGE = 0.1  # of the misfit per number: strength of the penalty on covariances
 REPLACEMENTS = 4  # rounds of the search with all components: the model is wrong, and more would follow the noise
 FIRST_STEPS = (
     40  # L-BFGS iterations that find axes and diagonals, before the factors, and that refit to half of a sketch
 )
-FAILED = 1.5  # misfit over the least, or over the noise floor if that is more, from which on a fit has failed
-PARALLEL = 2**20  # multiply-adds of an iteration below which threads wait for the interpreter
-SIDE_BY_SIDE = 2**22  # entries of the frequencies beyond which copies in other axes are made one after the other
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +42,7 @@ class Fitted:
         """The fit in the axes of the sketch."""
         return self.state if self.axes is None else self.state.turned(self.axes.T)
 
-    def refitted(self, half: npt.NDArray[np.intp]) -> State:
+    def refitted(self, half: Index) -> State:
         """The fit moved to what some of the frequencies say."""
         part, start = self.problem.subset(half), self.state
         largest = max(_widest(part), 10.0 * float(start.widths.max()) ** 2)
@@ -58,7 +55,7 @@ class Fitted:
 def over_complete_fits(problem: Problem, found: State, count: int, rng: np.random.Generator) -> list[Fitted]:
     """Some independent fits with full covariances, for data in which a search found k components of one width."""
     k, d = found.means.shape
-    extra = EXTRA if d <= 20 else EXTRA // 2
+    extra = 10 if d <= 20 else 5  # besides two a cluster: few clusters need more to show their shapes
     components = min(2 * k + min(k, extra), max(problem.size // (2 * (d + 2)), k))
     # numbers of the model are at most four times those of the sketch (shrinkage does the rest)
     rank = min(_rank(d), max(8 * problem.size // (components * d) - 2, 1))
@@ -76,14 +73,15 @@ def over_complete_fits(problem: Problem, found: State, count: int, rng: np.rando
         start = search(without(part, groups), components, own, replacements=REPLACEMENTS).state
         return Fitted(part, _with_factors(part, start, rank, STEPS, own, groups), np.eye(d))
 
-    few = problem.size * components * d <= PARALLEL
-    with limited(1 if few or problem.size * d > SIDE_BY_SIDE else None):
+    # threads wait for the interpreter where an iteration is short; copies of many frequencies are made one by one
+    alone = problem.size * components * d <= 2**20 or problem.size * d > 2**22
+    with limited(1 if alone else None):
         fits = _side_by_side(fitted, rng.spawn(count))
         groups = _groups(problem, fits)
         if groups is not None:
             fits += _side_by_side(lambda own: beside(own, groups), rng.spawn(count))
     best, *others = sorted(fits, key=lambda fit: fit.state.value)[:count]
-    enough = FAILED * max(best.state.value, problem.floor(best.whole)[0])
+    enough = SLACK * max(best.state.value, problem.floor(best.whole)[0])
     return [best, *[fit for fit in others if fit.state.value <= enough]]
 
 

@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.budget import STEPS
 from sketchlearn.decoders.families import POINTS, Family
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.lbfgs import lbfgs
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.decoders.steps.weights import heaviest, reweighted
 from sketchlearn.features.operator import F32
 
-_INNER, _FINAL = 60, 600  # iterations of a descent within the loop and at the end
+_INNER = 60  # iterations of a descent within the loop, and a tenth of those at the end
 
 Places = Callable[[State], Array]
 """Where step 1 may start, given what was found so far."""
@@ -74,7 +75,7 @@ def clompr(
         if state.k > k:
             state = heaviest(problem, state, k)
         state = refine(
-            problem, reweighted(problem, state), _FINAL if step == rounds - 1 else _INNER, boxed=True, **limits
+            problem, reweighted(problem, state), 10 * _INNER if step == rounds - 1 else _INNER, boxed=True, **limits
         )
     return state
 
@@ -100,7 +101,7 @@ def splitting(
         if state.k > k:
             state = heaviest(problem, state, k)
         state = reweighted(problem, state).revived()
-        state = refine(problem, state, _FINAL if state.k == k else _INNER, saddles=True, **limits)
+        state = refine(problem, state, 10 * _INNER if state.k == k else _INNER, saddles=True, **limits)
     return state
 
 

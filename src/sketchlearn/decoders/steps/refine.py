@@ -11,14 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders.families.charts import Frame
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.lbfgs import lbfgs, wolfe
 
 _CHUNK = 150  # iterations in one chart
 _UNIT = 1e-3  # of the energy of the sketch: the unit of the objective
-_GAIN = 1e-3  # relative gain below which a chunk that ended early is the last
 
 
 class Objective:
@@ -115,7 +115,7 @@ def refine(
         value = problem.misfit(state)
         state = replace(state, value=value)
         steps -= max(done, 10)
-        if last - value < tolerance * value + 1e-12 or (done < _CHUNK and last - value < _GAIN * value):
+        if last - value < tolerance * value + 1e-12 or (done < _CHUNK and last - value < 1e-3 * value):
             break
         last = value
     return state

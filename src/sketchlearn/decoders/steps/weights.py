@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import nnls
 
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.arrays import Array, Index
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import LIGHTEST, State
 
 _RIDGE = 1e-6  # of the mean diagonal of a Gram matrix: atoms in float32 are no better known
@@ -27,7 +27,7 @@ def reweighted(problem: Problem, state: State) -> State:
     return state.with_weights(solve_weights(*problem.gram(state)))
 
 
-def prune_indices(gram: Array, b: Array, k: int) -> tuple[npt.NDArray[np.intp], Array]:
+def prune_indices(gram: Array, b: Array, k: int) -> tuple[Index, Array]:
     """Remove components one by one, each time the one whose removal costs least, until k are left.
 
     The cost of removing component l is ``a_l^2 / (G^-1)_ll`` (the optimal brain surgeon of Hassibi and Stork, 1993).

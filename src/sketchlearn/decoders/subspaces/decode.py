@@ -13,17 +13,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sketchlearn.accepts import whole
+from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders import noise, verdicts
-from sketchlearn.decoders.drive import Run, misfit_words
+from sketchlearn.decoders.drive import Run, decoder, misfit_words
 from sketchlearn.decoders.kmeans.partition import k_means
 from sketchlearn.decoders.metric import View
-from sketchlearn.decoders.problem import Array, Problem, location_and_scale
+from sketchlearn.decoders.problem import Problem, location_and_scale
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.subspaces.errors import Errors, errors_of
 from sketchlearn.decoders.subspaces.flats import Flats, fit_flats
@@ -31,49 +30,18 @@ from sketchlearn.decoders.subspaces.rows import k_subspaces
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.subspaces import SubspacesModel
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.threads import single_blas_thread
 from sketchlearn.words import counted
 
-Index = npt.NDArray[np.intp]
-
-_FLATS = 4  # free flat components for each subspace, to begin with
 _LADDER = (6, 10, 16)  # components inside a subspace, if one will not do
 _POINTS = 6000  # that are drawn from a mixture
-_KNOWN = 2.0  # degrees: what a subspace should be known to
-_APART = 5.0  # errors that two subspaces should be apart
 _TRIES = 4  # beginnings at most
-_SAME = 15.0  # degrees: beginnings that lead to subspaces so close lead to the same
-_CLOSE = 5.0  # times the noise floor: what may be left if refining no longer turns the subspaces
 _ANOTHER = "no beginning has explained the sketch, and no two led to the same subspaces"
 _RICHER = "the law inside the subspaces may be another"
 
 
-def decode_subspaces(
-    sketch: Sketch,
-    n_subspaces: int,
-    dim: int = 1,
-    *,
-    rng: np.random.Generator,
-    trace: list[dict[str, Any]] | None = None,
-) -> SubspacesModel:
+@decoder
+def decode_subspaces(sketch: Sketch, k: int, dim: int = 1, *, rng: np.random.Generator) -> SubspacesModel:
     """Linear subspaces of dimension `dim` that rows are near to.
-
-    Parameters
-    ----------
-    sketch : Sketch
-        Of Fourier features, best from ``sl.design(sample, task="subspaces", ...)``.
-    n_subspaces : int
-        Number of subspaces.
-    dim : int
-        Their dimension.
-    rng : numpy Generator
-        Source of the random starts.
-    trace : list, optional
-        Gets one dict per stage.
-
-    Returns
-    -------
-    SubspacesModel
 
     Examples
     --------
@@ -90,12 +58,8 @@ def decode_subspaces(
     whole().check("dim", dim)
     if dim > d:
         raise ValueError(f"dim={dim} is more than the {d} columns")
-    with single_blas_thread:
-        run = _Run(subspaces_problem(sketch, int(dim)), int(n_subspaces), int(dim), rng)
-        found = run.search()
-    if trace is not None:
-        trace += run.trace
-    return _solution(found, run)
+    run = _Run(subspaces_problem(sketch, int(dim)), k, int(dim), rng)
+    return _solution(run.search(), run)
 
 
 def subspaces_problem(sketch: Sketch, dim: int) -> Problem:
@@ -167,7 +131,7 @@ class _Run(Run):
     def beginning(self) -> tuple[Array, Index, Array, float]:
         """Points of a mixture of flat pieces, the subspaces that they belong to, and the variance across."""
         rng, k, dim, d = self.rng, self.k, self.dim, self.problem.dim
-        free = k * _FLATS
+        free = 4 * k
         loose = Flats(
             np.zeros((free, 1)),
             rng.standard_normal((free, d, dim)) / np.sqrt(d),
@@ -195,11 +159,11 @@ class _Run(Run):
 
 
 def _alike(a: _Found, b: _Found) -> bool:
-    """Whether the subspaces of two fits can be paired so that all pairs are close."""
+    """Whether the subspaces of two fits can be paired so that all pairs are closer than 15 degrees."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     angles = np.array([[principal_angles(x, y)[0] for y in b.flats.bases] for x in a.flats.bases])
-    return bool((angles[linear_sum_assignment(angles)] < _SAME).all())
+    return bool((angles[linear_sum_assignment(angles)] < 15.0).all())
 
 
 def _inside(points: Array, owner: Index, bases: Array, c: int, variance: float, rng: np.random.Generator) -> Flats:
@@ -268,10 +232,14 @@ def _solution(found: _Found, run: _Run) -> SubspacesModel:
 
 
 def _verdict(found: _Found, angles: Array, separation: float) -> tuple[Code, str]:
+    """Subspaces should be known to two degrees, and be five errors apart.
+
+    Where refining no longer turns them, five times the noise floor may be left.
+    """
     worst = int(np.argmax(angles))
     known = f"Subspace {worst}, the least certain, is known to {angles[worst]:.2g} degrees."
     left = f"The misfit is {found.ratio:.2g} times the noise floor."
-    if not found.explained and found.ratio > _CLOSE:
+    if not found.explained and found.ratio > 5.0:
         return Code.MISFIT, (
             "Not certified. Try another seed. Perhaps there are more subspaces, or they have a higher dimension, or "
             "they don't pass through the origin. Perhaps the rows are so many that they show the distribution inside "
@@ -283,12 +251,12 @@ def _verdict(found: _Found, angles: Array, separation: float) -> tuple[Code, str
             f"Not certified. Try another seed or more features: {_TRIES} starts led to {_TRIES} different results, so "
             f"there may be better ones. {left}"
         )
-    if len(angles) > 1 and separation < _APART * float(angles.max()):
+    if len(angles) > 1 and separation < 5.0 * float(angles.max()):
         return Code.UNDETERMINED, (
             f"Not certified. Use more rows or features. Two subspaces are {separation:.2g} degrees apart, and other "
             f"pairs explain the sketch as well. {known} {left}"
         )
-    if angles.max() > _KNOWN:
+    if angles.max() > 2.0:
         return Code.UNDETERMINED, f"Not certified. Use more rows or features. {known} {left}"
     apart = f" No two subspaces are closer than {separation:.2g} degrees." if len(angles) > 1 else ""
     return Code.RELIABLE, f"Reliable. {left} {known}{apart}"

@@ -5,30 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Complex
 from sketchlearn.decoders.certificate.tangent import DRAWS
 from sketchlearn.decoders.certificate.whitened import real
 from sketchlearn.decoders.noise import ROUNDING
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.subspaces.flats import Flats
 
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Noise of a fit.
+    """Noise of a fit."""
 
-    Attributes
-    ----------
-    floor, deviation : float
-        Misfit that noise leaves of a right model whose parameters were fitted, and its relative standard deviation.
-    angles : ndarray (k,)
-        Root mean square of the largest principal angle between each subspace and the true one, in radians.
-    """
-
-    floor: float
-    deviation: float
-    angles: Array
+    floor: float  # misfit that noise leaves of a right model whose parameters were fitted
+    deviation: float  # and its relative standard deviation
+    angles: (
+        Array  # root mean square of the largest principal angle between each subspace and the true one, radians, (k,)
+    )
 
 
 def errors_of(problem: Problem, flats: Flats, rng: np.random.Generator) -> Errors:
@@ -64,7 +58,7 @@ def errors_of(problem: Problem, flats: Flats, rng: np.random.Generator) -> Error
     return Errors(floor, deviation, np.arctan(np.sqrt(np.mean(largest**2, axis=1))))
 
 
-def tangent(w: Array, flats: Flats) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
+def tangent(w: Array, flats: Flats) -> tuple[Complex, Complex]:
     """Derivatives of the sketch of the mixture (m, p), those by turns of the subspaces first, and the sketch itself.
 
     A turn of a subspace is a change of its basis in directions orthogonal to it, (d - r, r).

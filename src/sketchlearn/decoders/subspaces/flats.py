@@ -10,38 +10,25 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders.budget import STEPS
 from sketchlearn.decoders.families import Factors
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.lbfgs import lbfgs
-
-_LIGHTEST = 6.0  # logarithm of the ratio of weights at most, from the mean of the logarithms
-_THINNEST, _THICKEST = 1e-6, 1.0  # variances across, in units of those inside
 
 
 @dataclass(frozen=True, eq=False)
 class Flats:
-    """The mixture: logarithms of weights (g, c), bases (g, d, r), places (g, c, r), roots (g, c, r, r), offsets (g, d).
+    """The mixture, with g subspaces and c components inside each."""
 
-    Attributes
-    ----------
-    log_weights, bases, places, roots : ndarray
-        As above; weights up to a factor.
-    log_variance : ndarray (1,)
-        Logarithm of the variance across the subspaces.
-    offsets : ndarray (g, d) or None
-        Where the flats are; None: at the origin.
-    """
-
-    log_weights: Array
-    bases: Array
-    places: Array
-    roots: Array
-    log_variance: Array
-    offsets: Array | None = None
+    log_weights: Array  # up to a constant, (g, c)
+    bases: Array  # (g, d, r)
+    places: Array  # (g, c, r)
+    roots: Array  # (g, c, r, r)
+    log_variance: Array  # across the subspaces, (1,)
+    offsets: Array | None = None  # where the flats are, (g, d); None: at the origin
 
     @property
     def weights(self) -> Array:
@@ -85,7 +72,7 @@ class Flats:
         turned = r[:, None]
         return replace(self, bases=q, places=(turned @ self.places[..., None])[..., 0], roots=turned @ self.roots)
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, npt.NDArray[np.intp]]:
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Index]:
         """Rows of the mixture, and the groups that they are from."""
         state = self.state()
         owner = rng.choice(state.k, n, p=state.weights)
@@ -114,11 +101,14 @@ def misfit(problem: Problem, flats: Flats) -> tuple[float, Array]:
 
 
 def fit_flats(problem: Problem, start: Flats) -> tuple[Flats, float]:
-    """Fit a mixture to a sketch by least squares; also the misfit."""
+    """Fit a mixture to a sketch by least squares; also the misfit.
+
+    Logarithms of weights stay within six of their mean, and the variance across is at most that inside.
+    """
     x, middle = start.vector(), float(start.log_weights.mean())
     lower, upper = (start.from_vector(np.full(len(x), side)) for side in (-np.inf, np.inf))
-    lower.log_weights[:], upper.log_weights[:] = middle - _LIGHTEST, middle + _LIGHTEST
-    lower.log_variance[:], upper.log_variance[:] = np.log(_THINNEST), np.log(_THICKEST)
+    lower.log_weights[:], upper.log_weights[:] = middle - 6.0, middle + 6.0
+    lower.log_variance[:], upper.log_variance[:] = np.log(1e-6), 0.0
     found, value, _ = lbfgs(
         lambda v: misfit(problem, start.from_vector(v)), x, lower.vector(), upper.vector(), 2 * STEPS
     )

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders.budget import ROUNDS
 from sketchlearn.models.subspaces import assign
-
-Array = npt.NDArray[np.float64]
-
-_SETTLED = 1e-3  # of the rows: so few that change their subspace don't turn it
 
 
 def k_subspaces(
     rows: Array, k: int, dim: int, rng: np.random.Generator, starts: int = 10
-) -> tuple[Array, npt.NDArray[np.intp], float]:
+) -> tuple[Array, Index, float]:
     """Bases (k, d, dim), owners of the rows and the mean squared distance across; the best of some starts.
 
     Examples
@@ -29,14 +25,14 @@ def k_subspaces(
     """
     d = rows.shape[1]
     total = float((rows * rows).sum())
-    best: tuple[Array, npt.NDArray[np.intp], float] | None = None
+    best: tuple[Array, Index, float] | None = None
     for _ in range(starts):
         bases = np.linalg.qr(rng.standard_normal((k, d, dim)))[0]
         owner = np.full(len(rows), -1)
         for _ in range(ROUNDS):
             new = assign(rows, bases)
             changed, owner = np.count_nonzero(new != owner), new
-            if changed <= _SETTLED * len(rows):
+            if changed <= 1e-3 * len(rows):  # so few don't turn it
                 break
             for l in range(k):
                 mine = rows[owner == l]

@@ -39,12 +39,7 @@ class _Collected:
 class FloatSummer(Summer):
     """Sums of squares or products of columns in float64, on one or several devices.
 
-    Parameters
-    ----------
-    plan : Plan
-        Of the kind "squares" or "products", without a radius.
-    on : sequence of Device
-        Devices to use.
+    `plan`: of the kind "squares" or "products", without a radius. `on`: devices to use.
     """
 
     def __init__(self, plan: Plan, on: Sequence[Device]) -> None:

@@ -51,24 +51,10 @@ PRODUCT_SIDE: Final = 64
 class Shape:
     """How the kernels of a plan are cut.
 
-    Attributes
-    ----------
-    kernel : {"small", "tiled", "products", "hadamard", "rows"}
-    dim : int
-        Columns of the rows.
-    terms : {"Turns", "Signs", "Squares", "Rounded", "Powers"}
-        Cosines and sines, how many are negative, squares of projections (also on structured directions), or their
-        second, third and fourth powers.
-    threads, blocks : int
-        Threads of a block of the summing kernel, and blocks that a multiprocessor should hold at least.
-    columns : int
-        Frequencies that a block takes.
-    padded : int
-        Columns of a staged row.
-    depth : int
-        Coordinates of a panel (tiled).
-    defines : pairs of names and numbers
-        The rest, for the source.
+    `dim`: columns of the rows. `terms`: cosines and sines, how many are negative, squares of projections (also on
+    structured directions), or their second, third and fourth powers. `threads`, `blocks`: threads of a block of the
+    summing kernel, and blocks that a multiprocessor should hold at least. `columns`: frequencies that a block takes.
+    `padded`: columns of a staged row. `depth`: coordinates of a panel (tiled). `defines`: the rest, for the source.
     """
 
     kernel: str

@@ -24,12 +24,7 @@ _FEWEST_ROWS = 1024
 class SubsampledDeviceSummer(Summer):
     """The sums of :class:`sketchlearn.kernels.subsampled.SubsampledSummer` on one or several devices, bit for bit.
 
-    Parameters
-    ----------
-    plan : Plan
-        Of the kind "subsampled".
-    on : sequence of Device
-        Devices to use.
+    `plan`: of the kind "subsampled". `on`: devices to use.
     """
 
     def __init__(self, plan: Plan, on: Sequence[Device]) -> None:

@@ -98,11 +98,7 @@ class CudaSummer(Summer):
     Any number of threads may call it at once: each call has a lane of its own, on the device that has least to do (or
     where its rows are).
 
-    Parameters
-    ----------
-    plan : Plan
-    on : sequence of Device, optional
-        Devices to use; all that are visible by default.
+    `on`: devices to use; all that are visible by default.
     """
 
     def __init__(self, plan: Plan, on: Sequence[Device] | None = None) -> None:

@@ -17,8 +17,6 @@ from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine_shared
 from sketchlearn.decoders.steps.weights import reweighted
 
-_SWEEPS = 2  # alternations in a round
-
 
 @published("alternating descent")
 def decode_adcg(
@@ -47,7 +45,7 @@ def decode_adcg(
 
 def corrected(problem: Problem, state: State) -> State:
     """Weights and places in turn; atoms without weight are dropped."""
-    for _ in range(_SWEEPS):
+    for _ in range(2):
         state = reweighted(problem, state)
         keep = state.weights > 1e-6 * state.weights.max(initial=0.0)
         if not keep.any():

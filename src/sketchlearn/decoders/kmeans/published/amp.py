@@ -1,9 +1,6 @@
 """CL-AMP: simplified hybrid generalised approximate message passing (Byrne, Chatalic, Gribonval and Schniter 2019).
 
-The sketch at frequency w is ``sum_l a_l exp(i w·c_l - |w|^2 t_l / 2)`` plus noise.  Messages are means and variances:
-of the projections ``w·c_l / |w|``, given what all other components leave of the sketch there (the output step, a sum
-over a grid of phases, :mod:`sketchlearn.kernels.amp`), and of the coordinates of the centres, given all projections.
-Weights and widths are tuned by EM between stretches of messages.
+:mod:`sketchlearn.decoders.steps.messages` has the model and its messages.
 
 What the published algorithm leaves open is settled like this.  Centres have a normal prior of the data's own width, so
 nothing can diverge.  Means and variances are damped, the information of the messages is kept positive.  The noise is

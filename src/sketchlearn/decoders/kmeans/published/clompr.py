@@ -9,15 +9,15 @@ suit the data: this is what the tuning-free decoder does away with.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.families import POINTS
-from sketchlearn.decoders.kmeans.partition import Partition, nearest_cost
+from sketchlearn.decoders.kmeans.partition import Partition
 from sketchlearn.decoders.kmeans.published import outcome
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import ClusterSolution
 from sketchlearn.decoders.state import LIGHTEST, State
 from sketchlearn.decoders.steps.pursuit import clompr
@@ -25,12 +25,12 @@ from sketchlearn.features.characteristic import characteristic
 from sketchlearn.sketches.value import Sketch
 
 INITS = ("uniform", "gaussian", "sample", "k++")
-_REFINED = 3  # of the candidates of step 1 are refined by gradient ascent
 
 
+@decoder
 def decode_clompr(
     sketch: Sketch,
-    n_components: int,
+    k: int,
     *,
     rng: np.random.Generator,
     criterion: str = "means",
@@ -39,14 +39,11 @@ def decode_clompr(
     starts: int = 20,
     replicates: int = 1,
     sample: Array | None = None,
-    trace: list[dict[str, Any]] | None = None,
 ) -> ClusterSolution:
     """Decode k points greedily.
 
     Parameters
     ----------
-    sketch, n_components, rng
-        What to decode, into how many points, and the randomness.
     criterion : {"means", "medians"}
         Only for the reported cost: the points themselves are the centres.
     replacement : bool
@@ -75,20 +72,21 @@ def decode_clompr(
         return _candidates(problem, state.means, rng, init, starts, rows)
 
     def run() -> State:
-        return clompr(problem, POINTS, n_components, rng, replacement=replacement, refined=_REFINED, places=places)
+        return clompr(problem, POINTS, k, rng, replacement=replacement, refined=3, places=places)
 
     state = min((run() for _ in range(replicates)), key=lambda found: found.value)
     mixture = state.with_weights(np.maximum(state.weights, LIGHTEST)).mixture()
+    # points have no width of their own: what their spread doesn't explain of the total variance is the cost
+    within = max(problem.dim - float(mixture.weights @ ((mixture.means - mixture.mean) ** 2).sum(1)), 0.0)
     return outcome.solution(
         problem,
         state,
         f"CL-OMP{'R' * replacement} ({init} starts, {starts} candidates, {replicates} replicates)",
         criterion,
         rng,
-        rounds=n_components * (2 if replacement else 1),
-        trace=trace,
+        rounds=k * (2 if replacement else 1),
         floor=noise.sketch_floor(problem, problem.power),
-        cells=Partition(state.means, mixture.weights, nearest_cost(problem, mixture, criterion)),
+        cells=Partition(state.means, mixture.weights, within if criterion == "means" else float(np.sqrt(within))),
         judge=verdicts.of_points,
     )
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.decoders import verdicts
-from sketchlearn.decoders.kmeans.partition import Partition, check_criterion, partition, task_of
+from sketchlearn.arrays import Array
+from sketchlearn.decoders import drive, verdicts
+from sketchlearn.decoders.kmeans.partition import Partition, cluster_model, partition, task_of
 from sketchlearn.decoders.metric import standard_metric
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import ClusterSolution, said
 from sketchlearn.decoders.state import LIGHTEST, State
 from sketchlearn.decoders.steps.amp import descended
@@ -24,7 +25,6 @@ from sketchlearn.sketches.value import Sketch
 Algorithm = Callable[..., tuple[State, int]]
 
 LIGHT = 1e-3  # of the mean or the largest weight: lighter components are dropped
-_EQUATIONS, _KNOWN = 2.5, 0.5  # fewest numbers of the sketch for one of the model, largest relative error of a weight
 _OPTIONS = (
     "`width` is the standard deviation of a cluster in the\n    units of the rows, 0 for points, by default what the "
     "sketch resolves; `polish` says whether to end with a descent on\n    all parameters."
@@ -33,7 +33,7 @@ _OPTIONS = (
 
 def prepared(sketch: Sketch, criterion: str) -> Problem:
     """The sketch in units of its own width; ValueError for an unknown criterion."""
-    check_criterion(criterion)
+    task_of(criterion)
     return Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
 
 
@@ -58,12 +58,12 @@ def doubt_of(problem: Problem, state: State) -> str:
     k, d = state.means.shape
     if problem.drowned:
         return "most of the noise in the sketch was added to it: wrong centres may explain it as well"
-    if 2 * problem.size < _EQUATIONS * k * (d + 2):
+    if 2 * problem.size < 2.5 * k * (d + 2):
         return "the sketch has hardly more numbers than the model, so almost anything fits: use a larger sketch"
     gram, _ = problem.gram(state)
     inverse = np.linalg.inv(gram + 1e-9 * np.trace(gram) / k * np.eye(k))
     errors = np.sqrt(np.maximum(np.diag(inverse), 0.0) * state.value / (2 * problem.size))
-    if (errors > _KNOWN * np.maximum(state.weights, 0.0)).any():
+    if (errors > 0.5 * np.maximum(state.weights, 0.0)).any():
         return (
             "the sketch does not determine all weights: clusters coincide, the map is too coarse, or there is too "
             "much noise"
@@ -79,7 +79,7 @@ def solution(
     rng: np.random.Generator,
     *,
     rounds: int,
-    trace: list[dict[str, Any]] | None,
+    trace: list[dict[str, Any]] | None = None,
     floor: float = 0.0,
     cells: Partition | None = None,
     judge: Callable[[float, str, str], verdicts.Verdict] = verdicts.of_search,
@@ -94,14 +94,8 @@ def solution(
     if cells is None:
         cells = partition(mixture, state.k, rng, start=state.means, restarts=0, criterion=criterion)
     judged = judge(state.value / floor, name, doubt_of(problem, state))
-    return ClusterSolution(
-        **said(task_of(criterion), name, state.value, floor, judged, rounds, trace),
-        mixture=problem.mixture(mixture),
-        centers=problem.points(cells.centers),
-        weights=cells.weights,
-        inertia=cells.cost * problem.scale ** (2 if criterion == "means" else 1),
-        criterion=criterion,
-    )
+    certificate = said(task_of(criterion), name, state.value, floor, judged, rounds, trace)
+    return cluster_model(problem, mixture, cells, criterion, **certificate)
 
 
 def decoder(algorithm: Callable[..., tuple[State, int, str]]) -> Callable[..., ClusterSolution]:
@@ -111,18 +105,13 @@ def decoder(algorithm: Callable[..., tuple[State, int, str]]) -> Callable[..., C
     found, its number of rounds and its name.
     """
 
+    @drive.decoder
     def decode(
-        sketch: Sketch,
-        n_components: int,
-        *,
-        rng: np.random.Generator,
-        criterion: str = "means",
-        trace: list[dict[str, Any]] | None = None,
-        **options: Any,
+        sketch: Sketch, k: int, *, rng: np.random.Generator, criterion: str = "means", **options: Any
     ) -> ClusterSolution:
         problem = prepared(sketch, criterion)
-        state, rounds, name = algorithm(problem, n_components, rng, **options)
-        return solution(problem, state, name, criterion, rng, rounds=rounds, trace=trace)
+        state, rounds, name = algorithm(problem, k, rng, **options)
+        return solution(problem, state, name, criterion, rng, rounds=rounds)
 
     decode.__module__, decode.__qualname__ = algorithm.__module__, algorithm.__name__
     decode.__doc__ = f'{algorithm.__doc__}\n\n    `criterion` is "means" or "medians".'

@@ -16,9 +16,6 @@ from sketchlearn.decoders.kmeans.published.sliding import noise_correlation
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 
-_STRETCH = 50  # iterations between two prunings
-_CLOSE = 0.98  # correlation of atoms that are merged
-
 
 @published("particle flow")
 def decode_particles(
@@ -39,8 +36,8 @@ def decode_particles(
         raise ValueError("there must be at least as many particles as clusters, and steps must be at least 1")
     state = State.shared(np.full(count, 1.0 / count), rng.standard_normal((count, problem.dim)), variance)
     strength = noise_correlation(problem, variance)
-    for done in range(0, steps, _STRETCH):
-        state = _pruned(problem, _flow(problem, state, strength, min(_STRETCH, steps - done)), k)
+    for done in range(0, steps, 50):
+        state = _pruned(problem, _flow(problem, state, strength, min(50, steps - done)), k)
     return state, steps
 
 
@@ -67,7 +64,7 @@ def _pruned(problem: Problem, state: State, k: int) -> State:
     if len(heavy) <= k:
         return state
     gram, _ = problem.gram(state.select(heavy))
-    close = gram > _CLOSE * np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
+    close = gram > 0.98 * np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
     free = np.ones(len(heavy), bool)
     new_places, new_masses = [], []
     for i in range(len(heavy)):

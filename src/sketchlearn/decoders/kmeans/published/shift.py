@@ -18,8 +18,6 @@ from sketchlearn.decoders.steps.greedy import climb, pick
 from sketchlearn.decoders.steps.weights import reweighted
 
 _COARSEST = 0.5  # variance of the first smoothing, in units of the data's own
-_SHIFTS = 12  # mean-shift steps of a sweep, at each smoothing
-_SWEEPS = 6  # last sweeps over all atoms
 
 
 @published("sketch-and-shift")
@@ -38,7 +36,7 @@ def decode_shift(
         rounds += 1
         residual = problem.residual(state)
         points = rng.standard_normal((min(starts * (k - state.k), 4096), problem.dim))
-        modes = climb(problem, residual, variance, points, levels, k, steps=_SHIFTS)
+        modes = climb(problem, residual, variance, points, levels, k, steps=12)
         found = pick(problem, residual, variance, modes, -(-(k - state.k) // 2))
         if not len(found):
             break
@@ -55,7 +53,7 @@ def _fitted(problem: Problem, state: State, k: int) -> State:
 
 def _swept(problem: Problem, state: State, variance: float, k: int) -> State:
     """Every atom climbs what the others leave of the sketch, a few times."""
-    for _ in range(_SWEEPS if state.k else 0):
+    for _ in range(6 if state.k else 0):
         means = state.means.copy()
         for l in range(state.k):
             others = State(state.family, state.weights, means, state.shapes).select(np.arange(state.k) != l)

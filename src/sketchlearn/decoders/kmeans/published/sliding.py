@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise
 from sketchlearn.decoders.budget import FEW_STEPS
 from sketchlearn.decoders.kmeans.published import outcome
-from sketchlearn.decoders.problem import Array, Problem
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import descended
 from sketchlearn.decoders.steps.lbfgs import lbfgs
 from sketchlearn.decoders.steps.weights import losses, solve_weights
 
 _PATH = 0.4  # from one lambda to the next
-_OPTIMAL = 1.02  # eta up to which a measure counts as optimal
-_WIDTHS = (1.0, 2.0, 4.0)  # variances that are tried where the decoder counts, in units of what the sketch resolves
 
 
 @outcome.decoder
@@ -48,7 +47,7 @@ def decode_sliding(
     variance = outcome.envelope(problem, k, width)
     if own_count:
         # too narrow a width takes one cluster for several: the width counts that explains most with least
-        tried = [variance * f for f in _WIDTHS] if width is None else [variance]
+        tried = [variance * f for f in (1.0, 2.0, 4.0)] if width is None else [variance]
         fits = [_counted(problem, _path(problem, v, k, rng, starts), width is None, polish) for v in tried]
         state = min(fits, key=lambda f: _criterion(problem, f))
         return state, state.k, f"sliding Frank-Wolfe ({state.k} clusters counted)"
@@ -128,7 +127,7 @@ class _Measure:
             self._slide(strength)
         while self.state.k < most:
             place, height = self.highest()
-            if height <= _OPTIMAL * strength:
+            if height <= 1.02 * strength:
                 break
             self.state = self.state.joined(place[None], self.state.shapes)
             gram, b = self.problem.gram(self.state)

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from sketchlearn.decoders import noise
-from sketchlearn.decoders.drive import Run
+from sketchlearn.decoders.drive import Run, decoder
 from sketchlearn.decoders.families import GAUSSIANS, Family
 from sketchlearn.decoders.mixtures.certificate import certify, solution
 from sketchlearn.decoders.mixtures.default import mixture_problem
@@ -26,7 +25,6 @@ from sketchlearn.decoders.state import LIGHTEST, State
 from sketchlearn.decoders.steps.pursuit import ascend, clompr, first_variance, normal_places, splitting
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.threads import single_blas_thread
 
 Algorithm = Callable[[Problem, Family, int, float, int, np.random.Generator], State]
 
@@ -38,16 +36,16 @@ def published(name: str) -> Callable[[Algorithm], Callable[..., MixtureSolution]
     and a generator.
     """
 
-    def decoder(algorithm: Algorithm) -> Callable[..., MixtureSolution]:
+    def made(algorithm: Algorithm) -> Callable[..., MixtureSolution]:
+        @decoder
         def decode(
             sketch: Sketch,
-            n_components: int,
+            k: int,
             covariance_type: str = "diag",
             *,
             rng: np.random.Generator,
             starts: int = 3,
             candidates: int = 50,
-            trace: list[dict[str, Any]] | None = None,
         ) -> MixtureSolution:
             check_covariance_type(covariance_type)
             if starts < 1:
@@ -55,22 +53,19 @@ def published(name: str) -> Callable[[Algorithm], Callable[..., MixtureSolution]
             base, family = mixture_problem(sketch, covariance_type), GAUSSIANS[covariance_type]
             # the published algorithms weigh all frequencies alike
             problem = base.reweighted(np.ones(base.size))
-            run, setting = Run(), Setting.of(base, family, n_components, rng)
-            once = partial(algorithm, problem, family, n_components, setting.smallest, candidates, rng)
+            run, setting = Run(), Setting.of(base, family, k, rng)
+            once = partial(algorithm, problem, family, k, setting.smallest, candidates, rng)
             attempts = ((f"{name}, run {i + 1}", once) for i in range(starts))
-            with single_blas_thread:
-                found = run.best_of(attempts, lambda state: problem.floor(state)[0], noise.SLACK)
-                certificate = certify(setting, found.with_weights(np.maximum(found.weights, LIGHTEST)))
+            found = run.best_of(attempts, lambda state: problem.floor(state)[0], noise.SLACK)
+            certificate = certify(setting, found.with_weights(np.maximum(found.weights, LIGHTEST)))
             setting.rounds = len(run.trace)
-            if trace is not None:
-                trace += run.trace
             return solution(setting, certificate, name, run.trace)
 
         decode.__module__, decode.__qualname__ = algorithm.__module__, algorithm.__name__
         decode.__doc__ = algorithm.__doc__
         return decode
 
-    return decoder
+    return made
 
 
 @published("CL-OMPR")
