@@ -1,6 +1,6 @@
 """False alarm rates of the tests on sketches, over laws and maps, and power beside a permutation test on the rows.
 
-    python benchmarks/sizes.py run rows.jsonl [--seeds 0:400] [--only Cauchy] [--tests fit,power] [--rows 500]  # resumes
+    python benchmarks/sizes.py run rows.jsonl [--seeds 0:400] [--only Cauchy] [--tests fit,power] [--rows 500]
     python benchmarks/sizes.py show rows.jsonl  # the table
 
 A line a law: the share of samples of one law with p < 0.05 and p < 0.01, in percent, for `compare`, `drift` (three
