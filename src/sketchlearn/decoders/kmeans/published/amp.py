@@ -8,10 +8,7 @@ that of the sketch (:mod:`sketchlearn.decoders.noise`: sampling, releases, coars
 leaves unexplained, which makes early messages cautious.  Phases that are uncertain by more than four radians say
 nothing and are left out, so high frequencies join in as centres become known: a multi-scale sketch anneals itself.
 Weights move in the log domain and not before the centres have settled; rounds in which the misfit rises are followed
-by slower ones.  Most clusters are known long before the messages agree on all: a descent is tried early, and what it
-misses is looked for at the peaks of the residual, so that the number of sweeps does not grow with k.  The state with
-the smallest residual counts; while its misfit is above the noise, the messages start again, from some of what they
-have found and then elsewhere.
+by slower ones.  Descents are tried in between (:mod:`sketchlearn.decoders.steps.amp`).
 """
 
 from __future__ import annotations
