@@ -64,21 +64,6 @@ def group_apart(problem: Problem, state: State, limit: float = 4.5) -> State | N
 
     The noise is what the fit leaves, by which half of normal samples reach 3.8.  Apart is what lies 2.5 standard
     deviations of its column from the mean; farther than 15 low frequencies are needed, which are for far components.
-
-    Examples
-    --------
-    >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.decoders.families import FULL
-    >>> from sketchlearn.decoders.problem import Problem
-    >>> from sketchlearn.decoders.state import State
-    >>> from sketchlearn.decoders.steps.groups import group_apart
-    >>> X = np.random.default_rng(0).normal(size=(5000, 3))
-    >>> X[:100, 1] = 9.0
-    >>> problem = Problem.from_sketch(sl.sketch(X, sl.design(X, n_components=4, seed=0)))
-    >>> fit = State.shared(np.ones(1), problem.normalised(np.zeros((1, 3))), 1.0).to(FULL)
-    >>> found = group_apart(problem, fit)
-    >>> problem.points(found.means).round(0).tolist()[0][1]
-    9.0
     """
     mixture = state.mixture()
     mean, covariance = mixture.mean, mixture.covariance

@@ -12,17 +12,7 @@ from sketchlearn.models.subspaces import assign
 def k_subspaces(
     rows: Array, k: int, dim: int, rng: np.random.Generator, starts: int = 10
 ) -> tuple[Array, Index, float]:
-    """Bases (k, d, dim), owners of the rows and the mean squared distance across; the best of some starts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sketchlearn.decoders.subspaces.rows import k_subspaces
-    >>> line = np.linspace(-1, 1, 50)[:, None]
-    >>> bases, _, left = k_subspaces(np.r_[line * [1.0, 0.0], line * [0.0, 1.0]], 2, 1, np.random.default_rng(0))
-    >>> bases.shape, round(left, 6)
-    ((2, 2, 1), 0.0)
-    """
+    """Bases (k, d, dim), owners of the rows and the mean squared distance across; the best of some starts."""
     d = rows.shape[1]
     total = float((rows * rows).sum())
     best: tuple[Array, Index, float] | None = None
