@@ -63,9 +63,9 @@ trust: $(VENV)/installed
 	$(BIN)/python tests/fuzz.py 10000
 	$(BIN)/python tests/attacks.py 20
 
-# what worst neighbours reveal, measured, for every way to release: some minutes
+# what worst neighbours reveal, measured, for every way to release: a quarter of an hour; one that was stopped goes on
 audit: $(VENV)/installed
-	$(BIN)/python benchmarks/privacy_audit.py
+	$(BIN)/python benchmarks/privacy_audit.py --rows .audit.jsonl
 
 # On a machine with a GPU, where CuPy is installed (pip install '.[gpu]'): fails, where `make test` skips, if there is none.
 test-gpu: $(VENV)/installed
@@ -101,4 +101,4 @@ experiments: $(VENV)/installed
 	$(BIN)/python -m experiments page
 
 clean:
-	rm -rf $(VENV) $(VENV)-package $(ENGINES) $(FLOWER) .arm64 build dist docs/_build docs/api/generated docs/gallery docs/sg_execution_times.rst
+	rm -rf $(VENV) $(VENV)-package $(ENGINES) $(FLOWER) .arm64 .audit.jsonl build dist docs/_build docs/api/generated docs/gallery docs/sg_execution_times.rst

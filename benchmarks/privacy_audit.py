@@ -9,12 +9,14 @@ near the claim, the neighbours are the worst and the bound is tight; else the bo
 
     python benchmarks/privacy_audit.py [releases] [--rows FILE] [--only WORD]
 
-30 000 of each neighbour by default: `make audit`.  Cases that are in the file of rows are not run again.
+30 000 of each neighbour by default: `make audit`.  Cases that are in the file of rows, made by the same code, are not
+run again: a run that was stopped goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import itertools
 import json
 import math
@@ -23,6 +25,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -33,12 +36,14 @@ from sketchlearn.features import HistogramFeatures, SplitFeatures
 from sketchlearn.kernels.users import chosen as chosen_rows
 from sketchlearn.kernels.users import row_hashes
 from sketchlearn.local import HEADER, Encoder
-from sketchlearn.privacy import matrices, noise, selection
+from sketchlearn.privacy import matrices, noise, privatize, selection
 from sketchlearn.privacy.amplification import choose_for_sample
 from sketchlearn.privacy.continual import ContinualRelease
 from sketchlearn.privacy.federated import Round
 from sketchlearn.privacy.mechanism import Mechanism, choose_mechanism
+from sketchlearn.privacy.ranges import Choices, _Grid
 from sketchlearn.privacy.sensitivity import row_bounds
+from sketchlearn.privacy.tables import threshold
 from sketchlearn.sources.users import of_array
 
 CONFIDENCE = 1e-6
@@ -47,18 +52,26 @@ Outcomes = np.ndarray
 Ratio = Callable[[Outcomes], np.ndarray]
 
 
-class Case(NamedTuple):
-    """Two neighbours: how to draw many releases of each, and what tells the first from the second.
+class Drawn(NamedTuple):
+    """Many releases of two neighbours, and what tells the first from the second.
 
-    The third of what is drawn gives each outcome the logarithm of its likelihood ratio; where that is known about, the
-    epsilon of the pair is given, or not known (NaN).
+    `ratio` gives each outcome the logarithm of its likelihood ratio.  Where the epsilon of the pair does not follow
+    from the ratios of what was drawn, it is known by itself, or not at all (NaN).
     """
+
+    ours: Outcomes
+    theirs: Outcomes
+    ratio: Ratio
+    pair: float | None = None
+
+
+class Case(NamedTuple):
+    """Two neighbours, what is claimed, and how to draw their releases."""
 
     name: str
     epsilon: float
     delta: float
-    draw: Callable[[], tuple[Outcomes, Outcomes, Ratio]]
-    pair: float | None = None
+    draw: Callable[[], Drawn]
 
 
 def lower_bound(ours: np.ndarray, theirs: np.ndarray, delta: float) -> float:
@@ -85,6 +98,13 @@ def of_pair(ratios: np.ndarray, delta: float) -> float:
         return float(np.maximum(-np.expm1(epsilon - ratios), 0.0).mean()) - delta
 
     return root(left)
+
+
+def of_shift(mu: float, delta: float) -> float:
+    """The epsilon of two normal laws of variance 1 whose means are mu apart (discrete ones differ by 1e-9)."""
+    return root(
+        lambda e: float(stats.norm.cdf(mu / 2 - e / mu) - math.exp(e) * stats.norm.cdf(-mu / 2 - e / mu)) - delta
+    )
 
 
 def root(left: Callable[[float], float]) -> float:
@@ -130,12 +150,16 @@ def vector_case(
 ) -> Case:  # fmt: skip
     """A release of a vector: of one sketch, of a table, of the nodes of a tree."""
     entries = len(first[0])
+    pair = None
+    if chosen.name == "discrete-gaussian":
+        moved = np.append(first[0] - second[0], (first[1] - second[1]) * chosen.count_multiplier)
+        pair = of_shift(float(np.linalg.norm(moved.astype(float))) / chosen.scale, delta)
 
-    def draw() -> tuple[Outcomes, Outcomes, Ratio]:
+    def draw() -> Drawn:
         a, b = (drawn(*one, chosen, times, chosen.name == "circular-discrete-laplace") for one in (first, second))
         times_count = chosen.count_multiplier if chosen.name == "discrete-gaussian" else 1
         here, there = (np.append(v, n * times_count)[: a.shape[1]].astype(float) for v, n in (first, second))
-        return a, b, ratio(chosen, here, there, entries)
+        return Drawn(a, b, ratio(chosen, here, there, entries), pair)
 
     return Case(name, epsilon, delta, draw)
 
@@ -154,13 +178,13 @@ def matrix_case(name: str, chosen: Mechanism, phi: sl.features.base.FeatureMap, 
     if chosen.count_multiplier:
         second = 0 * first
 
-    def draw() -> tuple[Outcomes, Outcomes, Ratio]:
+    def draw() -> Drawn:
         a, b = (matrices.draw(times, d + 1, chosen.scale) + m for m in (first, second))
-        return a, b, lambda out: matrix_ratio((out - first) / chosen.scale, (out - second) / chosen.scale)
+        return Drawn(a, b, lambda out: matrix_ratio((out - first) / chosen.scale, (out - second) / chosen.scale), pair)
 
     # where the noise is positive, the ratio is exp(trace / (2 scale)) of what the row adds
     pair = float(np.trace(first)) / (2.0 * chosen.scale) if chosen.count_multiplier else math.nan
-    return Case(name, 1.0, 0.0, draw, pair)
+    return Case(name, 1.0, 0.0, draw)
 
 
 def matrix_ratio(here: np.ndarray, there: np.ndarray, sets: int = 1000) -> np.ndarray:
@@ -255,7 +279,7 @@ def sketches(times: int) -> Iterator[Case]:
                 continue
             name = f"{kind}, {relation}, {chosen.name}"
 
-            def draw(phi=phi, radius=radius, chosen=chosen, bounds=bounds, relation=relation, delta=delta):
+            def draw(phi=phi, radius=radius, chosen=chosen, bounds=bounds, relation=relation, delta=delta) -> Drawn:
                 longest, farthest = worst(phi, radius, chosen.name)
                 both = []
                 for extra in (longest, None) if relation == "add-remove" else farthest:
@@ -271,6 +295,104 @@ def one_feature() -> tuple[sl.FourierFeatures, np.ndarray]:
     """A map of one frequency, and its worst row."""
     phi = sl.FourierFeatures.draw(dim=1, size=1, scale=1.0, seed=0)
     return phi, worst(phi, 3000.0)[0]
+
+
+def whole(times: int) -> Iterator[Case]:
+    """From an exact sketch to a release, and two days of a stream, by the functions that users call."""
+    phi, row = one_feature()
+    bounds = row_bounds(phi)
+    one, none = sl.sketch(row[None], phi), sl.Sketch.empty(phi)
+    chosen = choose_mechanism(bounds, 1, 1.0)
+    values = [(s.sums.ravel(), s.weight) for s in (one, none)]
+
+    def draw() -> Drawn:
+        found = []
+        for s in (one, none):
+            made = [privatize(s, 1.0, public_map=True) for _ in range(times)]
+            found.append(np.array([np.append(m.sums.ravel(), m.weight) for m in made]))
+        return Drawn(found[0], found[1], ratio(chosen, *(np.append(*v).astype(float) for v in values), 2))
+
+    yield Case("privatize, " + chosen.name, 1.0, 0.0, draw)
+    begun = ContinualRelease(phi, 1.0, 0.0, periods=2, public_map=True)
+
+    def days() -> Drawn:
+        found = []
+        for s in (one, none):
+            out = np.empty((times, 6), np.int64)
+            for i in range(times):
+                stream = ContinualRelease.resumed(phi, begun.state, [none] * begun.levels, {})
+                stream.add(s)
+                stream.add(none)
+                nodes = stream.nodes[0, 1], stream.nodes[1, 1]
+                out[i] = np.concatenate([np.append(node.sums.ravel(), node.weight) for node in nodes])
+            found.append(out)
+        of = ratio(begun._chosen, *(np.append(*v).astype(float) for v in values), 2)
+        return Drawn(found[0], found[1], lambda out: of(out[:, :3]) + of(out[:, 3:]))
+
+    yield Case("two days of a stream, " + begun._chosen.name, 1.0, 0.0, days)
+
+
+def groups(times: int) -> Iterator[Case]:
+    """A group of one person's rows alone in a table without a list of groups: it is shown, or not."""
+    phi, _ = one_feature()
+    for people in (1, 3):
+        chosen = choose_mechanism(row_bounds(phi), 1, 1.0, 5e-3, "add-remove", people, "gaussian", 2**20)
+        least = threshold(chosen, people, 5e-3) * chosen.count_multiplier
+
+        def shown(which: int, chosen=chosen, least=least, people=people) -> np.ndarray:
+            if which:
+                return np.zeros(times, int)  # there is no such group
+            there = np.full(times, people * chosen.count_multiplier, np.int64)
+            return (noise.add_gaussian(there, chosen.scale) >= least).astype(int)
+
+        p = float(stats.norm.sf((least - people * chosen.count_multiplier) / chosen.scale))
+        law = np.array([1 - p, p]), np.array([1.0, 0.0])
+        yield tabled(f"group of one person's {people} rows, shown or not", 1.0, 5e-3, shown, law)
+
+
+def preparations(times: int) -> Iterator[Case]:
+    """A column of 600 rows counted and both ends of its range chosen, as `prepare` does, with one row more."""
+    rows = np.repeat(np.linspace(0.3, 0.6, 60), 10)
+    both = [np.append(rows, 0.99), rows]
+    table = SimpleNamespace(numbers=("x",), labels=(), public={}, bounds={"x": (0.0, 1.0)})
+    work = Choices(table, 1.0, 1e-2, "add-remove", 1, 20)  # type: ignore[arg-type]
+    scale = 1.0 / (0.25 * work.unit)
+
+    def draw() -> Drawn:
+        found, histograms = [], []
+        for column in both:
+            table.of_numbers = lambda column=column: iter([column[:, None]])
+            grid = work._histograms({"x": _Grid(0.0, 1.0)})["x"]
+            histograms.append(grid.counts)
+            out = np.empty((times, 4), np.int64)
+            for i in range(times):
+                rank = work._ranks({"x": grid})["x"]
+                ends = [
+                    selection.noisy_max(
+                        selection.scores(grid.counts, 0, wanted),
+                        selection.sensitivity(wanted, "add-remove", 1), work.unit, work.concentrated,
+                    ) for wanted in (rank, selection.OF - rank)
+                ]  # fmt: skip
+                out[i] = work._rows["x"], rank, *ends
+            found.append(out)
+        assert work.concentrated
+
+        @cache
+        def law(rank: int) -> np.ndarray:
+            scored = [selection.scores(counts, 0, rank).astype(float) for counts in histograms]
+            width = 2.0 * selection.sensitivity(rank, "add-remove", 1) / work.unit
+            with np.errstate(divide="ignore"):
+                here, there = (np.log(law_of_choice(s, width, True)) for s in scored)
+            return np.asarray(here - there)
+
+        def of(out: np.ndarray) -> np.ndarray:
+            counted = (np.abs(out[:, 0] - len(rows)) - np.abs(out[:, 0] - len(rows) - 1)) / scale
+            ends = [law(int(rank))[low] + law(selection.OF - int(rank))[high] for _, rank, low, high in out]
+            return counted + np.array(ends)
+
+        return Drawn(found[0], found[1], of)
+
+    yield Case("preparation of a column", 1.0, 1e-2, draw)
 
 
 def tables(times: int) -> Iterator[Case]:
@@ -324,12 +446,13 @@ def federations(times: int) -> Iterator[Case]:
     own = np.append(sl.sketch(row[None], phi).sums.ravel(), agreed.mechanism.count_multiplier)
     part = agreed.mechanism.scale / math.sqrt(2)
 
-    def draw() -> tuple[Outcomes, Outcomes, Ratio]:
+    def draw() -> Drawn:
         a, b = (
             noise.add_gaussian(np.tile(v, (times, 1)), part) + noise.add_gaussian(np.zeros((times, 3), np.int64), part)
             for v in (own, 0 * own)
         )
-        return a, b, ratio(agreed.mechanism, own.astype(float), 0.0 * own, 2)
+        pair = of_shift(float(np.linalg.norm(own.astype(float))) / agreed.mechanism.scale, 1e-2)
+        return Drawn(a, b, ratio(agreed.mechanism, own.astype(float), 0.0 * own, 2), pair)
 
     yield Case("secure aggregation, two honest holders", 1.0, 1e-2, draw)
 
@@ -345,7 +468,7 @@ def tabled(
         return float(max(np.maximum(p - math.exp(e) * q, 0.0).sum() for p, q in (laws, laws[::-1]))) - delta
 
     pair = float(np.abs(table).max()) if not delta else root(left)
-    return Case(name, epsilon, delta, lambda: (one(0), one(1), lambda out: table[out]), pair)
+    return Case(name, epsilon, delta, lambda: Drawn(one(0), one(1), lambda out: table[out], pair))
 
 
 def answers(times: int) -> Iterator[Case]:
@@ -435,12 +558,12 @@ def samples(times: int) -> Iterator[Case]:
             mechanism = "gaussian" if delta else "laplace"
             chosen, said = choose_for_sample(bounds, 1, 1.0, delta, share, mechanism)
 
-            def draw(share=share, chosen=chosen, delta=delta) -> tuple[Outcomes, Outcomes, Ratio]:
-                ours, theirs, inner = vector_case("", 1.0, delta, chosen, own, nothing, times).draw()
-                again, _, _ = vector_case("", 1.0, delta, chosen, nothing, nothing, times).draw()
+            def draw(share=share, chosen=chosen, delta=delta) -> Drawn:
+                ours, theirs, inner, _ = vector_case("", 1.0, 0.5, chosen, own, nothing, times).draw()
+                again = vector_case("", 1.0, 0.5, chosen, own, nothing, times).draw().theirs
                 coins = np.random.default_rng(0).random(times) < share
                 mixed = np.where(coins[:, None], ours, again)
-                return mixed, theirs, lambda out: np.log1p(share * np.expm1(np.minimum(inner(out), 500.0)))
+                return Drawn(mixed, theirs, lambda out: np.log1p(share * np.expm1(np.minimum(inner(out), 500.0))))
 
             name = f"sample of {share:g}, {chosen.name}, epsilon {said['sample']['epsilon']:.2f} inside"
             yield Case(name, 1.0, delta, draw)
@@ -448,28 +571,40 @@ def samples(times: int) -> Iterator[Case]:
 
 def run(case: Case) -> tuple[float, float]:
     """What the releases of a case prove, and the epsilon of its pair."""
-    ours, theirs, ratio_of = case.draw()
+    ours, theirs, ratio_of, pair = case.draw()
     a, b = ratio_of(ours), ratio_of(theirs)
     found = max(lower_bound(a, b, case.delta), lower_bound(-b, -a, case.delta))
-    pair = max(of_pair(a, case.delta), of_pair(-b, case.delta)) if case.pair is None else case.pair
+    if pair is None:
+        pair = max(of_pair(a, case.delta), of_pair(-b, case.delta))
     return found, pair
+
+
+def revision() -> str:
+    """What tells the code that makes and attacks releases from other versions of it."""
+    room = Path(noise.__file__).parent
+    files = [Path(__file__), *sorted(room.glob("*.py")), room.parent / "local.py"]
+    return hashlib.blake2b(b"".join(path.read_bytes() for path in files), digest_size=6).hexdigest()
 
 
 def audit(times: int, rows: Path | None, only: str) -> int:
     """Print a line for each mechanism; the number that reveal more than they claim."""
-    kept = {}
+    kept, code = {}, revision()
     if rows is not None and rows.exists():
-        kept = {(r["name"], r["times"]): r for r in map(json.loads, rows.read_text().splitlines())}
+        kept = {(r["name"], r["times"], r["code"]): r for r in map(json.loads, rows.read_text().splitlines())}
     wrong = number = 0
     print(f"{times:,} releases of each neighbour; epsilon claimed, measured (a lower bound), of the pair")
-    for family in (sketches, tables, user_bounds, trees, federations, answers, choices, labels, samples):
+    families = (
+        sketches, whole, tables, groups, user_bounds, trees, federations, answers, choices, labels, preparations,
+        samples,
+    )  # fmt: skip
+    for family in families:
         for case in family(times):
             if only not in case.name:
                 continue
-            row = kept.get((case.name, times))
+            row = kept.get((case.name, times, code))
             if row is None:
                 found, pair = run(case)
-                row = {"name": case.name, "times": times, "epsilon": case.epsilon, "measured": found, "pair": pair}
+                row = {"name": case.name, "times": times, "code": code, "measured": found, "pair": pair}
                 if rows is not None:
                     with rows.open("a") as file:
                         file.write(json.dumps(row) + "\n")

@@ -12,7 +12,7 @@ import numpy as np
 from sketchlearn.designs import default_size
 from sketchlearn.designs.spread import remarks
 from sketchlearn.features.encoder import Encoder
-from sketchlearn.features.pilot_table import as_table, mostly_distinct, text_of
+from sketchlearn.features.pilot_table import MOST, as_table, mostly_distinct, text_of
 from sketchlearn.models.table import Column, Table, number
 from sketchlearn.sources.base import read
 from sketchlearn.sources.tables import first_rows
@@ -80,7 +80,7 @@ class Profile:
     standardize: bool
     size: int
     nbytes: int
-    _given: str = field(default="data", repr=False)
+    _given: str = field(default="", repr=False)
 
     @property
     def suggested(self) -> tuple[str, ...]:
@@ -101,12 +101,25 @@ class Profile:
 
     @property
     def command(self) -> str:
-        """The command that makes the suggested sketch; empty where no column is suggested."""
+        """The command that makes the suggested sketch, for rows in memory a call; empty if no column is suggested."""
         if not self.suggested:
             return ""
+        if not self._given:
+            return self._call
         chosen = ["-c", listed(self.suggested)] if len(self.suggested) < len(self.columns) else []
         options = ["--encode"] * (self.encoder is not None) + ["--standardize"] * self.standardize
         return shlex.join(["sketchlearn", "sketch", self._given, *chosen, *options, "-o", "all.sketch"])
+
+    @property
+    def _call(self) -> str:
+        """The same for rows in memory: a call in Python."""
+        some = len(self.suggested) < len(self.columns)
+        rows = f"data[{list(self.suggested)}]" if some else "data"
+        encoder = f"encoder=sl.Encoder.fit({rows})" if self.encoder is not None else ""
+        if not self.standardize:
+            return f"sl.sketch({', '.join(filter(None, [rows, encoder]))})"
+        design = ", ".join(filter(None, [rows, f"n_components={_CLUSTERS}", encoder, "standardize=True"]))
+        return f"sl.sketch({rows}, sl.design({design}))"
 
     @property
     def advice(self) -> str:
@@ -121,7 +134,13 @@ class Profile:
         if self.standardize:
             parts.append("with columns in units of their spread")
         size = f"{self.size:,} features for up to {_CLUSTERS} clusters, {self.nbytes / 1000:,.0f} kB"
-        return f"{', '.join(parts)}: {size}."
+        large = " That is more than the table itself: for few rows, keep the rows." if self._is_larger else ""
+        return f"{', '.join(parts)}: {size}.{large}"
+
+    @property
+    def _is_larger(self) -> bool:
+        """Whether the sketch takes more bytes than all of the rows as float32, as far as they were read."""
+        return self.rows < _ROWS and self.nbytes > 4 * self.rows * len(self.suggested)
 
     def table(self) -> Table:
         """The columns as a table."""
@@ -179,8 +198,10 @@ def profile(data: Any, *, format: str | None = None, **text: str | None) -> Prof
     >>> found = sl.profile(people)
     >>> [(column.name, column.use) for column in found.columns][:2]
     [('id', 'leave out: nearly every row has its own value'), ('age', 'number')]
-    >>> print(found.command)
-    sketchlearn sketch data -c age,income,plan --encode --standardize -o all.sketch
+    >>> found.suggested
+    ('age', 'income', 'plan')
+    >>> sl.sketch(people.select(found.suggested), encoder=found.encoder).count
+    500
     """
     table = _rows(data, format, text)
     given = [data] if isinstance(data, str | os.PathLike) else data if isinstance(data, list) else []
@@ -192,9 +213,7 @@ def profile(data: Any, *, format: str | None = None, **text: str | None) -> Prof
     numbers = [column.name for column in columns if column.use == "number"]
     dim = encoder.dim if encoder is not None else len(kept)
     size = default_size(_CLUSTERS, dim) if kept else 0
-    return Profile(
-        table.num_rows, columns, encoder, _uneven(table, numbers), size, 16 * size, " ".join(names) or "data"
-    )
+    return Profile(table.num_rows, columns, encoder, _uneven(table, numbers), size, 16 * size, " ".join(names))
 
 
 def _rows(data: Any, format: str | None, text: dict[str, str | None]) -> Any:
@@ -246,6 +265,8 @@ def _of_column(name: str, column: Any) -> ColumnProfile:
         use = "leave out: no value" if not frequent else "leave out: one value only"
     elif mostly_distinct(len(frequent), rows - column.null_count):
         use = "leave out: nearly every row has its own value"
+    elif (rest := 1.0 - sum(one["counts"] for one in frequent[:MOST]) / (rows - column.null_count)) > 0.5:
+        use = f"leave out: {rest:.0%} of the rows have none of the {MOST} most frequent values"
     return ColumnProfile(name, word, gaps, len(frequent), shown, use)
 
 

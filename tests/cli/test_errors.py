@@ -50,7 +50,7 @@ def template(tmp_path_factory):
     table("lists.parquet", e=[[1.0, 2.0], [1.0]])
     table("mixed_lists.parquet", e=[[1.0, 2.0]], y=[1.0])
     table("weights.parquet", x=one, y=one, w=[1.0, -1.0, 1.0])
-    table("floatgroup.parquet", x=one, y=one, g=one)
+    table("floatgroup.parquet", x=one, y=one, g=[value + 0.5 for value in one])
     (tmp_path / "schemas").mkdir()
     table("schemas/0.parquet", x=one, y=one)
     table("schemas/1.parquet", x=one, other=one)
@@ -313,7 +313,7 @@ CASES = [
         "row of a filtered file",
         [*SKETCH, "nan.parquet", "--where", "x > 0"],
         4,
-        "of those that pass the condition in nan",
+        "of the rows of nan.parquet that pass the condition",
     ),
     ("types that change", [*SKETCH, "types"], 4, "types/1.parquet: column 'y' holds text"),
     ("link to nowhere", [*SKETCH, "link.parquet"], 3, "link.parquet: there is no such file"),

@@ -135,3 +135,20 @@ def test_rows_from_a_map_of_columns(tmp_path, capsys):
     for task, said in (("classifier", "kernel values"), ("columns", "cells of each column"), ("gmm", "a mixture")):
         assert run("design", "-o", tmp_path / "m.json", *bounds, "-k", 3, "--task", task) == 0
         assert said in capsys.readouterr().out
+
+
+def test_an_invalid_row_does_not_stop_a_release(tmp_path, capsys):
+    """That it stopped would tell of the row: with a map, too, such rows are left out and not counted."""
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    phi, said = tmp_path / "map.json", []
+    assert run("design", "--lower=-5,-5", "--upper=5,5", "-k", 2, "-o", phi) == 0
+    for i, value in enumerate((0.0, np.inf)):
+        X[7] = value
+        np.save(tmp_path / f"{i}.npy", X)
+        capsys.readouterr()
+        options = ("-f", phi, "--epsilon", 1, "--delta", 1e-6, "-o", tmp_path / "public.sketch")
+        assert run("privatize", tmp_path / f"{i}.npy", *options) == 0
+        said.append(capsys.readouterr())
+    assert said[0] == said[1]
+    assert run("privatize", tmp_path / "1.npy", *options, "--relation", "replace-one") == Code.DATA
+    assert "infinity" in capsys.readouterr().err

@@ -1,12 +1,14 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchlearn.privacy.calibration import (
     analytic_sigma,
+    composed_gaussian,
     concentrated_delta,
     concentrated_epsilon,
     concentrated_sigma,
@@ -91,6 +93,45 @@ def test_one_discrete_number_against_its_exact_privacy_loss(sensitivity, epsilon
         / whole
     )
     assert exact <= delta
+
+
+@pytest.mark.parametrize("releases", [2, 5, 20])
+@pytest.mark.parametrize(("epsilon", "sensitivity"), [(0.3, 1), (1.0, 2), (1.0, 100)])
+def test_several_discrete_numbers_against_their_exact_privacy_loss(releases, epsilon, sensitivity):
+    """The loss of all is a function of the sum of the noises, whose law is a convolution."""
+    delta = 1e-4
+    noise = gaussian_noise(epsilon, delta, sensitivity**2, 1)
+    claimed = composed_gaussian([noise.rho] * releases, [noise.margin] * releases, [(epsilon, delta)] * releases, delta)
+    reach = math.ceil(12 * noise.sigma)
+    one = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * noise.sigma**2))
+    law = one = one / one.sum()
+    for _ in range(releases - 1):
+        law = np.convolve(law, one)
+    sums = np.arange(len(law)) - releases * reach
+    loss = (2.0 * sensitivity * sums + releases * sensitivity**2) / (2.0 * noise.sigma**2)
+    spent = float((law * np.maximum(-np.expm1(claimed - loss), 0.0)).sum())
+    assert spent <= delta * (1 + 1e-9)
+    if sensitivity == 100:  # where the margin is small: no less would be enough
+        less = float((law * np.maximum(-np.expm1(0.99 * claimed - loss), 0.0)).sum())
+        assert less > delta
+
+
+@pytest.mark.parametrize("variance", [0.3, 0.7, 1.0, 3.0])
+@pytest.mark.parametrize("parts", [2, 3, 6])
+def test_sums_of_discrete_gaussians_are_within_their_bound(variance, parts):
+    """The factor of Kairouz, Liu and Steinke, by the exact law of the sum; at the scale of sums it is 1."""
+    reach = math.ceil(12 * math.sqrt(variance))
+    one = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * variance))
+    total = one
+    for _ in range(parts - 1):
+        total = np.convolve(total, one)
+    y = np.arange(len(total)) - parts * reach
+    whole = np.exp(-(y**2) / (2 * variance * parts))
+    near = np.abs(y) <= 5 * math.sqrt(variance * parts)
+    ratio = np.log(total[near] / total.sum()) - np.log(whole[near] / whole.sum())
+    bound = 10 * math.fsum(math.exp(-2 * math.pi**2 * variance * k / (k + 1)) for k in range(1, parts))
+    assert np.abs(ratio).max() <= bound + 1e-6  # tails that are cut off
+    assert 10 * parts * math.exp(-(math.pi**2) * 8.0**2) < 1e-270  # rounds ask for a scale of 8 of each holder
 
 
 def test_small_noise_falls_back_to_the_concentrated_bound():

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import sketchlearn as sl
 from sketchlearn.privacy import combine, compose, divided, privatize
-from sketchlearn.privacy.composition import Spent
+from sketchlearn.privacy.calibration import TAIL, gaussian_delta, gaussian_noise
+from sketchlearn.privacy.composition import Spent, loss_distribution_epsilon
 from sketchlearn.privacy.mechanism import choose_mechanism
 from sketchlearn.privacy.sensitivity import row_bounds
 
@@ -108,3 +109,17 @@ def test_a_divided_budget_is_spent_and_not_more(epsilon, shares):
     assert sum(s.epsilon for s in each) > 1.2 * epsilon  # what adding them would say
     with pytest.raises(ValueError, match="add up to 1"):
         divided(1.0, 1e-6, [0.7, 0.7])
+
+
+def test_the_far_tail_of_discrete_noise_is_counted_at_the_epsilon_of_all():
+    """Mixed releases at a delta far below theirs: their tails weigh exp(epsilon) as much, whatever epsilon that is."""
+    pytest.importorskip("dp_accounting")
+    noise = gaussian_noise(1.0, 1e-2, 2**50, 10)
+    gaussian = Spent(1.0, 1e-2, noise.rho, margin=noise.margin)
+    for delta in (1e-6, 1e-9, 3e-10):
+        total = loss_distribution_epsilon([gaussian, Spent(0.1)], delta)
+        tail = TAIL * 1e-2 * math.exp(total - 1.0)
+        # the Gaussian release alone spends no more
+        assert gaussian_delta(1.0 / math.sqrt(2.0 * noise.rho), total) + tail <= delta
+    for delta in (1e-10, 1e-13):  # less than the tail at the epsilon that it would take
+        assert loss_distribution_epsilon([gaussian, Spent(0.1)], delta) == math.inf

@@ -9,6 +9,7 @@ from scipy import stats
 import sketchlearn as sl
 from sketchlearn.privacy import InsecureNoiseWarning, combine, insecure_noise, privatize, sharing
 from sketchlearn.privacy.federated import Holder, Round, aggregate, shared_secrets, unmasked
+from sketchlearn.privacy.rounds import Party, Terms
 
 NAMES = ["north", "east", "south", "west"]
 
@@ -50,6 +51,43 @@ def test_a_sealed_message_is_for_one_reader():
     for other, message in ((b"l" * 32, sharing.sealed(key, text)), (key, bytes(damaged))):
         with pytest.raises(ValueError, match="was changed, or is for another holder"):
             sharing.opened(other, message)
+
+
+def test_messages_under_one_key_have_nothing_in_common():
+    """What two of them hide stays hidden if one of them is known: no stream is used twice."""
+    key, texts = b"k" * 32, (b"\0" * 400, b"\1" * 400)
+    one, two = (np.frombuffer(sharing.sealed(key, text), np.uint8) for text in texts)
+    assert len({sharing.sealed(key, texts[0]) for _ in range(20)}) == 20
+    assert np.mean((one ^ two) == 1) < 0.05  # 400 of 432 with one stream
+
+
+def test_fewer_pieces_say_nothing():
+    """Any secret is as likely: with one piece missing there is a missing piece for every secret."""
+    pieces = sharing.split(b"s" * 32, places=5, enough=3)
+    for secret in (b"s" * 32, b"t" * 32, bytes(32)):
+        # the line through two pieces and (0, secret) gives the parabola a third point
+        points = {0: int.from_bytes(secret, "big"), 1: int.from_bytes(pieces[0], "big"),
+                  2: int.from_bytes(pieces[1], "big")}  # fmt: skip
+        value = 0
+        for i, y in points.items():
+            above, below = 1, 1
+            for j in points:
+                if j != i:
+                    above, below = above * (4 - j) % sharing.PRIME, below * (i - j) % sharing.PRIME
+            value = (value + y * above * pow(below, -1, sharing.PRIME)) % sharing.PRIME
+        fitting = {1: pieces[0], 2: pieces[1], 4: value.to_bytes(sharing.PIECE, "big")}
+        assert sharing.joined(fitting) == secret
+
+
+def test_a_holder_joins_once(phi):
+    """A second set of pieces under the same keys, for other holders, is no part of the protocol."""
+    terms = Terms.new(phi, 1.0, 1e-6, honest=2)
+    parties = {name: Party(terms, name) for name in "abc"}
+    keys = {name: party.public for name, party in parties.items()}
+    parties["a"].join(keys)
+    for party in (parties["a"], Party.from_json(parties["a"].to_json())):
+        with pytest.raises(ValueError, match="joins a round once"):
+            party.join(keys)
 
 
 def test_secure_aggregation_has_the_noise_of_one_release(phi, rows):

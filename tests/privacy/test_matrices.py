@@ -34,6 +34,53 @@ def test_variances_and_the_law_of_a_diagonal_entry(dim):
     assert seen <= 0.02
 
 
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_the_density_is_that_of_the_proof(dim):
+    """Where no eigenvalue is positive the integral of the proof is constant: the density is exp(tr W / (2 scale))."""
+    drawn = matrices.draw(2000, dim, 1e8) / 1e8
+    negative = drawn[np.linalg.eigvalsh(drawn)[:, -1] < 0]
+    assert len(negative) > 5
+    traces = -np.trace(negative, axis1=1, axis2=2)
+    assert stats.kstest(traces, stats.chi2(dim * (dim + 1)).cdf).pvalue > 1e-6
+
+
+def test_no_event_is_told_apart_by_more_than_the_trace():
+    """Log ratios of probabilities of events with and without a row; where W is negative definite the bound is met."""
+    rng = np.random.default_rng(0)
+    n, dim = 400_000, 2
+    z = rng.normal(size=(n, 2 * (dim + 1), dim))
+    signs = np.repeat([1.0, -1.0], dim + 1)
+    noise = (np.swapaxes(z, 1, 2) * signs) @ z
+    row = np.array([0.9, 0.5])
+    bound = 0.5 * float(row @ row)
+
+    def events(M):
+        values = np.linalg.eigvalsh(M)
+        along = np.einsum("nij,i,j->n", M, row, row)
+        return [values[:, 1] < 0, values[:, 0] > 1, values[:, 1] < 2, M[:, 0, 1] > 2, along > 3, along < -3,
+                values[:, 1] - values[:, 0] < 2]  # fmt: skip
+
+    ratios = []
+    for without, with_row in zip(events(noise), events(noise + np.outer(row, row)), strict=True):
+        error = 5.0 * math.sqrt(1.0 / without.sum() + 1.0 / with_row.sum())
+        ratios.append(math.log(with_row.mean() / without.mean()))
+        assert abs(ratios[-1]) <= bound + error
+    assert ratios[0] == pytest.approx(-bound, abs=0.04)  # 5 standard errors
+
+
+def test_noise_that_would_not_fit_is_never_chosen():
+    """Before anything is charged: where matrix noise could leave int64 it is no option."""
+    bounds = row_bounds(sl.QuadraticFeatures.draw(dim=100, radius=1.0))
+    chosen = choose_mechanism(bounds, 5050, 1e-4)
+    assert chosen.name == "matrix-laplace"
+    assert matrices.draw(1, 101, chosen.scale).shape == (1, 101, 101)
+    assert choose_mechanism(bounds, 5050, 1.3e-5).name == "discrete-laplace"
+    with pytest.raises(OverflowError, match="does not fit 64-bit sums"):
+        choose_mechanism(bounds, 5050, 1e-6)
+    with pytest.raises(OverflowError, match="does not fit 64-bit sums"):
+        matrices.draw(1, 101, 2.0**46)
+
+
 def test_normal_variables_are_known_to_two_units():
     for pair in matrices._accepted(200):
         coarse, fine = pair.normals(40), pair.normals(160)

@@ -57,7 +57,12 @@ Where = Annotated[
 ]
 Encode = Annotated[bool, option("Fill missing numbers and turn categories into indicator columns.", "--encode")]
 Missing = Annotated[
-    Literal["mean", "median", "error"], option("With --encode: what replaces missing numbers.", "--missing")
+    Literal["mean", "median", "error", "pairs"] | None,
+    option(
+        "What to do with missing numbers. With --encode: mean (the default), median or error. For pca, regression and "
+        "cca: pairs, to learn from the pairs of entries that are there.",
+        "--missing",
+    ),
 ]
 Query = Annotated[str | None, option("SQL query that returns the rows.", "--query")]
 Dataset = Annotated[str | None, option("Array inside an HDF5 file or a Zarr group.", "--dataset")]

@@ -37,6 +37,13 @@ def designed(
         )  # fmt: skip
 
 
+def missing_pairs(missing: str | None, encode: bool) -> str | None:
+    """What `--missing` asks of the map; the rest is for the encoder."""
+    if missing is not None and encode == (missing == "pairs"):
+        raise usage(f"--missing {missing} {'has no effect with' if encode else 'needs'} --encode")
+    return missing if missing == "pairs" else None
+
+
 def fitted_encoder(
     data: list[str],
     columns: list[str] | None,

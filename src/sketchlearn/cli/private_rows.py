@@ -81,7 +81,9 @@ def release_rows(
                 raise usage(
                     "--category and --bounds are for a map that the command makes; leave them out with --features"
                 )
-        exact = sketch(rows, read_features(features), **reading)
+        # that a pass has stopped would tell of a row; under add-remove nobody learns how many were left out
+        invalid = "skip" if relation == "add-remove" else "raise"
+        exact = sketch(rows, read_features(features), on_invalid=invalid, **reading)
         noisy = privatize(
             exact, epsilon, delta, relation=relation, records_per_user=records_per_user, public_map=public_map,
             ledger=book, dataset=dataset,

@@ -46,6 +46,9 @@ class Alarm:
     def __str__(self) -> str:
         return f"{self.change.label}: {self.verdict}"
 
+    def __repr__(self) -> str:
+        return f"Alarm({self})"
+
     def _repr_html_(self) -> str:
         facts = {"verdict": self.verdict, "distance (MMD)": f"{self.change.distance:.4g}"}
         facts |= {"effect": f"{self.change.effect:.2f} sd", "p-value": f"{self.adjusted:.3g}"}

@@ -313,7 +313,10 @@ def check_missing(missing: str | None, task: str, prepared: bool = False) -> Non
         raise ValueError(f"missing={missing!r}: choose 'pairs' or None")
     if not find(task).missing:
         able = ", ".join(name for name in tasks() if find(name).missing)
-        raise ValueError(f"missing='pairs' is for the tasks {able}; for {task!r} give encoder=sl.Encoder.fit(sample)")
+        raise InputError(
+            Option("missing", "pairs"), f" is for the tasks {able}; for {task} use ",
+            Option("encoder", "sl.Encoder.fit(sample)", code=True),
+        )  # fmt: skip
     if prepared:
         raise ValueError("missing='pairs' can't be combined with a projection, standardize or an encoder")
 

@@ -69,6 +69,10 @@ def rules(
     return tuple(found)
 
 
+MOST = 20
+"""Labels of a column that get an indicator of their own, if no other number is given."""
+
+
 def mostly_distinct(distinct: int, rows: int) -> bool:
     """Whether labels are identifiers rather than categories: more than half of the rows have a value of their own."""
     return distinct > _LABELS and 2 * distinct > rows

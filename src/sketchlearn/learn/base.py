@@ -28,9 +28,11 @@ from sketchlearn.learn.rows import (
     PILOT_ROWS,
     Rows,
     as_random_state,
+    checked,
     checked_weights,
     is_source,
     on_grid,
+    refuse_gaps,
     weight_scale,
 )
 from sketchlearn.models.base import Model
@@ -296,7 +298,7 @@ class SketchEstimator(DeclaredParameters, ABC):
                 self._set_columns(rows.width(self.features), rows.names)
             return rows
         fewest = self.fewest_rows if first else 1
-        array = validate_data(
+        array = checked(
             self, X, reset=first, dtype=list(self.row_types), ensure_min_samples=fewest, ensure_all_finite=False
         )
         self._check_finite(array)
@@ -489,9 +491,11 @@ class SketchEstimator(DeclaredParameters, ABC):
         if encoder is not None and hasattr(X, "columns"):
             X = np.concatenate(list(open_source(X, Selection.of(encoder=encoder))))
             self.__dict__.pop("feature_names_in_", None)
-        rows = validate_data(
-            self, X, reset=False, dtype=list(self.row_types) if dtype is None else dtype, accept_sparse="csr"
-        )
+        rows = checked(
+            self, X, reset=False, dtype=list(self.row_types) if dtype is None else dtype, accept_sparse="csr",
+            ensure_all_finite=hasattr(X, "tocsr"),
+        )  # fmt: skip
         dense = rows.toarray() if hasattr(rows, "tocsr") else rows
+        refuse_gaps(dense, self._names())
         projection = self.sketch_.features.projection
         return dense if projection is None else projection(dense)

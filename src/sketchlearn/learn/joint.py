@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 
 from sketchlearn.arrays import AnyArray, Array, Index
 from sketchlearn.learn.base import SketchEstimator
-from sketchlearn.learn.rows import Rows, is_source
+from sketchlearn.learn.rows import Rows, checked, is_source
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Source
 
@@ -122,9 +122,12 @@ class JointEstimator(SketchEstimator):
         missing = self._takes_missing()
         finite: bool | str = self.on_invalid == "raise" and ("allow-nan" if missing else True)
         if finite is True or y is None:
-            array, target = validate_data(
-                self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True, accept_sparse="csr"
-            )
+            array, target = checked(
+                self, X, y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True, accept_sparse="csr",
+                ensure_all_finite=hasattr(X, "tocsr"),
+            )  # fmt: skip
+            if not hasattr(array, "tocsr"):
+                self._check_finite(array)
         else:
             array = validate_data(self, X, reset=first, dtype=np.float64, accept_sparse="csr", ensure_all_finite=finite)
             target = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=finite)

@@ -7,14 +7,57 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
 
-from sketchlearn.arrays import Array
+from sketchlearn.arrays import AnyArray, Array
+from sketchlearn.exceptions import InputError
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.sketches.accumulator import invalid
 from sketchlearn.sketches.value import WEIGHT_BITS
 from sketchlearn.sources import Source
 from sketchlearn.sources.pilot import PILOT_ROWS, Pilot, choose, is_source
 
-__all__ = ["PILOT_ROWS", "Pilot", "Rows", "as_random_state", "checked_weights", "is_source", "on_grid", "weight_scale"]
+__all__ = [
+    "PILOT_ROWS",
+    "Pilot",
+    "Rows",
+    "as_random_state",
+    "checked",
+    "checked_weights",
+    "is_source",
+    "on_grid",
+    "refuse_gaps",
+    "weight_scale",
+]
+
+
+def checked(estimator: Any, X: Any, *given: Any, **options: Any) -> Any:
+    """Rows as scikit-learn checks them; an error about text names the column, and the remedy."""
+    try:
+        return validate_data(estimator, X, *given, **options)
+    except ValueError:
+        for name in getattr(X, "columns", ()):
+            try:
+                np.asarray(X[name], np.float64)
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"column {name!r} holds text, not numbers: leave it out, or make numbers of categories, with a map "
+                    "from sl.design(X, encoder=sl.Encoder.fit(X)) as features="
+                ) from None
+        raise
+
+
+def refuse_gaps(rows: AnyArray, names: tuple[str, ...] | None) -> None:
+    """Refuse new rows that miss a value, for which a model has no answer."""
+    valid = np.isfinite(rows).all(axis=1)
+    if not valid.all():
+        number = int(np.argmin(valid))
+        where = None if names is None else lambda k, _: f"column {names[k]!r}"
+        wrong = invalid(rows[number], number, where)
+        raise InputError(
+            f"row {number} (counting from 0) {wrong.text}; leave such rows out. 'sketchlearn predict' keeps them in "
+            "their place, without an answer"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -212,11 +212,21 @@ def composed_gaussian(
     """
     sigma = 1.0 / math.sqrt(2.0 * math.fsum(rhos) * (1.0 + _SAFE))
     margin = math.fsum(margins)
+    return composed_discrete(lambda epsilon: gaussian_delta(sigma, epsilon) * (1.0 + _SAFE), margin, guarantees, delta)
+
+
+def composed_discrete(
+    profile: Callable[[float], float], margin: float, guarantees: Sequence[tuple[float, float]], delta: float
+) -> float:
+    """epsilon at `delta` of releases whose continuous noise has the privacy `profile`: epsilon to delta.
+
+    `guarantees` are the (epsilon, delta) of those with discrete Gaussian noise, and `margin` is the sum of theirs.
+    """
     own = [math.log(TAIL) + math.log(d) - e if d > 0.0 else -math.inf for e, d in guarantees]
 
     def enough(epsilon: float) -> bool:
         tails = math.fsum(math.exp(min(epsilon + tail, 0.0)) for tail in own)
-        return gaussian_delta(sigma, epsilon) * (1.0 + _SAFE) + tails <= delta * math.exp(-margin)
+        return profile(epsilon) + tails <= delta * math.exp(-margin)
 
     try:
         return _smallest(enough) + margin

@@ -22,8 +22,8 @@ from typing import Any
 
 import sketchlearn
 from sketchlearn.privacy.calibration import (
-    TAIL,
     analytic_sigma,
+    composed_discrete,
     composed_gaussian,
     concentrated_epsilon,
     gaussian_delta,
@@ -199,8 +199,6 @@ def loss_distribution_epsilon(spent: Sequence[Spent], delta: float) -> float:
         pld = import_module("dp_accounting.pld.privacy_loss_distribution")
     except ImportError:
         return math.inf
-    tail = math.fsum(TAIL * s.delta for s in spent if s.margin is not None)
-    margin = math.fsum(s.margin for s in spent if s.margin is not None)
     total = None
     for one, times in Counter((s.epsilon, s.delta, s.rho, s.margin) for s in spent).items():
         epsilon, own, rho, shifted = one
@@ -212,9 +210,9 @@ def loss_distribution_epsilon(spent: Sequence[Spent], delta: float) -> float:
         part = part if times == 1 else part.self_compose(times)
         total = part if total is None else total.compose(part)
     assert total is not None
-    limit = math.fsum(s.epsilon for s in spent)
-    inner = delta * math.exp(-margin) - math.exp(min(limit, 700.0)) * tail
-    return float(total.get_epsilon_for_delta(inner)) + margin if inner > 0.0 else math.inf
+    discrete = [(s.epsilon, s.delta) for s in spent if s.margin is not None]
+    margin = math.fsum(s.margin for s in spent if s.margin is not None)
+    return composed_discrete(lambda epsilon: float(total.get_delta_for_epsilon(epsilon)), margin, discrete, delta)
 
 
 def combine(sketches: Sequence[Sketch], users: str) -> Sketch:

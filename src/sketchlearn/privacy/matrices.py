@@ -35,6 +35,8 @@ from sketchlearn.privacy import noise
 
 LARGEST = 512
 """Columns up to which noise takes seconds: two normal variables for every entry of a matrix."""
+LARGEST_SCALE = 2.0**52
+"""Of the noise times the number of columns: entries then leave int64 with a probability below 2**-2000."""
 _BITS, _MORE = 88, 64  # of the fraction of a normal variable, and how many are added where rounding is not certain
 _EXTRA = 52  # bits of its uniform numbers beyond that
 _LIMB = 20  # bits of a part: sums of products of parts are exact in float64
@@ -71,7 +73,7 @@ def draw(n: int, dim: int, scale: float) -> Ints:
     >>> noise.shape, bool((noise == noise.swapaxes(1, 2)).all()), bool(abs(noise).max() < 1e9)
     ((3, 2, 2), True, True)
     """
-    if not scale * math.sqrt(dim) < noise.LARGEST_SCALE:
+    if not scale * dim < LARGEST_SCALE:
         raise OverflowError(f"noise of scale {scale:.3g} does not fit 64-bit sums: fewer columns, or a larger epsilon")
     rows = 2 * (dim + 1)
     signs = np.repeat([1.0, -1.0], dim + 1)

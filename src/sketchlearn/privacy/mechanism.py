@@ -170,6 +170,8 @@ def _of_matrices(bounds: Bounds, epsilon: float, relation: str, records_per_user
         return []
     moved = matrix.moved(relation, records_per_user)
     scale = laplace_scale(2 * Fraction(epsilon), moved)
+    if not scale * matrix.columns < matrices.LARGEST_SCALE:
+        return []
     details = {"sensitivity": moved, "norm": "trace", "columns": matrix.columns, "constant": matrix.constant}
     times = matrix.constant**2 if relation == "add-remove" else 0
     return [Mechanism("matrix-laplace", scale, None, times, epsilon, 0.0, 0.5 * epsilon**2, details, matrix)]

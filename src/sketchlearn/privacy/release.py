@@ -336,11 +336,11 @@ def map_origin(
         return f"chosen from {features.provenance}"
     known = f"it was chosen from {features.provenance}" if features.provenance else "the sketch does not know"
     raise InputError(
-        f"was the map chosen without looking at these rows ({known})? A centre or a scale from a sample of them would "
-        "be published without noise. Design it with public ",
+        f"the feature map may have been chosen from these rows ({known}): a centre or a scale taken from them would be "
+        "published without noise. Design it from public ",
         PUBLIC,
-        f", name the data that it comes from (phi.chosen_from('{OTHER_DATA}...')), or buy it with "
-        "sketchlearn.privacy.prepare or private_design; where only you know that it is public, confirm that with ",
+        ", or give the rows instead of the sketch, so that a part of the budget pays for the map (privatize_rows in "
+        "Python). If you know that the map is public, confirm it with ",
         Option("public_map", True),
     )
 

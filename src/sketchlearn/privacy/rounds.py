@@ -195,6 +195,8 @@ class Party:
 
     def join(self, publics: Mapping[str, str]) -> dict[str, bytes]:
         """After everybody has shown a key: sealed pieces for each other holder."""
+        if self._holder is not None:
+            raise ValueError("a holder joins a round once: its masks are meant for one set of holders")
         return self._join(publics).pieces()
 
     def _join(self, publics: Mapping[str, str]) -> Holder:

@@ -16,7 +16,7 @@ SECRET = 32
 """Bytes of a secret."""
 PIECE = 66
 """Bytes of a piece."""
-_TAG = 16
+_NONCE = _TAG = 16
 
 
 def split(secret: bytes, places: int, enough: int) -> list[bytes]:
@@ -61,9 +61,9 @@ def derived(key: bytes, *purpose: str) -> bytes:
 
 
 def sealed(key: bytes, message: bytes) -> bytes:
-    """A message that nobody can read or change without the key; the key is for one message only."""
-    stream = hashlib.shake_256(derived(key, "stream")).digest(len(message))
-    hidden = bytes(a ^ b for a, b in zip(message, stream, strict=True))
+    """A message that nobody can read or change without the key; two of them have nothing in common."""
+    nonce = secrets.token_bytes(_NONCE)
+    hidden = nonce + _hidden(key, nonce, message)
     return hidden + hmac.digest(derived(key, "tag"), hidden, "sha256")[:_TAG]
 
 
@@ -72,8 +72,12 @@ def opened(key: bytes, message: bytes) -> bytes:
     hidden, tag = message[:-_TAG], message[-_TAG:]
     if not hmac.compare_digest(hmac.digest(derived(key, "tag"), hidden, "sha256")[:_TAG], tag):
         raise ValueError("a sealed message was changed, or is for another holder")
-    stream = hashlib.shake_256(derived(key, "stream")).digest(len(hidden))
-    return bytes(a ^ b for a, b in zip(hidden, stream, strict=True))
+    return _hidden(key, hidden[:_NONCE], hidden[_NONCE:])
+
+
+def _hidden(key: bytes, nonce: bytes, message: bytes) -> bytes:
+    stream = hashlib.shake_256(derived(key, "stream") + nonce).digest(len(message))
+    return bytes(a ^ b for a, b in zip(message, stream, strict=True))
 
 
 def places(names: Sequence[str]) -> dict[str, int]:

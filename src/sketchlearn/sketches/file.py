@@ -91,7 +91,7 @@ def decode(data: bytes | bytearray | memoryview, source: str = "these bytes", li
     """The sketch that some bytes hold; a map that is the same as `like` is shared with it."""
     view = memoryview(data).cast("B")
     if len(view) < len(MAGIC) or view[: len(MAGIC)] != MAGIC:
-        raise SketchFileError(f"{source}: not a sketch (it doesn't start with the magic bytes)")
+        raise SketchFileError(f"{source}: not a sketch, nor another file of this library (rows are read with 'sketch')")
     if len(view) < _PREAMBLE.size + _DIGEST:
         raise SketchFileError(f"{source}: truncated after {len(view)} bytes")
     _, version, header_length, length = _PREAMBLE.unpack(view[: _PREAMBLE.size])
@@ -258,7 +258,9 @@ def load(path: str | PathLike[str]) -> Sketch:
     with open(path, "rb") as file:  # noqa: PTH123
         start = file.read(_PREAMBLE.size)
         if start[: len(MAGIC)] != MAGIC:
-            raise SketchFileError(f"{path}: not a sketch (it doesn't start with the magic bytes)")
+            raise SketchFileError(
+                f"{path}: not a sketch, nor another file of this library (rows are read with 'sketch')"
+            )
         size = os.fstat(file.fileno()).st_size
         if len(start) < _PREAMBLE.size or _PREAMBLE.unpack(start)[3] != size:
             raise SketchFileError(f"{path}: truncated or extended, it is {size} bytes long")

@@ -124,8 +124,8 @@ def placed(trail: Sequence[tuple[int, str]], row: int, filtered: bool) -> str:
     while number and trail[number - 1][1] == name:
         number -= 1
         first = trail[number][0]
-    which = "of those that pass the condition in" if filtered else "of"
-    return f", row {row - first} {which} {name}"
+    rows = f"the rows of {name} that pass the condition" if filtered else name
+    return f", row {row - first} of {rows}"
 
 
 def _counted(batches: Iterator[Batch], start: int) -> Generator[Batch, None, None]:

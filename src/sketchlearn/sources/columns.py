@@ -279,6 +279,8 @@ def coded_groups(column: Any, what: str) -> tuple[npt.NDArray[np.int64], tuple[A
     column = _whole(column)
     types = pa.types
     _check_groups(types, column.type, what)
+    if types.is_floating(column.type):
+        column = _whole_labels(column, what)
     if types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)  # what Python's own dates can hold
     encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
@@ -290,12 +292,29 @@ def coded_groups(column: Any, what: str) -> tuple[npt.NDArray[np.int64], tuple[A
     return codes.to_numpy(zero_copy_only=False), labels
 
 
+def _whole_labels(column: Any, what: str) -> Any:
+    """Whole numbers that are stored as floating-point ones (a text file, a column of pandas with gaps) as integers."""
+    pa = arrow("this")
+    import pyarrow.compute as pc
+
+    column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        known = column.drop_null()
+        value = known.filter(pc.not_equal(known, pc.round(known)))[0].as_py()
+        raise ValueError(
+            f"{what} holds numbers with decimals, such as {value:g}; groups must be text, whole numbers, booleans or "
+            "dates"
+        ) from None
+
+
 def _check_groups(types: Any, t: Any, what: str) -> None:
     if types.is_dictionary(t):
         t = t.value_type
     if not (
         types.is_string(t) or types.is_large_string(t) or types.is_string_view(t) or types.is_integer(t)
-        or types.is_boolean(t) or types.is_date(t) or types.is_timestamp(t) or types.is_null(t)
+        or types.is_floating(t) or types.is_boolean(t) or types.is_date(t) or types.is_timestamp(t) or types.is_null(t)
     ):  # fmt: skip
         raise ValueError(f"{what} holds {_word(t)}; groups must be text, whole numbers, booleans or dates")
 

@@ -88,7 +88,13 @@ def numbered(group_by: Any, rows: int) -> Coded:
         if column is not None:
             return coded_groups(column, "group_by")
     if values.dtype.kind == "f":
-        raise ValueError("group_by holds numbers with decimals; groups must be text, whole numbers, booleans or dates")
+        known = values[~np.isnan(values)]
+        if (known != np.rint(known)).any():
+            raise ValueError(
+                "group_by holds numbers with decimals; groups must be text, whole numbers, booleans or dates"
+            )
+        whole = len(known) == rows
+        values = values.astype(np.int64) if whole else np.array([None if v != v else int(v) for v in values], object)
     if values.dtype.kind == "O":
         return coded(None if _is_missing(v) else v for v in values.tolist())
     if values.dtype.kind in "iub" and rows:

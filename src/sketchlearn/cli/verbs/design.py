@@ -11,7 +11,7 @@ import typer
 import sketchlearn
 from sketchlearn.cli.help import Task
 from sketchlearn.cli.inputs import names_in
-from sketchlearn.cli.options import TEXT, Encode, Json, Output, option, verb
+from sketchlearn.cli.options import TEXT, Encode, Json, Missing, Output, option, verb
 from sketchlearn.cli.outputs import check_output, emit, usage, write_bytes
 from sketchlearn.words import counted
 
@@ -49,20 +49,14 @@ def design(
         list[str] | None, option("With --task columns: which columns hold whole numbers, as numbers from 0.")
     ] = None,
     encode: Encode = False,
-    missing: Annotated[
-        str | None,
-        option(
-            "What to do with missing numbers. With --encode: mean (the default), median or error. For pca, "
-            "regression and cca: pairs, to learn from the pairs of entries that are there."
-        ),
-    ] = None,
+    missing: Missing = None,
     other_data: Annotated[str | None, option("If no later private release contains this data: its name.")] = None,
     *,
     reading: dict[str, Any],
     as_json: Json = False,
 ) -> None:
     """Choose a feature map; sketches made with the same map can be added."""
-    from sketchlearn.cli.pilot import designed, fitted_encoder, recipe_text
+    from sketchlearn.cli.pilot import designed, fitted_encoder, missing_pairs, recipe_text
     from sketchlearn.sources import read
 
     if components < 1:
@@ -78,9 +72,7 @@ def design(
         raise usage("a map for a private release needs --rows and --epsilon (and --delta)")
     if rows is not None and bounds is None:
         raise usage("--rows and --epsilon need public bounds: --lower and --upper")
-    pairs = missing == "pairs"
-    if missing is not None and (not (encode or pairs) or (encode and missing not in ("mean", "median", "error"))):
-        raise usage(f"--missing is mean, median or error with --encode, or pairs without it, got {missing}")
+    pairs = missing_pairs(missing, encode)
     if other_data is not None and bounds is not None:
         raise usage(
             "--other-data names the data from which the map is chosen: leave it out if you give --lower and --upper"
@@ -102,7 +94,7 @@ def design(
             # mixtures are decoded from the same map as centres
             of = "kmeans" if task == "gmm" and size is not None else task
             phi = sketchlearn.design(
-                bounds=bounds, n_components=components, task=of, seed=seed, size=size, missing=missing
+                bounds=bounds, n_components=components, task=of, seed=seed, size=size, missing=pairs
             )
         phi = phi if names is None else phi.with_columns(names)
     else:
@@ -117,9 +109,7 @@ def design(
         if first:
             phi = _split(source, names_in(first, "--first") or [], seed)
         else:
-            phi = designed(
-                source, components, task, seed, standardize, projection, encoder, None if encode else missing
-            )
+            phi = designed(source, components, task, seed, standardize, projection, encoder, pairs)
     if other_data is not None:
         phi = phi.chosen_from(f"other data: {other_data}")
     write_bytes(output, recipe_text(phi))

@@ -43,7 +43,7 @@ def sketch_(
         int | None, option("For hundreds of columns: replace them by this many random projections.")
     ] = None,
     encode: Encode = False,
-    missing: Missing = "mean",
+    missing: Missing = None,
     weight_column: Annotated[str | None, option("Column of row weights (name or number).")] = None,
     group_by: Annotated[str | None, option("One sketch per value of this column; writes Parquet.")] = None,
     user: Annotated[
@@ -70,7 +70,7 @@ def sketch_(
     as_json: Json = False,
 ) -> None:
     """Sketch rows in one pass. To continue after an interruption, run the same command again."""
-    from sketchlearn.cli.pilot import fitted_encoder
+    from sketchlearn.cli.pilot import fitted_encoder, missing_pairs
     from sketchlearn.engines.append import Design, Options, Run, once
     from sketchlearn.engines.follow import follow_files
     from sketchlearn.files import locked
@@ -98,18 +98,22 @@ def sketch_(
     ):
         if chosen and other:
             raise usage(problem)
+    if missing is not None and features is not None:
+        raise usage("--missing belongs to the map: leave out --features, or design that map with --missing")
+    pairs = missing_pairs(missing, encode)
     check_output(output)
     given = None if features is None else read_features(features)
     encoder = None
     if encode:
         names, apart = reading.pop("columns"), (weight_column, group_by, user)
         text = {name: reading[name] for name in TEXT}
-        encoder = fitted_encoder(data, names, missing, apart=apart, format=reading["format"], text=text)
+        encoder = fitted_encoder(data, names, missing or "mean", apart=apart, format=reading["format"], text=text)
     design = Design(
-        lambda source: _designed(source, components, task, seed, standardize, projection, encoder),
+        lambda source: _designed(source, components, task, seed, standardize, projection, encoder, pairs),
         f"-k {components} --task {task} --seed {seed}"
         + " --standardize" * standardize
-        + f" --encode --missing {missing}" * encode
+        + " --encode" * encode
+        + ("" if missing is None else f" --missing {missing}")
         + ("" if projection is None else f" --projection {projection}"),
     )
     options = Options("skip" if skip_invalid else "raise", engine, workers, progress)
@@ -151,10 +155,11 @@ def _designed(
     standardize: bool,
     projection: int | None,
     encoder: Encoder | None,
+    missing: str | None,
 ) -> FeatureMap:
     from sketchlearn.cli.pilot import announce, designed
 
-    phi = designed(source, components, task, seed, standardize, projection, encoder)
+    phi = designed(source, components, task, seed, standardize, projection, encoder, missing)
     announce(phi)
     return phi
 
