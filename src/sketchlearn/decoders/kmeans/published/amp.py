@@ -42,8 +42,8 @@ def decode_amp(
     in (0, 1]: above 0.6 the messages tend to diverge.  With `polish` it ends with a descent on all parameters; by
     default unless most of the noise was added to the sketch: posterior means are then closer than the best fit.
     """
-    if restarts < 1 or rounds < 1 or not 0 < damping <= 1:
-        raise ValueError("restarts and rounds must be at least 1, damping must be in (0, 1]")
+    if not 0 < damping <= 1:
+        raise ValueError("damping must be in (0, 1]")
     passing = Passing(problem, k, rng, damping)
     best, runs = best_of_runs(passing, restarts, rounds, polish)
     return best, passing.iterations, f"CL-AMP ({counted(runs, 'run')})"
