@@ -92,7 +92,7 @@ class SketchEstimator(DeclaredParameters, ABC):
 
     def design_request(self) -> dict[str, Any]:
         """What to ask of :func:`sketchlearn.design`, as fields of a request: task, number of components, options."""
-        return {"task": self.task, "n_components": self._components()}
+        return {"task": self.task, "n_components": self._components(), **self._passed("design")}
 
     def design_features(self, request: Request) -> FeatureMap:
         """A feature map for a request with a pilot sample; by default that of the task's own designer."""
@@ -157,11 +157,11 @@ class SketchEstimator(DeclaredParameters, ABC):
 
     def sweep_options(self) -> dict[str, Any]:
         """Options of the sweep that chooses the number of components."""
-        return {}
+        return self._passed("sweep")
 
     def decode_options(self) -> dict[str, Any]:
         """Options of the decoder."""
-        return {}
+        return self._passed("decode")
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -347,14 +347,14 @@ class SketchEstimator(DeclaredParameters, ABC):
             scale = weight_scale(weights)
         return Rows(rows, on_grid(weights, scale), scale, names)
 
-    def _from_source(self, X: Any, sample_weight: Any, seed: int | None) -> Rows:
+    def _from_source(self, X: Any, sample_weight: Any, seed: int | None, group_by: Any = None) -> Rows:
         if sample_weight is not None:
             raise ValueError(
                 "sample_weight is for rows in memory: read the weights with the rows, as pairs (rows, weights) of a "
                 "stream or with sl.read(..., weight_column=...)"
             )
         known = self.features if seed is not None else self.sketch_.features
-        source = open_source(X, Selection.for_map(known))
+        source = open_source(X, Selection.for_map(known, group_by=group_by))
         if known is not None or seed is None:
             return Rows(source, names=source.names)
         sample = source.pilot(PILOT_ROWS, seed, self._pairs)
@@ -414,7 +414,8 @@ class SketchEstimator(DeclaredParameters, ABC):
         """Columns of the feature map."""
         return int(self.n_features_in_)
 
-    def _pass(self, rows: Rows, features: FeatureMap) -> Sketch:
+    def _pass(self, rows: Rows, features: FeatureMap) -> Any:
+        """The sketch of the rows."""
         return make_sketch(
             rows.data,
             features,

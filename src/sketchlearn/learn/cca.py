@@ -46,8 +46,6 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
         Covariances of columns and scores of their group.
     coef_, intercept_ : ndarray (n_targets, n_features), (n_targets,)
         Coefficients of the regression of the targets on the scores. With all pairs, this is least squares.
-    n_components_ : int
-        Number of pairs.
     reliable_, verdict_ : bool, str
         Whether all of these correlations are more than chance, as a yes or no and in words.
     n_features_in_, feature_names_in_
@@ -135,16 +133,6 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
         return x_scores, self.solution_.transform_others(others)
 
     def predict(self, X: Any) -> Array:
-        """Targets predicted from the scores of rows.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows of the first group.
-
-        Returns
-        -------
-        ndarray (n_samples,) or (n_samples, n_targets)
-        """
+        """Targets predicted from the scores of rows: (n_samples,) or (n_samples, n_targets)."""
         rows = self._new_rows(X)
         return self._shaped(self.solution_.predict_rows(rows).reshape(len(rows), -1))

@@ -19,13 +19,13 @@ from sketchlearn.designs.pca import ALL_PRODUCTS
 from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.parameters import COVARIANCES, estimator, learned, parameter
-from sketchlearn.learn.rows import PILOT_ROWS, Rows, is_source
+from sketchlearn.learn.rows import Rows, is_source
 from sketchlearn.learn.tables import TableEstimator, checked_labels
 from sketchlearn.learn.using import HasProbabilities
 from sketchlearn.models.base import Model
 from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.sketches.table import SketchTable
-from sketchlearn.sources import Selection, Source, open_source
+from sketchlearn.sources import Source
 
 _MOMENTS = ("lda", "qda", "naive-bayes")
 
@@ -62,8 +62,6 @@ class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator): 
     sketch_size : int, optional
         Number of cosines and sines of the embedding (1000), or of frequencies for the other methods. Least squares
         keeps half of its square as integers per class.
-    random_state : int, RandomState or None
-        Seeds the map and the decoder of mixtures.
 
     Attributes
     ----------
@@ -170,7 +168,7 @@ class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator): 
         return ALL_PRODUCTS if self._method in _MOMENTS else {"task": self.task, "n_components": 1}
 
     def design_features(self, request: Request) -> FeatureMap:
-        """A map for the method; the labels of the pilot rows are those that ``_table`` left."""
+        """A map for the method; the labels of the pilot rows are those that ``_map`` left."""
         if self._method == "ridge" or self._method in _MOMENTS:
             return super().design_features(request)
         rows, weights = request.weighted()
@@ -245,68 +243,52 @@ class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator): 
         tags.input_tags.sparse = False
         return tags
 
-    def _gathered(
-        self, X: Any, y: Any, sample_weight: Any, seed: int | None, *, whole: bool
-    ) -> tuple[SketchTable, float]:
+    def _opened(self, X: Any, y: Any, sample_weight: Any, seed: int | None = None) -> Rows:
         first = seed is not None
         if first:
-            self.__dict__.pop("_labels", None)
+            self._labels = {}
         if is_source(X) and not (isinstance(X, np.memmap) and y is not None and np.ndim(y) > 0):
-            return self._source_table(X, y, sample_weight, seed), 1.0
+            groups = isinstance(X, Source) and X.grouped
+            if groups != (y is None) or not (groups or isinstance(y, str | int | np.integer)):
+                raise ValueError(
+                    "say which column holds the labels: fit('data.parquet', 'species') or fit(batches, -1)"
+                )
+            rows = self._from_source(X, sample_weight, seed, y if y is None or isinstance(y, str) else int(y))
+            if first:
+                self._set_columns(rows.width(self.features), rows.names)
+            return rows
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         checked_labels(y, self.group)
         array, labels = validate_data(self, X, y, reset=first, dtype=list(self.row_types), ensure_all_finite=False)
         self._check_finite(array)
         check_classification_targets(labels)
-        rows = self._weighted(array, sample_weight, self._names(), first)
         known, codes = np.unique(labels, return_inverse=True)
         self._check_expected(known)
-        keys = [_key(label) for label in known]
-        if seed is not None:
-            kept = np.ones(len(array), bool) if rows.weights is None else rows.weights > 0
-            at = np.arange(len(array), dtype=np.float64)[:, None]
-            chosen, pilot_weights, _ = Rows(at, rows.weights).pilot(seed)
-            where = chosen[:, 0].astype(np.intp)
-            assert kept[where].all()
-            good = (np.abs(array[where]) <= FARTHEST).all(axis=1)
-            where, pilot_weights = where[good], None if pilot_weights is None else pilot_weights[good]
-            self._pilot_labels: AnyArray | None = codes[where]
-            pilot = Rows(array[where], pilot_weights, names=rows.names)
-            features = self._map(pilot, seed, whole=True)
-            del self._pilot_labels
-        else:
-            features = self.sketch_.features
-        found = self._table(rows, codes.tolist(), features)
-        self._labels = {**self.__dict__.get("_labels", {}), **dict(zip(keys, known.tolist(), strict=True))}
-        return SketchTable({keys[code]: sketch for code, sketch in found.items()}), rows.scale
+        keys = tuple(_key(label) for label in known)
+        self._labels |= dict(zip(keys, known.tolist(), strict=True))
+        return replace(self._weighted(array, sample_weight, self._names(), first), groups=(codes, keys))
 
-    def _source_table(self, X: Any, y: Any, sample_weight: Any, seed: int | None) -> SketchTable:
-        if sample_weight is not None:
-            raise ValueError(
-                "sample_weight is for rows in memory: read the weights with the rows, with "
-                "sl.read(..., weight_column=...)"
-            )
-        groups = isinstance(X, Source) and X.grouped
-        if groups != (y is None) or not (groups or isinstance(y, str | int | np.integer)):
-            raise ValueError("say which column holds the labels: fit('data.parquet', 'species') or fit(batches, -1)")
-        known = self.features if seed is not None else self.sketch_.features
-        label = y if y is None or isinstance(y, str) else int(y)
-        source = open_source(X, Selection.of(group_by=label, expected=None if known is None else known.input_columns))
-        if seed is not None:
-            sample = None if known is not None else source.pilot(PILOT_ROWS, seed)
-            width = sample.rows.shape[1] if sample is not None else known.inputs  # type: ignore[union-attr]
-            names = source.names if source.names is not None and len(source.names) == width else None
-            self._set_columns(width, names)
-            self._pilot_labels = None
-            features = self._map(Rows(source, names=names, sample=sample), seed, whole=False)
+    def _map(self, rows: Rows, seed: int, whole: bool) -> FeatureMap:
+        self._pilot_labels: AnyArray | None = None
+        if rows.groups is not None:  # the labels of the pilot are needed too
+            at = np.arange(len(rows.data), dtype=np.float64)[:, None]
+            chosen, weights, _ = Rows(at, rows.weights).pilot(seed)
+            where = chosen[:, 0].astype(np.intp)
+            good = (np.abs(rows.data[where]) <= FARTHEST).all(axis=1)
+            where, weights = where[good], None if weights is None else weights[good]
+            self._pilot_labels = rows.groups[0][where]
+            rows = Rows(rows.data[where], weights, names=rows.names)
+        try:
+            return super()._map(rows, seed, whole)
+        finally:
             del self._pilot_labels
-        else:
-            assert known is not None
-            features = known
-        table = self._run(source, features)
-        self._check_expected(np.array([key for key in table if key is not None]))
-        self._labels = {**self.__dict__.get("_labels", {}), **{key: key for key in table}}
+
+    def _pass(self, rows: Rows, features: FeatureMap) -> SketchTable:
+        table = super()._pass(rows, features)
+        if rows.groups is None:  # the labels of a source are known now
+            self._check_expected(np.array([key for key in table if key is not None]))
+            self._labels |= {key: key for key in table}
         return table
 
     def _check_expected(self, labels: AnyArray) -> None:

@@ -28,8 +28,8 @@ class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows): 
     n_clusters: int | str = parameter(default=8, accepts=whole() | choice("auto"), kw_only=False)
     standardize: bool = parameter(default=False)
     projection: int | None = parameter(default=None)
-    n_decodes: int | None = parameter(default=None, accepts=whole() | NOTHING)
-    start: Any = parameter(default=None, accepts=START)
+    n_decodes: int | None = parameter(default=None, accepts=whole() | NOTHING, decode="n_decodes")
+    start: Any = parameter(default=None, accepts=START, decode="start")
     cluster_centers_: Array = learned()
     weights_: Array = learned()
     centers_std_: Array | None = learned()
@@ -37,15 +37,6 @@ class SketchedClustering(Transforms, ScoresByCost, ClusterMixin, LabelledRows): 
     inertia_: float = learned()
     excess_cost_: float = learned()
     excess_cost_bound_: float = learned()
-
-    # -- learning ------------------------------------------------------------------------------
-
-    def decode_options(self) -> dict[str, Any]:
-        """How many fits are pooled, and what the search begins with."""
-        given = {"n_decodes": self.n_decodes, "start": self.start}
-        return {name: value for name, value in given.items() if value is not None}
-
-    # -- using it --------------------------------------------------------------------------------
 
     def cluster_means(self, X: Any) -> Array:
         """Mean row of each cluster, in the columns of the rows, by one pass over them.

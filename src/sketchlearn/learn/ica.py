@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.accepts import NOTHING, choice, real, whole
 from sketchlearn.arrays import Array
@@ -15,13 +14,13 @@ from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.quartic import quartic
 from sketchlearn.learn.parameters import estimator, learned, parameter
-from sketchlearn.learn.using import Transforms
+from sketchlearn.learn.using import Inverts
 from sketchlearn.models.base import Model
 from sketchlearn.models.ica import ICAModel
 
 
 @estimator
-class CompressiveICA(Transforms):
+class CompressiveICA(Inverts):
     """Independent component analysis from a sketch.
 
     Rows are linear mixtures of independent sources. The sketch holds powers of a few projections of the rows, up to the
@@ -35,12 +34,8 @@ class CompressiveICA(Transforms):
     radius : float or "auto"
         Rows farther out than this many standard deviations are clipped, because the fourth powers of a few outliers are
         larger than those of all other rows. ``"auto"`` is ``max(5, 2 sqrt(n_features))``.
-    features : QuarticFeatures, optional
-        The map to sketch with; by default one that is designed from 2000 rows.
     sketch_size : int, optional
         Directions of the sketch; by default ``3 n_features**2``.
-    random_state : int, RandomState or None
-        Seeds the map and the starts.
 
     Attributes
     ----------
@@ -56,10 +51,6 @@ class CompressiveICA(Transforms):
         Number of sources that are significantly not normal.
     leakage_ : float
         Expected root mean square share of another source in an estimated one.
-    n_components_ : int
-        Number of components.
-    solution_ : ICAModel
-        Misfit, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
         Whether the rows are such a mixture and the sources are separated, as a yes or no and in words.
 
@@ -120,23 +111,3 @@ class CompressiveICA(Transforms):
         if k is None:
             return found
         return found.of_first(max(found.n_sources, 1) if isinstance(k, str) else int(k))
-
-    # -- using ---------------------------------------------------------------------------------
-
-    def inverse_transform(self, X: Any) -> Array:
-        """Rows that are mixed from sources.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_components)
-            Sources.
-
-        Returns
-        -------
-        ndarray (n_samples, n_features)
-        """
-        check_is_fitted(self)
-        sources = np.asarray(X, np.float64)
-        if sources.ndim != 2 or sources.shape[1] != self.n_components_:
-            raise ValueError(f"expected {self.n_components_} columns, got an array of shape {sources.shape}")
-        return np.asarray(self.solution_.inverse_rows(sources))

@@ -46,8 +46,6 @@ class CompressiveGaussianMixture(SketchedMixture):
     start : model, estimator or Mixture, optional
         An earlier model to start from. Component i is then the one nearest to its component i; see
         :func:`sketchlearn.decode`.
-    random_state : int, Generator, RandomState or None
-        Seed of pilot, frequencies and decoder.
 
     Attributes
     ----------
@@ -55,8 +53,6 @@ class CompressiveGaussianMixture(SketchedMixture):
         The mixture, in scikit-learn's shapes.
     means_std_, weights_std_ : ndarray (n_components, n_features), (n_components,), or None
         Standard errors of means and weights; None where the model is not certified, or the sketch is very large.
-    solution_ : GaussianMixtureModel
-        Misfit, noise floor, verdict and more.
     verdict_ : str
         Whether the model explains the data, and which components are unreliable.
     reliable_, converged_ : bool
@@ -84,7 +80,9 @@ class CompressiveGaussianMixture(SketchedMixture):
     task: ClassVar[str] = "gmm"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = GaussianMixtureModel
-    covariance_type: str = parameter(default="full", accepts=COVARIANCES)
+    covariance_type: str = parameter(
+        default="full", accepts=COVARIANCES, design="covariance_type", decode="covariance_type", sweep="covariance_type"
+    )
     projection: int | None = parameter(default=None)
     warm_start: bool = parameter(default=False, accepts=FLAG)
     start: Any = parameter(default=None, accepts=START)
@@ -97,10 +95,6 @@ class CompressiveGaussianMixture(SketchedMixture):
 
     def _designed_size(self, columns: int) -> int:
         return default_size(self._components(), columns, self.covariance_type)
-
-    def design_request(self) -> dict[str, Any]:
-        """The shape of the covariances."""
-        return {**super().design_request(), "covariance_type": self.covariance_type}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Sketch the rows in one pass and learn from the sketch; see :meth:`SketchEstimator.fit`."""
@@ -135,7 +129,7 @@ class CompressiveGaussianMixture(SketchedMixture):
 
     def decode_options(self) -> dict[str, Any]:
         """The shape of the components, and the model so far if there is one."""
-        options: dict[str, Any] = {"covariance_type": self.covariance_type}
+        options = super().decode_options()
         start = self.__dict__.get("_start")
         shape = (self.n_components, self.sketch_.features.dim)  # none fits 'auto'
         if self.decoder == "auto" and start is not None and start.means.shape == shape:
@@ -143,10 +137,6 @@ class CompressiveGaussianMixture(SketchedMixture):
         elif self.start is not None:
             options["start"] = self.start
         return options
-
-    def sweep_options(self) -> dict[str, Any]:
-        """Other numbers of components of the same shape."""
-        return {"covariance_type": self.covariance_type}
 
     @property
     def lower_bound_(self) -> float:

@@ -48,10 +48,6 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         products of columns.
     features : FourierFeatures or QuadraticFeatures, optional
         The map to sketch with, for the columns of X followed by those of y.
-    decoder : str
-        A decoder of mixtures (see :func:`sketchlearn.decode`).
-    random_state : int, RandomState or None
-        Seeds the map and the decoder.
 
     Attributes
     ----------
@@ -59,12 +55,8 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         The distribution of all columns.
     means_ : ndarray (n_components, n_columns)
         Centres of its components.
-    n_components_ : int
-        Number of components.
     sketch_ : Sketch
         The sketch. You can pass it to :meth:`fit_sketch` with other targets.
-    solution_ : MixtureRegressionModel
-        Misfit, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
         Whether the mixture explains the sketch down to its noise, as a yes or no and in words. Predictions are often
         good even if it does not.

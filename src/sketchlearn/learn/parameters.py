@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
@@ -57,7 +57,7 @@ n_jobs : int, optional
 progress : bool or callable, optional
     Of the pass, as for :func:`sketchlearn.sketch`.
 random_state : int, Generator, RandomState or None
-    For repeatable results.
+    Seed of the feature map and of the decoder, for repeatable results.
 """
 _ATTRIBUTES = """
 sketch_ : Sketch
@@ -66,14 +66,20 @@ solution_ : {model}
     The decoded model, with its certificate and a verdict in words.
 reliable_, verdict_ : bool, str
     The certificate: whether the sketch supports the model, as a yes or no and in words.
+n_components_ : int
+    Number of components.
 n_features_in_, feature_names_in_
     Number of columns, and their names if they have any.
 """
+_ALWAYS = ("sketch_", "solution_", "reliable_", "n_features_in_")
 
 
-def parameter(*, default: Any, accepts: Accepts | None = None, kw_only: bool = True) -> Any:
-    """A parameter of an estimator; what it accepts may be left out if it is one of :data:`SHARED`."""
-    return field(default=default, kw_only=kw_only, metadata={"accepts": accepts})
+def parameter(*, default: Any, accepts: Accepts | None = None, kw_only: bool = True, **passed: str) -> Any:
+    """A parameter of an estimator; what it accepts may be left out if it is one of :data:`SHARED`.
+
+    `passed`: names under which it goes on to the ``design``, the ``decode`` and the ``sweep``, unless it is None.
+    """
+    return field(default=default, kw_only=kw_only, metadata={"accepts": accepts, "passed": passed})
 
 
 def learned(*, init: Literal[False] = False) -> Any:
@@ -91,11 +97,12 @@ def estimator(cls: type[_E]) -> type[_E]:
         model = getattr(made, "model", None)
         shown = _ATTRIBUTES.format(model="Solution" if model is None else model.__name__)
         doc = _with_entries(inspect.cleandoc(made.__doc__), "Parameters", _PARAMETERS, given)
-        made.__doc__ = _with_entries(doc, "Attributes", shown)
+        shows = {*_ALWAYS, *getattr(model, "attributes", {})}
+        made.__doc__ = _with_entries(doc, "Attributes", shown, shows)
     return made
 
 
-def _with_entries(doc: str, section: str, entries: str, only: Mapping[str, Any] | None = None) -> str:
+def _with_entries(doc: str, section: str, entries: str, only: Container[str] | None = None) -> str:
     """A docstring with those entries at the end of a section that it lacks, `only` some of them."""
     found = re.search(rf"^{section}\n-+\n(.*?)(?=\n\n\w[\w ]*\n-+\n|\Z)", doc, re.S | re.M)
     if found is None:
@@ -125,6 +132,12 @@ class DeclaredParameters(BaseEstimator):  # type: ignore[misc]
             accepts = own.get(name) or SHARED.get(name)
             if accepts is not None:
                 accepts.check(name, value)
+
+    def _passed(self, stage: str) -> dict[str, Any]:
+        """Parameters that go on to a stage: ``"design"``, ``"decode"`` or ``"sweep"``."""
+        names = {each.name: each.metadata.get("passed", {}).get(stage) for each in fields(self)}
+        given = {name: getattr(self, own) for own, name in names.items() if name is not None}
+        return {name: value for name, value in given.items() if value is not None}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as in scikit-learn."""

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.accepts import FLAG, NOTHING, choice, kind, real, whole
 from sketchlearn.arrays import AnyArray, Array
@@ -19,7 +18,7 @@ from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
 from sketchlearn.learn.rows import Rows
-from sketchlearn.learn.using import Transforms
+from sketchlearn.learn.using import Inverts
 from sketchlearn.models.base import Model
 from sketchlearn.models.pca import PCAModel, most_components, standardised
 from sketchlearn.sketches.value import Sketch
@@ -29,7 +28,7 @@ _UNKNOWN_COMPONENTS = 20  # what a map is sized for when the number of component
 
 
 @estimator
-class CompressivePCA(Transforms):
+class CompressivePCA(Inverts):
     """Principal component analysis from a sketch.
 
     Parameters
@@ -60,8 +59,6 @@ class CompressivePCA(Transforms):
     embedding : FourierFeatures, optional
         For kernel PCA: rows are replaced by the cosines and sines of their Fourier features (divided by the root
         of their number), whose inner products approximate the kernel.
-    random_state : int, Generator, RandomState or None
-        Seeds the map and the starts.
 
     Attributes
     ----------
@@ -79,8 +76,6 @@ class CompressivePCA(Transforms):
         Mean variance of the directions that are left out.
     n_components_, n_samples_ : int
         Number of components; of rows.
-    solution_ : PCAModel
-        Residual, noise floor and verdict of the decoder.
     reliable_, verdict_ : bool, str
         Whether the sketch is good enough for this, as a yes or no and in words.
 
@@ -200,17 +195,6 @@ class CompressivePCA(Transforms):
     # -- using ---------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> AnyArray:
-        """Coordinates of rows along the components.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n_samples, n_components)
-        """
         rows = self._new_rows(X)
         real = rows.dtype
         if self.embedding is not None:
@@ -220,27 +204,11 @@ class CompressivePCA(Transforms):
             out /= self.solution_.deviations.astype(rows.dtype)
         return np.asarray(out.astype(real, copy=False))
 
-    def inverse_transform(self, X: Any) -> AnyArray:
-        """Rows in the space of the components that have these coordinates.
-
-        Parameters
-        ----------
-        X : array (n_samples, n_components)
-            Coordinates.
-
-        Returns
-        -------
-        ndarray (n_samples, n_features)
-        """
-        check_is_fitted(self)
+    def _coordinates(self, X: Any) -> Array:
         if self.embedding is not None:
             raise ValueError("kernel principal components have no inverse: the embedding can't be undone")
-        coordinates = np.asarray(X, np.float64)
-        if coordinates.ndim != 2 or coordinates.shape[1] != self.n_components_:
-            raise ValueError(f"expected {self.n_components_} columns, got an array of shape {coordinates.shape}")
-        if self.whiten:
-            coordinates = coordinates * self.solution_.deviations
-        return np.asarray(self.solution_.inverse_rows(coordinates))
+        found = super()._coordinates(X)
+        return found * self.solution_.deviations if self.whiten else found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

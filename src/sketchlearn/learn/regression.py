@@ -47,8 +47,6 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
         Features of the sketch; by default all products of columns.
     decoder : str
         A decoder of this task; for compressed sketches also one of :class:`~sketchlearn.CompressivePCA`.
-    random_state : int, Generator, RandomState or None
-        Seeds a compressed map and its decoder.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from sketchlearn.arrays import AnyArray, Array
+from sketchlearn.arrays import AnyArray, Array, Ints
 from sketchlearn.exceptions import InputError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.sketches.accumulator import invalid
@@ -66,7 +66,7 @@ class Rows:
 
     `data`: what the engine reads. `weights`: weights of an array's rows, on the grid of sketches, (n,). `scale`: power
     of two that the weights were multiplied by. `names`: names of the columns, if they have any. `sample`: some rows of
-    a source.
+    a source. `groups`: numbers of the groups that an array's rows are in, (n,), and their labels.
     """
 
     data: Any
@@ -74,6 +74,7 @@ class Rows:
     scale: float = 1.0
     names: tuple[str, ...] | None = None
     sample: Pilot | None = None
+    groups: tuple[Ints, tuple[Any, ...]] | None = None
 
     @property
     def count(self) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sketchlearn.accepts import choice
 from sketchlearn.arrays import Array
@@ -30,15 +30,11 @@ class CompressiveStableMixture(SketchedMixture):
         Shape of the scatter matrices.
     sketch_size : int, optional
         Number of frequencies; by default 15 per parameter of the mixture.
-    random_state : int, Generator, RandomState or None
-        Seed of pilot, frequencies and decoder.
 
     Attributes
     ----------
     weights_, alphas_, locations_, scatters_ : ndarray
         The mixture.
-    solution_ : StableMixtureModel
-        Misfit, noise floor, verdict and more.
     verdict_ : str
         Whether the model explains the data.
     reliable_, converged_ : bool
@@ -59,22 +55,13 @@ class CompressiveStableMixture(SketchedMixture):
     task: ClassVar[str] = "stable"
     projects: ClassVar[bool] = True
     model: ClassVar[type[Model]] = StableMixtureModel
-    scatter_type: str = parameter(default="full", accepts=choice("full", "diag"))
+    scatter_type: str = parameter(
+        default="full", accepts=choice("full", "diag"),
+        design="covariance_type", decode="scatter_type", sweep="scatter_type",
+    )  # fmt: skip
     alphas_: Array = learned()
     locations_: Array = learned()
     scatters_: Array = learned()
 
     def _designed_size(self, columns: int) -> int:
         return default_size(self._components(), columns, self.scatter_type)
-
-    def design_request(self) -> dict[str, Any]:
-        """The shape of the scatter matrices."""
-        return {**super().design_request(), "covariance_type": self.scatter_type}
-
-    def decode_options(self) -> dict[str, Any]:
-        """The shape of the scatter matrices."""
-        return {"scatter_type": self.scatter_type}
-
-    def sweep_options(self) -> dict[str, Any]:
-        """Other numbers of components of the same shape."""
-        return {"scatter_type": self.scatter_type}

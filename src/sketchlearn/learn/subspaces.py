@@ -68,7 +68,7 @@ class CompressiveSubspaces(Transforms, ScoresByCost, LabelledRows):
     counted: ClassVar[str] = "n_subspaces"
     averages: ClassVar[bool] = True
     n_subspaces: int = parameter(default=2, accepts=whole(), kw_only=False)
-    dim: int = parameter(default=1, accepts=whole(), kw_only=False)
+    dim: int = parameter(default=1, accepts=whole(), kw_only=False, decode="dim")
     bases_: Array = learned()
     weights_: Array = learned()
     variances_: Array = learned()
@@ -86,10 +86,6 @@ class CompressiveSubspaces(Transforms, ScoresByCost, LabelledRows):
     def default_size(self, columns: int, rows: float | None) -> int | None:
         """Twenty features per number of the bases."""
         return default_size(int(self.n_subspaces), columns, int(self.dim))
-
-    def decode_options(self) -> dict[str, Any]:
-        """The dimension."""
-        return {"dim": int(self.dim)}
 
     @property
     def _n_features_out(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Number
 from typing import Any, ClassVar
 
@@ -52,19 +51,19 @@ class TableEstimator(SketchEstimator):
     def _whole(self) -> Sketch:
         return self.sketch_.union()
 
-    def _table(self, rows: Rows, groups: Sequence[Any], features: FeatureMap) -> SketchTable:
-        """A sketch for each group of rows in memory; groups without weight are left out."""
-        source = open_source(
-            rows.data,
-            Selection.of(group_by=list(groups), sample_weight=rows.weights, expected=features.input_columns),
-        )
-        found = self._run(source, features)
-        kept = {key: sketch for key, sketch in found.items() if sketch.weight > 0}
+    def _pass(self, rows: Rows, features: FeatureMap) -> SketchTable:
+        """A sketch for each group; those of rows in memory that have no weight are left out."""
+        source = rows.data
+        if rows.groups is not None:
+            expected = features.input_columns
+            source = open_source(
+                rows.data, Selection.of(group_by=rows.groups[0], sample_weight=rows.weights, expected=expected)
+            )
+        found = run(source, features, workers=self._workers, progress=self.progress, on_invalid=self.on_invalid)
+        assert isinstance(found, SketchTable)
+        if rows.groups is None:
+            return found
+        kept = {rows.groups[1][number]: sketch for number, sketch in found.items() if sketch.weight > 0}
         if not kept:
             raise ValueError("sample_weight is zero for every row: there is nothing to learn from")
         return SketchTable(kept)
-
-    def _run(self, source: Any, features: FeatureMap) -> SketchTable:
-        found = run(source, features, workers=self._workers, progress=self.progress, on_invalid=self.on_invalid)
-        assert isinstance(found, SketchTable)
-        return found

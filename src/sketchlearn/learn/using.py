@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.learn.base import SketchEstimator
@@ -81,6 +82,31 @@ class Transforms(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SketchEstima
     @property
     def _n_features_out(self) -> int:
         return int(self.solution_.size)
+
+
+class Inverts(Transforms):
+    """An estimator whose model turns coordinates back into rows."""
+
+    def inverse_transform(self, X: Any) -> AnyArray:
+        """Rows that have these coordinates.
+
+        Parameters
+        ----------
+        X : array (n_samples, n_components)
+            Coordinates.
+
+        Returns
+        -------
+        ndarray (n_samples, n_features)
+        """
+        return np.asarray(self.solution_.inverse_rows(self._coordinates(X)))
+
+    def _coordinates(self, X: Any) -> Array:
+        check_is_fitted(self)
+        found = np.asarray(X, np.float64)
+        if found.ndim != 2 or found.shape[1] != self.n_components_:
+            raise ValueError(f"expected {self.n_components_} columns, got an array of shape {found.shape}")
+        return found
 
 
 class ScoresRows(SketchEstimator):

@@ -15,8 +15,10 @@ from sketchlearn.comparison.verification import MeanSpace, log_ratio, shift_vari
 from sketchlearn.comparison.verifier_model import VerifierModel
 from sketchlearn.decoders import decode
 from sketchlearn.exceptions import InputError, Option
+from sketchlearn.features.base import FeatureMap
+from sketchlearn.learn.base import SketchEstimator
 from sketchlearn.learn.parameters import estimator, learned, parameter
-from sketchlearn.learn.rows import is_source
+from sketchlearn.learn.rows import Rows, is_source
 from sketchlearn.learn.tables import TableEstimator, checked_labels
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixture import Mixture
@@ -25,6 +27,7 @@ from sketchlearn.sketches.checks import check_same_features
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sketching import sketch as make_sketch
+from sketchlearn.sources.base import coded
 
 _LIGHTEST = 1e-6  # weight of a component at least
 _FEW = 10  # speakers, from which on the variance between them is known to a third or so
@@ -50,12 +53,8 @@ class CompressiveVerifier(TableEstimator):
     dependence : float
         The number of rows that carry as much information as one independent row: above 1 for rows that follow each
         other in time.
-    features : FourierFeatures, optional
-        The map to sketch with.
     sketch_size : int, optional
         Features; by default ten for each parameter of the background model.
-    decoder : str
-        A decoder of mixtures, see :func:`sketchlearn.decode`.
 
     Attributes
     ----------
@@ -313,32 +312,28 @@ class CompressiveVerifier(TableEstimator):
         self.speakers_: dict[Any, Sketch] = {}
         self._sessions: dict[Any, int] = {}
 
-    @staticmethod
-    def _in_memory(X: Any) -> Any:
+    def _opened(self, X: Any, y: Any, sample_weight: Any, seed: int | None = None) -> Rows:
         if is_source(X) and not isinstance(X, np.memmap):
             raise InputError(
                 "a verifier is fitted to rows in memory: of files, make table = sl.sketch(files, phi, ",
                 Option("group_by", "speaker"),
                 ") and call fit_sketch(table)",
             )
-        return np.asarray(X) if isinstance(X, np.memmap) else X
-
-    def _gathered(
-        self, X: Any, y: Any, sample_weight: Any, seed: int | None, *, whole: bool
-    ) -> tuple[SketchTable, float]:
-        rows = self._opened(self._in_memory(X), None, sample_weight, seed)
-        if whole and rows.count is not None and rows.count < self._needed_rows():
-            raise ValueError(f"n_samples={rows.count} should be >= n_components={self._needed_rows()}")
-        features = self.sketch_.features if seed is None else self._map(rows, seed, whole)
+        rows = super()._opened(np.asarray(X) if isinstance(X, np.memmap) else X, None, sample_weight, seed)
         if seed is not None:
             self._of_sessions = None
         if y is None:
-            return SketchTable({"background": self._pass(rows, features)}), rows.scale
+            return rows
         checked_labels(y, self.group)
         labels = np.asarray(y)
         check_consistent_length(rows.data, labels)
-        keys = [key if isinstance(key, str | bool | int) else str(key) for key in labels.tolist()]
-        return self._table(rows, keys, features), rows.scale
+        keys = (key if isinstance(key, str | bool | int) else str(key) for key in labels.tolist())
+        return replace(rows, groups=coded(keys))
+
+    def _pass(self, rows: Rows, features: FeatureMap) -> SketchTable:
+        if rows.groups is None:
+            return SketchTable({"background": SketchEstimator._pass(self, rows, features)})
+        return super()._pass(rows, features)
 
     def _sketched(self, rows: Any) -> Sketch:
         if "sketch_" not in self.__dict__:
